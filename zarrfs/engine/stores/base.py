@@ -1,0 +1,174 @@
+"""The contract of a store: keys to values, byte ranges of values, and listings.
+
+After the "Abstract store interface" of the Zarr v3 core specification. What differs, and why: an absent key is
+``None`` and never an error, because an absent chunk is ordinary; ``stamp`` is ours, so that decoded chunks can
+be cached without ever showing stale data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Sequence
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from zarrfs.errors import KeyNameError, ReadOnlyError
+
+__all__ = ["IMMUTABLE", "Buffer", "ByteRange", "Listing", "Store", "Usage", "check_key"]
+
+Buffer = bytes | bytearray | memoryview
+"""What a store hands out and takes: contiguous bytes. The receiver never writes into it."""
+
+IMMUTABLE: Hashable = "immutable"
+"""The stamp of a value that cannot change while the store is open."""
+
+
+class ByteRange(NamedTuple):
+    """A range of a value: ``length`` bytes from ``start``, or to the end where ``length`` is None.
+
+    A negative ``start`` counts from the end (``ByteRange(-20)`` is the last 20 bytes); ``length`` is None then.
+    """
+
+    start: int
+    length: int | None = None
+
+    def resolve(self, size: int) -> tuple[int, int]:
+        """Return ``(start, stop)`` within a value of ``size`` bytes, clipped to it."""
+        start = max(0, size + self.start) if self.start < 0 else min(self.start, size)
+        stop = size if self.length is None else min(size, start + self.length)
+        return start, stop
+
+
+class Listing(NamedTuple):
+    """One level below a prefix: names without the prefix and without slashes, each list sorted."""
+
+    keys: list[str]
+    prefixes: list[str]
+
+
+class Usage(NamedTuple):
+    """What is stored below a prefix: number of keys, bytes, and the newest change (seconds since the epoch)."""
+
+    keys: int
+    nbytes: int
+    modified: float | None
+
+
+def check_key(key: str) -> str:
+    """Return ``key`` if it stays inside the store, else raise KeyNameError.
+
+    A key is non-empty, neither starts nor ends with a slash, and none of its segments is empty, ``.`` or ``..``;
+    it holds no NUL.
+    """
+    if not key or "\0" in key or any(part in ("", ".", "..") for part in key.split("/")):
+        raise KeyNameError(
+            f"{key!r} is not a valid store key: it must be non-empty, without empty, '.' or '..' segments, "
+            "without NUL, and neither start nor end with '/'"
+        )
+    return key
+
+
+class Store(ABC):
+    """Keys to values. Safe to use from several threads at once. Errors are ``StoreError``; absence is None.
+
+    A prefix is ``""`` (everything) or a key without trailing slash; it selects the keys that start with it and a
+    slash. A store owns what it opened (files, connections) until ``close``.
+    """
+
+    read_only: bool = False
+    listable: bool = True
+    """Whether ``list_dir`` and ``list_prefix`` work. A plain HTTP server cannot list."""
+    concurrency: int = 1
+    """How many ``get`` calls are worth having in flight at once for latency's sake: 1 for local stores."""
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """The canonical URL of the store, for messages and for opening it again where that is possible."""
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def get(self, key: str) -> Buffer | None:
+        """Return the value, or None when the key is absent. The caller must not write into it."""
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        """Return the bytes of each range in the order asked, or None when the key is absent.
+
+        A range that reaches past the end gives what there is (possibly nothing). Stores that can fetch ranges
+        override this; the default fetches the whole value.
+        """
+        value = self.get(key)
+        if value is None:
+            return None
+        view = memoryview(value)
+        pieces: list[Buffer] = []
+        for byte_range in ranges:
+            start, stop = byte_range.resolve(len(view))
+            pieces.append(view[start:stop])
+        return pieces
+
+    @abstractmethod
+    def size(self, key: str) -> int | None:
+        """Return the number of bytes of the value, or None when the key is absent."""
+
+    def stamp(self, key: str) -> Hashable | None:
+        """Return something that changes whenever the value changes, or None when the key is absent or no such
+        thing can be told cheaply. Taken *before* the value is read, an equal stamp later proves it unchanged.
+        """
+        return None
+
+    def exists(self, key: str) -> bool:
+        """Tell whether the key is present."""
+        return self.size(key) is not None
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def list_dir(self, prefix: str = "") -> Listing:
+        """Return the names one level below the prefix (nothing when there are none)."""
+
+    @abstractmethod
+    def list_prefix(self, prefix: str = "") -> Iterator[str]:
+        """Yield all full keys below the prefix, in no particular order."""
+
+    def usage(self, prefix: str = "") -> Usage:
+        """Return number, bytes and newest change of the keys below the prefix. Costs a listing."""
+        sizes = [self.size(key) or 0 for key in self.list_prefix(prefix)]
+        return Usage(len(sizes), sum(sizes), None)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer) -> None:
+        """Store the value atomically: a reader sees the old value or the new one, a failure leaves the old one."""
+        raise self._refuse(f"writing {key!r}")
+
+    def delete(self, key: str) -> None:
+        """Delete the key. Deleting an absent key does nothing."""
+        raise self._refuse(f"deleting {key!r}")
+
+    def delete_prefix(self, prefix: str) -> None:
+        """Delete all keys below the prefix."""
+        for key in list(self.list_prefix(prefix)):
+            self.delete(key)
+
+    def _refuse(self, what: str) -> ReadOnlyError:
+        return ReadOnlyError(
+            f"{self.url} is open read-only: {what} is refused; open it with mode 'r+' to change it"
+        )
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:  # noqa: B027 - most stores hold nothing
+        """Release files and connections. Closing twice is fine."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url}>"
