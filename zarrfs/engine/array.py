@@ -1,0 +1,428 @@
+"""The public array node: what it is, and indexing, reading and writing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from zarrfs.engine.attributes import Attributes
+from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.formats import detect
+from zarrfs.engine.layout import ArrayLayout
+from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.reading import check_flat, read_flat, read_selection
+from zarrfs.engine.selections import (
+    OuterSelection,
+    PointSelection,
+    basic_selection,
+    block_selection,
+    coordinate_selection,
+    fancy_selection,
+    mask_selection,
+    orthogonal_selection,
+    pop_fields,
+)
+from zarrfs.engine.stores.base import Buffer, Store, Usage
+from zarrfs.engine.writing import as_values, write_selection
+from zarrfs.errors import ReadOnlyError, SelectionError
+
+__all__ = ["Array"]
+
+Selector = Callable[[Any, tuple[int, ...]], OuterSelection | PointSelection]
+
+
+class Array:
+    """An N-dimensional array of chunks in a store. Made by ``zarrfs.open_array`` and ``zarrfs.create_array``.
+
+    Indexing reads into new NumPy arrays and assignment writes to the store at once. Safe to use from several
+    threads. It keeps no file open; closing the store it was opened on is all there is to release.
+    """
+
+    def __init__(
+        self, store: Store, path: str, spec: ArraySpec, cache: ChunkCache, read_only: bool, write_empty_chunks: bool = False
+    ) -> None:
+        self._store = store
+        self._path = path
+        self._cache = cache
+        self._read_only = read_only
+        self.write_empty_chunks = write_empty_chunks
+        self._set_spec(spec)
+
+    def _set_spec(self, spec: ArraySpec) -> None:
+        self._spec = spec
+        self._layout = ArrayLayout(self._store, self._path, detect.chunk_prefix(spec, self._path), spec, self._cache)
+        self._attrs = Attributes(spec.attributes, self._save_attributes)
+
+    # -- what it is --------------------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The store that the array is in."""
+        return self._store
+
+    @property
+    def path(self) -> str:
+        """The path in the store, without a leading slash; empty for the root."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """The path with a leading slash."""
+        return "/" + self._path
+
+    @property
+    def basename(self) -> str:
+        """The last part of the path."""
+        return self._path.rpartition("/")[2]
+
+    @property
+    def spec(self) -> ArraySpec:
+        """The metadata in their internal form."""
+        return self._spec
+
+    @property
+    def layout(self) -> ArrayLayout:
+        """Where the chunks are: keys, grid, codecs. For tools that look at chunks."""
+        return self._layout
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writing is refused."""
+        return self._read_only
+
+    @property
+    def zarr_format(self) -> int:
+        """The version of the format on disk."""
+        return self._spec.zarr_format
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each dimension."""
+        return self._spec.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._spec.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype that reading gives; object for elements of varying length."""
+        return self._layout.dtype
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self._spec.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element in memory."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements in memory (of the references alone, for elements of varying length)."""
+        return self.size * self.itemsize
+
+    @property
+    def chunks(self) -> tuple[int, ...] | tuple[tuple[int, ...], ...]:
+        """The shape of what is decoded as one piece: a chunk, or an inner chunk of a shard. Where chunks differ in
+        shape, the lengths in each dimension.
+        """
+        sharding = self._layout.sharding()
+        if sharding is not None:
+            return sharding[1]
+        if self._layout.chunk_shape is not None:
+            return self._layout.chunk_shape
+        grid = self._layout.grid_shape
+        return tuple(tuple(axis.size(i) for i in range(n)) for axis, n in zip(self._layout.axes, grid, strict=True))
+
+    @property
+    def shards(self) -> tuple[int, ...] | None:
+        """The shape of a shard, or None where chunks are stored on their own."""
+        return self._layout.chunk_shape if self._layout.sharding() is not None else None
+
+    @property
+    def fill_value(self) -> Any:
+        """The value of elements that were never written; None where the metadata leaves it undefined."""
+        return self._spec.fill_value
+
+    @property
+    def order(self) -> Literal["C", "F"]:
+        """The memory order of elements within chunks."""
+        return self._spec.order
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """The names of the dimensions, None where they have none."""
+        return self._spec.dimension_names
+
+    @property
+    def attrs(self) -> Attributes:
+        """The user attributes, writing through."""
+        return self._attrs
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata document as it was read."""
+        return dict(self._spec.document)
+
+    @property
+    def cdata_shape(self) -> tuple[int, ...]:
+        """The number of stored chunks (shards, where there are) in each dimension."""
+        return self._layout.grid_shape
+
+    @property
+    def nchunks(self) -> int:
+        """The number of stored chunks (shards, where there are) that the array can have."""
+        return prod(self._layout.grid_shape)
+
+    @property
+    def nchunks_initialized(self) -> int:
+        """The number of chunks (shards) that are there. Costs a listing of those."""
+        return sum(1 for _ in self._layout.stored_chunks())
+
+    def usage(self) -> Usage:
+        """Return the keys, bytes and newest change of all that is stored of the array. Costs a listing."""
+        return self._store.usage(self._path)
+
+    def nbytes_stored(self) -> int:
+        """Return the bytes of all that is stored of the array, metadata included. Costs a listing."""
+        return self.usage().nbytes
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.shape)) or "scalar"
+        return f"<zarrfs.Array {self.name} ({shape}) {self.dtype} in {self._store.url}>"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without dimensions")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Array):
+            return NotImplemented
+        return (self._store, self._path, self._spec.document) == (other._store, other._path, other._spec.document)
+
+    def __hash__(self) -> int:
+        return hash((id(self._store), self._path))
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def __getitem__(self, selection: Any) -> Any:
+        """Read what NumPy's brackets would give: integers, slices, Ellipsis, a mask, arrays of indices, fields."""
+        return self._get(fancy_selection, selection)
+
+    def get_basic_selection(self, selection: Any = Ellipsis, fields: Any = None) -> Any:
+        """Read integers, slices of any step, Ellipsis."""
+        return self._get(basic_selection, selection, fields)
+
+    def get_orthogonal_selection(self, selection: Any, fields: Any = None) -> Any:
+        """Read the product of one selection per dimension (integers, slices, arrays of indices, boolean arrays)."""
+        return self._get(orthogonal_selection, selection, fields)
+
+    def get_coordinate_selection(self, selection: Any, fields: Any = None) -> Any:
+        """Read single elements, given an array of indices for every dimension."""
+        return self._get(coordinate_selection, selection, fields)
+
+    def get_mask_selection(self, mask: Any, fields: Any = None) -> Any:
+        """Read the elements where a boolean array of the array's shape is true."""
+        return self._get(mask_selection, mask, fields)
+
+    def get_block_selection(self, selection: Any, fields: Any = None) -> Any:
+        """Read whole chunks (shards) by their position in the grid."""
+        return self._get(self._select_blocks, selection, fields)
+
+    def _get(self, selector: Selector, selection: Any, fields: Any = None) -> Any:
+        popped, rest = pop_fields(selection, self.dtype)
+        if fields is not None:
+            popped, _ = pop_fields(fields, self.dtype)
+        result = self._read(selector(rest, self.shape))
+        if popped is not None:
+            result = result[popped]
+        return result[()] if result.ndim == 0 else result
+
+    def _read(self, plain: OuterSelection | PointSelection) -> np.ndarray[Any, Any]:
+        laid = read_selection(self._layout, plain)
+        return plain.result(laid) if isinstance(plain, OuterSelection) else laid.reshape(plain.shape)
+
+    def _select_blocks(self, selection: Any, shape: tuple[int, ...]) -> OuterSelection:
+        grid = self._layout.grid_shape
+        edges = [
+            _Edges(axis.begin, axis.length, count) for axis, count in zip(self._layout.axes, grid, strict=True)
+        ]
+        return block_selection(selection, shape, edges)
+
+    @property
+    def oindex(self) -> _Indexer:
+        """Orthogonal indexing: ``array.oindex[[0, 2], :, mask]``."""
+        return _Indexer(self, orthogonal_selection)
+
+    @property
+    def vindex(self) -> _Indexer:
+        """Indexing by points: ``array.vindex[[0, 2], [1, 3]]``, or by a mask."""
+        return _Indexer(self, _vectorised)
+
+    @property
+    def blocks(self) -> _Indexer:
+        """Indexing by chunks: ``array.blocks[0, 1:3]``."""
+        return _Indexer(self, self._select_blocks)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("an array in a store cannot become a NumPy array without a copy")
+        array = np.asarray(self[...])
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the first dimension, a chunk's length at a time."""
+        if not self.shape:
+            raise TypeError("iteration over an array without dimensions")
+        axis = self._layout.axes[0]
+        start = 0
+        while start < self.shape[0]:
+            chunk = axis.find(start)
+            stop = min(axis.begin(chunk) + axis.size(chunk), self.shape[0])
+            yield from self[start:stop]
+            start = stop
+
+    def read_bytes(self, offset: int, size: int, order: Literal["C", "F"] = "C") -> Buffer:
+        """Return up to ``size`` bytes from ``offset`` of the array as one stream of its elements.
+
+        The stream has all elements in C order (the last dimension varies fastest) or F order, each in the bytes
+        that ``dtype`` says; it is ``nbytes`` long, and a range past its end is clipped. Raises SelectionError for
+        elements of varying length.
+        """
+        out = np.empty(check_flat(self._layout, offset, size, order), np.uint8)
+        read_flat(self._layout, offset, out, order)
+        return out.data
+
+    def read_bytes_into(self, offset: int, buffer: Any, order: Literal["C", "F"] = "C") -> int:
+        """Fill a writable contiguous buffer as ``read_bytes`` would; return how many bytes there were."""
+        view = np.frombuffer(buffer, np.uint8)
+        count = check_flat(self._layout, offset, len(view), order)
+        read_flat(self._layout, offset, view[:count], order)
+        return count
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def __setitem__(self, selection: Any, value: Any) -> None:
+        self._set(fancy_selection, selection, value)
+
+    def set_basic_selection(self, selection: Any, value: Any, fields: Any = None) -> None:
+        """Write to integers, slices of any step, Ellipsis."""
+        self._set(basic_selection, selection, value, fields)
+
+    def set_orthogonal_selection(self, selection: Any, value: Any, fields: Any = None) -> None:
+        """Write to the product of one selection per dimension."""
+        self._set(orthogonal_selection, selection, value, fields)
+
+    def set_coordinate_selection(self, selection: Any, value: Any, fields: Any = None) -> None:
+        """Write single elements, given an array of indices for every dimension."""
+        self._set(coordinate_selection, selection, value, fields)
+
+    def set_mask_selection(self, mask: Any, value: Any, fields: Any = None) -> None:
+        """Write the elements where a boolean array of the array's shape is true."""
+        self._set(mask_selection, mask, value, fields)
+
+    def set_block_selection(self, selection: Any, value: Any, fields: Any = None) -> None:
+        """Write whole chunks (shards) by their position in the grid."""
+        self._set(self._select_blocks, selection, value, fields)
+
+    def _set(self, selector: Selector, selection: Any, value: Any, fields: Any = None) -> None:
+        self._check_writable("writing data")
+        popped, rest = pop_fields(selection, self.dtype)
+        if fields is not None:
+            popped, _ = pop_fields(fields, self.dtype)
+        plain = selector(rest, self.shape)
+        shape = plain.result_shape if isinstance(plain, OuterSelection) else plain.shape
+        if popped is not None:
+            record = np.array(self._read(plain))
+            record[popped] = value
+            value = record
+        values = as_values(value, self.dtype, shape, self._layout.where)
+        laid = plain.laid(values) if isinstance(plain, OuterSelection) else values.reshape(-1)
+        write_selection(self._layout, plain, laid, self.write_empty_chunks)
+
+    def _check_writable(self, what: str) -> None:
+        if self._read_only:
+            raise ReadOnlyError(f"{self._layout.where} is open read-only: {what} is refused; open it with mode 'r+'")
+
+    def _save_attributes(self, values: dict[str, Any]) -> None:
+        self._check_writable("changing attributes")
+        spec = replace(self._spec, attributes=values)
+        self._spec = detect.write_attributes(self._store, self._path, spec)
+
+    def resize(self, *shape: int | tuple[int, ...], delete: bool = True) -> None:
+        """Change the shape; the rank stays. Chunks that no longer lie in the array are deleted, or with
+        ``delete=False`` kept, to show again should the array grow. What of a kept chunk overhangs stays as it is.
+        """
+        self._check_writable("resizing")
+        new = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else tuple(shape)
+        if len(new) != self.ndim or not all(isinstance(n, int | np.integer) and n >= 0 for n in new):
+            raise SelectionError(f"{self._layout.where}: {new} is no shape for an array of {self.ndim} dimensions")
+        lengths = tuple(int(n) for n in new)  # type: ignore[arg-type]
+        old = self._layout
+        spec = detect.resized(self._spec, lengths)
+        stored = list(old.stored_chunks()) if delete and any(a < b for a, b in zip(lengths, self.shape, strict=True)) else []
+        self._set_spec(detect.write_node(self._store, self._path, spec))
+        grid = self._layout.grid_shape
+        for coords in stored:
+            if any(c >= n for c, n in zip(coords, grid, strict=True)):
+                self._store.delete(old.key(coords))
+
+    def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
+        """Make the array longer in one dimension by the data and write them there; return the new shape."""
+        values = np.asarray(data)
+        others = [n for i, n in enumerate(self.shape) if i != axis]
+        if values.ndim != self.ndim or [n for i, n in enumerate(values.shape) if i != axis] != others:
+            raise SelectionError(
+                f"{self._layout.where}: data of shape {values.shape} cannot be appended to {self.shape} in dimension {axis}"
+            )
+        before = self.shape[axis]
+        self.resize(tuple(before + values.shape[axis] if i == axis else n for i, n in enumerate(self.shape)))
+        self[tuple(slice(before, None) if i == axis else slice(None) for i in range(self.ndim))] = values
+        return self.shape
+
+
+def _vectorised(selection: Any, shape: tuple[int, ...]) -> PointSelection:
+    if isinstance(selection, np.ndarray | list) and np.asarray(selection).dtype == bool:
+        return mask_selection(selection, shape)
+    return coordinate_selection(selection, shape)
+
+
+class _Edges:
+    """The first index of each chunk in a dimension, worked out when asked for: there may be 10^9 of them."""
+
+    def __init__(self, begin: Callable[[int], int], length: int, count: int) -> None:
+        self._begin = begin
+        self._length = length
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count + 1
+
+    def __getitem__(self, chunk: int) -> int:
+        return self._length if chunk >= self._count else self._begin(chunk)
+
+
+class _Indexer:
+    """Brackets with other rules: what ``oindex``, ``vindex`` and ``blocks`` return."""
+
+    def __init__(self, array: Array, selector: Selector) -> None:
+        self._array = array
+        self._selector = selector
+
+    def __getitem__(self, selection: Any) -> Any:
+        return self._array._get(self._selector, selection)
+
+    def __setitem__(self, selection: Any, value: Any) -> None:
+        self._array._set(self._selector, selection, value)

@@ -1,0 +1,295 @@
+"""The public group node: a mapping of names to arrays and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import replace
+from typing import Any
+
+from zarrfs.engine import creation
+from zarrfs.engine.array import Array
+from zarrfs.engine.attributes import Attributes
+from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.formats import detect
+from zarrfs.engine.formats.paths import normalise_path
+from zarrfs.engine.hierarchy import copy_keys, delete_node, tree_text
+from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
+from zarrfs.engine.stores.base import Store, Usage
+from zarrfs.errors import MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError, ReadOnlyError
+from zarrfs.logs import logger
+
+__all__ = ["Group", "Node", "make_node"]
+
+
+class Group(MutableMapping[str, "Array | Group"]):
+    """A group of arrays and groups. Made by ``zarrfs.open_group`` and ``zarrfs.create_group``.
+
+    Members are looked up when asked for and not remembered, so that a group shows the store as it is. Where asking
+    is dear (remote stores, stores that cannot list) consolidated metadata answer, if the group carries them.
+    A name may be a path (``group["labels/0"]``).
+    """
+
+    def __init__(self, store: Store, path: str, spec: GroupSpec, cache: ChunkCache, read_only: bool) -> None:
+        self._store = store
+        self._path = path
+        self._spec = spec
+        self._cache = cache
+        self._read_only = read_only
+        self._attrs = Attributes(spec.attributes, self._save_attributes)
+
+    # -- what it is --------------------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The store that the group is in."""
+        return self._store
+
+    @property
+    def path(self) -> str:
+        """The path in the store, without a leading slash; empty for the root."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """The path with a leading slash."""
+        return "/" + self._path
+
+    @property
+    def basename(self) -> str:
+        """The last part of the path."""
+        return self._path.rpartition("/")[2]
+
+    @property
+    def spec(self) -> GroupSpec:
+        """The metadata in their internal form."""
+        return self._spec
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writing is refused."""
+        return self._read_only
+
+    @property
+    def zarr_format(self) -> int:
+        """The version of the format on disk."""
+        return self._spec.zarr_format
+
+    @property
+    def attrs(self) -> Attributes:
+        """The user attributes, writing through."""
+        return self._attrs
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata document as it was read."""
+        return dict(self._spec.document)
+
+    def usage(self) -> Usage:
+        """Return the keys, bytes and newest change of all that is stored below. Costs a listing."""
+        return self._store.usage(self._path)
+
+    def __repr__(self) -> str:
+        return f"<zarrfs.Group {self.name} in {self._store.url}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Group):
+            return NotImplemented
+        return (self._store, self._path) == (other._store, other._path)
+
+    def __hash__(self) -> int:
+        return hash((id(self._store), self._path))
+
+    # -- members -----------------------------------------------------------------------------------------------
+
+    def _join(self, name: str) -> str:
+        relative = normalise_path(name)
+        return f"{self._path}/{relative}" if self._path and relative else self._path or relative
+
+    @property
+    def _consolidated(self) -> bool:
+        """Whether consolidated metadata answer: only where asking the store is dear, as they may be out of date."""
+        dear = self._store.concurrency > 1 or not self._store.listable
+        return dear and self._spec.consolidated is not None
+
+    def names(self) -> list[str]:
+        """Return the names below this group that may be members, sorted, without looking whether they are."""
+        names = set()
+        if self._consolidated and self._spec.consolidated is not None:
+            names = {path.partition("/")[0] for path in self._spec.consolidated if path}
+        elif self._store.listable:
+            names = set(detect.child_names(self._store, self._path, self._spec))
+        return sorted(name for name in names if not name.startswith("__"))
+
+    def __getitem__(self, name: str) -> Array | Group:
+        """Return the member. Raises NodeNotFoundError, or MetadataError when it is there but broken."""
+        relative = normalise_path(name)
+        if not relative:
+            return self
+        spec = None
+        if self._consolidated and self._spec.consolidated is not None:
+            spec = self._spec.consolidated.get(relative)
+        path = self._join(relative)
+        if spec is None:
+            spec = detect.read_node(self._store, path)
+        if spec is None:
+            raise NodeNotFoundError(
+                f"{self._store.url}: there is no array or group {path!r}"
+                + (f"; members of {self.name} are {self._some_names()}" if self._store.listable else "")
+            )
+        return make_node(self._store, path, spec, self._cache, self._read_only)
+
+    def _some_names(self) -> str:
+        names = self.names()
+        shown = ", ".join(map(repr, names[:10])) or "none"
+        return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and bool(normalise_path(name)) and self[name] is not None
+        except NodeNotFoundError:
+            return False
+
+    def members(self) -> Iterator[tuple[str, Array | Group]]:
+        """Yield (name, node) of each member, in the order of the names.
+
+        A member whose metadata are broken is left out with a logged warning; ``group[name]`` raises its error.
+        """
+        for name in self.names():
+            try:
+                yield name, self[name]
+            except NodeNotFoundError:
+                continue
+            except MetadataError as error:
+                logger.warning("%s: member %r is left out: %s", self._store.url, name, error)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self.members())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.members())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        """Yield (name, array) of each member that is an array."""
+        return ((name, node) for name, node in self.members() if isinstance(node, Array))
+
+    def groups(self) -> Iterator[tuple[str, Group]]:
+        """Yield (name, group) of each member that is a group."""
+        return ((name, node) for name, node in self.members() if isinstance(node, Group))
+
+    def array_keys(self) -> Iterator[str]:
+        """Yield the names of the arrays."""
+        return (name for name, _ in self.arrays())
+
+    def group_keys(self) -> Iterator[str]:
+        """Yield the names of the groups."""
+        return (name for name, _ in self.groups())
+
+    def walk(self, depth: int | None = None) -> Iterator[tuple[str, Array | Group]]:
+        """Yield (path relative to this group, node) of everything below, each group before its members."""
+        for name, node in self.members():
+            yield name, node
+            if isinstance(node, Group) and (depth is None or depth > 1):
+                for below, inner in node.walk(None if depth is None else depth - 1):
+                    yield f"{name}/{below}", inner
+
+    def visititems(self, visitor: Callable[[str, Array | Group], Any]) -> Any:
+        """Call ``visitor(path, node)`` on everything below until it returns something, and return that."""
+        for path, node in self.walk():
+            answer = visitor(path, node)
+            if answer is not None:
+                return answer
+        return None
+
+    def visit(self, visitor: Callable[[str], Any]) -> Any:
+        """Call ``visitor(path)`` on everything below until it returns something, and return that."""
+        return self.visititems(lambda path, node: visitor(path))
+
+    def tree(self, depth: int | None = None) -> str:
+        """Return the hierarchy below as text."""
+        return tree_text(self, depth)
+
+    # -- changing ----------------------------------------------------------------------------------------------
+
+    def _check_writable(self, what: str) -> None:
+        if self._read_only:
+            raise ReadOnlyError(f"{self._store.url}: {what} in {self.name} is refused: it is open read-only; use mode 'r+'")
+
+    def _save_attributes(self, values: dict[str, Any]) -> None:
+        self._check_writable("changing attributes")
+        spec = detect.write_attributes(self._store, self._path, replace(self._spec, attributes=values))
+        self._spec = spec
+
+    def create_group(self, name: str, *, attributes: dict[str, Any] | None = None, overwrite: bool = False) -> Group:
+        """Create a group below this one, with groups on the way to it."""
+        self._check_writable(f"creating {name!r}")
+        path = self._join(name)
+        spec = creation.create_group_node(self._store, path, self.zarr_format, attributes or {}, overwrite)
+        return Group(self._store, path, spec, self._cache, False)
+
+    def create_array(self, name: str, **options: Any) -> Array:
+        """Create an array below this group; options as ``zarrfs.create_array``."""
+        self._check_writable(f"creating {name!r}")
+        options.setdefault("zarr_format", self.zarr_format)
+        return creation.create_array_node(self._store, self._join(name), self._cache, **options)
+
+    def require_group(self, name: str) -> Group:
+        """Return the group of that name, created if there is none."""
+        if name not in self:
+            return self.create_group(name)
+        node = self[name]
+        if not isinstance(node, Group):
+            raise NodeTypeError(f"{self._store.url}: {node.name} is an array, a group was asked for")
+        return node
+
+    def require_array(self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, **options: Any) -> Array:
+        """Return the array of that name, created if there is none.
+
+        One that is there must have this shape, and a dtype to which ``dtype`` casts safely (``exact``: this dtype).
+        """
+        if name not in self:
+            return self.create_array(name, shape=shape, dtype=dtype, **options)
+        node = self[name]
+        if not isinstance(node, Array):
+            raise NodeTypeError(f"{self._store.url}: {node.name} is a group, an array was asked for")
+        creation.check_required(node, shape, dtype, exact)
+        return node
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Store an array-like as an array of that name, replacing what is there."""
+        self.create_array(name, data=value, overwrite=True)
+
+    def __delitem__(self, name: str) -> None:
+        """Delete a member with everything below it."""
+        self._check_writable(f"deleting {name!r}")
+        if name not in self:
+            raise NodeNotFoundError(f"{self._store.url}: there is no array or group {self._join(name)!r}")
+        delete_node(self._store, self._join(name))
+
+    def move(self, source: str, target: str) -> None:
+        """Give a member, with everything below it, another path."""
+        self._check_writable(f"moving {source!r}")
+        if source not in self:
+            raise NodeNotFoundError(f"{self._store.url}: there is no array or group {self._join(source)!r}")
+        if target in self:
+            raise NodeExistsError(f"{self._store.url}: {self._join(target)!r} is there already; delete it first")
+        old, new = self._join(source), self._join(target)
+        if new.startswith(old + "/"):
+            raise NodeExistsError(f"{self._store.url}: {old!r} cannot be moved into itself")
+        creation.create_ancestors(self._store, new, self.zarr_format)
+        copy_keys(self._store, old, self._store, new)
+        delete_node(self._store, old)
+
+
+Node = Array | Group
+
+
+def make_node(store: Store, path: str, spec: NodeSpec, cache: ChunkCache, read_only: bool) -> Array | Group:
+    """Return the public node for a parsed metadata document."""
+    if isinstance(spec, ArraySpec):
+        return Array(store, path, spec, cache, read_only)
+    return Group(store, path, spec, cache, read_only)
+
+

@@ -1,0 +1,53 @@
+"""Whole branches of a hierarchy at once: copying and deleting keys, and the tree as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from zarrfs.engine.stores.base import Store
+
+if TYPE_CHECKING:
+    from zarrfs.engine.array import Array
+    from zarrfs.engine.group import Group
+
+__all__ = ["copy_keys", "delete_node", "tree_text"]
+
+
+def copy_keys(source: Store, source_path: str, target: Store, target_path: str) -> int:
+    """Copy every key below a path, unchanged, to below another; return how many there were."""
+    count = 0
+    cut = len(source_path) + 1 if source_path else 0
+    for key in list(source.list_prefix(source_path)):
+        value = source.get(key)
+        if value is not None:
+            target.set(f"{target_path}/{key[cut:]}" if target_path else key[cut:], value)
+            count += 1
+    return count
+
+
+def delete_node(store: Store, path: str) -> None:
+    """Delete a node and everything below it."""
+    store.delete_prefix(path)
+
+
+def tree_text(group: Group, depth: int | None = None) -> str:
+    """Draw the hierarchy below a group: a line per node, arrays with shape and dtype."""
+    return "\n".join([group.name, *_branch(group, "", depth)])
+
+
+def _branch(group: Group, indent: str, depth: int | None) -> Iterator[str]:
+    if depth is not None and depth <= 0:
+        return
+    members = list(group.members())
+    for position, (name, node) in enumerate(members):
+        last = position == len(members) - 1
+        yield f"{indent}{'└── ' if last else '├── '}{name}{_suffix(node)}"
+        if not hasattr(node, "shape"):
+            inner = indent + ("    " if last else "│   ")
+            yield from _branch(node, inner, None if depth is None else depth - 1)  # type: ignore[arg-type]
+
+
+def _suffix(node: Array | Group) -> str:
+    shape = getattr(node, "shape", None)
+    return "" if shape is None else f" {tuple(shape)} {node.dtype}"  # type: ignore[union-attr]

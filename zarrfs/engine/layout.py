@@ -1,0 +1,173 @@
+"""An array's place in a store, planned once at opening: keys, chunk grid, codec pipelines, cache.
+
+Reading and writing stand on this and on nothing else of the metadata.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Hashable, Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.cache import CacheSlot, ChunkCache
+from zarrfs.engine.chunk_grids import RegularGrid
+from zarrfs.engine.codecs.base import ArrayArrayCodec, ByteRange, BytesBytesCodec, ChunkSpec, CodecError
+from zarrfs.engine.codecs.pipeline import CodecPipeline
+from zarrfs.engine.codecs.sharding import ShardingCodec
+from zarrfs.engine.indexing import Axis, RegularAxis
+from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.stores.base import Buffer, Store
+from zarrfs.errors import ChunkDecodeError, ChunkEncodeError
+
+__all__ = ["ArrayLayout", "StoreSource"]
+
+_tokens = itertools.count()
+
+
+class StoreSource:
+    """A ByteSource that is one value of a store."""
+
+    __slots__ = ("_key", "_store")
+
+    in_memory = False
+
+    def __init__(self, store: Store, key: str) -> None:
+        self._store = store
+        self._key = key
+
+    def read(self) -> Buffer | None:
+        return self._store.get(self._key)
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        return self._store.get_ranges(self._key, ranges)
+
+    def size(self) -> int | None:
+        return self._store.size(self._key)
+
+
+class ArrayLayout:
+    """Where an array's chunks are and how they are encoded. Shared by threads; owns nothing.
+
+    Attributes:
+        store, prefix: where the chunks are; ``prefix`` is empty or ends with a slash.
+        spec: the array's metadata.
+        dtype: the dtype in memory.
+        fill: what absent elements read as (zero where the metadata leaves it undefined).
+        axes: how each dimension is cut into chunks.
+        cache: where decoded chunks are kept.
+        where: the array's location, for messages.
+    """
+
+    def __init__(self, store: Store, path: str, prefix: str, spec: ArraySpec, cache: ChunkCache) -> None:
+        self.store = store
+        self.prefix = prefix
+        self.spec = spec
+        self.cache = cache
+        self.where = f"{store.url}/{path}" if path else store.url
+        self.dtype = spec.data_type.numpy
+        self.fill: Any = spec.fill_value
+        if self.fill is None and not self.dtype.hasobject:
+            self.fill = np.zeros((), self.dtype)[()]
+        self._encode_key = spec.chunk_key_encoding.encoder(len(spec.shape))
+        self._token = next(_tokens)
+        self._epochs: dict[tuple[int, ...], int] = {}
+        self._locks = [threading.RLock() for _ in range(64)]
+        self._pipelines: dict[tuple[int, ...], CodecPipeline] = {}
+        grid = spec.chunk_grid
+        self.chunk_shape: tuple[int, ...] | None = grid.chunk_shape
+        self.axes: tuple[Axis, ...]
+        if isinstance(grid, RegularGrid):
+            self.axes = tuple(
+                RegularAxis(length, max(1, chunk)) for length, chunk in zip(spec.shape, grid.chunk_shape, strict=True)
+            )
+            self.pipeline: CodecPipeline | None = self._pipeline(tuple(grid.chunk_shape))
+        else:
+            self.axes = tuple(grid.axis(axis, length) for axis, length in enumerate(spec.shape))
+            self.pipeline = None
+            if prod(self.grid_shape):
+                self._pipeline(self.shape_of((0,) * len(self.axes)))
+
+    def _pipeline(self, shape: tuple[int, ...]) -> CodecPipeline:
+        pipeline = self._pipelines.get(shape)
+        if pipeline is None:
+            pipeline = CodecPipeline(self.spec.codecs, ChunkSpec(shape, self.dtype, self.fill))
+            self._pipelines[shape] = pipeline
+        return pipeline
+
+    def pipeline_of(self, coords: tuple[int, ...]) -> CodecPipeline:
+        """Return the codecs made ready for the shape of this chunk."""
+        return self.pipeline or self._pipeline(self.shape_of(coords))
+
+    def shape_of(self, coords: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a chunk as it is encoded, overhang included."""
+        return tuple(axis.size(chunk) for axis, chunk in zip(self.axes, coords, strict=True))
+
+    @property
+    def grid_shape(self) -> tuple[int, ...]:
+        """The number of chunks (shards, where there are) in each dimension."""
+        return tuple(axis.find(axis.length - 1) + 1 if axis.length else 0 for axis in self.axes)
+
+    @property
+    def typical_nbytes(self) -> int:
+        """The decoded bytes of one chunk (of the first, where they differ); a guess for variable-length data."""
+        shape = self.chunk_shape or (self.shape_of((0,) * len(self.axes)) if prod(self.grid_shape) else ())
+        return prod(shape) * (64 if self.dtype.hasobject else self.dtype.itemsize)
+
+    def sharding(self) -> tuple[ShardingCodec, tuple[int, ...]] | None:
+        """Return the outermost sharding codec and its inner chunk shape in the array's own dimensions."""
+        shape: tuple[int, ...] | None = None
+        for index, codec in enumerate(self.spec.codecs):
+            if isinstance(codec, ShardingCodec):
+                shape = codec.chunk_shape
+                for before in reversed(self.spec.codecs[:index]):
+                    order = getattr(before, "order", None)
+                    if isinstance(before, ArrayArrayCodec) and order is not None and shape is not None:
+                        shape = tuple(shape[list(order).index(axis)] for axis in range(len(shape)))
+                return (codec, shape) if shape is not None else None
+            if isinstance(codec, BytesBytesCodec):
+                return None
+        return None
+
+    # -- keys and cache ----------------------------------------------------------------------------------------
+
+    def key(self, coords: tuple[int, ...]) -> str:
+        """Return the store key of a chunk."""
+        return self.prefix + self._encode_key(coords)
+
+    def slot(self, coords: tuple[int, ...], key: str, keep: bool) -> CacheSlot:
+        """Return where the chunk is cached. Taken before the chunk is read, so that it is never stale."""
+        epoch = self._epochs.get(coords, 0)
+        return CacheSlot(self.cache, (self._token, epoch, coords), self.store.stamp(key), keep)
+
+    def changed(self, coords: tuple[int, ...]) -> None:
+        """Forget what is cached of a chunk, because it was written."""
+        self._epochs[coords] = self._epochs.get(coords, 0) + 1
+
+    def lock(self, coords: Hashable) -> threading.RLock:
+        """Return the lock that guards reading, changing and writing of one chunk."""
+        return self._locks[hash(coords) % len(self._locks)]
+
+    def stored_chunks(self) -> Iterator[tuple[int, ...]]:
+        """Yield the coordinates of the chunks that are present, from a listing."""
+        grid = self.grid_shape
+        decode = self.spec.chunk_key_encoding.decode
+        cut = len(self.prefix)
+        for key in self.store.list_prefix(self.prefix.rstrip("/")):
+            coords = decode(key[cut:])
+            if coords is not None and len(coords) == len(grid):
+                if all(0 <= c < n for c, n in zip(coords, grid, strict=True)):
+                    yield coords
+
+    # -- errors ------------------------------------------------------------------------------------------------
+
+    def decode_error(self, coords: tuple[int, ...], error: CodecError) -> ChunkDecodeError:
+        """Make the error that users see of a chunk that cannot be decoded."""
+        return ChunkDecodeError(f"{self.where}: chunk {coords} (key {self.key(coords)!r}) is broken: {error}")
+
+    def encode_error(self, coords: tuple[int, ...], error: CodecError) -> ChunkEncodeError:
+        """Make the error that users see of a chunk that cannot be encoded."""
+        return ChunkEncodeError(f"{self.where}: chunk {coords} cannot be encoded: {error}")

@@ -1,0 +1,120 @@
+"""Opening: a location and a path -> an array or a group. Creating is in ``creation.py``."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+from zarrfs.engine import creation
+from zarrfs.engine.array import Array
+from zarrfs.engine.cache import ChunkCache, default_cache
+from zarrfs.engine.formats import detect
+from zarrfs.engine.formats.paths import normalise_path
+from zarrfs.engine.group import Group, make_node
+from zarrfs.engine.locations import open_store
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import LocationError, NodeNotFoundError, NodeTypeError
+
+__all__ = ["Location", "Mode", "create_array", "create_group", "open", "open_array", "open_group"]
+
+Location = str | os.PathLike[str] | Store | dict[str, bytes]
+"""A path, a URL, a store, or a dictionary that serves as one."""
+
+Mode = Literal["r", "r+", "a", "w", "w-"]
+
+
+def open(
+    location: Location, path: str = "", mode: Literal["r", "r+"] = "r", *, cache_size: int | None = None, allow_pickle: bool = False
+) -> Array | Group:
+    """Open the array or group at ``path`` in ``location``; the format is found out.
+
+    Args:
+        location: a path or URL, which may point into a hierarchy (``image.zarr/labels/0``), a store, or a dict.
+        path: the path of the node below the location.
+        mode: ``"r"`` to read, ``"r+"`` to read and write.
+        cache_size: bytes of decoded chunks kept for this node and those reached from it; 0 keeps none. By default
+            the process shares one cache.
+        allow_pickle: whether object arrays that were stored by pickle may be read. Unpickling runs code that the
+            data choose; say yes only to data of your own.
+
+    Raises:
+        LocationError: there is no such store.
+        NodeNotFoundError: there is nothing at the path.
+        MetadataError: there is something, but its metadata are broken or ask for what is not supported.
+    """
+    if mode not in ("r", "r+"):
+        raise LocationError(f"mode must be 'r' or 'r+', found {mode!r}; create_array and create_group make new nodes")
+    store, inner = open_store(location, mode=mode)
+    full = "/".join(part for part in (inner, normalise_path(path)) if part)
+    spec = detect.read_node(store, full, allow_pickle=allow_pickle)
+    if spec is None:
+        raise NodeNotFoundError(_nothing_there(store, full))
+    return make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only)
+
+
+def open_array(location: Location, path: str = "", mode: Literal["r", "r+"] = "r", **options: Any) -> Array:
+    """Open the array at ``path`` in ``location``; arguments and errors as ``open``. A group is a NodeTypeError."""
+    node = open(location, path, mode, **options)
+    if isinstance(node, Group):
+        raise NodeTypeError(
+            f"{node.store.url}: {node.name} is a group, an array was asked for; it has {node._some_names()}"
+        )
+    return node
+
+
+def open_group(location: Location, path: str = "", mode: Literal["r", "r+"] = "r", **options: Any) -> Group:
+    """Open the group at ``path`` in ``location``; arguments and errors as ``open``. An array is a NodeTypeError."""
+    node = open(location, path, mode, **options)
+    if isinstance(node, Array):
+        raise NodeTypeError(f"{node.store.url}: {node.name} is an array, a group was asked for; use open_array")
+    return node
+
+
+def create_group(
+    location: Location,
+    path: str = "",
+    *,
+    zarr_format: int = 3,
+    attributes: dict[str, Any] | None = None,
+    overwrite: bool = False,
+    cache_size: int | None = None,
+) -> Group:
+    """Create a group, with groups on the way to it.
+
+    Raises NodeExistsError if there is a node already, unless ``overwrite`` deletes it with all below.
+    """
+    store, inner = open_store(location, mode="a")
+    full = "/".join(part for part in (inner, normalise_path(path)) if part)
+    spec = creation.create_group_node(store, full, zarr_format, attributes or {}, overwrite)
+    return Group(store, full, spec, _cache(cache_size), False)
+
+
+def create_array(location: Location, path: str = "", *, cache_size: int | None = None, **options: Any) -> Array:
+    """Create an array, with groups on the way to it; the options are those of ``creation.create_array_node``.
+
+    The usual ones: ``shape`` and ``dtype`` (or ``data``), ``chunks``, ``shards``, ``codecs`` or ``filters``,
+    ``serializer`` and ``compressors``, ``fill_value``, ``order``, ``dimension_names``, ``attributes``,
+    ``zarr_format`` and ``overwrite``.
+    """
+    store, inner = open_store(location, mode="a")
+    full = "/".join(part for part in (inner, normalise_path(path)) if part)
+    return creation.create_array_node(store, full, _cache(cache_size), **options)
+
+
+def _cache(cache_size: int | None) -> ChunkCache:
+    return default_cache() if cache_size is None else ChunkCache(cache_size)
+
+
+def _nothing_there(store: Store, path: str) -> str:
+    where = f"{store.url}/{path}" if path else store.url
+    message = f"{where}: no Zarr array or group here (no zarr.json, .zarray or .zgroup)"
+    if not store.listable:
+        return message
+    listing = store.list_dir(path)
+    found = [*listing.prefixes, *listing.keys]
+    if not found:
+        return f"{message}; nothing is stored there at all"
+    inside = [name for name in listing.prefixes[:50] if detect.read_kind(store, f"{path}/{name}" if path else name)]
+    if inside:
+        return f"{message}; but there is one in {', '.join(map(repr, inside[:5]))}: open that"
+    return f"{message}; found {', '.join(map(repr, found[:5]))}{' ...' if len(found) > 5 else ''}"

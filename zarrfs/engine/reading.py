@@ -1,0 +1,134 @@
+"""Running a read: which chunks are kept, which are decoded into the output, on how many threads.
+
+The measured reasons for the numbers are in ``benchmarks/``: a short system call hands over the GIL and queues for
+it again, so small chunks are read on one thread; large ones spend their time in decompressors that run without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.codecs.base import CodecError
+from zarrfs.engine.indexing import ChunkPart, chunk_parts, count_parts, flat_boxes
+from zarrfs.engine.layout import ArrayLayout, StoreSource
+from zarrfs.engine.parallel import CORES, for_each
+from zarrfs.engine.selections import OuterSelection, PointSelection, Span
+from zarrfs.errors import SelectionError
+
+__all__ = ["read_flat", "read_selection"]
+
+Array = np.ndarray[Any, Any]
+
+PARALLEL_CHUNK_NBYTES = 96 << 10
+"""Chunks of at least this many bytes are worth a second thread."""
+
+FEW_CHUNKS = 64
+"""A read of whole chunks that touches at most this many is a look, and likely to come again; more is a pass."""
+
+
+def read_selection(layout: ArrayLayout, selection: OuterSelection | PointSelection) -> Array:
+    """Return what the selection names, as a new array in the shape in which chunks are laid down."""
+    shape = selection.shape if isinstance(selection, OuterSelection) else (prod(selection.shape),)
+    out = empty(shape, layout)
+    read_into(layout, selection, out)
+    return out
+
+
+def empty(shape: tuple[int, ...], layout: ArrayLayout) -> Array:
+    """Return new memory for a result; a result that does not fit is the user's error, not a crash."""
+    try:
+        return np.empty(shape, layout.dtype)
+    except (MemoryError, ValueError) as error:
+        nbytes = prod(shape) * layout.dtype.itemsize
+        raise SelectionError(
+            f"{layout.where}: a selection of shape {shape} needs {nbytes:,} bytes of memory, which cannot be had; "
+            "select less at a time"
+        ) from error
+
+
+def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, out: Array) -> None:
+    """Read the selection into ``out``, an array (or view) of the shape in which chunks are laid down."""
+    count = count_parts(selection, layout.axes)
+    if out.size == 0 or count == 0:
+        return
+    typical = layout.typical_nbytes
+    capacity = layout.cache.capacity
+    sharded = layout.sharding() is not None
+    touched = min(count * typical, out.nbytes * 2) if sharded else count * typical
+    keep_parts = touched * 2 <= capacity
+    keep_whole = count <= FEW_CHUNKS and touched * 8 <= capacity
+    look = len(layout.cache) > 0
+    pipeline = layout.pipeline
+    store, fill = layout.store, layout.fill
+
+    def read(part: ChunkPart) -> None:
+        coords, region, local, target, whole = part
+        key = layout.key(coords)
+        try:
+            if local is None:
+                view = out[target]
+            else:
+                view = np.empty(tuple(r.stop - r.start for r in region), layout.dtype)
+            keep = keep_whole if whole else keep_parts
+            slot = layout.slot(coords, key, keep) if keep or look or sharded else None
+            codecs = pipeline or layout.pipeline_of(coords)
+            if not codecs.read(StoreSource(store, key), region, view, slot):
+                view[...] = fill
+            if local is not None:
+                out[target] = view[local]
+        except CodecError as error:
+            raise layout.decode_error(coords, error) from error
+        except MemoryError as error:
+            raise layout.decode_error(coords, CodecError("it does not fit into memory")) from error
+
+    workers = 1
+    if count > 1:
+        if store.concurrency > 1:
+            workers = store.concurrency
+        elif typical >= PARALLEL_CHUNK_NBYTES:
+            workers = CORES
+    for_each(read, chunk_parts(selection, layout.axes), workers)
+
+
+def read_flat(layout: ArrayLayout, offset: int, out: Array, order: str) -> None:
+    """Fill ``out``, one byte per item, with the bytes from ``offset`` of the array's elements in C or F order."""
+    itemsize = layout.dtype.itemsize
+    if out.size == 0 or itemsize == 0:
+        return
+    first, skip = divmod(offset, itemsize)
+    last = -(-(offset + out.size) // itemsize)
+    aligned = skip == 0 and (last - first) * itemsize == out.size
+    raw = out if aligned else np.empty((last - first) * itemsize, np.uint8)
+    elements = raw.view(layout.dtype)
+    shape = layout.spec.shape if order == "C" else layout.spec.shape[::-1]
+    for position, box in flat_boxes(first, last, shape):
+        lengths = tuple(part.stop - part.start for part in box)
+        begin = position - first
+        view = elements[begin : begin + prod(lengths)].reshape(lengths)
+        if order == "F":
+            view, box = view.T, box[::-1]
+        spans: Iterable[Span] = (Span(part.start, 1, part.stop - part.start) for part in box)
+        selection = OuterSelection(tuple(spans), view.shape, (slice(None),) * view.ndim)
+        read_into(layout, selection, view)
+    if not aligned:
+        out[...] = raw[skip : skip + out.size]
+
+
+def check_flat(layout: ArrayLayout, offset: int, size: int, order: str) -> int:
+    """Return how many bytes there are from ``offset``, at most ``size``; raise where the question makes no sense."""
+    if layout.dtype.hasobject:
+        raise SelectionError(
+            f"{layout.where}: {layout.spec.data_type.name} elements vary in length and have no flat byte stream"
+        )
+    if order not in ("C", "F"):
+        raise SelectionError(f"order must be 'C' or 'F', found {order!r}")
+    if offset < 0 or size < 0:
+        raise SelectionError(f"offset and size must not be negative, found {offset} and {size}")
+    nbytes = prod(layout.spec.shape) * layout.dtype.itemsize
+    return max(0, min(size, nbytes - offset))
+
+

@@ -1,0 +1,360 @@
+"""What a user writes in brackets, made plain: NumPy's rules, checked against a shape, without any chunks.
+
+Two plain forms come out. An ``OuterSelection`` is one selector per dimension (a ``Span`` or an array of indices),
+combined as a product; a ``PointSelection`` is a list of points. Both say how the result is shaped from what is read.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zarrfs.errors import SelectionError
+
+__all__ = [
+    "OuterSelection",
+    "PointSelection",
+    "Span",
+    "basic_selection",
+    "block_selection",
+    "coordinate_selection",
+    "fancy_selection",
+    "mask_selection",
+    "orthogonal_selection",
+    "pop_fields",
+]
+
+Indices = np.ndarray[Any, np.dtype[np.intp]]
+
+
+class Span(NamedTuple):
+    """Every ``step``-th index from ``start``, ``count`` of them; ``step`` is positive."""
+
+    start: int
+    step: int
+    count: int
+
+    @property
+    def last(self) -> int:
+        """The last index selected (there is none when ``count`` is 0)."""
+        return self.start + (self.count - 1) * self.step
+
+
+@dataclass(frozen=True, slots=True)
+class OuterSelection:
+    """A product of one selector per dimension.
+
+    Attributes:
+        selectors: a Span or an array of non-negative indices for each dimension of the array.
+        shape: how many indices each dimension selects; the shape in which chunks are laid down.
+        view: the index that turns what was laid down into the result (dropped dimensions, reversed ones).
+        transpose: an order of the axes applied last, or None.
+        reshape: the shape given to the result at the very end, or None.
+    """
+
+    selectors: tuple[Span | Indices, ...]
+    shape: tuple[int, ...]
+    view: tuple[Any, ...]
+    transpose: tuple[int, ...] | None = None
+    reshape: tuple[int, ...] | None = None
+
+    def result(self, laid: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Turn an array of ``shape`` into the result that NumPy would give (a view where possible)."""
+        out = laid[self.view]
+        if self.transpose is not None:
+            out = out.transpose(self.transpose)
+        return out if self.reshape is None else out.reshape(self.reshape)
+
+    @property
+    def result_shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        return self.result(np.broadcast_to(np.empty((), np.uint8), self.shape)).shape
+
+    def laid(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Turn values of the result's shape into an array of ``shape``: the inverse of ``result``."""
+        if self.reshape is not None:
+            dropped = [i for i, part in enumerate(self.view) if part == 0 and not isinstance(part, slice)]
+            kept = [n for i, n in enumerate(self.shape) if i not in dropped]
+            if self.transpose is not None:
+                kept = [kept[axis] for axis in self.transpose]
+            value = value.reshape(kept)
+        if self.transpose is not None:
+            value = value.transpose(np.argsort(self.transpose))
+        return value[tuple(part if isinstance(part, slice) else None for part in self.view)]
+
+
+@dataclass(frozen=True, slots=True)
+class PointSelection:
+    """Single elements: one flat array of non-negative indices per dimension, and the shape of the result."""
+
+    points: tuple[Indices, ...]
+    shape: tuple[int, ...]
+
+
+def pop_fields(selection: Any, dtype: np.dtype[Any]) -> tuple[str | list[str] | None, Any]:
+    """Split field names off a selection; return (field name, list of names, or None) and the rest."""
+    if isinstance(selection, str):
+        return _check_fields(selection, dtype), ()
+    if isinstance(selection, list) and selection and all(isinstance(part, str) for part in selection):
+        return _check_fields(selection, dtype), ()
+    if isinstance(selection, tuple):
+        names = [part for part in selection if isinstance(part, str)]
+        if names:
+            rest = tuple(part for part in selection if not isinstance(part, str))
+            return _check_fields(names[0] if len(names) == 1 else names, dtype), rest
+    return None, selection
+
+
+def _check_fields(fields: str | list[str], dtype: np.dtype[Any]) -> str | list[str]:
+    for name in [fields] if isinstance(fields, str) else fields:
+        if dtype.names is None:
+            raise SelectionError(f"field {name!r} asked of an array of {dtype}, which has no fields")
+        if name not in dtype.names:
+            raise SelectionError(f"no field {name!r}; the fields are {', '.join(map(repr, dtype.names))}")
+    return fields
+
+
+def basic_selection(selection: Any, shape: tuple[int, ...]) -> OuterSelection:
+    """Integers, slices with any step, and Ellipsis."""
+    parts = _expand(selection, shape)
+    for part in parts:
+        if not isinstance(part, slice | int):
+            raise SelectionError(f"{part!r} is no integer, slice or Ellipsis; use .oindex or .vindex for arrays of indices")
+    return _outer(parts, shape)
+
+
+def orthogonal_selection(selection: Any, shape: tuple[int, ...]) -> OuterSelection:
+    """Integers, slices, arrays of indices and boolean arrays, each for its own dimension, combined as a product."""
+    parts = _expand(selection, shape)
+    for axis, part in enumerate(parts):
+        if isinstance(part, np.ndarray) and part.ndim != 1:
+            raise SelectionError(
+                f"dimension {axis}: an orthogonal selection takes one-dimensional arrays, found one of {part.ndim} "
+                "dimensions; use .vindex for points"
+            )
+    return _outer(parts, shape)
+
+
+def fancy_selection(selection: Any, shape: tuple[int, ...]) -> OuterSelection | PointSelection:
+    """What NumPy's brackets take, as far as it is a product or a list of points; the result is NumPy's."""
+    whole_mask = _whole_mask(selection, shape)
+    if whole_mask is not None:
+        return mask_selection(whole_mask, shape)
+    parts = _expand(selection, shape)
+    arrays = [axis for axis, part in enumerate(parts) if isinstance(part, np.ndarray)]
+    if not arrays:
+        return _outer(parts, shape)
+    if len(arrays) == 1:
+        return _single_array(parts, arrays[0], shape)
+    if all(not isinstance(part, slice) for part in parts):
+        return coordinate_selection(tuple(parts), shape)
+    raise SelectionError(
+        "several arrays of indices together with slices: use .oindex to combine them as a product, or .vindex with an "
+        "index for each dimension"
+    )
+
+
+def _single_array(parts: list[Any], axis: int, shape: tuple[int, ...]) -> OuterSelection:
+    """One array of indices among slices and integers: a product, but NumPy may move its axis to the front."""
+    array = parts[axis]
+    if array.dtype == bool and array.ndim != 1:
+        raise SelectionError(f"a boolean array of shape {array.shape} does not fit the array's shape {shape}")
+    flat = [part.reshape(-1) if i == axis else part for i, part in enumerate(parts)]
+    outer = _outer(flat, shape)
+    advanced = [i for i, part in enumerate(parts) if not isinstance(part, slice)]
+    kept = [i for i, part in enumerate(parts) if not isinstance(part, int)]
+    transpose = None
+    order = kept
+    if advanced != list(range(advanced[0], advanced[-1] + 1)):
+        order = [axis, *(i for i in kept if i != axis)]
+        transpose = tuple(kept.index(i) for i in order)
+    reshape = None
+    if array.ndim != 1:
+        lengths: list[int] = []
+        for i in order:
+            lengths += list(array.shape) if i == axis else [outer.shape[i]]
+        reshape = tuple(lengths)
+    return OuterSelection(outer.selectors, outer.shape, outer.view, transpose, reshape)
+
+
+def _whole_mask(selection: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any] | None:
+    if isinstance(selection, tuple) and len(selection) == 1:
+        selection = selection[0]
+    if isinstance(selection, list | np.ndarray):
+        array = np.asarray(selection)
+        if array.dtype == bool and (array.ndim > 1 or (array.ndim == len(shape) == 1)):
+            return array
+    return None
+
+
+def coordinate_selection(selection: Any, shape: tuple[int, ...]) -> PointSelection:
+    """Points: an integer or array of integers for every dimension, broadcast against each other."""
+    parts = list(selection) if isinstance(selection, tuple) else [selection]
+    if len(parts) != len(shape):
+        raise SelectionError(
+            f"a coordinate selection takes an index array for each of the {len(shape)} dimensions, found {len(parts)}"
+        )
+    arrays = []
+    for axis, (part, length) in enumerate(zip(parts, shape, strict=True)):
+        array = np.asarray(part)
+        if array.dtype == bool and array.ndim == 1:
+            array = _indices(array, axis, length)
+        elif array.size == 0:
+            array = array.astype(np.intp)
+        if array.dtype.kind not in "iu":
+            raise SelectionError(f"dimension {axis}: a coordinate selection takes integers, found {_describe(part)}")
+        arrays.append(_wrap(array, axis, length))
+    try:
+        joined = np.broadcast_arrays(*arrays) if arrays else []
+    except ValueError as error:
+        raise SelectionError(f"index arrays of shapes {[a.shape for a in arrays]} do not broadcast together") from error
+    result = joined[0].shape if joined else ()
+    return PointSelection(tuple(np.ascontiguousarray(a).reshape(-1) for a in joined), result)
+
+
+def mask_selection(mask: Any, shape: tuple[int, ...]) -> PointSelection:
+    """The elements where a boolean array of the array's shape is true, in C order."""
+    array = np.asarray(mask)
+    if array.dtype != bool or array.shape != shape:
+        raise SelectionError(
+            f"a mask must be a boolean array of the array's shape {shape}, found {array.dtype} of shape {array.shape}"
+        )
+    points = np.nonzero(array) if array.ndim else ()
+    count = len(points[0]) if points else int(array)
+    return PointSelection(tuple(np.asarray(p, np.intp) for p in points), (count,))
+
+
+def block_selection(selection: Any, shape: tuple[int, ...], edges: Sequence[Sequence[int] | Any]) -> OuterSelection:
+    """Whole chunks by their position in the grid: integers and slices of step 1 per dimension.
+
+    ``edges[axis]`` gives the first index of each chunk in that dimension, and the length of the dimension last.
+    """
+    counts = tuple(len(e) - 1 for e in edges)
+    parts = _expand(selection, counts)
+    slices: list[Any] = []
+    for axis, (part, count) in enumerate(zip(parts, counts, strict=True)):
+        if isinstance(part, slice):
+            start, stop, step = part.indices(count)
+            if step != 1:
+                raise SelectionError(f"dimension {axis}: blocks are selected by slices of step 1, found step {step}")
+            stop = max(start, stop)
+        elif isinstance(part, int):
+            start = _wrap_int(part, axis, count)
+            stop = start + 1
+        else:
+            raise SelectionError(f"dimension {axis}: blocks are selected by integers and slices, found {part!r}")
+        slices.append(slice(int(edges[axis][start]), int(edges[axis][stop])))
+    return _outer(slices, shape)
+
+
+# -- the parts of a selection ----------------------------------------------------------------------------------
+
+
+def _expand(selection: Any, shape: tuple[int, ...]) -> list[Any]:
+    """Return one part per dimension: int, slice or ndarray. Ellipsis is filled in, missing ones are ``:``."""
+    parts = list(selection) if isinstance(selection, tuple) else [selection]
+    ellipses = [i for i, part in enumerate(parts) if part is Ellipsis or isinstance(part, EllipsisType)]
+    if len(ellipses) > 1:
+        raise SelectionError("an index can hold only one Ellipsis ('...')")
+    given = len(parts) - len(ellipses)
+    if given > len(shape):
+        raise SelectionError(f"{given} indices for an array of {len(shape)} dimensions (shape {shape})")
+    missing: list[Any] = [slice(None)] * (len(shape) - given)
+    if ellipses:
+        parts[ellipses[0] : ellipses[0] + 1] = missing
+    else:
+        parts += missing
+    return [_part(part, axis) for axis, part in enumerate(parts)]
+
+
+def _part(part: Any, axis: int) -> Any:
+    if isinstance(part, slice):
+        return part
+    if part is None:
+        raise SelectionError("newaxis (None) is not supported: index first, then add the dimension to the result")
+    if isinstance(part, bool | np.bool_):
+        raise SelectionError(f"dimension {axis}: a single boolean is no index")
+    if isinstance(part, list | range) or (isinstance(part, np.ndarray) and part.ndim > 0):
+        array = np.asarray(part)
+        if array.size == 0 and array.dtype.kind == "f":
+            array = array.astype(np.intp)
+        if array.dtype.kind not in "iub":
+            raise SelectionError(f"dimension {axis}: indices must be integers or booleans, found {_describe(part)}")
+        return array
+    try:
+        return operator.index(part)
+    except TypeError:
+        raise SelectionError(
+            f"dimension {axis}: {part!r} ({type(part).__name__}) is no index; expected an integer, slice, Ellipsis or array"
+        ) from None
+
+
+def _describe(part: Any) -> str:
+    array = np.asarray(part)
+    return f"{type(part).__name__} of {array.dtype} and shape {array.shape}"
+
+
+def _outer(parts: Sequence[Any], shape: tuple[int, ...]) -> OuterSelection:
+    selectors: list[Span | Indices] = []
+    view: list[Any] = []
+    counts: list[int] = []
+    for axis, (part, length) in enumerate(zip(parts, shape, strict=True)):
+        if isinstance(part, int):
+            selectors.append(Span(_wrap_int(part, axis, length), 1, 1))
+            view.append(0)
+            counts.append(1)
+            continue
+        if isinstance(part, slice):
+            span, reverse = _span(part, axis, length)
+            selectors.append(span)
+            view.append(slice(None, None, -1) if reverse else slice(None))
+            counts.append(span.count)
+            continue
+        indices = _indices(part, axis, length)
+        selectors.append(indices)
+        view.append(slice(None))
+        counts.append(len(indices))
+    return OuterSelection(tuple(selectors), tuple(counts), tuple(view))
+
+
+def _span(part: slice, axis: int, length: int) -> tuple[Span, bool]:
+    try:
+        start, stop, step = part.indices(length)
+    except (TypeError, ValueError) as error:
+        raise SelectionError(f"dimension {axis}: {part}: {error}") from error
+    count = len(range(start, stop, step))
+    if step < 0:
+        return Span(start + (count - 1) * step if count else 0, -step, count), True
+    return Span(start, step, count), False
+
+
+def _indices(array: np.ndarray[Any, Any], axis: int, length: int) -> Indices:
+    if array.dtype == bool:
+        if len(array) != length:
+            raise SelectionError(f"dimension {axis}: a boolean array of {len(array)} elements for a length of {length}")
+        return np.nonzero(array)[0]
+    return _wrap(array, axis, length)
+
+
+def _wrap(array: np.ndarray[Any, Any], axis: int, length: int) -> Indices:
+    """Return the indices as non-negative ``intp``, or raise when one is out of range."""
+    if array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < -length or high >= length:
+            wrong = high if high >= length else low
+            raise SelectionError(f"index {wrong} is out of bounds for dimension {axis} of length {length}")
+        array = array.astype(np.intp)
+        if low < 0:
+            array = np.where(array < 0, array + length, array)
+    return array.astype(np.intp, copy=False)
+
+
+def _wrap_int(index: int, axis: int, length: int) -> int:
+    if index < -length or index >= length:
+        raise SelectionError(f"index {index} is out of bounds for dimension {axis} of length {length}")
+    return index + length if index < 0 else index

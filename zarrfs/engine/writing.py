@@ -1,0 +1,180 @@
+"""Running a write: whole chunks encoded straight from the data, partial ones read, changed and written back.
+
+A chunk is written as one store value, atomically; what of it is not written to keeps its old bytes. Two threads
+that write to different parts of one chunk take turns, so that neither loses its part.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.codecs.base import Buffer, BufferSource, CodecError, Region
+from zarrfs.engine.codecs.pipeline import CodecPipeline
+from zarrfs.engine.codecs.sharding import ShardingCodec, is_filled
+from zarrfs.engine.indexing import ChunkPart, RegularAxis, chunk_parts, count_parts
+from zarrfs.engine.layout import ArrayLayout
+from zarrfs.engine.parallel import CORES, for_each
+from zarrfs.engine.reading import PARALLEL_CHUNK_NBYTES
+from zarrfs.engine.selections import OuterSelection, PointSelection, Span
+from zarrfs.errors import ChunkEncodeError, SelectionError
+
+__all__ = ["as_values", "write_selection"]
+
+Array = np.ndarray[Any, Any]
+
+
+def as_values(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: str) -> Array:
+    """Return ``value`` as an array of ``dtype`` broadcast to ``shape``, as NumPy's assignment would."""
+    try:
+        if dtype.hasobject:
+            array = value.astype(object) if isinstance(value, np.ndarray) else _as_objects(value, shape)
+        else:
+            array = np.asarray(value)
+            if array.dtype != dtype:
+                array = np.asarray(value, dtype) if array.dtype == object else array.astype(dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ChunkEncodeError(f"{where}: the data cannot be stored as {dtype}: {error}") from error
+    while array.ndim > len(shape) and array.shape[0] == 1:
+        array = array[0]
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError as error:
+        raise SelectionError(f"{where}: data of shape {array.shape} do not fit a selection of shape {shape}") from error
+
+
+def _as_objects(value: Any, shape: tuple[int, ...]) -> Array:
+    """Return an object array of ``value``; one value for a 0-d place stays one object even if it is a sequence."""
+    if isinstance(value, str | bytes) or shape == () or not hasattr(value, "__len__"):
+        array = np.empty((), object)
+        array[()] = value
+        return array
+    array = np.empty(len(value), object)
+    if len(shape) == 1:
+        for i, item in enumerate(value):
+            array[i] = item
+        return array
+    return np.asarray(value, object)
+
+
+def write_selection(
+    layout: ArrayLayout, selection: OuterSelection | PointSelection, values: Array, write_empty: bool = False
+) -> None:
+    """Write ``values``, of the shape in which chunks are laid down, to what the selection names."""
+    count = count_parts(selection, layout.axes)
+    if values.size == 0 or count == 0:
+        return
+
+    def write(part: ChunkPart) -> None:
+        try:
+            with layout.lock(part.coords):
+                _write_chunk(layout, part, values[part.target], write_empty)
+        except CodecError as error:
+            raise layout.encode_error(part.coords, error) from error
+
+    parallel = count > 1 and layout.typical_nbytes >= PARALLEL_CHUNK_NBYTES
+    workers = max(CORES if parallel else 1, layout.store.concurrency if count > 1 else 1)
+    for_each(write, chunk_parts(selection, layout.axes), workers)
+
+
+def _write_chunk(layout: ArrayLayout, part: ChunkPart, values: Array, write_empty: bool) -> None:
+    coords, region = part.coords, part.region
+    pipeline = layout.pipeline_of(coords)
+    key = layout.key(coords)
+    shape = pipeline.spec.shape
+    if part.local is None and _covers(region, shape):
+        data = _encode(layout, pipeline, np.asarray(values, layout.dtype), write_empty)
+    elif part.whole:
+        chunk = _filled(layout, shape)
+        chunk[region] = values
+        data = _encode(layout, pipeline, chunk, write_empty)
+    else:
+        data = _update(layout, pipeline, part, values, write_empty)
+    if data is None:
+        layout.store.delete(key)
+    else:
+        layout.store.set(key, data)
+    layout.changed(coords)
+
+
+def _encode(layout: ArrayLayout, pipeline: CodecPipeline, chunk: Array, write_empty: bool) -> Buffer | None:
+    """Return the encoded chunk, or None when it holds nothing but the fill value and need not be stored."""
+    if not write_empty and is_filled(chunk, layout.spec.fill_value):
+        return None
+    return pipeline.encode(chunk)
+
+
+def _update(
+    layout: ArrayLayout, pipeline: CodecPipeline, part: ChunkPart, values: Array, write_empty: bool
+) -> Buffer | None:
+    """Return the chunk with ``values`` put in: the old one is read, changed and encoded again."""
+    stored = layout.store.get(layout.key(part.coords))
+    codec = pipeline.codecs[0]
+    try:
+        if isinstance(codec, ShardingCodec) and len(pipeline.codecs) == 1:
+            return _update_shard(layout, pipeline, codec, part, values, stored)
+        chunk = _filled(layout, pipeline.spec.shape)
+        if stored is not None:
+            chunk[...] = pipeline.decode(stored)
+    except CodecError as error:
+        raise layout.decode_error(part.coords, error) from error
+    _put(chunk, part.region, part.local, values)
+    return _encode(layout, pipeline, chunk, write_empty)
+
+
+def _update_shard(
+    layout: ArrayLayout,
+    pipeline: CodecPipeline,
+    codec: ShardingCodec,
+    part: ChunkPart,
+    values: Array,
+    stored: Buffer | None,
+) -> Buffer | None:
+    """Re-encode only the inner chunks that change; the others keep their bytes."""
+    spec = pipeline.spec
+    chunks = {} if stored is None else codec.read_inner(stored, spec)
+    inner = codec.layout(spec)
+    box = values
+    if part.local is not None:
+        box = _filled(layout, tuple(r.stop - r.start for r in part.region))
+        if stored is not None:
+            pipeline.read(BufferSource(stored), part.region, box, None)
+        box[part.local] = values
+    spans = tuple(Span(r.start, 1, r.stop - r.start) for r in part.region)
+    whole_box = OuterSelection(spans, box.shape, (slice(None),) * box.ndim)
+    axes = [RegularAxis(length, n) for length, n in zip(spec.shape, codec.chunk_shape, strict=True)]
+    for piece in chunk_parts(whole_box, axes):
+        chunk = _filled(layout, codec.chunk_shape)
+        old = chunks.get(piece.coords)
+        if old is not None and not _covers(piece.region, codec.chunk_shape):
+            inner.pipeline.read(
+                BufferSource(old), tuple(slice(0, n, 1) for n in codec.chunk_shape), chunk, None
+            )
+        chunk[piece.region] = box[piece.target]
+        if is_filled(chunk, layout.spec.fill_value):
+            chunks.pop(piece.coords, None)
+        else:
+            chunks[piece.coords] = inner.pipeline.encode(chunk)
+    return codec.assemble(chunks, spec) if chunks else None
+
+
+def _filled(layout: ArrayLayout, shape: tuple[int, ...]) -> Array:
+    """Return a new chunk full of the fill value."""
+    chunk = np.empty(shape, layout.dtype)
+    chunk[...] = layout.fill
+    return chunk
+
+
+def _put(chunk: Array, region: Region, local: tuple[Any, ...] | None, values: Array) -> None:
+    if not region:
+        # The one element of a 0-d array: NumPy lets the last of several values win.
+        chunk[...] = values.reshape(-1)[-1]
+    elif local is None:
+        chunk[region] = values
+    else:
+        chunk[region][local] = values
+
+
+def _covers(region: Region, shape: tuple[int, ...]) -> bool:
+    return all(part.stop - part.start == length for part, length in zip(region, shape, strict=True))
