@@ -1,0 +1,145 @@
+"""The chunk cache: bounded, never stale, one load for all who ask."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zarrfs.engine.cache import CacheSlot, ChunkCache, keepable
+
+
+def test_what_was_put_is_got_while_the_stamp_holds() -> None:
+    cache = ChunkCache(1000)
+    cache.put("key", 1, "value", 10)
+    assert cache.get("key", 1) == "value"
+    assert cache.get("key", 2) is None
+    assert cache.get("key", 1) is None, "a stale entry is dropped, not kept beside"
+    assert cache.nbytes == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 60)), max_size=60))
+def test_the_bound_holds_and_the_oldest_go_first(puts: list[tuple[int, int]]) -> None:
+    cache = ChunkCache(100)
+    twin: dict[int, int] = {}
+    for key, size in puts:
+        cache.put(key, None, size, size)
+        if size * 2 <= 100:
+            twin.pop(key, None)
+            twin[key] = size
+        while sum(twin.values()) > 100:
+            del twin[next(iter(twin))]
+        assert cache.nbytes == sum(twin.values()) <= 100
+    for key in range(10):
+        assert (cache.get(key, None) is not None) == (key in twin)
+
+
+def test_a_smaller_capacity_evicts_at_once() -> None:
+    cache = ChunkCache(100)
+    for key in range(10):
+        cache.put(key, None, key, 10)
+    cache.capacity = 25
+    assert len(cache) == 2
+    assert cache.nbytes == 20
+    with pytest.raises(ValueError, match="negative"):
+        ChunkCache(-1)
+
+
+def test_nothing_is_kept_without_capacity() -> None:
+    cache = ChunkCache(0)
+    assert cache.load("key", None, lambda: ("value", 10)) == "value"
+    assert len(cache) == 0
+
+
+def test_threads_share_one_load() -> None:
+    cache = ChunkCache(0)
+    entered, gate = threading.Event(), threading.Event()
+    calls = []
+
+    def loader() -> tuple[str, int]:
+        calls.append(1)
+        entered.set()
+        gate.wait(20)
+        return "value", 1
+
+    results: list[str] = []
+    started = threading.Semaphore(0)
+
+    def ask() -> None:
+        started.release()
+        results.append(cache.load("key", None, loader))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        started.acquire()
+    assert entered.wait(20)
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert results == ["value"] * 8
+    # A thread that came after the first was done may have loaded again, as nothing is kept.
+    assert 1 <= len(calls) <= 8
+
+
+def test_a_failed_load_is_seen_by_all_and_not_remembered() -> None:
+    cache = ChunkCache(100)
+
+    def fail() -> tuple[str, int]:
+        raise ValueError("broken")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="broken"):
+            cache.load("key", None, fail)
+    assert cache.load("key", None, lambda: ("fine", 1)) == "fine"
+
+
+def test_a_changed_stamp_does_not_wait_for_the_old_load() -> None:
+    cache = ChunkCache(100)
+
+    def outer() -> tuple[str, int]:
+        assert cache.load("key", 2, lambda: ("new", 1)) == "new"
+        return "old", 1
+
+    assert cache.load("key", 1, outer) == "old"
+    assert cache.get("key", 2) is None or cache.get("key", 2) == "new"
+
+
+def test_small_views_of_large_buffers_are_copied() -> None:
+    large = np.zeros(1 << 20, np.uint8)
+    kept, nbytes = keepable(large[:100])
+    assert kept.base is not large
+    assert nbytes < 1000
+    kept, nbytes = keepable(np.frombuffer(bytes(4096), "u2"))
+    assert nbytes < 5000
+    with pytest.raises(ValueError, match="read-only"):
+        kept[0] = 1
+
+
+def test_the_second_partial_look_is_told_from_the_first() -> None:
+    cache = ChunkCache(100)
+    slot = CacheSlot(cache, (1, 0, (0, 0)), None)
+    assert not slot.touched_before()
+    assert slot.touched_before()
+    assert not slot.child((3,)).touched_before()
+    for key in range(5000):
+        cache.touch(key)
+    assert not slot.touched_before(), "what is remembered of looks is bounded too"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_starts_with_free_locks() -> None:
+    from zarrfs.engine import cache as module
+
+    with module.default_cache()._lock:
+        pid = os.fork()
+        if pid == 0:
+            module.default_cache().put("key", None, "value", 1)
+            os._exit(0 if module.default_cache().get("key", None) == "value" else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

@@ -1,0 +1,53 @@
+"""Work shared among threads: all of it is done, failures arrive, nesting cannot wait for itself."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from zarrfs.engine.parallel import MOST_THREADS, for_each
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_every_item_is_worked_on_once(workers: int) -> None:
+    done: list[int] = []
+    for_each(done.append, range(1000), workers)
+    assert sorted(done) == list(range(1000))
+
+
+def test_two_threads_work_at_once() -> None:
+    both = threading.Barrier(2, timeout=20)
+    for_each(lambda item: both.wait(), range(2), 2)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_first_failure_is_raised_and_stops_the_rest(workers: int) -> None:
+    done = []
+
+    def work(item: int) -> None:
+        if item == 3:
+            raise KeyError(item)
+        done.append(item)
+
+    with pytest.raises(KeyError):
+        for_each(work, range(100_000), workers)
+    assert len(done) < 100_000
+
+
+def test_nested_work_cannot_wait_for_itself() -> None:
+    done = []
+    for_each(lambda i: for_each(lambda j: done.append((i, j)), range(3), 4), range(3 * MOST_THREADS), MOST_THREADS)
+    assert len(done) == 9 * MOST_THREADS
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_makes_threads_of_its_own() -> None:
+    for_each(lambda item: None, range(4), 2)
+    pid = os.fork()
+    if pid == 0:
+        both = threading.Barrier(2, timeout=20)
+        for_each(lambda item: both.wait(), range(2), 2)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
