@@ -1,0 +1,366 @@
+"""The array node against NumPy, over formats, codecs and shards."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import zarrfs
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers import CountingStore
+from zarrfs.errors import ChunkDecodeError, ChunkEncodeError, ReadOnlyError, SelectionError
+
+GZIP = {"name": "gzip", "configuration": {"level": 1}}
+BLOSC = {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 256}}
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "v2": {"zarr_format": 2, "chunks": (3, 4, 5), "compressors": {"id": "zlib", "level": 1}},
+    "v2 order F": {"zarr_format": 2, "chunks": (3, 4, 5), "order": "F", "compressors": None},
+    "v2 filters": {"zarr_format": 2, "chunks": (3, 4, 5), "filters": [{"id": "delta", "dtype": "<i4"}]},
+    "v3 plain": {"chunks": (3, 4, 5), "compressors": None},
+    "v3 gzip": {"chunks": (3, 4, 5), "compressors": GZIP},
+    "v3 blosc": {"chunks": (3, 4, 5), "compressors": BLOSC},
+    "v3 order F": {"chunks": (3, 4, 5), "order": "F"},
+    "v3 one chunk": {"chunks": False},
+    "v3 shards": {"chunks": (3, 2, 5), "shards": (6, 8, 5), "compressors": GZIP},
+    "v3 shards plain": {"chunks": (1, 2, 5), "shards": (4, 8, 10), "compressors": None},
+    "v3 shards order F": {"chunks": (3, 3, 3), "shards": (6, 9, 6), "order": "F"},
+}
+SHAPE = (7, 9, 11)
+NUMBERS = np.arange(np.prod(SHAPE), dtype="i4").reshape(SHAPE) % 97
+
+
+def make(layout: str, cache_size: int | None = None, data: np.ndarray = NUMBERS) -> zarrfs.Array:
+    return zarrfs.create_array(MemoryStore(), "a", data=data, cache_size=cache_size, **LAYOUTS[layout])
+
+
+@pytest.mark.parametrize("cache_size", [0, None])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@given(data=st.data())
+def test_reading_is_numpys(layout: str, cache_size: int | None, data: st.DataObject) -> None:
+    array = _arrays.setdefault((layout, cache_size), make(layout, cache_size))
+    index = data.draw(hnp.basic_indices(SHAPE, allow_newaxis=False))
+    np.testing.assert_array_equal(array[index], NUMBERS[index])
+    points = data.draw(hnp.integer_array_indices(SHAPE))
+    np.testing.assert_array_equal(array.vindex[points], NUMBERS[points])
+    rows = data.draw(st.lists(st.integers(-7, 6), max_size=5))
+    np.testing.assert_array_equal(array.oindex[rows, 2:8, 3], NUMBERS[rows][:, 2:8, 3] if rows else NUMBERS[:0, 2:8, 3])
+
+
+_arrays: dict[Any, zarrfs.Array] = {}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@given(data=st.data())
+def test_writing_is_numpys(layout: str, data: st.DataObject) -> None:
+    array = make(layout)
+    twin = NUMBERS.copy()
+    for value in range(1000, 1004):
+        if data.draw(st.booleans()):
+            index = data.draw(hnp.basic_indices(SHAPE, allow_newaxis=False))
+            values = np.arange(twin[index].size, dtype="i4").reshape(twin[index].shape) + value
+            array[index] = values if data.draw(st.booleans()) else value
+            twin[index] = values if np.array_equal(array[index], values) and values.size else value
+        else:
+            points = data.draw(hnp.integer_array_indices(SHAPE))
+            array.vindex[points] = value
+            twin[points] = value
+        np.testing.assert_array_equal(array[...], twin)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@given(data=st.data())
+def test_any_range_of_the_flat_stream(layout: str, data: st.DataObject) -> None:
+    array = _arrays.setdefault((layout, 0), make(layout, 0))
+    offset = data.draw(st.integers(0, NUMBERS.nbytes + 5))
+    size = data.draw(st.integers(0, NUMBERS.nbytes + 5))
+    for order in ("C", "F"):
+        expected = NUMBERS.tobytes(order)[offset : offset + size]
+        assert bytes(array.read_bytes(offset, size, order)) == expected
+        buffer = bytearray(size)
+        assert array.read_bytes_into(offset, buffer, order) == len(expected)
+        assert bytes(buffer[: len(expected)]) == expected
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_masks_blocks_and_fancy_writes(layout: str) -> None:
+    array = make(layout)
+    mask = NUMBERS % 3 == 0
+    np.testing.assert_array_equal(array[mask], NUMBERS[mask])
+    twin = NUMBERS.copy()
+    array[mask] = -1
+    twin[mask] = -1
+    rows, columns = [0, 5], [1, 1, 8]
+    array.oindex[rows, :, columns] = np.arange(2 * 9 * 3).reshape(2, 9, 3)
+    twin[np.ix_(rows, range(9), columns)] = np.arange(2 * 9 * 3).reshape(2, 9, 3)
+    array[[1, 3]] = 7
+    twin[[1, 3]] = 7
+    np.testing.assert_array_equal(array[...], twin)
+    corner = array.blocks[0, 0, 0]
+    np.testing.assert_array_equal(corner, twin[tuple(slice(0, n) for n in corner.shape)])
+    array.blocks[-1, :, 0] = 5
+    assert (array.blocks[-1, :, 0] == 5).all()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (0, 0, 4)])
+def test_scalar_and_empty_arrays(shape: tuple[int, ...], zarr_format: int) -> None:
+    array = zarrfs.create_array(MemoryStore(), shape=shape, dtype="f4", fill_value=3, zarr_format=zarr_format)
+    np.testing.assert_array_equal(array[...], np.full(shape, 3, "f4"))
+    array[...] = 7
+    np.testing.assert_array_equal(array[...], np.full(shape, 7, "f4"))
+    assert bytes(array.read_bytes(0, 100)) == np.full(shape, 7, "f4").tobytes()
+    if shape == ():
+        assert array[()] == 7
+        assert isinstance(array[()], np.float32)
+        array[()] = 8
+        assert array.vindex[()].shape == ()
+        assert float(array[...]) == 8
+
+
+def test_structured_fields() -> None:
+    dtype = np.dtype([("x", "<i4"), ("y", "<f8", (2,))])
+    data = np.zeros(10, dtype)
+    data["x"] = range(10)
+    data["y"][:, 1] = 0.5
+    array = zarrfs.create_array(MemoryStore(), data=data, chunks=3, zarr_format=2)
+    np.testing.assert_array_equal(array["x"], data["x"])
+    np.testing.assert_array_equal(array["y", 2:5], data["y"][2:5])
+    np.testing.assert_array_equal(array[["x"]]["x"], data["x"])
+    array["x"] = 5
+    data["x"] = 5
+    np.testing.assert_array_equal(array[...], data)
+    with pytest.raises(SelectionError, match="no field"):
+        array["z"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_strings_and_bytes_of_any_length(zarr_format: int) -> None:
+    words = np.array(["a", "", "größer", "x" * 1000, "z"], object)
+    array = zarrfs.create_array(MemoryStore(), data=words, dtype="string", chunks=2, zarr_format=zarr_format)
+    assert array[...].tolist() == words.tolist()
+    assert array[3] == "x" * 1000
+    array[1] = "new"
+    assert array[0:2].tolist() == ["a", "new"]
+    with pytest.raises(SelectionError, match="no flat byte stream"):
+        array.read_bytes(0, 1)
+
+
+def test_read_only_refuses_all_writing() -> None:
+    store = MemoryStore()
+    zarrfs.create_array(store, "a", data=NUMBERS)
+    array = zarrfs.open_array(store, "a")
+    for write in (
+        lambda: array.__setitem__(0, 1),
+        lambda: array.attrs.update(a=1),
+        lambda: array.resize((1, 1, 1)),
+        lambda: array.append(NUMBERS),
+    ):
+        with pytest.raises(ReadOnlyError, match=r"r\+"):
+            write()
+    np.testing.assert_array_equal(array[...], NUMBERS)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    array = make("v3 gzip")
+    with pytest.raises(SelectionError, match="do not fit a selection of shape"):
+        array[0] = np.zeros(5)
+    with pytest.raises(ChunkEncodeError, match="cannot be stored as int32"):
+        array[0] = "word"
+    np.testing.assert_array_equal(array[...], NUMBERS)
+
+
+def test_resize_and_append() -> None:
+    array = make("v3 gzip")
+    array.append(NUMBERS[:2])
+    assert array.shape == (9, 9, 11)
+    np.testing.assert_array_equal(array[7:], NUMBERS[:2])
+    array.append(NUMBERS[:, :1][:, :, :].repeat(9, axis=0)[:9, :1], axis=1)
+    assert array.shape == (9, 10, 11)
+    before = array.nchunks_initialized
+    array.resize(3, 4, 5)
+    assert array.nchunks_initialized == 1 < before
+    array.resize((6, 4, 5))
+    assert (array[3:] == 0).all()
+    np.testing.assert_array_equal(array[:3], NUMBERS[:3, :4, :5])
+    assert zarrfs.open_array(array.store, "a").shape == (6, 4, 5)
+    with pytest.raises(SelectionError):
+        array.resize(3)
+    with pytest.raises(SelectionError):
+        array.append(np.zeros((1, 2, 3)))
+
+
+# -- what a read costs -------------------------------------------------------------------------------------------
+
+
+def counted(**options: Any) -> tuple[zarrfs.Array, CountingStore]:
+    inner = MemoryStore()
+    zarrfs.create_array(inner, "a", **options)
+    store = CountingStore(inner)
+    array = zarrfs.open_array(store, "a")
+    store.reset()
+    return array, store
+
+
+def test_a_plane_of_an_uncompressed_chunk_costs_that_plane() -> None:
+    data = np.arange(64**3, dtype="u2").reshape(64, 64, 64)
+    array, store = counted(data=data, chunks=(64, 64, 64), compressors=None)
+    np.testing.assert_array_equal(array[5], data[5])
+    assert store.bytes_read == 64 * 64 * 2
+    store.reset()
+    np.testing.assert_array_equal(array[:, 7:9], data[:, 7:9])
+    assert store.bytes_read == 64 * 2 * 64 * 2
+
+
+def test_an_inner_chunk_costs_its_index_and_its_own_bytes() -> None:
+    data = np.random.default_rng(0).integers(0, 1000, (64, 64), "u2")
+    array, store = counted(data=data, chunks=(8, 8), shards=(64, 64), compressors=None)
+    np.testing.assert_array_equal(array[8:16, 16:24], data[8:16, 16:24])
+    assert store.bytes_read == 64 * 16 + 4 + 8 * 8 * 2
+    store.reset()
+    np.testing.assert_array_equal(array[9, 17], data[9, 17])
+    assert store.bytes_read == 0, "index and inner chunk are in the cache"
+    np.testing.assert_array_equal(array[63, 63], data[63, 63])
+    assert store.bytes_read == 8 * 8 * 2, "the index is read once"
+
+
+def test_most_of_a_shard_is_read_as_one() -> None:
+    data = np.random.default_rng(0).integers(0, 1000, (64, 64), "u2")
+    array, store = counted(data=data, chunks=(8, 8), shards=(64, 64))
+    np.testing.assert_array_equal(array[...], data)
+    assert store.calls["get"] + store.calls["get_ranges"] <= 2
+
+
+def test_a_plane_of_a_blosc_chunk_costs_its_blocks() -> None:
+    data = np.random.default_rng(0).integers(0, 60000, (64, 64, 64), "u2")
+    blosc = {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 8192}}
+    array, store = counted(data=data, chunks=(64, 64, 64), compressors=blosc)
+    np.testing.assert_array_equal(array[5], data[5])
+    assert store.bytes_read < data.nbytes / 8
+    store.reset()
+    np.testing.assert_array_equal(array[6], data[6])
+    whole = store.bytes_read
+    assert whole > data.nbytes / 2, "who comes back gets the chunk whole"
+    store.reset()
+    np.testing.assert_array_equal(array[7:40], data[7:40])
+    assert store.bytes_read == 0
+
+
+def test_a_pass_over_the_flat_stream_decodes_each_chunk_once() -> None:
+    data = np.arange(40 * 40 * 40, dtype="u2").reshape(40, 40, 40)
+    array, store = counted(data=data, chunks=(20, 20, 20), compressors=GZIP)
+    step = 1000
+    stream = b"".join(bytes(array.read_bytes(at, step)) for at in range(0, data.nbytes, step))
+    assert stream == data.tobytes()
+    assert store.calls["get"] == 8
+
+
+def test_nothing_is_kept_with_cache_size_0() -> None:
+    inner = MemoryStore()
+    zarrfs.create_array(inner, "a", data=NUMBERS, chunks=(3, 4, 5), compressors=GZIP)
+    store = CountingStore(inner)
+    array = zarrfs.open_array(store, "a", cache_size=0)
+    for _ in range(3):
+        store.reset()
+        assert array[0, 0, 0] == NUMBERS[0, 0, 0]
+        assert store.calls["get"] == 1
+
+
+def test_what_others_change_is_seen() -> None:
+    store = MemoryStore()
+    one = zarrfs.create_array(store, "a", data=NUMBERS, chunks=(3, 4, 5))
+    other = zarrfs.open_array(store, "a", "r+")
+    assert one[0, 0, 0] == other[0, 0, 0] == NUMBERS[0, 0, 0]
+    for value in (5, 6):
+        other[0, 0, 0] = value
+        assert one[0, 0, 0] == value
+        one[0, 0, 1] = value
+        assert other[0, 0, 1] == value
+
+
+def test_concurrent_readers_decode_a_chunk_once() -> None:
+    class Gated(MemoryStore):
+        def get(self, key: str) -> Any:
+            if key.endswith("c/0/0/0"):
+                entered.set()
+                gate.wait(20)
+            return super().get(key)
+
+    entered, gate = threading.Event(), threading.Event()
+    gate.set()
+    inner = Gated()
+    zarrfs.create_array(inner, "a", data=NUMBERS, chunks=(7, 9, 11), compressors=GZIP)
+    store = CountingStore(inner)
+    array = zarrfs.open_array(store, "a")
+    gate.clear()
+    entered.clear()
+    store.reset()
+    results: list[Any] = []
+    first = threading.Thread(target=lambda: results.append(array[0, 0, 0]))
+    first.start()
+    assert entered.wait(20)
+    rest = [threading.Thread(target=lambda: results.append(array[1, 1, 1])) for _ in range(4)]
+    for thread in rest:
+        thread.start()
+    gate.set()
+    for thread in [first, *rest]:
+        thread.join()
+    assert sorted(results) == sorted([NUMBERS[0, 0, 0], *[NUMBERS[1, 1, 1]] * 4])
+    assert store.calls["get"] == 1
+
+
+def test_two_writers_of_one_chunk_lose_nothing() -> None:
+    for options in ({"compressors": GZIP}, {"shards": (40, 40)}):
+        array = zarrfs.create_array(MemoryStore(), shape=(40, 40), dtype="i4", chunks=(20, 20), **options)
+
+        def write(row: int, array: zarrfs.Array = array) -> None:
+            for column in range(40):
+                array[row, column] = row * 100 + column + 1
+
+        threads = [threading.Thread(target=write, args=(row,)) for row in range(0, 40, 10)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for row in range(0, 40, 10):
+            np.testing.assert_array_equal(array[row], np.arange(40) + row * 100 + 1)
+
+
+# -- absent and broken -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_missing_chunk_is_the_fill_value(layout: str) -> None:
+    array = zarrfs.create_array(MemoryStore(), shape=SHAPE, dtype="i4", fill_value=42, **LAYOUTS[layout])
+    assert (array[...] == 42).all()
+    assert array.nchunks_initialized == 0
+    array[...] = 42
+    assert array.nchunks_initialized == 0, "nothing but the fill value is not stored"
+    array[0, 0, 0] = 1
+    assert array.nchunks_initialized == 1
+    array[0, 0, 0] = 42
+    assert array.nchunks_initialized == 0
+    array.write_empty_chunks = True
+    array[0, 0, 0] = 42
+    assert array.nchunks_initialized <= 1
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_truncated_chunk_is_named(layout: str) -> None:
+    array = make(layout, 0)
+    key = sorted(k for k in array.store.list_prefix("a") if k.rpartition("/")[2][0].isdigit())[0]
+    value = bytes(array.store.get(key) or b"")
+    array.store.set(key, value[: len(value) // 2])
+    with pytest.raises(ChunkDecodeError) as caught:
+        array[...]
+    message = str(caught.value)
+    assert key in message
+    assert "(0, 0, 0)" in message
+    last = tuple(n - 1 for n in SHAPE)
+    if layout != "v3 one chunk":
+        assert array[last] == NUMBERS[last], "the other chunks are read as before"
