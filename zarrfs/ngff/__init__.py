@@ -1,5 +1,6 @@
 """OME-NGFF 0.1 to 0.5: documents to one frozen model, and an offline check. Knows nothing of Qt or FUSE."""
 
+from zarrfs.ngff.load import load
 from zarrfs.ngff.model import (
     Axis,
     Channel,
@@ -15,6 +16,7 @@ from zarrfs.ngff.model import (
     WellImage,
     Window,
 )
+from zarrfs.ngff.parse import ome_attributes, parse
 
 __all__ = [
     "Axis",
@@ -30,4 +32,7 @@ __all__ = [
     "Well",
     "WellImage",
     "Window",
+    "load",
+    "ome_attributes",
+    "parse",
 ]

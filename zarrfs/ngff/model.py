@@ -1,4 +1,5 @@
-"""OME-NGFF documents of every version as one frozen model. No parsing (``parse``), no checks (``check``), no I/O.
+"""OME-NGFF documents of every version as one frozen model. No parsing (``parse``), no checks (``check``), no
+I/O.
 
 After OME-NGFF 0.1 to 0.5, https://ngff.openmicroscopy.org; words are the specification's.
 """
@@ -30,7 +31,9 @@ Rgba = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis. ``type`` is ``space``, ``time``, ``channel``, another string, or None where nothing is known."""
+    """One axis. ``type`` is ``space``, ``time``, ``channel``, another string, or None where nothing is
+    known.
+    """
 
     name: str
     type: str | None = None
@@ -39,8 +42,8 @@ class Axis:
 
 @dataclass(frozen=True)
 class Level:
-    """One dataset of a pyramid. ``scale`` and ``translation`` are None where the document declares none (before
-    0.4); else they have one entry per axis, and include the transforms of the whole multiscale.
+    """One dataset of a pyramid. ``scale`` and ``translation`` are None where the document declares none
+    (before 0.4); else they have one entry per axis, and include the transforms of the whole multiscale.
     """
 
     path: str
@@ -139,9 +142,10 @@ class Well:
 class Ngff:
     """All that OME-NGFF metadata says of one group. Parts that are absent are None or empty.
 
-    ``version`` is the declared one, None where none is. ``series`` is the list of image paths of a bioformats2raw
-    root (None: not such a root; empty: not listed, the children ``0``, ``1``, ... are meant). ``draft`` names what
-    belongs to a draft later than 0.5 and is not understood. ``problems`` are sentences about what was tolerated.
+    ``version`` is the declared one, None where none is. ``series`` is the list of image paths of a
+    bioformats2raw root (None: not such a root; empty: none found, the children ``0``, ``1``, ... are meant).
+    ``draft`` names what belongs to a draft later than 0.5 and is not understood. ``problems`` are sentences
+    about what was tolerated.
     """
 
     version: str | None = None

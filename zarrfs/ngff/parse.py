@@ -1,0 +1,206 @@
+"""Attributes of a node -> the frozen model, for OME-NGFF 0.1 to 0.5. Tolerant: never raises for what a
+document says.
+
+What is missing or wrong in a part is left out and noted in ``Ngff.problems``; whether a document keeps to its
+specification is ``check``'s business. Where the keys are: at the root of the attributes up to 0.4, below
+``ome`` from 0.5 on; either place is accepted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from zarrfs.ngff.model import Axis, Level, Multiscales, Ngff
+from zarrfs.ngff.parse_hints import parse_image_label, parse_omero
+from zarrfs.ngff.parse_plate import parse_plate, parse_well
+from zarrfs.ngff.reader import Reader
+
+__all__ = ["ome_attributes", "parse"]
+
+KNOWN = ("multiscales", "omero", "labels", "image-label", "plate", "well", "bioformats2raw.layout", "series")
+DRAFT = ("coordinateSystems", "scene", "collection")
+"""Keys that only drafts later than 0.5 have."""
+
+AXIS_TYPES = {"x": "space", "y": "space", "z": "space", "t": "time", "c": "channel"}
+
+
+def ome_attributes(attributes: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """Return the part of a node's attributes that OME-NGFF rules, and the JSON pointer to it."""
+    ome = attributes.get("ome")
+    if isinstance(ome, Mapping) and (ome.get("version") or any(key in ome for key in (*KNOWN, *DRAFT))):
+        return ome, "/ome"
+    return attributes, ""
+
+
+def parse(attributes: Mapping[str, Any]) -> Ngff:
+    """Return the model of a node's attributes; an empty (false) one where there is no OME-NGFF metadata."""
+    ome, pointer = ome_attributes(attributes)
+    reader = Reader(ome, pointer, [])
+    omero = reader.mapping("omero")
+    image_label = reader.mapping("image-label")
+    plate = reader.mapping("plate")
+    well = reader.mapping("well")
+    multiscales = tuple(_multiscales(reader))
+    version = _version(ome, pointer)
+    return Ngff(
+        version=version,
+        multiscales=multiscales,
+        omero=parse_omero(omero) if omero else None,
+        labels=tuple(reader.strings("labels")) if _is_labels(ome) else None,
+        image_label=parse_image_label(image_label) if image_label else None,
+        plate=parse_plate(plate) if plate else None,
+        well=parse_well(well) if well else None,
+        series=_series(reader),
+        draft=tuple(_draft(ome)),
+        problems=tuple(reader.problems),
+    )
+
+
+def _version(ome: Mapping[str, Any], pointer: str) -> str | None:
+    places: list[Any] = [ome if pointer else None, ome.get("plate"), ome.get("well"), ome.get("image-label")]
+    multiscales = ome.get("multiscales")
+    if isinstance(multiscales, list):
+        places[1:1] = multiscales[:1]
+    places.append(ome.get("omero"))
+    for place in places:
+        if isinstance(place, Mapping) and isinstance(place.get("version"), str):
+            return str(place["version"])
+    return None
+
+
+def _is_labels(ome: Mapping[str, Any]) -> bool:
+    labels = ome.get("labels")
+    return isinstance(labels, list) and all(isinstance(path, str) for path in labels)
+
+
+def _series(reader: Reader) -> tuple[str, ...] | None:
+    if "bioformats2raw.layout" not in reader.document and not isinstance(reader.document.get("series"), list):
+        return None
+    return tuple(reader.strings("series"))
+
+
+def _draft(ome: Mapping[str, Any]) -> Iterator[str]:
+    for key in DRAFT:
+        if key in ome:
+            yield key
+    multiscales = ome.get("multiscales")
+    for item in multiscales if isinstance(multiscales, list) else []:
+        if isinstance(item, Mapping) and "coordinateSystems" in item:
+            yield "multiscales/coordinateSystems"
+            return
+
+
+def _multiscales(reader: Reader) -> Iterator[Multiscales]:
+    for item in reader.mappings("multiscales"):
+        axes = _axes(item)
+        levels = tuple(_levels(item, len(axes) or None))
+        if not levels:
+            item.note("datasets", "no dataset with a path: nothing to show")
+            continue
+        metadata = item.document.get("metadata")
+        yield Multiscales(
+            name=item.string("name") or "",
+            axes=axes,
+            levels=levels,
+            type=item.string("type"),
+            metadata=metadata if isinstance(metadata, Mapping) else {},
+        )
+
+
+def _axes(item: Reader) -> tuple[Axis, ...]:
+    if "axes" not in item.document:
+        for system in item.mappings("coordinateSystems"):
+            return _axes(system)
+        return ()
+    found = item.document["axes"]
+    if not isinstance(found, list):
+        item.note("axes", f"expected a list, found {found!r}: taken as absent")
+        return ()
+    return tuple(_axis(item, number, axis) for number, axis in enumerate(found))
+
+
+def _axis(item: Reader, number: int, axis: Any) -> Axis:
+    if isinstance(axis, str):
+        return Axis(axis, AXIS_TYPES.get(axis.lower()))
+    if not isinstance(axis, Mapping) or not isinstance(axis.get("name"), str):
+        item.note(f"axes/{number}", f"expected an object with a name, found {axis!r}")
+        axis = axis if isinstance(axis, Mapping) else {}
+    name = axis["name"] if isinstance(axis.get("name"), str) else f"axis {number}"
+    kind, unit = axis.get("type"), axis.get("unit")
+    return Axis(
+        name,
+        kind if isinstance(kind, str) else AXIS_TYPES.get(name.lower()),
+        unit if isinstance(unit, str) and unit else None,
+    )
+
+
+def _levels(item: Reader, rank: int | None) -> Iterator[Level]:
+    outer = _affine(item, rank)
+    for dataset in item.mappings("datasets"):
+        path = dataset.string("path")
+        if path is None:
+            dataset.note("path", "no path: the level is left out")
+            continue
+        inner = _affine(dataset, rank)
+        if inner is None:
+            yield Level(path, *(outer or (None, None)))
+            continue
+        scale, translation = inner
+        if outer is not None and len(outer[0]) == len(scale):
+            translation = tuple(o * t + s for o, t, s in zip(outer[0], translation, outer[1], strict=True))
+            scale = tuple(o * s for o, s in zip(outer[0], scale, strict=True))
+        yield Level(path, scale, translation)
+
+
+def _affine(item: Reader, rank: int | None) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Return scale and translation of ``coordinateTransformations``, applied in turn; None where there are
+    none.
+    """
+    scale: tuple[float, ...] | None = None
+    translation: tuple[float, ...] | None = None
+    for step in _steps(item, 0):
+        kind = step.string("type")
+        if kind in ("scale", "translation"):
+            values = _numbers(step, kind, rank)
+            if values is None:
+                continue
+            rank = rank or len(values)
+            scale = scale or (1.0,) * rank
+            translation = translation or (0.0,) * rank
+            if kind == "scale":
+                scale = tuple(a * b for a, b in zip(scale, values, strict=True))
+                translation = tuple(a * b for a, b in zip(translation, values, strict=True))
+            else:
+                translation = tuple(a + b for a, b in zip(translation, values, strict=True))
+        elif kind != "identity":
+            step.note("type", f"transformation {kind!r} is not understood: left out")
+    return None if scale is None or translation is None else (scale, translation)
+
+
+def _steps(item: Reader, depth: int) -> Iterator[Reader]:
+    key = "transformations" if depth else "coordinateTransformations"
+    for step in item.mappings(key):
+        if step.document.get("type") == "sequence" and depth < 4:
+            yield from _steps(step, depth + 1)
+        else:
+            yield step
+
+
+def _numbers(step: Reader, key: str, rank: int | None) -> tuple[float, ...] | None:
+    values = step.document.get(key)
+    if not isinstance(values, list) or not values or not all(_is_number(value) for value in values):
+        step.note(key, f"expected a list of finite numbers, found {values!r}: left out")
+        return None
+    if rank is not None and len(values) != rank:
+        step.note(key, f"expected {rank} numbers, one per axis, found {len(values)}: left out")
+        return None
+    if key == "scale" and 0 in values:
+        step.note(key, "a scale of 0 is taken as 1")
+        return tuple(float(value) or 1.0 for value in values)
+    return tuple(float(value) for value in values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

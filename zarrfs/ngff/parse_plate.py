@@ -1,0 +1,62 @@
+"""The ``plate`` and ``well`` objects -> the model, tolerant of missing parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zarrfs.ngff.model import Plate, PlateWell, Well, WellImage
+from zarrfs.ngff.reader import Reader
+
+__all__ = ["parse_plate", "parse_well"]
+
+
+def parse_plate(plate: Reader) -> Plate:
+    """Return the model of a ``plate`` object. Names of rows and columns that only well paths tell are
+    added.
+    """
+    rows = [row.string("name") or "" for row in plate.mappings("rows")]
+    columns = [column.string("name") or "" for column in plate.mappings("columns")]
+    wells = tuple(_wells(plate, rows, columns))
+    acquisitions = {}
+    for item in plate.mappings("acquisitions"):
+        number = item.integer("id")
+        if number is not None:
+            acquisitions[number] = item.string("name") or f"acquisition {number}"
+    return Plate(
+        plate.string("name"), tuple(rows), tuple(columns), wells, acquisitions, plate.integer("field_count")
+    )
+
+
+def _wells(plate: Reader, rows: list[str], columns: list[str]) -> Iterator[PlateWell]:
+    for well in plate.mappings("wells"):
+        path = well.string("path")
+        if path is None:
+            well.note("path", "no path: the well is left out")
+            continue
+        row_name, _, column_name = path.strip("/").partition("/")
+        row = _place(well, "rowIndex", row_name, rows)
+        column = _place(well, "columnIndex", column_name, columns)
+        yield PlateWell(path, row, column)
+
+
+def _place(well: Reader, key: str, name: str, names: list[str]) -> int:
+    index = well.integer(key)
+    if index is not None and 0 <= index < len(names):
+        return index
+    if index is not None:
+        well.note(key, f"expected 0 to {len(names) - 1}, found {index}: the path {name!r} counts")
+    if name not in names:  # 0.1 has no indices, and some writers no rows and columns either
+        names.append(name)
+    return names.index(name)
+
+
+def parse_well(well: Reader) -> Well:
+    """Return the model of a ``well`` object."""
+    images = []
+    for item in well.mappings("images"):
+        path = item.string("path")
+        if path is None:
+            item.note("path", "no path: the field is left out")
+        else:
+            images.append(WellImage(path, item.integer("acquisition")))
+    return Well(tuple(images))

@@ -1,0 +1,84 @@
+"""Reading JSON objects that may be wrong anywhere: what does not fit is noted with its JSON pointer and left
+out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["Reader"]
+
+
+class Reader:
+    """One JSON object at a JSON pointer. All readers of a document share the list ``problems``."""
+
+    def __init__(self, document: Mapping[str, Any], pointer: str, problems: list[str]) -> None:
+        self.document = document
+        self.pointer = pointer
+        self.problems = problems
+
+    def note(self, key: str, message: str) -> None:
+        """Note a problem at a key (or a path of keys) of this object."""
+        self.problems.append(f"{self.pointer}/{key}: {message}")
+
+    def string(self, key: str) -> str | None:
+        """Return the string at ``key``; None where there is none."""
+        value: str | None = self._typed(key, str, "a string")
+        return value
+
+    def boolean(self, key: str, default: bool) -> bool:
+        """Return the truth value at ``key``."""
+        value = self._typed(key, bool, "true or false")
+        return default if value is None else value
+
+    def integer(self, key: str) -> int | None:
+        """Return the whole number at ``key`` (2.0 is one); None where there is none."""
+        value = self.number(key)
+        if value is None:
+            return None
+        if value != int(value):
+            self.note(key, f"expected a whole number, found {value!r}: left out")
+            return None
+        return int(value)
+
+    def number(self, key: str) -> float | None:
+        """Return the finite number at ``key``, an int where the document has one; None where there is
+        none.
+        """
+        value = self.document.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            self.note(key, f"expected a finite number, found {value!r}: left out")
+            return None
+        return value
+
+    def mapping(self, key: str) -> Reader | None:
+        """Return a reader of the object at ``key``; None where there is none."""
+        value = self._typed(key, Mapping, "an object")
+        return None if value is None else Reader(value, f"{self.pointer}/{key}", self.problems)
+
+    def mappings(self, key: str) -> Iterator[Reader]:
+        """Yield a reader for each object in the list at ``key``."""
+        for number, item in enumerate(self._typed(key, list, "a list") or []):
+            if isinstance(item, Mapping):
+                yield Reader(item, f"{self.pointer}/{key}/{number}", self.problems)
+            else:
+                self.note(f"{key}/{number}", f"expected an object, found {item!r}: left out")
+
+    def strings(self, key: str) -> Iterator[str]:
+        """Yield the strings in the list at ``key``."""
+        for number, item in enumerate(self._typed(key, list, "a list") or []):
+            if isinstance(item, str):
+                yield item
+            else:
+                self.note(f"{key}/{number}", f"expected a string, found {item!r}: left out")
+
+    def _typed(self, key: str, kind: Any, words: str) -> Any:
+        value = self.document.get(key)
+        if value is None or isinstance(value, kind):
+            return value
+        self.note(key, f"expected {words}, found {value!r}: left out")
+        return None
