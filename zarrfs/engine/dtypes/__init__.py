@@ -1,0 +1,53 @@
+"""Data types: the names of every format <-> NumPy dtypes, and fill values both ways.
+
+``base.py`` has the model, one module a family of types, ``registry.py`` the names of v3, ``v2.py`` what v2
+says differently, ``numpy_types.py`` what users give.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zarrfs.engine.dtypes.base import DataType, DataTypeFamily
+from zarrfs.engine.dtypes.numpy_types import data_type_from_numpy
+from zarrfs.engine.dtypes.registry import ENTRY_POINTS, data_type_from_v3, family_of
+from zarrfs.engine.dtypes.v2 import data_type_from_v2, data_type_to_v2, fill_from_v2, fill_to_v2
+
+__all__ = [
+    "ENTRY_POINTS",
+    "DataType",
+    "DataTypeFamily",
+    "data_type_from_numpy",
+    "data_type_from_v2",
+    "data_type_from_v3",
+    "data_type_to_v2",
+    "data_type_to_v3",
+    "default_fill",
+    "fill_from_v2",
+    "fill_from_v3",
+    "fill_to_v2",
+    "fill_to_v3",
+]
+
+
+def data_type_to_v3(data_type: DataType) -> Any:
+    """Return the ``data_type`` of a v3 document. Raises UnsupportedError where v3 has none."""
+    return family_of(data_type).to_json(data_type)
+
+
+def fill_from_v3(data_type: DataType, value: Any, where: str) -> Any:
+    """Return the fill value of a v3 document as a scalar of ``data_type.numpy``, exact to the bit.
+
+    Raises MetadataError that says what the data type allows.
+    """
+    return family_of(data_type).fill_from_json(data_type, value, where)
+
+
+def fill_to_v3(data_type: DataType, value: Any) -> Any:
+    """Return the ``fill_value`` of a v3 document."""
+    return family_of(data_type).fill_to_json(data_type, value)
+
+
+def default_fill(data_type: DataType) -> Any:
+    """Return the fill value for those who give none: zero, false, empty, NaT."""
+    return family_of(data_type).default_fill(data_type)

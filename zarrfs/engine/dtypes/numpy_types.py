@@ -1,0 +1,83 @@
+"""NumPy dtypes, and what else a user may give for one, as data types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.dtypes.base import DataType
+from zarrfs.engine.dtypes.floats import COMPLEX_NAMES, FLOAT_NAMES
+from zarrfs.engine.dtypes.integers import SMALL_INTEGER_NAMES
+from zarrfs.engine.dtypes.raw import FIXED_BYTES, FIXED_TEXT, RAW
+from zarrfs.engine.dtypes.registry import STRUCTS, data_type_from_v3
+from zarrfs.engine.dtypes.structs import Field
+from zarrfs.engine.dtypes.times import TIMES
+from zarrfs.errors import UnsupportedError
+
+__all__ = ["data_type_from_numpy"]
+
+_ML_NAMES = {name: name for name in (*SMALL_INTEGER_NAMES, *FLOAT_NAMES) if name not in np.sctypeDict} | {
+    "complex32": "complex_float16",
+    "bcomplex32": "complex_bfloat16",
+}
+"""The names of ml_dtypes' dtypes -> v3 names."""
+
+_V3_ONLY_NAMES = {"string", "bytes", *COMPLEX_NAMES, *_ML_NAMES} - {"complex64", "complex128"}
+
+
+def data_type_from_numpy(dtype: Any) -> DataType:
+    """Return the data type of a NumPy dtype, or of what names one: ``"uint16"``, ``float``, a list of fields.
+
+    ``str``, ``"string"``, and NumPy's StringDType are strings of variable length; ``bytes`` and ``"bytes"``
+    byte strings. v3 names that NumPy does not know (``"bfloat16"``, ``"r24"``), v3 objects and DataTypes are
+    taken too. Padding in a structured dtype is dropped.
+
+    Raises UnsupportedError for what cannot be stored.
+    """
+    if isinstance(dtype, DataType):
+        return dtype
+    if dtype is str:
+        return data_type_from_v3("string", "dtype")
+    if dtype is bytes:
+        return data_type_from_v3("bytes", "dtype")
+    if isinstance(dtype, dict) and "name" in dtype:
+        return data_type_from_v3(dtype, "dtype")
+    if isinstance(dtype, str) and dtype in _V3_ONLY_NAMES:
+        return data_type_from_v3(dtype, "dtype")
+    try:
+        numpy = np.dtype(dtype)
+    except (TypeError, ValueError) as error:
+        if isinstance(dtype, str):
+            return data_type_from_v3(dtype, "dtype")
+        raise UnsupportedError(f"{dtype!r} is no dtype: {error}") from error
+    return _of_numpy(numpy)
+
+
+def _of_numpy(dtype: np.dtype[Any]) -> DataType:
+    if dtype.kind == "T":
+        return data_type_from_v3("string", "dtype")
+    if dtype.name in _ML_NAMES:
+        return data_type_from_v3(_ML_NAMES[dtype.name], "dtype")
+    if dtype.kind in "biufc":
+        return DataType(dtype.name, dtype)
+    if dtype.kind in "mM":
+        return TIMES.of_numpy(dtype)
+    if dtype.kind == "S":
+        return FIXED_BYTES.of_length(dtype.itemsize)
+    if dtype.kind == "U":
+        text = FIXED_TEXT.of_length(dtype.itemsize // 4)
+        return DataType(text.name, dtype, text.configuration)
+    if dtype.kind == "O":
+        return DataType("object", dtype)
+    if dtype.subdtype is not None:
+        raise UnsupportedError(f"{dtype} is an array dtype; give its shape to the array instead")
+    if dtype.names is not None:
+        fields = []
+        for name in dtype.names:
+            part = (dtype.fields or {})[name][0]
+            fields.append(Field(name, _of_numpy(part.base), part.shape))
+        return STRUCTS.of_fields(fields, "dtype")
+    if dtype.kind == "V":
+        return RAW.of_length(dtype.itemsize)
+    raise UnsupportedError(f"{dtype} has no Zarr data type")

@@ -1,0 +1,140 @@
+"""Records: ``struct`` of the zarr-extensions registry, with its older spelling ``structured`` for reading,
+and the structured dtypes of Zarr v2, whose fields may be sub-arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zarrfs.engine.dtypes.base import DataType, DataTypeFamily
+from zarrfs.engine.dtypes.raw import base64_to_bytes
+from zarrfs.engine.json_checks import check_keys, expect_list, expect_object, expect_string, fail
+from zarrfs.errors import MetadataError, UnsupportedError
+
+__all__ = ["Field", "StructFamily"]
+
+STRUCT_NAMES = ("struct", "structured")
+
+
+class Field(NamedTuple):
+    """One field of a record. ``shape`` is that of a sub-array, which only v2 has; else ``()``."""
+
+    name: str
+    data_type: DataType
+    shape: tuple[int, ...] = ()
+
+
+class StructFamily(DataTypeFamily):
+    """Records of named fields, packed without padding.
+
+    ``parse`` makes a data type of v3 metadata and ``family`` finds its family: those of the registry, which
+    knows this family in turn.
+    """
+
+    def __init__(
+        self, parse: Callable[[Any, str], DataType], family: Callable[[DataType], DataTypeFamily]
+    ) -> None:
+        self._parse = parse
+        self._family = family
+
+    def of_fields(self, fields: list[Field], where: str) -> DataType:
+        """Return the record of these fields. Raises MetadataError for names that are empty or not unique."""
+        seen: set[str] = set()
+        for index, field in enumerate(fields):
+            if not field.name or field.name in seen:
+                raise fail(
+                    f"{where}/{index}", "a field name that is not empty and not used before", field.name
+                )
+            seen.add(field.name)
+            if field.data_type.numpy.hasobject:
+                raise UnsupportedError(
+                    f"{where}/{index}: a field cannot be of variable length, found {field.data_type.name!r}"
+                )
+        try:
+            dtype = np.dtype([(field.name, field.data_type.numpy, field.shape) for field in fields])
+        except (ValueError, TypeError) as error:
+            raise MetadataError(f"{where}: NumPy cannot hold this record: {error}") from error
+        entries: list[dict[str, Any]] = []
+        for field in fields:
+            entry = {"name": field.name, "data_type": self._family(field.data_type).to_json(field.data_type)}
+            entries.append(entry | ({"shape": list(field.shape)} if field.shape else {}))
+        return DataType("struct", dtype, {"fields": entries})
+
+    def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
+        check_keys(configuration, where, ("fields",))
+        entries = expect_list(configuration.get("fields"), f"{where}/fields", "a list of fields")
+        if not entries:
+            raise MetadataError(f"{where}/fields: expected at least one field, found none")
+        fields = [self._field(entry, f"{where}/fields/{index}") for index, entry in enumerate(entries)]
+        return self.of_fields(fields, f"{where}/fields")
+
+    def _field(self, entry: Any, where: str) -> Field:
+        if isinstance(entry, list | tuple):
+            if len(entry) != 2:
+                raise fail(where, "a field: a list of name and data type", entry)
+            return Field(expect_string(entry[0], f"{where}/0"), self._parse(entry[1], f"{where}/1"))
+        field = expect_object(entry, where, 'a field: an object with "name" and "data_type"')
+        check_keys(field, where, ("name", "data_type"))
+        for key in ("name", "data_type"):
+            if key not in field:
+                raise MetadataError(f'{where}: the field has no "{key}"')
+        return Field(
+            expect_string(field["name"], f"{where}/name"),
+            self._parse(field["data_type"], f"{where}/data_type"),
+        )
+
+    def fields(self, data_type: DataType) -> Iterator[Field]:
+        """Yield the fields; their dtypes have the byte order that they have in the record."""
+        for entry in data_type.configuration["fields"]:
+            dtype = (data_type.numpy.fields or {})[entry["name"]][0]
+            parsed = self._parse(entry["data_type"], "")
+            yield Field(entry["name"], DataType(parsed.name, dtype.base, parsed.configuration), dtype.shape)
+
+    def fill_from_json(self, data_type: DataType, value: Any, where: str) -> Any:
+        if isinstance(value, str):
+            return self.fill_from_bytes(data_type, base64_to_bytes(value, where), where)
+        entries = expect_object(value, where, "an object with the fill value of each field")
+        fields = list(self.fields(data_type))
+        check_keys(entries, where, [field.name for field in fields])
+        record = np.zeros((), data_type.numpy)
+        for field in fields:
+            if field.name not in entries:
+                raise MetadataError(f'{where}: the fill value of field "{field.name}" is missing')
+            family = self._family(field.data_type)
+            record[field.name] = family.fill_from_json(
+                field.data_type, entries[field.name], f"{where}/{field.name}"
+            )
+        return record[()]
+
+    def fill_from_bytes(self, data_type: DataType, raw: bytes, where: str) -> Any:
+        """Return the record of these bytes. Raises MetadataError if they are not as many as the record has."""
+        if len(raw) != data_type.numpy.itemsize:
+            raise MetadataError(
+                f"{where}: expected base64 text of {data_type.numpy.itemsize} bytes, one record, found {len(raw)} bytes"
+            )
+        return np.frombuffer(raw, data_type.numpy)[0]
+
+    def fill_to_json(self, data_type: DataType, value: Any) -> Any:
+        record = np.asarray(value, data_type.numpy)
+        return {
+            field.name: self._family(field.data_type).fill_to_json(field.data_type, record[field.name][()])
+            for field in self.fields(data_type)
+        }
+
+    def default_fill(self, data_type: DataType) -> Any:
+        record = np.zeros((), data_type.numpy)
+        for field in self.fields(data_type):
+            record[field.name] = self._family(field.data_type).default_fill(field.data_type)
+        return record[()]
+
+    def to_json(self, data_type: DataType) -> Any:
+        for entry in data_type.configuration["fields"]:
+            if "shape" in entry:
+                raise UnsupportedError(
+                    f"Zarr v3 has no data type for a field that is an array, which {entry['name']!r} is; "
+                    "use zarr_format=2, or a field for each element"
+                )
+        return {"name": "struct", "configuration": {"fields": list(data_type.configuration["fields"])}}

@@ -1,0 +1,186 @@
+"""Zarr v2: "Data type encoding" and "Fill value encoding", and what real v2 data do beyond them."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.dtypes.base import DataType
+from zarrfs.engine.dtypes.numpy_types import data_type_from_numpy
+from zarrfs.engine.dtypes.raw import MAX_LENGTH
+from zarrfs.engine.dtypes.registry import STRUCTS, data_type_from_v3, family_of
+from zarrfs.engine.dtypes.structs import Field
+from zarrfs.engine.json_checks import expect_list, expect_shape, expect_string, fail
+from zarrfs.errors import MetadataError, UnsupportedError
+
+__all__ = ["data_type_from_v2", "data_type_to_v2", "fill_from_v2", "fill_to_v2"]
+
+_SIMPLE = re.compile(r"([<>|=])?([a-zA-Z])([0-9]{0,10})(\[[0-9]*[a-zA-Zμ]+\])?")
+_SIZES = {
+    "b": (1,),
+    "i": (1, 2, 4, 8),
+    "u": (1, 2, 4, 8),
+    "f": (2, 4, 8, 12, 16),
+    "c": (8, 16, 24, 32),
+    "m": (8,),
+    "M": (8,),
+}
+_EXPECTED = 'a NumPy type string such as "<u2", "|b1", "<M8[ns]", "|S12", or a list of fields'
+_BARE_NAMES = ("bfloat16", "int4", "int2", "uint4", "uint2")
+"""Names without byte order, as TensorStore writes them."""
+
+
+def data_type_from_v2(value: Any, where: str) -> DataType:
+    """Return the data type of a v2 (or v1) document's ``dtype``.
+
+    ``|O`` gives the data type ``object``: what the elements are is known to the object codec alone.
+    Raises MetadataError, or UnsupportedError where NumPy has no such dtype.
+    """
+    if isinstance(value, list | tuple):
+        if not value:
+            raise MetadataError(f"{where}: expected at least one field, found none")
+        return STRUCTS.of_fields([_field(entry, f"{where}/{i}") for i, entry in enumerate(value)], where)
+    if not isinstance(value, str):
+        raise fail(where, _EXPECTED, value)
+    if value in _BARE_NAMES or value.startswith(("float8_", "float6_", "float4_")):
+        return data_type_from_v3(value, where)
+    return data_type_from_numpy(_simple(value, where))
+
+
+def _field(entry: Any, where: str) -> Field:
+    parts = expect_list(entry, where, "a field: a list of name, data type and, for a sub-array, shape")
+    if len(parts) not in (2, 3):
+        raise fail(where, "a field: a list of name, data type and, for a sub-array, shape", entry)
+    name = expect_string(parts[0], f"{where}/0")
+    shape = expect_shape(parts[2], f"{where}/2") if len(parts) == 3 else ()
+    return Field(name, data_type_from_v2(parts[1], f"{where}/1"), shape)
+
+
+def _simple(text: str, where: str) -> np.dtype[Any]:
+    match = _SIMPLE.fullmatch(text)
+    if match is None:
+        raise fail(where, _EXPECTED, text)
+    order, kind, digits, unit = match.groups()
+    if kind == "O" and not unit:
+        return np.dtype(object)
+    size = int(digits) if digits else -1
+    allowed = _SIZES.get(kind)
+    if (
+        (allowed is not None and size not in allowed)
+        or (allowed is None and kind not in "SUV")
+        or (unit is not None and kind not in "mM")
+        or size < 0
+        or size * (4 if kind == "U" else 1) > MAX_LENGTH
+    ):
+        raise fail(where, _EXPECTED, text)
+    if order not in ("<", ">") and size > 1 and kind not in "SV":
+        raise fail(where, f'a byte order, "<" or ">", before "{kind}{size}"', text)
+    try:
+        return np.dtype(text)
+    except TypeError as error:
+        raise UnsupportedError(f'{where}: NumPy has no dtype "{text}" on this machine: {error}') from error
+
+
+def data_type_to_v2(data_type: DataType) -> Any:
+    """Return the ``dtype`` of a v2 document. Raises UnsupportedError where v2 has none."""
+    dtype = data_type.numpy
+    if data_type.name == "struct":
+        fields = []
+        for field in STRUCTS.fields(data_type):
+            entry = [field.name, data_type_to_v2(field.data_type)]
+            fields.append([*entry, list(field.shape)] if field.shape else entry)
+        return fields
+    if dtype.isbuiltin == 2:
+        if data_type.name.startswith("complex"):
+            raise UnsupportedError(f"Zarr v2 has no data type for {data_type.name}; use zarr_format=3")
+        return data_type.name
+    return dtype.str
+
+
+def fill_from_v2(data_type: DataType, value: Any, where: str) -> Any:
+    """Return the fill value of a v2 document as a scalar of ``data_type.numpy``; None for null, which leaves
+    it open.
+
+    Taken beyond the specification, because data that are out there have it: ``0`` for text, bytes and
+    records; 0 and 1 for booleans; whole floats and booleans for integers; NaN and Infinity as numbers; a
+    number for a complex number. Raises MetadataError.
+    """
+    if value is None:
+        return None
+    dtype = data_type.numpy
+    if data_type.name == "object":
+        return value
+    if (
+        isinstance(value, int | float)
+        and value == 0
+        and (dtype.kind in "SU" or (dtype.kind == "V" and dtype.isbuiltin != 2))
+    ):
+        return np.zeros((), dtype)[()]
+    if isinstance(value, int | float) and value == 0 and dtype.hasobject:
+        return family_of(data_type).default_fill(data_type)
+    if data_type.name in ("float96", "float128", "complex192", "complex256"):
+        return _extended(data_type, value, where)
+    if dtype.kind == "b" and isinstance(value, int | float) and value in (0, 1):
+        value = bool(value)
+    elif dtype.kind in "iu" and isinstance(value, float | bool) and value == value // 1:
+        value = int(value)
+    elif dtype.kind == "c" and isinstance(value, int | float | str):
+        value = [value, 0.0]
+    elif dtype.kind == "V" and isinstance(value, list | tuple) and dtype.names is not None:
+        return _record(data_type, value, where)
+    return family_of(data_type).fill_from_json(data_type, value, where)
+
+
+def _record(data_type: DataType, values: list[Any] | tuple[Any, ...], where: str) -> Any:
+    """Return the record of a list with a fill value for each field."""
+    fields = list(STRUCTS.fields(data_type))
+    if len(values) != len(fields):
+        raise fail(where, f"base64 text, or a list of {len(fields)} values, one for each field", values)
+    record = np.zeros((), data_type.numpy)
+    for index, (field, value) in enumerate(zip(fields, values, strict=True)):
+        record[field.name] = fill_from_v2(field.data_type, value, f"{where}/{index}")
+    return record[()]
+
+
+def _extended(data_type: DataType, value: Any, where: str) -> Any:
+    parts = value if isinstance(value, list | tuple) and data_type.numpy.kind == "c" else [value, 0.0]
+    numbers = []
+    for part in parts:
+        if part in ("NaN", "Infinity", "-Infinity") or (
+            isinstance(part, int | float) and not isinstance(part, bool)
+        ):
+            numbers.append(np.longdouble(part))
+        else:
+            raise fail(where, 'a number, "NaN", "Infinity" or "-Infinity"', value)
+    if len(numbers) != 2:
+        raise fail(where, "a list of two numbers, real and imaginary part", value)
+    scalar = np.zeros((), data_type.numpy)
+    if data_type.numpy.kind == "c":
+        scalar.real, scalar.imag = numbers
+    else:
+        scalar[()] = numbers[0]
+    return scalar[()]
+
+
+def fill_to_v2(data_type: DataType, value: Any) -> Any:
+    """Return the ``fill_value`` of a v2 document; null for None."""
+    if value is None:
+        return None
+    dtype = data_type.numpy
+    if data_type.name in ("float96", "float128", "complex192", "complex256"):
+        scalar = np.asarray(value, dtype)
+        parts = [_plain(part) for part in (scalar.real, scalar.imag)]
+        return parts if dtype.kind == "c" else parts[0]
+    if dtype.names is not None or (dtype.kind == "V" and dtype.isbuiltin != 2):
+        return base64.b64encode(np.asarray(value, dtype).tobytes()).decode("ascii")
+    return family_of(data_type).fill_to_json(data_type, value)
+
+
+def _plain(number: Any) -> float | str:
+    value = float(number)
+    if value != value:
+        return "NaN"
+    return value if abs(value) != float("inf") else "Infinity" if value > 0 else "-Infinity"

@@ -1,0 +1,55 @@
+"""Elements of variable length: ``string`` and ``bytes`` of the zarr-extensions registry. In memory they are
+NumPy objects.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, without_configuration
+from zarrfs.engine.dtypes.raw import bytes_from_json
+from zarrfs.engine.json_checks import expect_string
+
+__all__ = ["STRING", "VARIABLE_BYTES"]
+
+
+class StringFamily(DataTypeFamily):
+    """``string``: ``str`` objects."""
+
+    def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
+        without_configuration(name, configuration, where)
+        return DataType("string", np.dtype(object))
+
+    def fill_from_json(self, data_type: DataType, value: Any, where: str) -> Any:
+        return expect_string(value, where)
+
+    def fill_to_json(self, data_type: DataType, value: Any) -> Any:
+        return str(value)
+
+    def default_fill(self, data_type: DataType) -> Any:
+        return ""
+
+
+class VariableBytesFamily(DataTypeFamily):
+    """``bytes`` (also spelt ``variable_length_bytes`` and ``binary``): ``bytes`` objects."""
+
+    def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
+        without_configuration(name, configuration, where)
+        return DataType("bytes", np.dtype(object))
+
+    def fill_from_json(self, data_type: DataType, value: Any, where: str) -> Any:
+        return bytes_from_json(value, where)
+
+    def fill_to_json(self, data_type: DataType, value: Any) -> Any:
+        return base64.b64encode(bytes(value)).decode("ascii")
+
+    def default_fill(self, data_type: DataType) -> Any:
+        return b""
+
+
+STRING = StringFamily()
+VARIABLE_BYTES = VariableBytesFamily()

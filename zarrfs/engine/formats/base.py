@@ -1,0 +1,46 @@
+"""The contract of an on-disk format: its documents to the internal model and back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Literal
+
+from zarrfs.engine.formats.paths import join
+from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
+from zarrfs.engine.stores.base import Store
+
+__all__ = ["Format", "NodeKind"]
+
+NodeKind = Literal["array", "group"]
+
+
+class Format(ABC):
+    """One format. Stateless. ``path`` is a normalised path in the store, empty for the root."""
+
+    @abstractmethod
+    def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
+        """Return the node at the path, or None when this format has none there. Raises MetadataError."""
+
+    @abstractmethod
+    def kind(self, store: Store, path: str) -> NodeKind | None:
+        """Return what is at the path by looking at no more than that takes."""
+
+    @abstractmethod
+    def check(self, spec: NodeSpec) -> None:
+        """Raise UnsupportedError if this format cannot say what ``spec`` asks for."""
+
+    @abstractmethod
+    def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+        """Write the documents of the node; return ``spec`` with what was written as its ``document``."""
+
+    @abstractmethod
+    def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+        """Write the attributes of a node that is there; return ``spec`` as it then is."""
+
+    def child_names(self, store: Store, path: str, spec: GroupSpec) -> list[str]:
+        """Return the names below a group that may be nodes. Costs a listing."""
+        return store.list_dir(path).prefixes
+
+    def chunk_prefix(self, path: str, spec: ArraySpec) -> str:
+        """Return what stands before the chunk keys of the array at the path."""
+        return join(path, "") if path else ""

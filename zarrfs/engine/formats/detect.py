@@ -1,0 +1,94 @@
+"""Which format a node is in, and the doors through which the engine reads and writes metadata.
+
+Above this module nobody asks for a format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zarrfs.engine.formats.base import Format, NodeKind
+from zarrfs.engine.formats.v2 import V2Format
+from zarrfs.engine.formats.v3 import V3Format
+from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import UnsupportedError
+from zarrfs.logs import logger
+
+__all__ = [
+    "check_writable",
+    "child_names",
+    "chunk_prefix",
+    "read_kind",
+    "read_node",
+    "resized",
+    "write_attributes",
+    "write_node",
+]
+
+_V3 = V3Format()
+_V2 = V2Format()
+_FORMATS: dict[int | str, Format] = {3: _V3, 2: _V2}
+
+
+def read_node(
+    store: Store, path: str, *, allow_pickle: bool = False, use_consolidated: bool = True
+) -> NodeSpec | None:
+    """Return what is at the path, or None when there is no node of any format. Raises MetadataError.
+
+    Where two formats claim the node the newer one is taken, with a warning.
+    """
+    spec = _V3.read(store, path, allow_pickle, use_consolidated)
+    if spec is None:
+        return _V2.read(store, path, allow_pickle, use_consolidated)
+    if store.concurrency == 1 and _V2.kind(store, path) is not None:
+        logger.warning(
+            "%s: %r has metadata of Zarr v3 and of v2; v3 is taken. Remove zarr.json, or .zarray and .zgroup",
+            store.url,
+            path or "/",
+        )
+    return spec
+
+
+def read_kind(store: Store, path: str) -> NodeKind | None:
+    """Return whether an array or a group is at the path, or None. Raises MetadataError."""
+    return _V3.kind(store, path) or _V2.kind(store, path)
+
+
+def _format(spec: NodeSpec) -> Format:
+    written = _FORMATS.get(spec.zarr_format)
+    if written is None:
+        raise UnsupportedError(
+            f"zarr_format {spec.zarr_format!r} cannot be written; expected one of {list(_FORMATS)}"
+        )
+    return written
+
+
+def check_writable(spec: NodeSpec) -> None:
+    """Raise UnsupportedError if the format of ``spec`` cannot say what it asks for. Writes nothing."""
+    _format(spec).check(spec)
+
+
+def write_node(store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+    """Write the node's documents; return ``spec`` with them. Nodes above it are the caller's to write."""
+    return _format(spec).write(store, path, spec)
+
+
+def write_attributes(store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+    """Write the attributes of ``spec``, a node that is there; return ``spec`` as it then is."""
+    return _format(spec).write_attributes(store, path, spec)
+
+
+def child_names(store: Store, path: str, spec: GroupSpec) -> list[str]:
+    """Return the names below the group that may be nodes, without looking whether they are. Costs a listing."""
+    return _format(spec).child_names(store, path, spec)
+
+
+def chunk_prefix(spec: ArraySpec, path: str) -> str:
+    """Return what stands before the chunk keys of the array at the path: empty, or ending with a slash."""
+    return _format(spec).chunk_prefix(path, spec)
+
+
+def resized(spec: ArraySpec, shape: tuple[int, ...]) -> ArraySpec:
+    """Return the spec of the array with another shape of the same rank."""
+    return replace(spec, shape=shape, chunk_grid=spec.chunk_grid.resized(shape))

@@ -1,0 +1,146 @@
+"""JSON documents in a store: bounded and strict reading, and writing.
+
+Nothing is trusted: a document has a largest size and depth, says each thing once, and is UTF-8. What real
+documents have and JSON has not is taken: a byte order mark, and the literals NaN, Infinity and -Infinity.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.json_checks import expect_object
+from zarrfs.engine.stores.base import Buffer, ByteRange, Store
+from zarrfs.errors import MetadataError
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_DOCUMENT",
+    "MAX_NODE_DOCUMENT",
+    "dump_json",
+    "location",
+    "parse_json",
+    "read_object",
+    "write_object",
+]
+
+MAX_DOCUMENT = 256 << 20
+"""The most bytes of a document that may describe a whole hierarchy or hold attributes."""
+
+MAX_NODE_DOCUMENT = 16 << 20
+"""The most bytes of a document that describes one array or group and holds nothing of the user's."""
+
+MAX_DEPTH = 200
+"""How deep lists and objects may be nested; Python's own parser and writer recurse, and end near 1000."""
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_DEPTH = np.zeros(256, np.int8)
+_DEPTH[[ord("["), ord("{")]] = 1
+_DEPTH[[ord("]"), ord("}")]] = -1
+
+
+def location(store: Store, key: str) -> str:
+    """Return where a key of a store is, for messages."""
+    return f"{store.url}/{key}"
+
+
+def parse_json(data: Buffer, where: str, limit: int = MAX_DOCUMENT) -> Any:
+    """Return the value of a JSON document.
+
+    Raises MetadataError with line and column where the text is not JSON, and for a document that is too
+    large or too deep, is not UTF-8, or has a key twice in one object.
+    """
+    raw = bytes(data)
+    if len(raw) > limit:
+        raise MetadataError(
+            f"{where}: the document is too large: at most {limit} bytes are read, found {len(raw)}"
+        )
+    if not raw.strip():
+        raise MetadataError(
+            f"{where}: expected a JSON document, found nothing; the file may have been cut off"
+        )
+    _check_depth(raw, where)
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) != len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in result if names.count(name) > 1)
+            raise MetadataError(f'{where}: the key "{twice}" is there twice in one object; remove one')
+        return result
+
+    try:
+        return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique)
+    except UnicodeDecodeError as error:
+        raise MetadataError(
+            f"{where}: expected UTF-8 text, found byte {error.start} that is not: {error}"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise MetadataError(
+            f"{where}: not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        # An integer of more digits than Python converts.
+        raise MetadataError(f"{where}: not a document that can be read: {error}") from error
+
+
+def _check_depth(raw: bytes, where: str) -> None:
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+        return
+    steps = _DEPTH[np.frombuffer(_STRING.sub(b"", raw), np.uint8)]
+    depth = int(np.cumsum(steps[steps != 0], dtype=np.int64).max(initial=0))
+    if depth > MAX_DEPTH:
+        raise MetadataError(f"{where}: nested {depth} deep; at most {MAX_DEPTH} levels are read")
+
+
+def dump_json(value: Any, where: str) -> bytes:
+    """Return the value as a JSON document, indented, NaN and Infinity as literals.
+
+    Raises MetadataError for what JSON cannot say.
+    """
+    try:
+        text = json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+        return text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MetadataError(f"{where}: this cannot be written as JSON: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON knows for NumPy scalars and arrays, and for mappings, as attributes often hold."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is no JSON type")
+
+
+def read_object(store: Store, key: str, limit: int = MAX_DOCUMENT) -> dict[str, Any] | None:
+    """Return the JSON object stored under the key, or None when the key is absent. Raises MetadataError."""
+    where = location(store, key)
+    data: Buffer | None
+    if store.concurrency == 1:
+        size = store.size(key)
+        if size is not None and size > limit:
+            raise MetadataError(
+                f"{where}: the document is too large: at most {limit} bytes are read, found {size}"
+            )
+        data = None if size is None else store.get(key)
+    else:
+        # One request, bounded, where asking for the size first would be another.
+        pieces = store.get_ranges(key, [ByteRange(0, limit + 1)])
+        data = None if pieces is None else pieces[0]
+    if data is None:
+        return None
+    return dict(expect_object(parse_json(data, where, limit), where, "a JSON object"))
+
+
+def write_object(store: Store, key: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Store the object as JSON under the key; return what reading it would give. Raises MetadataError."""
+    data = dump_json(value, location(store, key))
+    store.set(key, data)
+    result: dict[str, Any] = json.loads(data)
+    return result

@@ -1,0 +1,316 @@
+"""Zarr v2: ``.zarray``, ``.zgroup`` and ``.zattrs``, and where real v2 data depart from the specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
+from zarrfs.engine.chunk_keys import V2Keys
+from zarrfs.engine.codecs.v2 import chain_from_v2, chain_to_v2
+from zarrfs.engine.dtypes import DataType, data_type_from_v2, data_type_to_v2, fill_from_v2, fill_to_v2
+from zarrfs.engine.formats.base import Format, NodeKind
+from zarrfs.engine.formats.consolidated import Consolidated
+from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object, write_object
+from zarrfs.engine.formats.paths import join
+from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail
+from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.logs import logger
+
+__all__ = ["V2Format", "array_document", "group_document", "parse_array", "parse_group"]
+
+ARRAY_KEY = ".zarray"
+GROUP_KEY = ".zgroup"
+ATTRIBUTES_KEY = ".zattrs"
+CONSOLIDATED_KEY = ".zmetadata"
+
+_ARRAY_KEYS = (
+    "zarr_format",
+    "shape",
+    "chunks",
+    "dtype",
+    "compressor",
+    "fill_value",
+    "order",
+    "filters",
+    "dimension_separator",
+)
+_REQUIRED_ARRAY_KEYS = _ARRAY_KEYS[:8]
+_DIMENSIONS = "_ARRAY_DIMENSIONS"
+"""The attribute in which xarray keeps the names of the dimensions."""
+
+_OBJECT_CODECS = {"vlen-utf8": "string", "vlen-bytes": "bytes"}
+
+Separator = Literal["/", "."]
+
+
+# -- documents to the model ------------------------------------------------------------------------------------
+
+
+def _check_version(document: Mapping[str, Any], where: str) -> None:
+    version = document.get("zarr_format")
+    if isinstance(version, bool) or version != 2 or not isinstance(version, int):
+        raise fail(f"{where}: /zarr_format", "2", version)
+
+
+def parse_array(
+    document: Mapping[str, Any],
+    attributes: Mapping[str, Any],
+    where: str,
+    *,
+    separator: Separator | None = None,
+    allow_pickle: bool = False,
+) -> ArraySpec:
+    """Return the array that a ``.zarray`` and its ``.zattrs`` describe.
+
+    ``separator`` is what stands between the parts of a chunk key where the document does not say: the
+    specification makes it ``"."``. Keys that are not known are ignored, as the specification asks. Raises
+    MetadataError that names the key, UnsupportedError for codecs and data types that are not known here.
+    """
+    _check_version(document, where)
+    for key in _REQUIRED_ARRAY_KEYS:
+        if key not in document and key != "filters":
+            raise MetadataError(f'{where}: the key "{key}" is missing; an array needs it')
+    shape = expect_shape(document["shape"], f"{where}: /shape")
+    chunks = expect_shape(document["chunks"], f"{where}: /chunks")
+    check_chunk_shape(chunks, shape, f"{where}: /chunks")
+    filters = document.get("filters")
+    if filters is not None:
+        filters = list(expect_list(filters, f"{where}: /filters", "null, or a list of filters"))
+    compressor = document["compressor"]
+    if compressor is not None:
+        expect_object(compressor, f"{where}: /compressor", "null, or an object with the id of a compressor")
+    data_type = data_type_from_v2(document["dtype"], f"{where}: /dtype")
+    if data_type.numpy.hasobject:
+        data_type = _object_type(data_type, filters, compressor)
+    order: Literal["C", "F"] = (
+        "F" if expect_string(document["order"], f"{where}: /order", ("C", "F")) == "F" else "C"
+    )
+    codecs = chain_from_v2(
+        dtype=data_type.numpy,
+        is_object=data_type.numpy.hasobject,
+        order=order,
+        filters=filters,
+        compressor=compressor,
+        ndim=len(shape),
+        where=where,
+        allow_pickle=allow_pickle,
+    )
+    return ArraySpec(
+        zarr_format=2,
+        shape=shape,
+        data_type=data_type,
+        chunk_grid=RegularGrid(chunks),
+        chunk_key_encoding=V2Keys(_separator(document, where) or separator or "."),
+        codecs=codecs,
+        fill_value=fill_from_v2(data_type, document["fill_value"], f"{where}: /fill_value"),
+        dimension_names=_dimension_names(attributes, len(shape)),
+        attributes=dict(attributes),
+        order=order,
+        document=dict(document),
+    )
+
+
+def parse_group(document: Mapping[str, Any], attributes: Mapping[str, Any], where: str) -> GroupSpec:
+    """Return the group that a ``.zgroup`` and its ``.zattrs`` describe. Raises MetadataError."""
+    _check_version(document, where)
+    return GroupSpec(zarr_format=2, attributes=dict(attributes), document=dict(document))
+
+
+def _separator(document: Mapping[str, Any], where: str) -> Separator | None:
+    value = document.get("dimension_separator")
+    if value is None:
+        return None
+    return "/" if expect_string(value, f"{where}: /dimension_separator", (".", "/")) == "/" else "."
+
+
+def _object_type(data_type: DataType, filters: list[Any] | None, compressor: Any) -> DataType:
+    """Return what the object codec, a filter or the compressor, says of the elements."""
+    for codec in [*(filters or ()), compressor]:
+        name = _OBJECT_CODECS.get(codec.get("id", "")) if isinstance(codec, Mapping) else None
+        if name is not None:
+            return DataType(name, data_type.numpy)
+    return data_type
+
+
+def _dimension_names(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
+    names = attributes.get(_DIMENSIONS)
+    if not isinstance(names, list) or len(names) != ndim:
+        return None
+    if not all(name is None or isinstance(name, str) for name in names):
+        return None
+    return tuple(names)
+
+
+# -- the model to documents ------------------------------------------------------------------------------------
+
+
+def array_document(spec: ArraySpec) -> dict[str, Any]:
+    """Return the ``.zarray`` of an array; what the document that was parsed had besides is kept.
+
+    Raises UnsupportedError for what v2 cannot say.
+    """
+    if not isinstance(spec.chunk_grid, RegularGrid):
+        raise UnsupportedError(
+            f'Zarr v2 has regular chunks only, not the chunk grid "{spec.chunk_grid.name}"'
+        )
+    if not isinstance(spec.chunk_key_encoding, V2Keys):
+        raise UnsupportedError(
+            f'Zarr v2 has its own chunk keys only, not the encoding "{spec.chunk_key_encoding.name}"'
+        )
+    order, filters, compressor = chain_to_v2(spec.codecs, spec.data_type.numpy, len(spec.shape))
+    document = {
+        "zarr_format": 2,
+        "shape": list(spec.shape),
+        "chunks": list(spec.chunk_grid.chunk_shape),
+        "dtype": data_type_to_v2(spec.data_type),
+        "compressor": compressor,
+        "fill_value": fill_to_v2(spec.data_type, spec.fill_value),
+        "order": order,
+        "filters": filters,
+        "dimension_separator": spec.chunk_key_encoding.separator,
+    }
+    if spec.document.get("zarr_format") == 2:
+        document |= {key: value for key, value in spec.document.items() if key not in _ARRAY_KEYS}
+    return document
+
+
+def group_document(spec: GroupSpec) -> dict[str, Any]:
+    """Return the ``.zgroup`` of a group."""
+    kept = dict(spec.document) if spec.document.get("zarr_format") == 2 else {}
+    return {"zarr_format": 2, **kept}
+
+
+def attributes_document(spec: NodeSpec) -> dict[str, Any]:
+    """Return the ``.zattrs`` of a node, the names of the dimensions included."""
+    attributes = dict(spec.attributes)
+    if isinstance(spec, ArraySpec) and spec.dimension_names is not None and _DIMENSIONS not in attributes:
+        attributes[_DIMENSIONS] = list(spec.dimension_names)
+    return attributes
+
+
+# -- in a store ------------------------------------------------------------------------------------------------
+
+
+def probe_separator(store: Store, path: str, ndim: int) -> Separator:
+    """Return what separates the parts of the chunk keys of an array that does not say.
+
+    The specification says ``"."``; nested directories written before the key existed are recognised, with a
+    warning.
+    """
+    if ndim < 2 or store.exists(join(path, ".".join(["0"] * ndim))):
+        return "."
+    if store.exists(join(path, "/".join(["0"] * ndim))):
+        nested = True
+    elif not store.listable or store.concurrency > 1:
+        nested = False
+    else:
+        listing = store.list_dir(path)
+        dotted = any(key.replace(".", "").isdigit() for key in listing.keys)
+        nested = not dotted and any(name.isdigit() for name in listing.prefixes)
+    if nested:
+        logger.warning(
+            '%s: "dimension_separator" is missing, and the chunks are in nested directories: "/" is taken for it',
+            location(store, join(path, ARRAY_KEY)),
+        )
+    return "/" if nested else "."
+
+
+class V2Format(Format):
+    """Zarr v2 in a store."""
+
+    def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
+        key = join(path, ARRAY_KEY)
+        document = read_object(store, key, MAX_NODE_DOCUMENT)
+        if document is not None:
+            return self._array(
+                store, path, document, self._attributes(store, path), location(store, key), allow_pickle
+            )
+        key = join(path, GROUP_KEY)
+        document = read_object(store, key, MAX_NODE_DOCUMENT)
+        if document is None:
+            return None
+        group = parse_group(document, self._attributes(store, path), location(store, key))
+        if use_consolidated and store.exists(join(path, CONSOLIDATED_KEY)):
+            return replace(group, consolidated=self._consolidated(store, path, allow_pickle))
+        return group
+
+    def _attributes(self, store: Store, path: str) -> dict[str, Any]:
+        return read_object(store, join(path, ATTRIBUTES_KEY)) or {}
+
+    def _array(
+        self,
+        store: Store,
+        path: str,
+        document: Mapping[str, Any],
+        attributes: Mapping[str, Any],
+        where: str,
+        allow_pickle: bool,
+    ) -> ArraySpec:
+        spec = parse_array(document, attributes, where, allow_pickle=allow_pickle)
+        if document.get("dimension_separator") is None:
+            separator = probe_separator(store, path, len(spec.shape))
+            return replace(spec, chunk_key_encoding=V2Keys(separator))
+        return spec
+
+    def _consolidated(self, store: Store, path: str, allow_pickle: bool) -> Consolidated:
+        key = join(path, CONSOLIDATED_KEY)
+        where = location(store, key)
+
+        def load() -> dict[str, dict[str, Any]]:
+            return consolidated_documents(read_object(store, key) or {}, where)
+
+        def parse(inner: str, documents: dict[str, Any]) -> NodeSpec:
+            pointer = f"{where}: /metadata/{inner}"
+            attributes = expect_object(documents.get(ATTRIBUTES_KEY, {}), f"{pointer}/{ATTRIBUTES_KEY}")
+            if ARRAY_KEY in documents:
+                array = expect_object(documents[ARRAY_KEY], f"{pointer}/{ARRAY_KEY}")
+                return self._array(
+                    store, join(path, inner), array, attributes, f"{pointer}/{ARRAY_KEY}", allow_pickle
+                )
+            group = expect_object(documents[GROUP_KEY], f"{pointer}/{GROUP_KEY}")
+            return parse_group(group, attributes, f"{pointer}/{GROUP_KEY}")
+
+        return Consolidated(load, parse)
+
+    def kind(self, store: Store, path: str) -> NodeKind | None:
+        if store.exists(join(path, ARRAY_KEY)):
+            return "array"
+        return "group" if store.exists(join(path, GROUP_KEY)) else None
+
+    def check(self, spec: NodeSpec) -> None:
+        if isinstance(spec, ArraySpec):
+            array_document(spec)
+
+    def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+        if isinstance(spec, ArraySpec):
+            document = write_object(store, join(path, ARRAY_KEY), array_document(spec))
+        else:
+            document = write_object(store, join(path, GROUP_KEY), group_document(spec))
+        return self.write_attributes(store, path, replace(spec, document=document))
+
+    def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+        attributes = attributes_document(spec)
+        key = join(path, ATTRIBUTES_KEY)
+        if attributes or store.exists(key):
+            attributes = write_object(store, key, attributes)
+        if isinstance(spec, ArraySpec):
+            names = _dimension_names(attributes, len(spec.shape))
+            return replace(spec, attributes=attributes, dimension_names=names)
+        return replace(spec, attributes=attributes)
+
+
+def consolidated_documents(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+    """Return the documents of a ``.zmetadata`` by path and by name, for the paths that have a node.
+
+    Raises MetadataError. Documents that stand alone (attributes without a node) are left out.
+    """
+    entries = expect_object(document.get("metadata"), f"{where}: /metadata")
+    nodes: dict[str, dict[str, Any]] = {}
+    for key, entry in entries.items():
+        path, _, name = key.rpartition("/")
+        nodes.setdefault(path, {})[name] = entry
+    return {path: entry for path, entry in nodes.items() if ARRAY_KEY in entry or GROUP_KEY in entry}

@@ -1,0 +1,277 @@
+"""Zarr v3.1: ``zarr.json``. Core specification, "Metadata" and "Extensions"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from zarrfs.engine.chunk_grids import chunk_grid_from_json, chunk_grid_to_json
+from zarrfs.engine.chunk_keys import chunk_key_encoding_from_json, chunk_key_encoding_to_json
+from zarrfs.engine.codecs.base import Codec
+from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
+from zarrfs.engine.dtypes import data_type_from_v3, data_type_to_v3, fill_from_v3, fill_to_v3
+from zarrfs.engine.formats.base import Format, NodeKind
+from zarrfs.engine.formats.consolidated import inline_consolidated
+from zarrfs.engine.formats.json_document import location, read_object, write_object
+from zarrfs.engine.formats.paths import join
+from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail, found
+from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import MetadataError, UnsupportedError
+
+__all__ = ["V3Format", "array_document", "group_document", "parse_array", "parse_group", "parse_node"]
+
+KEY = "zarr.json"
+
+_ARRAY_KEYS = (
+    "zarr_format",
+    "node_type",
+    "shape",
+    "data_type",
+    "chunk_grid",
+    "chunk_key_encoding",
+    "fill_value",
+    "codecs",
+    "attributes",
+    "storage_transformers",
+    "dimension_names",
+)
+_REQUIRED_ARRAY_KEYS = _ARRAY_KEYS[:8]
+_GROUP_KEYS = ("zarr_format", "node_type", "attributes", "consolidated_metadata")
+
+_UNITS = "dimension_units"
+"""The attribute in which TensorStore keeps the units of the dimensions."""
+
+
+# -- documents to the model ------------------------------------------------------------------------------------
+
+
+def node_type(document: Mapping[str, Any], where: str) -> NodeKind:
+    """Return whether a ``zarr.json`` is of an array or a group."""
+    version = document.get("zarr_format")
+    if isinstance(version, bool) or version != 3 or not isinstance(version, int):
+        raise fail(f"{where}: /zarr_format", "3, this being a zarr.json", version)
+    kind = expect_string(document.get("node_type"), f"{where}: /node_type", ("array", "group"))
+    return "array" if kind == "array" else "group"
+
+
+def parse_node(document: Mapping[str, Any], where: str) -> NodeSpec:
+    """Return the node that a ``zarr.json`` describes. ``where`` is the document's location. Raises
+    MetadataError.
+    """
+    if node_type(document, where) == "array":
+        return parse_array(document, where)
+    return parse_group(document, where)
+
+
+def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
+    """Return the array that a ``zarr.json`` describes.
+
+    Raises MetadataError that names the key, UnsupportedError for extensions that are not known here.
+    """
+    if node_type(document, where) != "array":
+        raise fail(f"{where}: /node_type", '"array"', document["node_type"])
+    for key in _REQUIRED_ARRAY_KEYS:
+        if key not in document:
+            raise MetadataError(f'{where}: the key "{key}" is missing; an array needs it')
+    _check_unknown(document, _ARRAY_KEYS, where, "array")
+    shape = expect_shape(document["shape"], f"{where}: /shape")
+    data_type = data_type_from_v3(document["data_type"], f"{where}: /data_type")
+    grid = chunk_grid_from_json(document["chunk_grid"], shape, f"{where}: /chunk_grid")
+    keys = chunk_key_encoding_from_json(document["chunk_key_encoding"], f"{where}: /chunk_key_encoding")
+    fill = fill_from_v3(data_type, document["fill_value"], f"{where}: /fill_value")
+    codec_list = expect_list(document["codecs"], f"{where}: /codecs", "a list of codecs")
+    if not codec_list:
+        raise MetadataError(
+            f"{where}: /codecs: expected at least a codec that makes bytes of arrays, found none"
+        )
+    if _is_structured(document["data_type"]):
+        codec_list = _with_endian(codec_list)
+    codecs = codecs_from_json(codec_list, f"{where}: /codecs")
+    _check_transformers(document.get("storage_transformers"), f"{where}: /storage_transformers")
+    attributes = _attributes(document, where)
+    return ArraySpec(
+        zarr_format=3,
+        shape=shape,
+        data_type=data_type,
+        chunk_grid=grid,
+        chunk_key_encoding=keys,
+        codecs=codecs,
+        fill_value=fill,
+        dimension_names=_names(document.get("dimension_names"), len(shape), f"{where}: /dimension_names"),
+        dimension_units=dimension_units(attributes, len(shape)),
+        attributes=attributes,
+        order=_order(codecs, len(shape)),
+        document=dict(document),
+    )
+
+
+def parse_group(document: Mapping[str, Any], where: str) -> GroupSpec:
+    """Return the group that a ``zarr.json`` describes. Raises MetadataError."""
+    if node_type(document, where) != "group":
+        raise fail(f"{where}: /node_type", '"group"', document["node_type"])
+    _check_unknown(document, _GROUP_KEYS, where, "group")
+    return GroupSpec(
+        zarr_format=3,
+        attributes=_attributes(document, where),
+        consolidated=inline_consolidated(document.get("consolidated_metadata"), where, parse_node),
+        document=dict(document),
+    )
+
+
+def _check_unknown(document: Mapping[str, Any], known: tuple[str, ...], where: str, what: str) -> None:
+    for key, value in document.items():
+        if key in known:
+            continue
+        if not (isinstance(value, Mapping) and value.get("must_understand") is False):
+            raise UnsupportedError(
+                f'{where}: the {what} asks for "{key}", which is not known here, and does not say '
+                '"must_understand": false; it may need a newer program'
+            )
+
+
+def _attributes(document: Mapping[str, Any], where: str) -> dict[str, Any]:
+    return dict(expect_object(document.get("attributes", {}), f"{where}: /attributes"))
+
+
+def _check_transformers(value: Any, where: str) -> None:
+    if value is None:
+        return
+    transformers = expect_list(value, where, "a list of storage transformers")
+    if transformers:
+        raise UnsupportedError(
+            f"{where}: no storage transformer is known here, found {found(transformers[0])}"
+        )
+
+
+def _names(value: Any, ndim: int, where: str) -> tuple[str | None, ...] | None:
+    if value is None:
+        return None
+    names = expect_list(value, where, "a list of strings or nulls")
+    if len(names) != ndim:
+        raise MetadataError(f"{where}: expected {ndim} names, one for each dimension, found {len(names)}")
+    return tuple(
+        None if name is None else expect_string(name, f"{where}/{i}") for i, name in enumerate(names)
+    )
+
+
+def dimension_units(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
+    """Return the units that the attribute ``dimension_units`` gives, or None where it is none that can be
+    used.
+    """
+    units = attributes.get(_UNITS)
+    if not isinstance(units, list) or len(units) != ndim:
+        return None
+    if not all(unit is None or isinstance(unit, str) for unit in units):
+        return None
+    return tuple(units)
+
+
+def _order(codecs: tuple[Codec, ...], ndim: int) -> Literal["C", "F"]:
+    first = codecs[0]
+    reverse = first.name == "transpose" and list(first.configuration()["order"]) == list(range(ndim))[::-1]
+    return "F" if reverse and ndim > 1 else "C"
+
+
+def _is_structured(value: Any) -> bool:
+    name = value.get("name") if isinstance(value, Mapping) else value
+    return name in ("struct", "structured")
+
+
+def _with_endian(codecs: Any) -> list[Any]:
+    """Return the codecs with ``bytes`` made little-endian where it does not say: old records were written so."""
+    result = []
+    for codec in codecs:
+        entry = {"name": codec} if isinstance(codec, str) else codec
+        if isinstance(entry, Mapping):
+            configuration = entry.get("configuration") or {}
+            if entry.get("name") in ("bytes", "endian") and "endian" not in configuration:
+                entry = {**entry, "configuration": {**configuration, "endian": "little"}}
+            elif entry.get("name") == "sharding_indexed" and isinstance(configuration.get("codecs"), list):
+                inner = _with_endian(configuration["codecs"])
+                entry = {**entry, "configuration": {**configuration, "codecs": inner}}
+        result.append(entry)
+    return result
+
+
+# -- the model to documents ------------------------------------------------------------------------------------
+
+
+def array_document(spec: ArraySpec) -> dict[str, Any]:
+    """Return the ``zarr.json`` of an array; what the document that was parsed had besides is kept.
+
+    Raises UnsupportedError for what v3 cannot say, such as an undefined fill value.
+    """
+    if spec.fill_value is None:
+        raise UnsupportedError("a Zarr v3 array must have a fill value; give one")
+    document: dict[str, Any] = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(spec.shape),
+        "data_type": data_type_to_v3(spec.data_type),
+        "chunk_grid": chunk_grid_to_json(spec.chunk_grid),
+        "chunk_key_encoding": chunk_key_encoding_to_json(spec.chunk_key_encoding),
+        "fill_value": fill_to_v3(spec.data_type, spec.fill_value),
+        "codecs": [codec_to_json(codec) for codec in spec.codecs],
+    }
+    if spec.dimension_names is not None:
+        document["dimension_names"] = list(spec.dimension_names)
+    document["attributes"] = with_units(spec)
+    return document | _extras(spec, _ARRAY_KEYS)
+
+
+def with_units(spec: ArraySpec) -> dict[str, Any]:
+    """Return the attributes with the units of the dimensions, where there are any."""
+    attributes = dict(spec.attributes)
+    if spec.dimension_units is not None and _UNITS not in attributes:
+        attributes[_UNITS] = list(spec.dimension_units)
+    return attributes
+
+
+def group_document(spec: GroupSpec) -> dict[str, Any]:
+    """Return the ``zarr.json`` of a group; what the document that was parsed had besides is kept."""
+    document: dict[str, Any] = {"zarr_format": 3, "node_type": "group", "attributes": dict(spec.attributes)}
+    kept = {key: spec.document[key] for key in ("consolidated_metadata",) if key in spec.document}
+    return document | kept | _extras(spec, _GROUP_KEYS)
+
+
+def _extras(spec: NodeSpec, known: tuple[str, ...]) -> dict[str, Any]:
+    if spec.document.get("zarr_format") != 3:
+        return {}
+    return {key: value for key, value in spec.document.items() if key not in known}
+
+
+class V3Format(Format):
+    """Zarr v3.1 in a store."""
+
+    def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
+        key = join(path, KEY)
+        document = read_object(store, key)
+        if document is None:
+            return None
+        spec = parse_node(document, location(store, key))
+        return (
+            replace(spec, consolidated=None) if isinstance(spec, GroupSpec) and not use_consolidated else spec
+        )
+
+    def kind(self, store: Store, path: str) -> NodeKind | None:
+        key = join(path, KEY)
+        document = read_object(store, key)
+        return None if document is None else node_type(document, location(store, key))
+
+    def check(self, spec: NodeSpec) -> None:
+        if isinstance(spec, ArraySpec):
+            array_document(spec)
+
+    def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+        document = array_document(spec) if isinstance(spec, ArraySpec) else group_document(spec)
+        return replace(spec, document=write_object(store, join(path, KEY), document))
+
+    def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+        written = write_object(store, join(path, KEY), {**spec.document, "attributes": dict(spec.attributes)})
+        attributes = written["attributes"]
+        if isinstance(spec, ArraySpec):
+            units = dimension_units(attributes, len(spec.shape))
+            return replace(spec, document=written, attributes=attributes, dimension_units=units)
+        return replace(spec, document=written, attributes=attributes)
