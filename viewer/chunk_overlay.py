@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewer.dataset import Image
+from viewer.image import Image
 from viewer.state import ViewIntent, Viewport
 
 __all__ = ["ChunkGrid", "chunk_grid", "missing_chunks"]

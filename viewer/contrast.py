@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from viewer.dataset import Image
+from viewer.image import Image
 from viewer.state import ChannelSettings, ViewIntent
 
 __all__ = ["Histogram", "auto_limits", "channel_values", "histogram"]

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-import numpy as np
-
-from viewer.state import ChannelSettings, ViewIntent
-from viewer.tiles import PlaneKey, TileGrid, TileKey
-from zarrfs.ngff import Axis, ImageLabel, Plate
+import zarrfs
+from viewer.image import Image, ImageEntry, ImageLevel
+from viewer.open_image import image_from_array, image_from_multiscales
+from viewer.reading import SourceArray
+from viewer.state import LabelsSettings, ViewIntent
+from viewer.values import is_showable
+from zarrfs.errors import NodeNotFoundError, UnsupportedError, ZarrError
+from zarrfs.ngff import Ngff, Plate, load
 
 __all__ = [
     "Dataset",
@@ -23,123 +26,22 @@ __all__ = [
     "ImageEntry",
     "ImageLevel",
     "SourceArray",
+    "describe",
     "initial_intent",
     "open_dataset",
 ]
 
 DatasetKind = Literal["image", "labels", "plate", "well", "series", "group", "array", "unshowable"]
 
-
-class SourceArray(Protocol):
-    """What is needed of an array; ``zarrfs.Array`` has it, and so has a test double."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
-    @property
-    def chunks(self) -> tuple[int, ...]: ...
-    def __getitem__(self, selection: Any) -> Any: ...
-
-
-@dataclass(frozen=True, eq=False)
-class ImageLevel:
-    """One pyramid level. ``scale`` and ``translation`` lead from its pixel indices to physical units:
-    ``physical = translation + scale * index``. Rank is at least two (smaller arrays are lifted).
-    """
-
-    path: str
-    array: SourceArray
-    scale: tuple[float, ...]
-    translation: tuple[float, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.array.shape
-
-    @property
-    def chunks(self) -> tuple[int, ...]:
-        """Shape of what is decoded as one: the inner chunk where the array is sharded."""
-        return self.array.chunks
-
-
-@dataclass(frozen=True, eq=False)
-class Image:
-    """One thing that can be shown as a picture, with its pyramid (level 0 is the finest).
-
-    ``uid`` is unique in the process. ``channel_axis`` is None where there is none; ``rgb_axis`` is set where the
-    samples of one pixel lie along an axis and are shown as RGB(A). ``channels`` are the settings to begin with
-    (``limits`` None: auto-contrast is to choose). ``labels`` name its label images. ``notes`` say what was odd.
-    """
-
-    uid: int
-    name: str
-    path: str
-    kind: Literal["image", "labels"]
-    axes: tuple[Axis, ...]
-    levels: tuple[ImageLevel, ...]
-    channels: tuple[ChannelSettings, ...]
-    channel_axis: int | None = None
-    rgb_axis: int | None = None
-    default_position: tuple[float, ...] = ()
-    default_displayed: tuple[int, int] = (0, 1)
-    labels: tuple[ImageEntry, ...] = ()
-    image_label: ImageLabel | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of level 0."""
-        return self.levels[0].shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.levels[0].array.dtype
-
-    @property
-    def slider_axes(self) -> tuple[int, ...]:
-        """Axes that can carry a slider or be displayed: all but those of channels and RGB samples."""
-        raise NotImplementedError
-
-    def to_physical(self, axis: int, value: float) -> float:
-        """Return the physical coordinate of a data coordinate (in ``axes[axis].unit``)."""
-        raise NotImplementedError
-
-    def to_level(self, level: int, axis: int, value: float) -> float:
-        """Return where a data coordinate lies among the pixels of a level (not rounded, not clipped)."""
-        raise NotImplementedError
-
-    def from_level(self, level: int, axis: int, value: float) -> float:
-        """Return the data coordinate of a (fractional) pixel index of a level."""
-        raise NotImplementedError
-
-    def grid(self, level: int, displayed: tuple[int, int]) -> TileGrid:
-        """Return how planes of that level are cut into tiles."""
-        raise NotImplementedError
-
-    def read_tile(self, key: TileKey) -> np.ndarray[Any, Any]:
-        """Read one tile: (rows, columns), or (rows, columns, samples) for RGB; native byte order, C-contiguous,
-        owned by the caller. Blocks. Raises ZarrError.
-        """
-        raise NotImplementedError
-
-    def read_plane(self, plane: PlaneKey) -> np.ndarray[Any, Any]:
-        """Read a whole plane, laid out as in ``read_tile``. Blocks."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class ImageEntry:
-    """An image that can be opened: ``path`` within the dataset, for ``Dataset.open_image``."""
-
-    name: str
-    path: str
-    kind: Literal["image", "labels"] = "image"
+MEMBERS_LOOKED_AT = 64
+"""Of a group without OME-NGFF metadata, so many members are looked at in search of something to show."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field of view of a well: ``path`` within the dataset; ``acquisition`` where the plate tells them apart."""
+    """One field of view of a well: ``path`` within the dataset; ``acquisition`` where the plate tells them
+    apart.
+    """
 
     path: str
     acquisition: int | None = None
@@ -149,9 +51,9 @@ class Field:
 class Dataset:
     """What a location holds.
 
-    ``node`` is the engine's Array or Group, None where nothing could be opened at all. ``images`` are what to
-    choose among (one for a plain image, several for a series; for a plate they come from ``fields``).
-    ``problems`` say, in sentences, what cannot be shown and why; ``attributes`` can be shown in any case.
+    ``node`` is the engine's Array or Group. ``images`` are what to choose among: one for a plain image,
+    several for a series or a well, none for a plate, whose images come from ``fields``. ``problems`` say, in
+    sentences, what cannot be shown and why; ``attributes`` can be shown in any case.
     """
 
     location: str
@@ -166,27 +68,167 @@ class Dataset:
     problems: tuple[str, ...] = ()
 
     def open_image(self, path: str | None = None) -> Image:
-        """Open an image by its entry's path (by default the first). Blocks. Raises ZarrError saying why not."""
-        raise NotImplementedError
+        """Open an image by its entry's path (by default the first). Blocks. Raises ZarrError saying why not.
+
+        Any path below the dataset will do, of an array, a multiscale or a label image. ``PATH#2`` is the
+        third multiscale of a group.
+        """
+        if path is None:
+            if not self.images:
+                reason = " ".join(self.problems) or f"it is a {self.kind}"
+                raise UnsupportedError(f"{self.location}: there is no image to show: {reason}")
+            path = self.images[0].path
+        inner, _, number = path.partition("#")
+        node = _member(self.node, inner)
+        name = inner.rpartition("/")[2] or self.name
+        if hasattr(node, "dtype"):
+            return image_from_array(node, name, path)
+        ngff = load(node)
+        index = int(number) if number.isdigit() else 0
+        if index >= len(ngff.multiscales):
+            raise NodeNotFoundError(
+                f"{self.location}: {path or 'the group'!r} has no image: {_why_not(ngff)}"
+            )
+        return image_from_multiscales(node, ngff, index, name, path)
 
     def open_labels(self, image: Image) -> tuple[Image, ...]:
-        """Open the label images of an image, in the order of ``image.labels``; those that cannot be opened are
-        left out. Blocks."""
-        raise NotImplementedError
+        """Open the label images of an image, in the order of ``image.labels``; those that cannot be opened
+        are left out. Blocks.
+        """
+        opened = []
+        for entry in image.labels:
+            try:
+                opened.append(self.open_image(_join(image.path.partition("#")[0], entry.path)))
+            except ZarrError:
+                continue
+        return tuple(opened)
 
     def fields(self, well: str) -> tuple[Field, ...]:
-        """Return the fields of the well at that path of a plate (one metadata read). Blocks."""
-        raise NotImplementedError
+        """Return the fields of the well at that path of a plate (one metadata read). Blocks. Raises
+        ZarrError.
+        """
+        found = load(_member(self.node, well)).well
+        if found is None:
+            raise NodeNotFoundError(
+                f"{self.location}: {well!r} has no well metadata, so its fields are not known"
+            )
+        return tuple(Field(_join(well, image.path), image.acquisition) for image in found.images)
 
 
-def open_dataset(location: str, path: str = "") -> Dataset:
-    """Find out what is at a location. Never raises for what is merely not an image: ``kind`` and ``problems`` say.
-
-    Raises ZarrError where nothing can be opened at all.
+def open_dataset(location: Any, path: str = "") -> Dataset:
+    """Find out what is at a location (path, URL, or store). Never raises for what is merely not an image:
+    ``kind`` and ``problems`` say. Raises ZarrError where nothing can be opened at all.
     """
-    raise NotImplementedError
+    return describe(zarrfs.open(location, path), str(location), path)
 
 
-def initial_intent(image: Image, labels: int = 0) -> ViewIntent:
-    """Return how an image is shown at first: its default axes, position, channels, and ``labels`` overlays."""
-    raise NotImplementedError
+def describe(node: Any, location: str = "", path: str = "") -> Dataset:
+    """Find out what an opened node is."""
+    name = (path or location).rstrip("/").rpartition("/")[2]
+    if hasattr(node, "dtype"):
+        return _describe_array(node, location, path, name)
+    ngff = load(node)
+    problems = list(ngff.problems)
+    kind: DatasetKind = "group"
+    images: tuple[ImageEntry, ...] = ()
+    if ngff.plate is not None:
+        kind = "plate"
+    elif ngff.multiscales:
+        kind = "labels" if ngff.image_label is not None else "image"
+        images = _multiscale_entries(ngff, name, "")
+    elif ngff.well is not None:
+        kind = "well"
+        images = tuple(ImageEntry(f"Field {image.path}", image.path) for image in ngff.well.images)
+    elif ngff.series is not None:
+        kind = "series"
+        images = tuple(ImageEntry(f"Series {series}" if series else name, series) for series in ngff.series)
+    elif ngff.labels is not None:
+        images = tuple(ImageEntry(label, label, "labels") for label in ngff.labels)
+    else:
+        images = _plain_members(node)
+    if ngff.draft:
+        problems.append(
+            f"it uses {', '.join(ngff.draft)} of a draft later than OME-NGFF 0.5: "
+            "shown is what 0.5 has in common with it"
+        )
+    if kind != "plate" and not images:
+        kind = "unshowable" if ngff else "group"
+        problems.append(_why_not(ngff))
+    return Dataset(
+        location, path, kind, name, node, images, ngff.plate, ngff.version, dict(node.attrs), tuple(problems)
+    )
+
+
+def _describe_array(array: Any, location: str, path: str, name: str) -> Dataset:
+    attributes = dict(getattr(array, "attrs", {}))
+    try:
+        image_from_array(array, name)
+    except UnsupportedError as error:
+        return Dataset(
+            location, path, "unshowable", name, array, attributes=attributes, problems=(str(error),)
+        )
+    return Dataset(location, path, "array", name, array, (ImageEntry(name, ""),), attributes=attributes)
+
+
+def _multiscale_entries(ngff: Ngff, name: str, path: str) -> tuple[ImageEntry, ...]:
+    kind: Literal["image", "labels"] = "labels" if ngff.image_label is not None else "image"
+    return tuple(
+        ImageEntry(multiscales.name or name, f"{path}#{number}" if number else path, kind)
+        for number, multiscales in enumerate(ngff.multiscales)
+    )
+
+
+def _plain_members(group: Any) -> tuple[ImageEntry, ...]:
+    """Return what can be shown directly below a group without OME-NGFF metadata."""
+    entries: list[ImageEntry] = []
+    for number, (name, node) in enumerate(group.members()):
+        if number == MEMBERS_LOOKED_AT:
+            break
+        if hasattr(node, "dtype"):
+            if is_showable(node.dtype) and 0 not in node.shape:
+                entries.append(ImageEntry(name, name))
+        else:
+            entries.extend(_multiscale_entries(load(node), name, name))
+    return tuple(entries)
+
+
+def _why_not(ngff: Ngff) -> str:
+    if ngff.draft:
+        return "its images are described in a way that only drafts later than OME-NGFF 0.5 know"
+    if ngff.plate is not None:
+        return "it is a plate: choose a well"
+    if ngff.well is not None or ngff.series is not None:
+        return "no image is listed in it"
+    if ngff:
+        return "its metadata list nothing that could be opened"
+    return "it is a group without image metadata, and no array directly in it can be drawn"
+
+
+def _member(node: Any, path: str) -> Any:
+    path = path.strip("/")
+    if not path:
+        return node
+    try:
+        return node[path]
+    except ZarrError:
+        raise
+    except (KeyError, IndexError, TypeError) as error:
+        raise NodeNotFoundError(f"there is no member {path!r}") from error
+
+
+def _join(*parts: str) -> str:
+    return "/".join(part.strip("/") for part in parts if part.strip("/"))
+
+
+def initial_intent(image: Image, labels: int | None = None) -> ViewIntent:
+    """Return how an image is shown at first: its default axes, position and channels, and its ``labels``
+    overlays (by default as many as it names; a label image is its own first overlay, opaque).
+    """
+    count = len(image.labels) if labels is None else labels
+    own = (LabelsSettings(index=0, opacity=1.0),) if image.kind == "labels" else ()
+    return ViewIntent(
+        displayed=image.default_displayed,
+        position=image.default_position,
+        channels=image.channels,
+        labels=own + tuple(LabelsSettings(index=len(own) + number) for number in range(count)),
+    )

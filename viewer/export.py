@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from viewer.compose import Pixels
-from viewer.dataset import Image
+from viewer.image import Image
 from viewer.state import ViewIntent
 
 __all__ = [

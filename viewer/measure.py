@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from viewer.dataset import Image
+from viewer.image import Image
 from viewer.resolve import DisplayState
 from viewer.state import ViewIntent
 from viewer.streaming import TileStreamer

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from viewer.compose import Pixels
-from viewer.dataset import Image
+from viewer.image import Image
 from viewer.resolve import DisplayState, FrameGrid
 from viewer.state import ViewIntent, Viewport
 from viewer.streaming import TileError, TileStreamer

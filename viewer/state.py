@@ -1,11 +1,11 @@
 """What the user wants to see: frozen values, and pure functions that give changed ones.
 
-Here: which axes are displayed, where the slices are, how channels and labels look. Not here: what follows from it
-for a given image and window (``resolve``), how it is drawn (``compose``), widgets.
+Here: which axes are displayed, where the slices are, how channels and labels look. Not here: what follows
+from it for a given image and window (``resolve``), how it is drawn (``compose``), widgets.
 
-Coordinates: *data coordinates* are pixels of level 0 along each axis, as floats; pixel ``i`` has its centre at ``i``
-and covers ``[i - 0.5, i + 0.5)``. ``Image.to_physical`` and ``Image.to_level`` convert them. All panes, overlays and
-saved views speak data coordinates of the image in front.
+Coordinates: *data coordinates* are pixels of level 0 along each axis, as floats; pixel ``i`` has its centre
+at ``i`` and covers ``[i - 0.5, i + 0.5)``. ``Image.to_physical`` and ``Image.to_level`` convert them. All
+panes, overlays and saved views speak data coordinates of the image in front.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ ProjectionMode = Literal["max", "mean"]
 class ChannelSettings:
     """How one channel looks.
 
-    ``index`` is the position along the image's channel axis (0 where it has none); ``field`` names the field of a
-    structured data type. ``limits`` are data values shown as the first and the last colour; None means not known
-    yet: auto-contrast is to set them. ``colormap`` is a name from ``viewer.colormaps``, or ``#RRGGBB`` for a ramp
-    from black to that colour. ``gamma`` above 0; 1 is linear. ``limits_range`` is what a slider may span.
+    ``index`` is the position along the image's channel axis (0 where it has none); ``field`` names the field
+    of a structured data type. ``limits`` are data values shown as the first and the last colour; None means
+    not known yet: auto-contrast is to set them. ``colormap`` is a name from ``viewer.colormaps``, or
+    ``#RRGGBB`` for a ramp from black to that colour. ``gamma`` above 0; 1 is linear. ``limits_range`` is what
+    a slider may span.
     """
 
     index: int = 0
@@ -69,7 +70,8 @@ class ChannelSettings:
 
 @dataclass(frozen=True)
 class LabelsSettings:
-    """How one label image is laid over the picture. ``contour`` is the outline's width in screen pixels; 0 fills.
+    """How one label image is laid over the picture. ``contour`` is the outline's width in screen pixels; 0
+    fills.
 
     ``index`` counts the label images of the image in front. ``selected`` shows that label alone.
     """
@@ -94,9 +96,9 @@ class Projection:
 class ViewIntent:
     """All that the user chose for one pane.
 
-    ``displayed`` is (row axis, column axis). ``position`` has one entry per axis of the image in data coordinates;
-    those of the displayed axes are the cross-hair, those of the channel axis are ignored (``channels`` says).
-    ``level_lock`` pins a pyramid level.
+    ``displayed`` is (row axis, column axis). ``position`` has one entry per axis of the image in data
+    coordinates; those of the displayed axes are the cross-hair, those of the channel axis are ignored
+    (``channels`` says). ``level_lock`` pins a pyramid level.
     """
 
     displayed: tuple[int, int]
@@ -117,8 +119,8 @@ class ViewIntent:
 class Viewport:
     """The window onto the displayed plane.
 
-    ``width`` and ``height`` in device pixels; ``center`` is (row, column) in data coordinates; ``zoom`` is device
-    pixels per data pixel along columns; along rows it is ``zoom * aspect``.
+    ``width`` and ``height`` in device pixels; ``center`` is (row, column) in data coordinates; ``zoom`` is
+    device pixels per data pixel along columns; along rows it is ``zoom * aspect``.
     """
 
     width: int
@@ -157,7 +159,7 @@ class Viewport:
         )
 
 
-# -- changes of intent -------------------------------------------------------------------------------------------
+# -- changes of intent --------------------------------------------------------------------------------------
 
 
 def with_position(intent: ViewIntent, axis: int, value: float) -> ViewIntent:
@@ -206,7 +208,7 @@ def with_projection(intent: ViewIntent, projection: Projection | None) -> ViewIn
     return replace(intent, projection=projection)
 
 
-# -- changes of viewport -----------------------------------------------------------------------------------------
+# -- changes of viewport ------------------------------------------------------------------------------------
 
 
 def fit(
@@ -234,7 +236,9 @@ def pan(viewport: Viewport, dx: float, dy: float) -> Viewport:
 
 
 def zoom_at(viewport: Viewport, factor: float, x: float, y: float) -> Viewport:
-    """Zoom by ``factor`` so that the point below device position (x, y) stays there. Zoom keeps in 1e-6..1e4."""
+    """Zoom by ``factor`` so that the point below device position (x, y) stays there. Zoom keeps in
+    1e-6..1e4.
+    """
     zoom = min(max(viewport.zoom * factor, 1e-6), 1e4)
     row, column = viewport.to_data(x, y)
     scaled = replace(viewport, zoom=zoom)

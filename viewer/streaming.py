@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from viewer.dataset import Image
+from viewer.image import Image
 from viewer.tiles import TileKey, TileRequest
 
 __all__ = ["MemoryUse", "TileError", "TileStream", "TileStreamer"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from viewer.compose import Pixels
-from viewer.dataset import Image
+from viewer.image import Image
 
 __all__ = ["thumbnail"]
 

@@ -1,7 +1,7 @@
 """Tile geometry: how a plane of a pyramid level is cut into tiles, and in which order tiles are fetched.
 
-A tile is a whole number of chunks along both displayed axes, so that no chunk is decoded for the sake of two tiles.
-Pure; reading is in ``dataset`` and ``streaming``.
+A tile is a whole number of chunks along both displayed axes, so that no chunk is decoded for the sake of two
+tiles. Pure; reading is in ``dataset`` and ``streaming``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Literal, NamedTuple
 __all__ = ["ALL", "PlaneKey", "Rank", "Slab", "TileGrid", "TileKey", "TileRequest", "request_order"]
 
 ALL = -1
-"""In ``PlaneKey.index``: this axis is read whole (the samples of RGB)."""
+"""In ``PlaneKey.indices``: this axis is read whole (the samples of RGB)."""
 
 TILE_TARGET = 256
-"""Chunks smaller than this are grouped until a tile is about this long: a Python-level read costs ~50 us, so tiles
-of single 16-pixel chunks would spend their time there."""
+"""Chunks smaller than this are grouped until a tile is about this long: a Python-level read costs ~50 us, so
+tiles of single 16-pixel chunks would spend their time there."""
 
 
 class Slab(NamedTuple):
@@ -33,14 +33,14 @@ class Slab(NamedTuple):
 class PlaneKey(NamedTuple):
     """One 2-D plane of one level of one image.
 
-    ``image`` is ``Image.uid``; ``displayed`` the (row, column) axes; ``index`` has one entry per axis: the index in
-    this level, 0 at the displayed axes, ``ALL`` at the axis of RGB samples.
+    ``image`` is ``Image.uid``; ``displayed`` the (row, column) axes; ``index`` has one entry per axis: the
+    index in this level, 0 at the displayed axes, ``ALL`` at the axis of RGB samples.
     """
 
     image: int
     level: int
     displayed: tuple[int, int]
-    index: tuple[int, ...]
+    indices: tuple[int, ...]
     slab: Slab | None = None
 
 
@@ -76,7 +76,9 @@ class TileRequest:
 
 @dataclass(frozen=True)
 class TileGrid:
-    """How a plane of ``shape`` (rows, columns) is cut: tiles of ``tile`` pixels, those at the end cut short."""
+    """How a plane of ``shape`` (rows, columns) is cut: tiles of ``tile`` pixels, those at the end cut
+    short.
+    """
 
     shape: tuple[int, int]
     tile: tuple[int, int]
@@ -101,8 +103,8 @@ class TileGrid:
         )
 
     def within(self, top: float, left: float, bottom: float, right: float) -> Iterator[tuple[int, int]]:
-        """Yield (row, column) of the tiles that a rectangle touches, given in pixels of the level where pixel ``i``
-        covers ``[i - 0.5, i + 0.5)``; nothing where it lies outside the plane.
+        """Yield (row, column) of the tiles that a rectangle touches, given in pixels of the level where pixel
+        ``i`` covers ``[i - 0.5, i + 0.5)``; nothing where it lies outside the plane.
         """
         rows = _span(top, bottom, self.shape[0], self.tile[0])
         columns = _span(left, right, self.shape[1], self.tile[1])
