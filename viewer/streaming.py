@@ -1,19 +1,23 @@
 """Fetching tiles in the background: worker threads, one priority queue, generations, and a bounded cache.
 
-Callbacks are called from worker threads, never under the lock; whoever needs another thread marshals them. Nothing
-here knows what a tile looks like on the screen.
+Callbacks are called from worker threads, never under the lock; whoever needs another thread marshals them.
+Nothing here knows what a tile looks like on the screen.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 
 from viewer.image import Image
-from viewer.tiles import TileKey, TileRequest
+from viewer.tile_cache import TileCache
+from viewer.tile_reading import ReadFailure, read_tile
+from viewer.tiles import TileKey, TileRequest, request_order
 
 __all__ = ["MemoryUse", "TileError", "TileStream", "TileStreamer"]
 
@@ -21,13 +25,13 @@ OnTile = Callable[[TileKey, int], None]
 """A wanted tile is in the cache; with the generation that wants it."""
 OnError = Callable[["TileError", int], None]
 OnExact = Callable[[int], None]
-"""Every tile of that generation is there (or failed): called once per generation."""
+"""Every tile of that generation is there, or has failed: called once per generation."""
 
 
 @dataclass(frozen=True)
 class TileError:
-    """A tile, or some chunks of it, could not be read. ``message`` is one sentence for the user; ``failed`` are the
-    pixel rectangles of the level (top, left, bottom, right) that are blank for it; the rest of the tile is shown.
+    """A tile, or some chunks of it, could not be read. ``message`` is for the user; ``failed`` are the pixel
+    rectangles of the level (top, left, bottom, right) that are blank for it; the rest of the tile is shown.
     """
 
     key: TileKey
@@ -49,16 +53,85 @@ class MemoryUse:
     misses: int
 
 
+class TileStream:
+    """What one pane wants now. Made by ``TileStreamer.open``. Thread-safe."""
+
+    def __init__(
+        self,
+        streamer: TileStreamer,
+        on_tile: OnTile | None,
+        on_error: OnError | None,
+        on_exact: OnExact | None,
+    ) -> None:
+        self._streamer = streamer
+        self._on_tile = on_tile
+        self._on_error = on_error
+        self._on_exact = on_exact
+        self._generation = 0
+        self._images: dict[int, Image] = {}
+        self._requests: tuple[TileRequest, ...] = ()
+        self._shown: frozenset[TileKey] = frozenset()
+        self._missing: set[TileKey] = set()
+        self._closed = False
+        # Held while a callback runs, so that close() can promise silence; re-entrant, as callbacks may call back.
+        self._speaking = threading.RLock()
+
+    @property
+    def generation(self) -> int:
+        """The number of the last ``show``; 0 before the first."""
+        return self._generation
+
+    def show(
+        self, images: Sequence[Image], wanted: Sequence[TileRequest], prefetch: Sequence[TileRequest] = ()
+    ) -> int:
+        """Want these tiles from now on, and nothing else; returns the new generation at once.
+
+        ``images`` are those that the requests name. Tiles in the cache already are reported by no
+        ``on_tile``; if all are, ``on_exact`` is called before this returns, in the calling thread. Errors of
+        tiles that failed before are reported again in the same way.
+        """
+        return self._streamer._show(self, images, wanted, prefetch)
+
+    def close(self) -> None:
+        """Want nothing any more; no callback comes after this returns."""
+        self._streamer._remove(self)
+        with self._speaking:
+            self._closed = True
+
+    def _tell(self, generation: int, callback: Callable[..., None] | None, *arguments: object) -> None:
+        """Make a callback, unless the pane wants something else by now."""
+        if callback is None:
+            return
+        with self._speaking:
+            if not self._closed and generation == self._generation:
+                callback(*arguments, generation)
+
+
 class TileStreamer:
     """The workers and the cache, shared by all panes of a process.
 
-    A tile wanted by several streams is read once. Requests no stream wants any more are dropped before they are
-    read. The cache keeps at most ``budget`` bytes, least recently used out first, but never drops what a stream
-    shows now.
+    A tile wanted by several streams is read once. Requests no stream wants any more are dropped before they
+    are read. The cache keeps at most ``budget`` bytes, least recently used out first, but never drops what a
+    stream shows now. Close it when done: the workers are threads.
     """
 
     def __init__(self, workers: int = 2, budget: int = 256 << 20, queue_limit: int = 4096) -> None:
-        raise NotImplementedError
+        self._lock = threading.Condition()
+        self._streams: list[TileStream] = []
+        self._queue: list[TileRequest] = []
+        self._running: dict[TileKey, Image] = {}
+        self._failed: dict[TileKey, TileError] = {}
+        self._cache = TileCache(budget, self._is_shown)
+        self._queue_limit = queue_limit
+        self._paused = False
+        self._closed = False
+        self._hits = self._misses = 0
+        self._threads = [
+            threading.Thread(target=self._work, name=f"zarrfs-tiles-{number}", daemon=True)
+            for number in range(max(1, workers))
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def open(
         self,
@@ -68,53 +141,188 @@ class TileStreamer:
         on_exact: OnExact | None = None,
     ) -> TileStream:
         """Return a new stream: one pane's wishes."""
-        raise NotImplementedError
+        stream = TileStream(self, on_tile, on_error, on_exact)
+        with self._lock:
+            self._streams.append(stream)
+        return stream
 
-    def get(self, key: TileKey) -> np.ndarray[Any, Any] | None:
+    def get(self, key: TileKey) -> npt.NDArray[Any] | None:
         """Return a tile from the cache, read-only, or None. Never blocks on I/O."""
-        raise NotImplementedError
+        with self._lock:
+            return self._cache.get(key)
 
     @property
     def memory(self) -> MemoryUse:
-        raise NotImplementedError
+        """The meter. Hits and misses count the tiles wanted, at the time they were."""
+        with self._lock:
+            return MemoryUse(
+                self._cache.nbytes,
+                self._cache.budget,
+                len(self._cache),
+                len(self._queue),
+                len(self._running),
+                self._hits,
+                self._misses,
+            )
 
     def set_budget(self, nbytes: int) -> None:
         """Change the bound; drops tiles at once where it shrinks."""
-        raise NotImplementedError
+        with self._lock:
+            self._cache.budget = nbytes
+            self._cache.shrink()
+
+    def retry(self) -> None:
+        """Read again what failed and is still wanted, for instance when a vanished store is back."""
+        with self._lock:
+            failed = set(self._failed)
+            self._failed.clear()
+            for stream in self._streams:
+                stream._missing |= failed & stream._shown
+            for key in failed:
+                self._cache.discard(key)
+            self._replan()
 
     def forget(self, image: Image) -> None:
         """Drop the tiles and requests of an image that was closed."""
-        raise NotImplementedError
+        with self._lock:
+            for stream in self._streams:
+                stream._requests = tuple(r for r in stream._requests if r.key.plane.image != image.uid)
+                stream._shown = frozenset(key for key in stream._shown if key.plane.image != image.uid)
+                stream._missing = {key for key in stream._missing if key.plane.image != image.uid}
+            self._cache.discard_image(image.uid)
+            self._failed = {key: e for key, e in self._failed.items() if key.plane.image != image.uid}
+            self._replan()
 
     def pause(self) -> None:
         """Start no further reads until ``resume``."""
-        raise NotImplementedError
+        with self._lock:
+            self._paused = True
 
     def resume(self) -> None:
-        raise NotImplementedError
+        """Go on reading."""
+        with self._lock:
+            self._paused = False
+            self._lock.notify_all()
 
     def close(self, timeout: float = 10.0) -> bool:
-        """Stop the workers and drop everything. Returns False if a read still hangs after ``timeout`` seconds."""
-        raise NotImplementedError
-
-
-class TileStream:
-    """What one pane wants now. Made by ``TileStreamer.open``. Thread-safe."""
-
-    def show(
-        self, images: Sequence[Image], wanted: Sequence[TileRequest], prefetch: Sequence[TileRequest] = ()
-    ) -> int:
-        """Want these tiles from now on, and nothing else; returns the new generation at once.
-
-        ``images`` are those that the requests name. Tiles in the cache already are reported by no ``on_tile``; if
-        all are, ``on_exact`` is called before this returns, in the calling thread.
+        """Stop the workers and drop everything. Returns False if a read still hangs after ``timeout``
+        seconds.
         """
-        raise NotImplementedError
+        with self._lock:
+            self._closed = True
+            self._streams.clear()
+            self._queue.clear()
+            self._lock.notify_all()
+        deadline = monotonic() + timeout
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, deadline - monotonic()))
+        with self._lock:
+            self._cache.clear()
+            self._failed.clear()
+        return not any(thread.is_alive() for thread in self._threads)
 
-    @property
-    def generation(self) -> int:
-        raise NotImplementedError
+    # -- for streams -------------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Want nothing any more; no callback comes after this returns."""
-        raise NotImplementedError
+    def _show(
+        self,
+        stream: TileStream,
+        images: Sequence[Image],
+        wanted: Sequence[TileRequest],
+        prefetch: Sequence[TileRequest],
+    ) -> int:
+        shown = frozenset(request.key for request in wanted)
+        with self._lock:
+            stream._generation += 1
+            generation = stream._generation
+            stream._images = {image.uid: image for image in images}
+            stream._requests = (*wanted, *prefetch)
+            stream._shown = shown
+            stream._missing = {key for key in shown if key not in self._cache and key not in self._failed}
+            self._misses += len(stream._missing)
+            self._hits += len(shown) - len(stream._missing)
+            for key in shown:
+                self._cache.get(key)  # what is shown is what was used last
+            errors = [self._failed[key] for key in shown if key in self._failed]
+            exact = not stream._missing
+            self._replan()
+        for error in errors:
+            stream._tell(generation, stream._on_error, error)
+        if exact:
+            stream._tell(generation, stream._on_exact)
+        return generation
+
+    def _remove(self, stream: TileStream) -> None:
+        with self._lock:
+            if stream in self._streams:
+                self._streams.remove(stream)
+            stream._generation += 1
+            self._replan()
+
+    def _is_shown(self, key: TileKey) -> bool:
+        return any(key in stream._shown for stream in self._streams)
+
+    def _replan(self) -> None:
+        """Queue what the streams want now: all else is dropped, whoever wanted it. Called under the lock."""
+        best: dict[TileKey, TileRequest] = {}
+        for stream in self._streams:
+            for request in stream._requests:
+                key = request.key
+                if key in self._cache or key in self._running or key in self._failed:
+                    continue
+                if key not in best or request.order < best[key].order:
+                    best[key] = request
+        ordered = request_order(list(best.values()))[: self._queue_limit]
+        ordered.reverse()  # the next one is popped from the end
+        self._queue = ordered
+        if ordered:
+            self._lock.notify(len(ordered))
+
+    # -- workers -----------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                while not self._closed and (self._paused or not self._queue):
+                    self._lock.wait()
+                if self._closed:
+                    return
+                request = self._queue.pop()
+                image = self._image_of(request.key)
+                if image is None:
+                    continue
+                self._running[request.key] = image
+            tile, failure = read_tile(image, request.key)
+            self._finish(request.key, tile, failure)
+
+    def _image_of(self, key: TileKey) -> Image | None:
+        for stream in self._streams:
+            image = stream._images.get(key.plane.image)
+            if image is not None:
+                return image
+        return None
+
+    def _finish(self, key: TileKey, tile: npt.NDArray[Any] | None, failure: ReadFailure | None) -> None:
+        error = None if failure is None else TileError(key, failure.message, failure.failed, failure.error)
+        with self._lock:
+            self._running.pop(key, None)
+            if self._closed:
+                return
+            arrived = tile is not None
+            if tile is not None:
+                self._cache.put(key, tile)
+            if error is not None:
+                self._failed[key] = error
+            waiting = [(s, s._generation) for s in self._streams if key in s._missing]
+            exact = []
+            for stream, generation in waiting:
+                stream._missing.discard(key)
+                if not stream._missing:
+                    exact.append((stream, generation))
+        for stream, generation in waiting:
+            if error is not None:
+                stream._tell(generation, stream._on_error, error)
+            if arrived:
+                stream._tell(generation, stream._on_tile, key)
+        for stream, generation in exact:
+            stream._tell(generation, stream._on_exact)
