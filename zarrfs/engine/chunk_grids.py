@@ -78,7 +78,7 @@ class RegularGrid(ChunkGrid):
     def configuration(self) -> dict[str, Any]:
         return {"chunk_shape": list(self.chunk_shape)}
 
-    def axis(self, axis: int, length: int) -> RegularAxis:
+    def axis(self, axis: int, length: int) -> Axis:
         return RegularAxis(length, max(1, self.chunk_shape[axis]))
 
     def check(self, shape: Sequence[int], where: str) -> None:
@@ -89,13 +89,14 @@ def check_chunk_shape(chunk_shape: Sequence[int], shape: Sequence[int], where: s
     """Raise MetadataError unless chunks of that shape can tile an array of this shape."""
     if len(chunk_shape) != len(shape):
         raise MetadataError(
-            f"{where}: expected {len(shape)} lengths, one for each dimension of the array, found {len(chunk_shape)}"
+            f"{where}: expected {len(shape)} lengths, one for each dimension of the array, "
+            f"found {len(chunk_shape)}"
         )
     for axis, (chunk, length) in enumerate(zip(chunk_shape, shape, strict=True)):
         if chunk == 0 and length != 0:
             raise MetadataError(
-                f"{where}/{axis}: expected a chunk length of at least 1, found 0; only a dimension of length 0 may "
-                f"have chunks of length 0, and this one has length {length}"
+                f"{where}/{axis}: expected a chunk length of at least 1, found 0; only a dimension of length "
+                f"0 may have chunks of length 0, and this one has length {length}"
             )
 
 
@@ -109,8 +110,8 @@ def _grid_class(name: str, where: str) -> type[ChunkGrid]:
     if name not in _GRIDS:
         known = ", ".join(f'"{known}"' for known in sorted(_GRIDS))
         raise UnsupportedError(
-            f'{where}: the chunk grid "{name}" is not known here; known are {known}, and what is installed for the '
-            f"entry point group {ENTRY_POINTS}"
+            f'{where}: the chunk grid "{name}" is not known here; known are {known}, and what is installed '
+            f"for the entry point group {ENTRY_POINTS}"
         )
     return _GRIDS[name]
 

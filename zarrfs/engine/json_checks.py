@@ -92,7 +92,9 @@ def expect_string(value: Any, where: str, choices: Collection[str] | None = None
 
 
 def expect_integer(value: Any, where: str, low: int | None = None, high: int | None = None) -> int:
-    """Return the value if it is a JSON integer (no boolean, no float) within the bounds, which are inclusive."""
+    """Return the value if it is a JSON integer (no boolean, no float) within the bounds, which are
+    inclusive.
+    """
     if (
         isinstance(value, bool)
         or not isinstance(value, int)
@@ -141,8 +143,8 @@ def named_configuration(value: Any, where: str, what: str) -> tuple[str, Mapping
     check_keys(extension, where, ("name", "configuration", "must_understand"))
     if extension.get("must_understand", True) is not True:
         raise MetadataError(
-            f"{where}/must_understand: a {what} must be understood, found {found(extension['must_understand'])}; "
-            "leave the key out"
+            f"{where}/must_understand: a {what} must be understood, leave the key out; "
+            f"found {found(extension['must_understand'])}"
         )
     configuration = extension.get("configuration", {})
     return (

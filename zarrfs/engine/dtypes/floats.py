@@ -64,7 +64,8 @@ def _float_dtype(name: str) -> np.dtype[Any]:
         return np.dtype(name).newbyteorder("<")
     import ml_dtypes
 
-    return np.dtype(getattr(ml_dtypes, name))
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return dtype
 
 
 def _from_bits(bits: int, dtype: np.dtype[Any]) -> Any:
@@ -83,7 +84,7 @@ def _rounded(value: int | float, name: str, dtype: np.dtype[Any], where: str) ->
     try:
         number = float(value)
     except OverflowError:
-        number = math.copysign(math.inf, value)
+        number = math.inf if value > 0 else -math.inf
     with np.errstate(over="ignore", invalid="ignore"):
         scalar = np.array(number, np.float64).astype(dtype.newbyteorder("="))[()]
     if name not in _HAVE_INFINITY and (math.isinf(number) or float(scalar) != float(scalar)):
@@ -165,7 +166,8 @@ class ComplexFamily(DataTypeFamily):
         attribute = {"complex_float16": "complex32", "complex_bfloat16": "bcomplex32"}[name]
         if not hasattr(ml_dtypes, attribute):
             raise no_numpy(name, where, "install ml_dtypes 0.6 or newer, which brings one")
-        return np.dtype(getattr(ml_dtypes, attribute))
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, attribute))
+        return dtype
 
     def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
         without_configuration(name, configuration, where)

@@ -65,7 +65,8 @@ class SmallIntegerFamily(IntegerFamily):
     def numpy(self, name: str) -> np.dtype[Any]:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return dtype
 
 
 BOOLEAN = BooleanFamily()

@@ -15,15 +15,17 @@ from zarrfs.engine.dtypes.structs import Field
 from zarrfs.engine.dtypes.times import TIMES
 from zarrfs.errors import UnsupportedError
 
-__all__ = ["data_type_from_numpy"]
+__all__ = ["data_type_from_numpy", "data_type_of"]
 
-_ML_NAMES = {name: name for name in (*SMALL_INTEGER_NAMES, *FLOAT_NAMES) if name not in np.sctypeDict} | {
+_NUMPY_FLOATS = ("float16", "float32", "float64")
+_ML_NAMES = {
+    **{name: name for name in (*SMALL_INTEGER_NAMES, *FLOAT_NAMES) if name not in _NUMPY_FLOATS},
     "complex32": "complex_float16",
     "bcomplex32": "complex_bfloat16",
 }
 """The names of ml_dtypes' dtypes -> v3 names."""
 
-_V3_ONLY_NAMES = {"string", "bytes", *COMPLEX_NAMES, *_ML_NAMES} - {"complex64", "complex128"}
+_V3_ONLY_NAMES = {"string", "bytes", *COMPLEX_NAMES, *_ML_NAMES.values()} - {"complex64", "complex128"}
 
 
 def data_type_from_numpy(dtype: Any) -> DataType:
@@ -37,10 +39,6 @@ def data_type_from_numpy(dtype: Any) -> DataType:
     """
     if isinstance(dtype, DataType):
         return dtype
-    if dtype is str:
-        return data_type_from_v3("string", "dtype")
-    if dtype is bytes:
-        return data_type_from_v3("bytes", "dtype")
     if isinstance(dtype, dict) and "name" in dtype:
         return data_type_from_v3(dtype, "dtype")
     if isinstance(dtype, str) and dtype in _V3_ONLY_NAMES:
@@ -51,10 +49,14 @@ def data_type_from_numpy(dtype: Any) -> DataType:
         if isinstance(dtype, str):
             return data_type_from_v3(dtype, "dtype")
         raise UnsupportedError(f"{dtype!r} is no dtype: {error}") from error
-    return _of_numpy(numpy)
+    if numpy.kind in "US" and numpy.itemsize == 0:
+        # np.dtype(str) and "U": of whatever length is needed.
+        return data_type_from_v3("string" if numpy.kind == "U" else "bytes", "dtype")
+    return data_type_of(numpy)
 
 
-def _of_numpy(dtype: np.dtype[Any]) -> DataType:
+def data_type_of(dtype: np.dtype[Any]) -> DataType:
+    """Return the data type of exactly this dtype. Raises UnsupportedError for what cannot be stored."""
     if dtype.kind == "T":
         return data_type_from_v3("string", "dtype")
     if dtype.name in _ML_NAMES:
@@ -75,8 +77,8 @@ def _of_numpy(dtype: np.dtype[Any]) -> DataType:
     if dtype.names is not None:
         fields = []
         for name in dtype.names:
-            part = (dtype.fields or {})[name][0]
-            fields.append(Field(name, _of_numpy(part.base), part.shape))
+            part: np.dtype[Any] = dtype[name]
+            fields.append(Field(name, data_type_of(part.base), part.shape))
         return STRUCTS.of_fields(fields, "dtype")
     if dtype.kind == "V":
         return RAW.of_length(dtype.itemsize)

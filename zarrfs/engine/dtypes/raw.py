@@ -20,8 +20,10 @@ __all__ = ["FIXED_BYTES", "FIXED_TEXT", "RAW", "RAW_NAME", "base64_to_bytes", "b
 
 RAW_NAME = re.compile("r(0|[1-9][0-9]{0,11})", re.ASCII)
 
-MAX_LENGTH = 2**31 - 1
-"""The largest item, in bytes, that NumPy can have."""
+MAX_LENGTH = 16 << 20
+"""The most bytes of one element. NumPy could hold more, but a document must not make us take gigabytes by a
+number: the fill value alone is one element.
+"""
 
 
 def base64_to_bytes(text: str, where: str) -> bytes:
@@ -45,7 +47,12 @@ def _length(configuration: Mapping[str, Any], where: str, low: int) -> int:
     check_keys(configuration, where, ("length_bytes",))
     if "length_bytes" not in configuration:
         raise MetadataError(f'{where}: "length_bytes" is missing; it says how long the elements are')
-    return expect_integer(configuration["length_bytes"], f"{where}/length_bytes", low, MAX_LENGTH)
+    length = expect_integer(configuration["length_bytes"], f"{where}/length_bytes", low, 2**31 - 1)
+    if length > MAX_LENGTH:
+        raise UnsupportedError(
+            f"{where}/length_bytes: elements of more than {MAX_LENGTH} bytes are not read: {length}"
+        )
+    return length
 
 
 class RawFamily(DataTypeFamily):
@@ -61,7 +68,7 @@ class RawFamily(DataTypeFamily):
                 f'{where}: "{name}" is no data type: the bits of r* must be a multiple of 8 above 0'
             )
         if bits > MAX_LENGTH * 8:
-            raise UnsupportedError(f'{where}: "{name}" is larger than NumPy can hold, {MAX_LENGTH} bytes')
+            raise UnsupportedError(f'{where}: "{name}" is more than {MAX_LENGTH} bytes, which are not read')
         return self.of_length(bits // 8)
 
     def of_length(self, length: int) -> DataType:

@@ -51,8 +51,8 @@ def data_type_from_v3(value: Any, where: str) -> DataType:
         if name.startswith("complex_float"):
             raise no_numpy(name, where)
         raise UnsupportedError(
-            f'{where}: the data type "{name}" is not known here; it may be one of a package that registers for the '
-            f"entry point group {ENTRY_POINTS}"
+            f'{where}: the data type "{name}" is not known here; it may be one of a package that registers '
+            f"for the entry point group {ENTRY_POINTS}"
         )
     return family.from_configuration(
         name, configuration, f"{where}/configuration" if configuration else where

@@ -10,8 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily
-from zarrfs.engine.dtypes.raw import base64_to_bytes
-from zarrfs.engine.json_checks import check_keys, expect_list, expect_object, expect_string, fail
+from zarrfs.engine.dtypes.raw import MAX_LENGTH, base64_to_bytes
+from zarrfs.engine.json_checks import (
+    check_keys,
+    expect_list,
+    expect_object,
+    expect_string,
+    fail,
+    named_configuration,
+)
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["Field", "StructFamily"]
@@ -57,11 +64,11 @@ class StructFamily(DataTypeFamily):
             dtype = np.dtype([(field.name, field.data_type.numpy, field.shape) for field in fields])
         except (ValueError, TypeError) as error:
             raise MetadataError(f"{where}: NumPy cannot hold this record: {error}") from error
-        entries: list[dict[str, Any]] = []
-        for field in fields:
-            entry = {"name": field.name, "data_type": self._family(field.data_type).to_json(field.data_type)}
-            entries.append(entry | ({"shape": list(field.shape)} if field.shape else {}))
-        return DataType("struct", dtype, {"fields": entries})
+        if dtype.itemsize > MAX_LENGTH:
+            raise UnsupportedError(
+                f"{where}: records of more than {MAX_LENGTH} bytes are not read: {dtype.itemsize}"
+            )
+        return DataType("struct", dtype, {"fields": [_entry(field) for field in fields]})
 
     def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
         check_keys(configuration, where, ("fields",))
@@ -89,9 +96,9 @@ class StructFamily(DataTypeFamily):
     def fields(self, data_type: DataType) -> Iterator[Field]:
         """Yield the fields; their dtypes have the byte order that they have in the record."""
         for entry in data_type.configuration["fields"]:
-            dtype = (data_type.numpy.fields or {})[entry["name"]][0]
-            parsed = self._parse(entry["data_type"], "")
-            yield Field(entry["name"], DataType(parsed.name, dtype.base, parsed.configuration), dtype.shape)
+            dtype: np.dtype[Any] = data_type.numpy[entry["name"]]
+            name, configuration = named_configuration(entry["data_type"], "", "data type")
+            yield Field(entry["name"], DataType(name, dtype.base, configuration), dtype.shape)
 
     def fill_from_json(self, data_type: DataType, value: Any, where: str) -> Any:
         if isinstance(value, str):
@@ -110,10 +117,13 @@ class StructFamily(DataTypeFamily):
         return record[()]
 
     def fill_from_bytes(self, data_type: DataType, raw: bytes, where: str) -> Any:
-        """Return the record of these bytes. Raises MetadataError if they are not as many as the record has."""
+        """Return the record of these bytes. Raises MetadataError if they are not as many as the record
+        has.
+        """
         if len(raw) != data_type.numpy.itemsize:
             raise MetadataError(
-                f"{where}: expected base64 text of {data_type.numpy.itemsize} bytes, one record, found {len(raw)} bytes"
+                f"{where}: expected base64 text of {data_type.numpy.itemsize} bytes, one record, "
+                f"found {len(raw)} bytes"
             )
         return np.frombuffer(raw, data_type.numpy)[0]
 
@@ -131,10 +141,24 @@ class StructFamily(DataTypeFamily):
         return record[()]
 
     def to_json(self, data_type: DataType) -> Any:
-        for entry in data_type.configuration["fields"]:
-            if "shape" in entry:
+        entries = []
+        for field in self.fields(data_type):
+            if field.shape:
                 raise UnsupportedError(
-                    f"Zarr v3 has no data type for a field that is an array, which {entry['name']!r} is; "
+                    f"Zarr v3 has no data type for a field that is an array, which {field.name!r} is; "
                     "use zarr_format=2, or a field for each element"
                 )
-        return {"name": "struct", "configuration": {"fields": list(data_type.configuration["fields"])}}
+            entries.append(
+                {"name": field.name, "data_type": self._family(field.data_type).to_json(field.data_type)}
+            )
+        return {"name": "struct", "configuration": {"fields": entries}}
+
+
+def _entry(field: Field) -> dict[str, Any]:
+    """Return a field as it stands in the configuration of the record's data type."""
+    kind = field.data_type
+    named = (
+        {"name": kind.name, "configuration": dict(kind.configuration)} if kind.configuration else kind.name
+    )
+    entry: dict[str, Any] = {"name": field.name, "data_type": named}
+    return entry | {"shape": list(field.shape)} if field.shape else entry

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.dtypes.base import DataType
-from zarrfs.engine.dtypes.numpy_types import data_type_from_numpy
+from zarrfs.engine.dtypes.integers import SMALL_INTEGER_NAMES
+from zarrfs.engine.dtypes.numpy_types import data_type_of
 from zarrfs.engine.dtypes.raw import MAX_LENGTH
 from zarrfs.engine.dtypes.registry import STRUCTS, data_type_from_v3, family_of
 from zarrfs.engine.dtypes.structs import Field
@@ -29,7 +30,7 @@ _SIZES = {
     "M": (8,),
 }
 _EXPECTED = 'a NumPy type string such as "<u2", "|b1", "<M8[ns]", "|S12", or a list of fields'
-_BARE_NAMES = ("bfloat16", "int4", "int2", "uint4", "uint2")
+_BARE_NAMES = ("bfloat16", *SMALL_INTEGER_NAMES)
 """Names without byte order, as TensorStore writes them."""
 
 
@@ -47,7 +48,7 @@ def data_type_from_v2(value: Any, where: str) -> DataType:
         raise fail(where, _EXPECTED, value)
     if value in _BARE_NAMES or value.startswith(("float8_", "float6_", "float4_")):
         return data_type_from_v3(value, where)
-    return data_type_from_numpy(_simple(value, where))
+    return data_type_of(_simple(value, where))
 
 
 def _field(entry: Any, where: str) -> Field:

@@ -80,7 +80,9 @@ def write_attributes(store: Store, path: str, spec: NodeSpec) -> NodeSpec:
 
 
 def child_names(store: Store, path: str, spec: GroupSpec) -> list[str]:
-    """Return the names below the group that may be nodes, without looking whether they are. Costs a listing."""
+    """Return the names below the group that may be nodes, without looking whether they are. Costs a
+    listing.
+    """
     return _format(spec).child_names(store, path, spec)
 
 

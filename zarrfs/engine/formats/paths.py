@@ -28,8 +28,8 @@ def check_node_name(name: str) -> str:
     """
     if not name or "/" in name or "\0" in name or not name.strip(".") or name.startswith("__"):
         raise KeyNameError(
-            f"{name!r} is no name for a node: it must not be empty, hold '/' or NUL, consist of periods only, or "
-            "start with '__'"
+            f"{name!r} is no name for a node: it must not be empty, hold '/' or NUL, consist of periods, "
+            "or start with '__'"
         )
     return name
 

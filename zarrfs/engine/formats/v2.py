@@ -47,7 +47,7 @@ _OBJECT_CODECS = {"vlen-utf8": "string", "vlen-bytes": "bytes"}
 Separator = Literal["/", "."]
 
 
-# -- documents to the model ------------------------------------------------------------------------------------
+# -- documents to the model ----------------------------------------------------------------------------------
 
 
 def _check_version(document: Mapping[str, Any], where: str) -> None:
@@ -145,7 +145,7 @@ def _dimension_names(attributes: Mapping[str, Any], ndim: int) -> tuple[str | No
     return tuple(names)
 
 
-# -- the model to documents ------------------------------------------------------------------------------------
+# -- the model to documents ----------------------------------------------------------------------------------
 
 
 def array_document(spec: ArraySpec) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def attributes_document(spec: NodeSpec) -> dict[str, Any]:
     return attributes
 
 
-# -- in a store ------------------------------------------------------------------------------------------------
+# -- in a store ----------------------------------------------------------------------------------------------
 
 
 def probe_separator(store: Store, path: str, ndim: int) -> Separator:
@@ -213,7 +213,7 @@ def probe_separator(store: Store, path: str, ndim: int) -> Separator:
         nested = not dotted and any(name.isdigit() for name in listing.prefixes)
     if nested:
         logger.warning(
-            '%s: "dimension_separator" is missing, and the chunks are in nested directories: "/" is taken for it',
+            '%s: "dimension_separator" is missing, but chunks are in nested directories: taken as "/"',
             location(store, join(path, ARRAY_KEY)),
         )
     return "/" if nested else "."

@@ -44,7 +44,7 @@ _UNITS = "dimension_units"
 """The attribute in which TensorStore keeps the units of the dimensions."""
 
 
-# -- documents to the model ------------------------------------------------------------------------------------
+# -- documents to the model ----------------------------------------------------------------------------------
 
 
 def node_type(document: Mapping[str, Any], where: str) -> NodeKind:
@@ -180,10 +180,12 @@ def _is_structured(value: Any) -> bool:
 
 
 def _with_endian(codecs: Any) -> list[Any]:
-    """Return the codecs with ``bytes`` made little-endian where it does not say: old records were written so."""
-    result = []
+    """Return the codecs with ``bytes`` made little-endian where it does not say: old records were written
+    so.
+    """
+    result: list[Any] = []
     for codec in codecs:
-        entry = {"name": codec} if isinstance(codec, str) else codec
+        entry: Any = {"name": codec} if isinstance(codec, str) else codec
         if isinstance(entry, Mapping):
             configuration = entry.get("configuration") or {}
             if entry.get("name") in ("bytes", "endian") and "endian" not in configuration:
@@ -195,7 +197,7 @@ def _with_endian(codecs: Any) -> list[Any]:
     return result
 
 
-# -- the model to documents ------------------------------------------------------------------------------------
+# -- the model to documents ----------------------------------------------------------------------------------
 
 
 def array_document(spec: ArraySpec) -> dict[str, Any]:
