@@ -43,7 +43,13 @@ class Array:
     """
 
     def __init__(
-        self, store: Store, path: str, spec: ArraySpec, cache: ChunkCache, read_only: bool, write_empty_chunks: bool = False
+        self,
+        store: Store,
+        path: str,
+        spec: ArraySpec,
+        cache: ChunkCache,
+        read_only: bool,
+        write_empty_chunks: bool = False,
     ) -> None:
         self._store = store
         self._path = path
@@ -54,7 +60,9 @@ class Array:
 
     def _set_spec(self, spec: ArraySpec) -> None:
         self._spec = spec
-        self._layout = ArrayLayout(self._store, self._path, detect.chunk_prefix(spec, self._path), spec, self._cache)
+        self._layout = ArrayLayout(
+            self._store, self._path, detect.chunk_prefix(spec, self._path), spec, self._cache
+        )
         self._attrs = Attributes(spec.attributes, self._save_attributes)
 
     # -- what it is --------------------------------------------------------------------------------------------
@@ -140,7 +148,9 @@ class Array:
         if self._layout.chunk_shape is not None:
             return self._layout.chunk_shape
         grid = self._layout.grid_shape
-        return tuple(tuple(axis.size(i) for i in range(n)) for axis, n in zip(self._layout.axes, grid, strict=True))
+        return tuple(
+            tuple(axis.size(i) for i in range(n)) for axis, n in zip(self._layout.axes, grid, strict=True)
+        )
 
     @property
     def shards(self) -> tuple[int, ...] | None:
@@ -210,7 +220,11 @@ class Array:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Array):
             return NotImplemented
-        return (self._store, self._path, self._spec.document) == (other._store, other._path, other._spec.document)
+        return (self._store, self._path, self._spec.document) == (
+            other._store,
+            other._path,
+            other._spec.document,
+        )
 
     def __hash__(self) -> int:
         return hash((id(self._store), self._path))
@@ -257,7 +271,8 @@ class Array:
     def _select_blocks(self, selection: Any, shape: tuple[int, ...]) -> OuterSelection:
         grid = self._layout.grid_shape
         edges = [
-            _Edges(axis.begin, axis.length, count) for axis, count in zip(self._layout.axes, grid, strict=True)
+            _Edges(axis.begin, axis.length, count)
+            for axis, count in zip(self._layout.axes, grid, strict=True)
         ]
         return block_selection(selection, shape, edges)
 
@@ -354,7 +369,9 @@ class Array:
 
     def _check_writable(self, what: str) -> None:
         if self._read_only:
-            raise ReadOnlyError(f"{self._layout.where} is open read-only: {what} is refused; open it with mode 'r+'")
+            raise ReadOnlyError(
+                f"{self._layout.where} is open read-only: {what} is refused; open it with mode 'r+'"
+            )
 
     def _save_attributes(self, values: dict[str, Any]) -> None:
         self._check_writable("changing attributes")
@@ -368,11 +385,17 @@ class Array:
         self._check_writable("resizing")
         new = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else tuple(shape)
         if len(new) != self.ndim or not all(isinstance(n, int | np.integer) and n >= 0 for n in new):
-            raise SelectionError(f"{self._layout.where}: {new} is no shape for an array of {self.ndim} dimensions")
+            raise SelectionError(
+                f"{self._layout.where}: {new} is no shape for an array of {self.ndim} dimensions"
+            )
         lengths = tuple(int(n) for n in new)  # type: ignore[arg-type]
         old = self._layout
         spec = detect.resized(self._spec, lengths)
-        stored = list(old.stored_chunks()) if delete and any(a < b for a, b in zip(lengths, self.shape, strict=True)) else []
+        stored = (
+            list(old.stored_chunks())
+            if delete and any(a < b for a, b in zip(lengths, self.shape, strict=True))
+            else []
+        )
         self._set_spec(detect.write_node(self._store, self._path, spec))
         grid = self._layout.grid_shape
         for coords in stored:

@@ -47,7 +47,9 @@ class ChunkCache:
 
     def __init__(self, capacity: int) -> None:
         if capacity < 0:
-            raise ValueError(f"cache size {capacity} is negative; give a number of bytes, or 0 to keep nothing")
+            raise ValueError(
+                f"cache size {capacity} is negative; give a number of bytes, or 0 to keep nothing"
+            )
         self._capacity = capacity
         self._entries: OrderedDict[Hashable, tuple[Hashable, Any, int]] = OrderedDict()
         self._nbytes = 0

@@ -57,7 +57,9 @@ def create_ancestors(store: Store, path: str, zarr_format: int) -> None:
         ancestor = "/".join(parts[:depth])
         kind = detect.read_kind(store, ancestor)
         if kind == "array":
-            raise NodeTypeError(f"{store.url}: {ancestor or '/'!r} is an array, nothing can be created below it as {path!r}")
+            raise NodeTypeError(
+                f"{store.url}: {ancestor or '/'!r} is an array, nothing can be created below it as {path!r}"
+            )
         if kind is None:
             detect.write_node(store, ancestor, GroupSpec(zarr_format))
 
@@ -76,7 +78,9 @@ def _make_room(store: Store, path: str, overwrite: bool) -> None:
 
 def _check_format(zarr_format: int) -> None:
     if zarr_format not in WRITABLE_FORMATS:
-        raise UnsupportedError(f"zarr_format {zarr_format!r} cannot be written; expected one of {WRITABLE_FORMATS}")
+        raise UnsupportedError(
+            f"zarr_format {zarr_format!r} cannot be written; expected one of {WRITABLE_FORMATS}"
+        )
 
 
 def _check_names(path: str, zarr_format: int) -> None:
@@ -134,7 +138,9 @@ def create_array_node(
     _check_format(zarr_format)
     _check_names(path, zarr_format)
     values = None if data is None else _values(data)
-    data_type = data_type_from_numpy(dtype if dtype is not None else values.dtype if values is not None else "float64")
+    data_type = data_type_from_numpy(
+        dtype if dtype is not None else values.dtype if values is not None else "float64"
+    )
     lengths = _shape(shape, values)
     chunk_shape = _chunks(chunks, lengths, data_type, shards)
     shard_shape = _shards(shards, chunk_shape, lengths, zarr_format)
@@ -152,7 +158,18 @@ def create_array_node(
         raise MetadataError(f"{len(names)} dimension names for {len(lengths)} dimensions")
     grid: ChunkGrid = RegularGrid(shard_shape or chunk_shape)
     spec = ArraySpec(
-        zarr_format, lengths, data_type, grid, keys, chain, fill, names, None, dict(attributes or {}), order, {}
+        zarr_format,
+        lengths,
+        data_type,
+        grid,
+        keys,
+        chain,
+        fill,
+        names,
+        None,
+        dict(attributes or {}),
+        order,
+        {},
     )
     # All is checked before anything is changed in the store.
     detect.check_writable(spec)
@@ -197,13 +214,17 @@ def _chunks(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: An
         return guessed
     lengths = (chunks,) * len(shape) if isinstance(chunks, int | np.integer) else tuple(chunks)
     if len(lengths) != len(shape):
-        raise MetadataError(f"chunks {lengths} has {len(lengths)} dimensions, the shape {shape} has {len(shape)}")
+        raise MetadataError(
+            f"chunks {lengths} has {len(lengths)} dimensions, the shape {shape} has {len(shape)}"
+        )
     result = []
     for length, full in zip(lengths, whole, strict=True):
         if length is None or length == -1:
             length = full
         if not isinstance(length, int | np.integer) or isinstance(length, bool) or length < 1:
-            raise MetadataError(f"chunks must be positive integers (or -1 for a whole dimension), found {chunks!r}")
+            raise MetadataError(
+                f"chunks must be positive integers (or -1 for a whole dimension), found {chunks!r}"
+            )
         result.append(int(length))
     return tuple(result)
 
@@ -235,7 +256,8 @@ def _shards(
         raise UnsupportedError(f"shards need zarr_format 3; zarr_format {zarr_format} has none")
     if shards is True or (isinstance(shards, str) and shards == "auto"):
         return tuple(
-            chunk * max(1, min(SHARD_CHUNKS, -(-length // chunk))) for chunk, length in zip(chunks, shape, strict=True)
+            chunk * max(1, min(SHARD_CHUNKS, -(-length // chunk)))
+            for chunk, length in zip(chunks, shape, strict=True)
         )
     lengths = (shards,) * len(shape) if isinstance(shards, int | np.integer) else tuple(shards)
     if len(lengths) != len(chunks) or any(
@@ -265,7 +287,13 @@ def _default_compressor(data_type: DataType) -> dict[str, Any]:
         return {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
     itemsize = data_type.numpy.itemsize
     shuffle = "bitshuffle" if itemsize == 1 else "shuffle"
-    options = {"cname": "zstd", "clevel": 3, "shuffle": shuffle, "typesize": max(1, min(itemsize, 255)), "blocksize": 0}
+    options = {
+        "cname": "zstd",
+        "clevel": 3,
+        "shuffle": shuffle,
+        "typesize": max(1, min(itemsize, 255)),
+        "blocksize": 0,
+    }
     return {"name": "blosc", "configuration": options}
 
 
@@ -285,7 +313,11 @@ def _v3_chain(
     chain: list[Any] = [_codec_json(codec) for codec in filters or ()]
     if order == "F" and ndim > 1:
         chain.insert(0, {"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}})
-    chain.append(_serializer(data_type) if isinstance(serializer, str) and serializer == "auto" else _codec_json(serializer))
+    chain.append(
+        _serializer(data_type)
+        if isinstance(serializer, str) and serializer == "auto"
+        else _codec_json(serializer)
+    )
     chain += [_codec_json(codec) for codec in _compressor_list(compressors, data_type)]
     return codecs_from_json(chain, "codecs")
 
@@ -333,7 +365,9 @@ def _v2_chain(
         filter_list = [{"id": "vlen-utf8" if data_type.name == "string" else "vlen-bytes"}]
     listed = _compressor_list(compressors, data_type)
     if len(listed) > 1:
-        raise MetadataError(f"zarr_format 2 has one compressor, {len(listed)} were given; put the others into filters")
+        raise MetadataError(
+            f"zarr_format 2 has one compressor, {len(listed)} were given; put the others into filters"
+        )
     return chain_from_v2(
         dtype=data_type.numpy,
         is_object=is_object,

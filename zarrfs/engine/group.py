@@ -215,14 +215,18 @@ class Group(MutableMapping[str, "Array | Group"]):
 
     def _check_writable(self, what: str) -> None:
         if self._read_only:
-            raise ReadOnlyError(f"{self._store.url}: {what} in {self.name} is refused: it is open read-only; use mode 'r+'")
+            raise ReadOnlyError(
+                f"{self._store.url}: {what} in {self.name} is refused: it is open read-only; use mode 'r+'"
+            )
 
     def _save_attributes(self, values: dict[str, Any]) -> None:
         self._check_writable("changing attributes")
         spec = detect.write_attributes(self._store, self._path, replace(self._spec, attributes=values))
         self._spec = spec
 
-    def create_group(self, name: str, *, attributes: dict[str, Any] | None = None, overwrite: bool = False) -> Group:
+    def create_group(
+        self, name: str, *, attributes: dict[str, Any] | None = None, overwrite: bool = False
+    ) -> Group:
         """Create a group below this one, with groups on the way to it."""
         self._check_writable(f"creating {name!r}")
         path = self._join(name)
@@ -244,7 +248,9 @@ class Group(MutableMapping[str, "Array | Group"]):
             raise NodeTypeError(f"{self._store.url}: {node.name} is an array, a group was asked for")
         return node
 
-    def require_array(self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, **options: Any) -> Array:
+    def require_array(
+        self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, **options: Any
+    ) -> Array:
         """Return the array of that name, created if there is none.
 
         One that is there must have this shape, and a dtype to which ``dtype`` casts safely (``exact``: this dtype).
@@ -274,7 +280,9 @@ class Group(MutableMapping[str, "Array | Group"]):
         if source not in self:
             raise NodeNotFoundError(f"{self._store.url}: there is no array or group {self._join(source)!r}")
         if target in self:
-            raise NodeExistsError(f"{self._store.url}: {self._join(target)!r} is there already; delete it first")
+            raise NodeExistsError(
+                f"{self._store.url}: {self._join(target)!r} is there already; delete it first"
+            )
         old, new = self._join(source), self._join(target)
         if new.startswith(old + "/"):
             raise NodeExistsError(f"{self._store.url}: {old!r} cannot be moved into itself")
@@ -291,5 +299,3 @@ def make_node(store: Store, path: str, spec: NodeSpec, cache: ChunkCache, read_o
     if isinstance(spec, ArraySpec):
         return Array(store, path, spec, cache, read_only)
     return Group(store, path, spec, cache, read_only)
-
-

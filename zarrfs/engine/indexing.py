@@ -7,7 +7,7 @@ Kept apart throughout: ``coords`` is which chunk, ``region`` the box in that chu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from typing import Any, NamedTuple, Protocol
 
@@ -219,7 +219,7 @@ def _index_pieces(indices: Indices, axis: Axis) -> list[_Piece]:
         indices = indices[order]
     edges = [0, *(np.nonzero(np.diff(chunks))[0] + 1).tolist(), len(chunks)]
     pieces = []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         chunk = int(chunks[low])
         inside = indices[low:high] - axis.begin(chunk)
         first, last = int(inside.min()), int(inside.max())
@@ -242,7 +242,7 @@ def _point_parts(selection: PointSelection, axes: Sequence[Axis]) -> Iterator[Ch
     sorted_chunks = np.stack([c[order] for c in chunks])
     changes = (np.diff(sorted_chunks, axis=1) != 0).any(axis=0)
     edges = [0, *(np.nonzero(changes)[0] + 1).tolist(), count]
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         members = order[low:high]
         coords = tuple(sorted_chunks[:, low].tolist())
         region = []

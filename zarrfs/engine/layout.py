@@ -82,7 +82,8 @@ class ArrayLayout:
         self.axes: tuple[Axis, ...]
         if isinstance(grid, RegularGrid):
             self.axes = tuple(
-                RegularAxis(length, max(1, chunk)) for length, chunk in zip(spec.shape, grid.chunk_shape, strict=True)
+                RegularAxis(length, max(1, chunk))
+                for length, chunk in zip(spec.shape, grid.chunk_shape, strict=True)
             )
             self.pipeline: CodecPipeline | None = self._pipeline(tuple(grid.chunk_shape))
         else:
@@ -158,9 +159,9 @@ class ArrayLayout:
         cut = len(self.prefix)
         for key in self.store.list_prefix(self.prefix.rstrip("/")):
             coords = decode(key[cut:])
-            if coords is not None and len(coords) == len(grid):
-                if all(0 <= c < n for c, n in zip(coords, grid, strict=True)):
-                    yield coords
+            inside = coords is not None and len(coords) == len(grid)
+            if inside and all(0 <= c < n for c, n in zip(coords, grid, strict=True)):
+                yield coords
 
     # -- errors ------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,12 @@ Mode = Literal["r", "r+", "a", "w", "w-"]
 
 
 def open(
-    location: Location, path: str = "", mode: Literal["r", "r+"] = "r", *, cache_size: int | None = None, allow_pickle: bool = False
+    location: Location,
+    path: str = "",
+    mode: Literal["r", "r+"] = "r",
+    *,
+    cache_size: int | None = None,
+    allow_pickle: bool = False,
 ) -> Array | Group:
     """Open the array or group at ``path`` in ``location``; the format is found out.
 
@@ -43,7 +48,9 @@ def open(
         MetadataError: there is something, but its metadata are broken or ask for what is not supported.
     """
     if mode not in ("r", "r+"):
-        raise LocationError(f"mode must be 'r' or 'r+', found {mode!r}; create_array and create_group make new nodes")
+        raise LocationError(
+            f"mode must be 'r' or 'r+', found {mode!r}; create_array and create_group make new nodes"
+        )
     store, inner = open_store(location, mode=mode)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
     spec = detect.read_node(store, full, allow_pickle=allow_pickle)
@@ -66,7 +73,9 @@ def open_group(location: Location, path: str = "", mode: Literal["r", "r+"] = "r
     """Open the group at ``path`` in ``location``; arguments and errors as ``open``. An array is a NodeTypeError."""
     node = open(location, path, mode, **options)
     if isinstance(node, Array):
-        raise NodeTypeError(f"{node.store.url}: {node.name} is an array, a group was asked for; use open_array")
+        raise NodeTypeError(
+            f"{node.store.url}: {node.name} is an array, a group was asked for; use open_array"
+        )
     return node
 
 
@@ -89,7 +98,9 @@ def create_group(
     return Group(store, full, spec, _cache(cache_size), False)
 
 
-def create_array(location: Location, path: str = "", *, cache_size: int | None = None, **options: Any) -> Array:
+def create_array(
+    location: Location, path: str = "", *, cache_size: int | None = None, **options: Any
+) -> Array:
     """Create an array, with groups on the way to it; the options are those of ``creation.create_array_node``.
 
     The usual ones: ``shape`` and ``dtype`` (or ``data``), ``chunks``, ``shards``, ``codecs`` or ``filters``,
@@ -114,7 +125,9 @@ def _nothing_there(store: Store, path: str) -> str:
     found = [*listing.prefixes, *listing.keys]
     if not found:
         return f"{message}; nothing is stored there at all"
-    inside = [name for name in listing.prefixes[:50] if detect.read_kind(store, f"{path}/{name}" if path else name)]
+    inside = [
+        name for name in listing.prefixes[:50] if detect.read_kind(store, f"{path}/{name}" if path else name)
+    ]
     if inside:
         return f"{message}; but there is one in {', '.join(map(repr, inside[:5]))}: open that"
     return f"{message}; found {', '.join(map(repr, found[:5]))}{' ...' if len(found) > 5 else ''}"

@@ -130,5 +130,3 @@ def check_flat(layout: ArrayLayout, offset: int, size: int, order: str) -> int:
         raise SelectionError(f"offset and size must not be negative, found {offset} and {size}")
     nbytes = prod(layout.spec.shape) * layout.dtype.itemsize
     return max(0, min(size, nbytes - offset))
-
-

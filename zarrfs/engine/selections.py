@@ -124,7 +124,9 @@ def basic_selection(selection: Any, shape: tuple[int, ...]) -> OuterSelection:
     parts = _expand(selection, shape)
     for part in parts:
         if not isinstance(part, slice | int):
-            raise SelectionError(f"{part!r} is no integer, slice or Ellipsis; use .oindex or .vindex for arrays of indices")
+            raise SelectionError(
+                f"{part!r} is no integer, slice or Ellipsis; use .oindex or .vindex for arrays of indices"
+            )
     return _outer(parts, shape)
 
 
@@ -207,12 +209,16 @@ def coordinate_selection(selection: Any, shape: tuple[int, ...]) -> PointSelecti
         elif array.size == 0:
             array = array.astype(np.intp)
         if array.dtype.kind not in "iu":
-            raise SelectionError(f"dimension {axis}: a coordinate selection takes integers, found {_describe(part)}")
+            raise SelectionError(
+                f"dimension {axis}: a coordinate selection takes integers, found {_describe(part)}"
+            )
         arrays.append(_wrap(array, axis, length))
     try:
         joined = np.broadcast_arrays(*arrays) if arrays else []
     except ValueError as error:
-        raise SelectionError(f"index arrays of shapes {[a.shape for a in arrays]} do not broadcast together") from error
+        raise SelectionError(
+            f"index arrays of shapes {[a.shape for a in arrays]} do not broadcast together"
+        ) from error
     result = joined[0].shape if joined else ()
     return PointSelection(tuple(np.ascontiguousarray(a).reshape(-1) for a in joined), result)
 
@@ -229,7 +235,9 @@ def mask_selection(mask: Any, shape: tuple[int, ...]) -> PointSelection:
     return PointSelection(tuple(np.asarray(p, np.intp) for p in points), (count,))
 
 
-def block_selection(selection: Any, shape: tuple[int, ...], edges: Sequence[Sequence[int] | Any]) -> OuterSelection:
+def block_selection(
+    selection: Any, shape: tuple[int, ...], edges: Sequence[Sequence[int] | Any]
+) -> OuterSelection:
     """Whole chunks by their position in the grid: integers and slices of step 1 per dimension.
 
     ``edges[axis]`` gives the first index of each chunk in that dimension, and the length of the dimension last.
@@ -241,13 +249,17 @@ def block_selection(selection: Any, shape: tuple[int, ...], edges: Sequence[Sequ
         if isinstance(part, slice):
             start, stop, step = part.indices(count)
             if step != 1:
-                raise SelectionError(f"dimension {axis}: blocks are selected by slices of step 1, found step {step}")
+                raise SelectionError(
+                    f"dimension {axis}: blocks are selected by slices of step 1, found step {step}"
+                )
             stop = max(start, stop)
         elif isinstance(part, int):
             start = _wrap_int(part, axis, count)
             stop = start + 1
         else:
-            raise SelectionError(f"dimension {axis}: blocks are selected by integers and slices, found {part!r}")
+            raise SelectionError(
+                f"dimension {axis}: blocks are selected by integers and slices, found {part!r}"
+            )
         slices.append(slice(int(edges[axis][start]), int(edges[axis][stop])))
     return _outer(slices, shape)
 
@@ -276,7 +288,9 @@ def _part(part: Any, axis: int) -> Any:
     if isinstance(part, slice):
         return part
     if part is None:
-        raise SelectionError("newaxis (None) is not supported: index first, then add the dimension to the result")
+        raise SelectionError(
+            "newaxis (None) is not supported: index first, then add the dimension to the result"
+        )
     if isinstance(part, bool | np.bool_):
         raise SelectionError(f"dimension {axis}: a single boolean is no index")
     if isinstance(part, list | range) or (isinstance(part, np.ndarray) and part.ndim > 0):
@@ -284,13 +298,16 @@ def _part(part: Any, axis: int) -> Any:
         if array.size == 0 and array.dtype.kind == "f":
             array = array.astype(np.intp)
         if array.dtype.kind not in "iub":
-            raise SelectionError(f"dimension {axis}: indices must be integers or booleans, found {_describe(part)}")
+            raise SelectionError(
+                f"dimension {axis}: indices must be integers or booleans, found {_describe(part)}"
+            )
         return array
     try:
         return operator.index(part)
     except TypeError:
         raise SelectionError(
-            f"dimension {axis}: {part!r} ({type(part).__name__}) is no index; expected an integer, slice, Ellipsis or array"
+            f"dimension {axis}: {part!r} ({type(part).__name__}) is no index; "
+            "expected an integer, slice, Ellipsis or array"
         ) from None
 
 
@@ -336,7 +353,9 @@ def _span(part: slice, axis: int, length: int) -> tuple[Span, bool]:
 def _indices(array: np.ndarray[Any, Any], axis: int, length: int) -> Indices:
     if array.dtype == bool:
         if len(array) != length:
-            raise SelectionError(f"dimension {axis}: a boolean array of {len(array)} elements for a length of {length}")
+            raise SelectionError(
+                f"dimension {axis}: a boolean array of {len(array)} elements for a length of {length}"
+            )
         return np.nonzero(array)[0]
     return _wrap(array, axis, length)
 

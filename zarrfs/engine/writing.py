@@ -41,7 +41,9 @@ def as_values(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: s
     try:
         return np.broadcast_to(array, shape)
     except ValueError as error:
-        raise SelectionError(f"{where}: data of shape {array.shape} do not fit a selection of shape {shape}") from error
+        raise SelectionError(
+            f"{where}: data of shape {array.shape} do not fit a selection of shape {shape}"
+        ) from error
 
 
 def _as_objects(value: Any, shape: tuple[int, ...]) -> Array:

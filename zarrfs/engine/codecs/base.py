@@ -40,7 +40,12 @@ Region = tuple[slice, ...]
 
 
 class CodecError(Exception):
-    """Bytes cannot be decoded, or data not encoded. Internal: users see a ChunkDecodeError or ChunkEncodeError."""
+    """Bytes cannot be decoded, or data not encoded. Internal: users see a ChunkDecodeError or ChunkEncodeError.
+
+    ``located`` is whether the message names the codec already.
+    """
+
+    located = False
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from zarrfs.engine.codecs.base import (
     ArrayArrayCodec,
     ArrayBytesCodec,
     Buffer,
+    BufferSource,
     BytesBytesCodec,
     ByteSource,
     ChunkSpec,
@@ -30,7 +30,7 @@ from zarrfs.engine.codecs.base import (
 from zarrfs.engine.codecs.bytes import BytesCodec
 from zarrfs.errors import MetadataError, ZarrError
 
-__all__ = ["LEAST_PARTIAL_NBYTES", "CodecPipeline", "RegionCodec", "guarded"]
+__all__ = ["LEAST_PARTIAL_NBYTES", "CodecPipeline", "RegionCodec", "raise_located"]
 
 Array = np.ndarray[Any, Any]
 
@@ -40,7 +40,10 @@ LEAST_PARTIAL_NBYTES = 64 << 10
 MOST_WHOLE_NBYTES = 256 << 20
 """A chunk larger than this is read in part where that is possible, even when it is looked at again and again."""
 
-_scratch = threading.local()
+MOST_SCRATCH_NBYTES = 32 << 20
+"""Scratch memory larger than this is not kept from one chunk to the next."""
+
+_local = threading.local()
 
 
 class RegionCodec(ArrayBytesCodec):
@@ -53,27 +56,16 @@ class RegionCodec(ArrayBytesCodec):
         raise NotImplementedError
 
 
-class guarded:  # noqa: N801 - used as a statement
-    """Turn what codec libraries raise on bad bytes into CodecError, naming the codec."""
+def raise_located(error: Exception, codec: Codec, verb: str = "decode") -> NoReturn:
+    """Raise what is to be raised for an error that a codec met: a CodecError that names the innermost codec.
 
-    __slots__ = ("codec", "verb")
-
-    def __init__(self, codec: Codec, verb: str = "decode") -> None:
-        self.codec = codec
-        self.verb = verb
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is None or isinstance(error, ZarrError) or not isinstance(error, Exception):
-            return
-        if isinstance(error, CodecError) and getattr(error, "named", False):
-            return
-        text = str(error) or type(error).__name__
-        wrapped = CodecError(f"codec {self.codec.name!r} cannot {self.verb}: {text}")
-        wrapped.named = True  # type: ignore[attr-defined]
-        raise wrapped from error
+    Codec libraries raise all kinds of exceptions on bad bytes; none of them reaches a user bare.
+    """
+    if isinstance(error, ZarrError) or (isinstance(error, CodecError) and error.located):
+        raise error
+    located = CodecError(f"codec {codec.name!r} cannot {verb}: {str(error) or type(error).__name__}")
+    located.located = True
+    raise located from error
 
 
 class CodecPipeline:
@@ -113,10 +105,14 @@ class CodecPipeline:
             before = sizes[-1]
             sizes.append(None if before is None else tail_codec.encoded_size(before))
         self._tail = list(zip(tail, sizes[:-1], strict=True))
+        self._tail_reversed = [(codec, size, codec is tail[0]) for codec, size in reversed(self._tail)]
+        self._arrays_reversed = self._arrays[::-1]
+        self._identity = not arrays
         self.encoded_size = sizes[-1]
         self._viewable = all(codec.view(_nothing(a)) is not None for codec, a in self._arrays)
         self._regional = all(
-            codec.encoded_region(tuple(slice(0, n, 1) for n in a.shape), a) is not None for codec, a in self._arrays
+            codec.encoded_region(tuple(slice(0, n, 1) for n in a.shape), a) is not None
+            for codec, a in self._arrays
         )
         self._direct = isinstance(self._middle, BytesCodec) and self._can_fill_directly(spec)
         self.partial = self._regional and self._middle.partial and all(c.partial for c, _ in self._tail)
@@ -137,27 +133,46 @@ class CodecPipeline:
         ``out`` is an array of the chunk's shape and dtype. What is returned may be read-only, and of another byte
         order than ``spec.dtype``. Raises CodecError.
         """
-        direct = None
-        if out is not None and self._direct:
-            direct = self._encoded_view(out)
-            if not direct.flags.c_contiguous:
-                direct = None
-        target = None if direct is None or not self._tail else direct.reshape(-1).view(np.uint8).data
-        for index in range(len(self._tail) - 1, -1, -1):
-            codec, size = self._tail[index]
-            with guarded(codec):
-                data = codec.decode(data, size, target if index == 0 else None)
-        if target is not None and data is target:
-            assert out is not None
+        if out is None:
+            return self._decode_new(data)
+        if not self._direct or not self._tail:
+            out[...] = self._decode_new(data)
             return out
-        with guarded(self._middle):
+        encoded = out if self._identity else self._encoded_view(out)
+        if encoded.flags.c_contiguous:
+            target = encoded.reshape(-1).view(np.uint8).data
+            plain = self._decompress(data, target)
+            if plain is not target:
+                out[...] = self._interpret(plain)
+            return out
+        # The output lies scattered: decode into memory that is at hand, and copy once.
+        array, target = self._scratch()
+        plain = self._decompress(data, target)
+        out[...] = array if plain is target else self._interpret(plain)
+        return out
+
+    def _decode_new(self, data: Buffer) -> Array:
+        return self._interpret(self._decompress(data, None))
+
+    def _decompress(self, data: Buffer, target: memoryview | None) -> Buffer:
+        """Undo the bytes->bytes codecs; the last to be undone may fill ``target`` and then returns it."""
+        codec: Codec = self._middle
+        try:
+            for codec, size, last in self._tail_reversed:
+                data = codec.decode(data, size, target if last else None)
+        except Exception as error:
+            raise_located(error, codec)
+        return data
+
+    def _interpret(self, data: Buffer) -> Array:
+        """Undo the array->bytes codec and the array->array codecs."""
+        codec: Codec = self._middle
+        try:
             array = self._middle.decode(data, self._middle_spec)
-        for array_codec, spec in reversed(self._arrays):
-            with guarded(array_codec):
-                array = array_codec.decode(array, spec)
-        if out is not None:
-            out[...] = array
-            return out
+            for codec, spec in self._arrays_reversed:
+                array = codec.decode(array, spec)
+        except Exception as error:
+            raise_located(error, codec)
         return array
 
     def read(self, source: ByteSource, region: Region, out: Array, slot: CacheSlot | None = None) -> bool:
@@ -177,27 +192,29 @@ class CodecPipeline:
             return self._read_partial(source, region, out)
         if slot is not None and slot.keep:
             array = slot.load(lambda: self._read_whole(source))
-        elif whole:
+        else:
             data = source.read()
             if data is None:
                 return False
-            self.decode(data, out)
-            return True
-        else:
-            array = self._read_whole(source, scratch=True)
+            if whole:
+                self.decode(data, out)
+                return True
+            array = self.decode(data, self._scratch()[0] if self._direct and self._tail else None)
         if array is None:
             return False
         out[...] = array[region]
         return True
 
-    def _read_whole(self, source: ByteSource, scratch: bool = False) -> Array | None:
+    def _read_whole(self, source: ByteSource) -> Array | None:
         data = source.read()
-        if data is None:
-            return None
-        return self.decode(data, self.scratch() if scratch else None)
+        return None if data is None else self._decode_new(data)
 
     def _covers(self, region: Region) -> bool:
-        return all(part.stop - part.start == length for part, length in zip(region, self.spec.shape, strict=True))
+        # A loop and not all(...): this runs for every small chunk, where a generator is felt.
+        for part, length in zip(region, self.spec.shape, strict=True):  # noqa: SIM110
+            if part.stop - part.start != length:
+                return False
+        return True
 
     def _worth_partial(self, region: Region, slot: CacheSlot | None) -> bool:
         """Whether to decode just the region, rather than the chunk for this and the next time.
@@ -218,27 +235,27 @@ class CodecPipeline:
         return slot is None or not slot.keep or not slot.touched_before()
 
     def _read_partial(self, source: ByteSource, region: Region, out: Array) -> bool:
-        for codec, size in reversed(self._tail):
-            if size is None:
-                return self._read_unopened(source, region, out)
-            with guarded(codec):
-                opened = codec.open_source(source, size)
-            if opened is None:
-                return self._read_unopened(source, region, out)
-            source = opened
-        inner = region
-        for array_codec, spec in self._arrays:
-            mapped = array_codec.encoded_region(inner, spec)
-            if mapped is None:
-                return self._read_unopened(source, region, out)
-            inner = mapped
-        with guarded(self._middle):
+        codec: Codec = self._middle
+        try:
+            for codec, size, _ in self._tail_reversed:
+                opened = None if size is None else codec.open_source(source, size)
+                if opened is None:
+                    return self._read_unopened(source, region, out)
+                source = opened
+            inner = region
+            for codec, spec in self._arrays:
+                mapped = codec.encoded_region(inner, spec)
+                if mapped is None:
+                    return self._read_unopened(source, region, out)
+                inner = mapped
+            codec = self._middle
             array = self._middle.decode_region(source, inner, self._middle_spec)
-        if array is None:
-            return False
-        for array_codec, spec in reversed(self._arrays):
-            with guarded(array_codec):
-                array = array_codec.decode(array, spec)
+            if array is None:
+                return False
+            for codec, spec in self._arrays_reversed:
+                array = codec.decode(array, spec)
+        except Exception as error:
+            raise_located(error, codec)
         out[...] = array
         return True
 
@@ -258,49 +275,43 @@ class CodecPipeline:
             if opened is None:
                 return False
             source = opened
-        inner = region
-        target = out
-        direct = True
+        try:
+            return self._read_inner(middle, source, region, out, slot)
+        except Exception as error:
+            raise_located(error, middle)
+
+    def _read_inner(
+        self, middle: RegionCodec, source: ByteSource, region: Region, out: Array, slot: CacheSlot | None
+    ) -> bool:
+        inner: Region | None = region
         for codec, spec in self._arrays:
-            mapped = codec.encoded_region(inner, spec)
-            viewed = codec.view(target) if direct else None
-            if mapped is None:
-                inner = tuple(slice(0, length, 1) for length in self._middle_spec.shape)
-                direct = False
-                break
-            inner = mapped
-            direct = viewed is not None
-            if viewed is not None:
-                target = viewed
-        if direct:
-            with guarded(middle):
-                return middle.read_region(source, inner, self._middle_spec, target, slot)
-        shape = tuple(part.stop - part.start for part in inner)
-        array = np.empty(shape, self._middle_spec.dtype)
-        with guarded(middle):
-            if not middle.read_region(source, inner, self._middle_spec, array, slot):
-                return False
-        for codec, spec in reversed(self._arrays):
-            with guarded(codec):
-                array = codec.decode(array, spec)
-        out[...] = array if array.shape == out.shape else array[region]
+            inner = None if inner is None else codec.encoded_region(inner, spec)
+        if inner is not None and self._viewable:
+            return middle.read_region(source, inner, self._middle_spec, self._encoded_view(out), slot)
+        everything = tuple(slice(0, length, 1) for length in self._middle_spec.shape)
+        box = everything if inner is None else inner
+        array = np.empty(tuple(part.stop - part.start for part in box), self._middle_spec.dtype)
+        if not middle.read_region(source, box, self._middle_spec, array, slot):
+            return False
+        for codec, spec in self._arrays_reversed:
+            array = codec.decode(array, spec)
+        out[...] = array[region] if inner is None else array
         return True
 
     def _open_tail(self, source: ByteSource) -> ByteSource | None:
-        from zarrfs.engine.codecs.base import BufferSource
-
-        for codec, size in reversed(self._tail):
-            opened = None
-            if size is not None:
-                with guarded(codec):
-                    opened = codec.open_source(source, size)
-            if opened is None:
-                data = source.read()
-                if data is None:
-                    return None
-                with guarded(codec):
+        """Return a source of what the bytes->bytes codecs decode to, opened in part where they can."""
+        codec: Codec = self._middle
+        try:
+            for codec, size, _ in self._tail_reversed:
+                opened = None if size is None else codec.open_source(source, size)
+                if opened is None:
+                    data = source.read()
+                    if data is None:
+                        return None
                     opened = BufferSource(codec.decode(data, size))
-            source = opened
+                source = opened
+        except Exception as error:
+            raise_located(error, codec)
         return source
 
     def _encoded_view(self, array: Array) -> Array:
@@ -310,48 +321,39 @@ class CodecPipeline:
             array = viewed
         return array
 
-    def scratch(self) -> Array | None:
-        """Return this thread's buffer in the shape of a decoded chunk, or None where decoding cannot use one.
+    def _scratch(self) -> tuple[Array, memoryview]:
+        """Return this thread's memory for one decoded chunk: as an array of ``spec.shape``, and its bytes.
 
-        Fresh memory costs more than decoding into it: its pages must be mapped one by one.
+        Fresh memory costs more than decoding into it: its pages must be mapped one by one. One chunk is kept per
+        thread, of the pipeline used last.
         """
-        nbytes = self.spec.nbytes
-        if not self._direct or nbytes is None or nbytes > MOST_WHOLE_NBYTES:
-            return None
-        buffer: Array | None = getattr(_scratch, "buffer", None)
-        if buffer is None or buffer.nbytes < nbytes:
-            buffer = _scratch.buffer = np.empty(nbytes, np.uint8)
-        flat = buffer[:nbytes].view(self.spec.dtype)
-        shape = self.spec.shape
-        if not self._arrays:
-            return flat.reshape(shape)
-        # The memory is laid out as encoded; the caller sees it decoded.
-        array = flat.reshape(self._middle_spec.shape)
-        for codec, spec in reversed(self._arrays):
-            array = codec.decode(array, spec)
-        return array
+        if getattr(_local, "owner", None) is not self:
+            encoded = np.empty(self._middle_spec.shape, self._middle_spec.dtype)
+            array = encoded
+            for codec, spec in self._arrays_reversed:
+                array = codec.decode(array, spec)
+            _local.scratch = array, encoded.reshape(-1).view(np.uint8).data
+            _local.owner = self if encoded.nbytes <= MOST_SCRATCH_NBYTES else None
+        scratch: tuple[Array, memoryview] = _local.scratch
+        return scratch
 
     # -- encoding ----------------------------------------------------------------------------------------------
 
     def encode(self, array: Array) -> Buffer:
         """Encode a whole chunk of ``spec.shape``. Raises CodecError."""
-        for array_codec, spec in self._arrays:
-            with guarded(array_codec, "encode"):
-                array = array_codec.encode(array, spec)
-        with guarded(self._middle, "encode"):
+        codec: Codec = self._middle
+        try:
+            for codec, spec in self._arrays:
+                array = codec.encode(array, spec)
+            codec = self._middle
             data = self._middle.encode(array, self._middle_spec)
-        for codec, _ in self._tail:
-            with guarded(codec, "encode"):
+            for codec, _ in self._tail:
                 data = codec.encode(data)
+        except Exception as error:
+            raise_located(error, codec, "encode")
         return data
 
 
 def _nothing(spec: ChunkSpec) -> Array:
     """Return an array of the right rank and dtype without memory behind it, to ask codecs about views."""
     return np.empty((0,) * len(spec.shape), spec.dtype)
-
-
-def is_ordered(codecs: Sequence[Codec]) -> bool:
-    """Tell whether the kinds of the codecs stand in the order that the specification demands."""
-    ranks = [0 if isinstance(c, ArrayArrayCodec) else 1 if isinstance(c, ArrayBytesCodec) else 2 for c in codecs]
-    return ranks.count(1) == 1 and all(a <= b for a, b in pairwise(ranks))

@@ -10,7 +10,10 @@ Example::
       "name": "sharding_indexed",
       "configuration": {
         "chunk_shape": [32, 32],
-        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}],
+        "codecs": [
+          {"name": "bytes", "configuration": {"endian": "little"}},
+          {"name": "gzip", "configuration": {"level": 1}}
+        ],
         "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
         "index_location": "end"
       }
@@ -83,8 +86,8 @@ class _Layout:
         inner = codec.chunk_shape
         if len(inner) != len(spec.shape):
             raise MetadataError(
-                f"sharding_indexed: chunk_shape {list(inner)} has {len(inner)} dimensions, the shard {list(spec.shape)} "
-                f"has {len(spec.shape)}; they must agree"
+                f"sharding_indexed: chunk_shape {list(inner)} has {len(inner)} dimensions, "
+                f"the shard {list(spec.shape)} has {len(spec.shape)}; they must agree"
             )
         for axis, (part, length) in enumerate(zip(inner, spec.shape, strict=True)):
             if length % part:
@@ -99,8 +102,8 @@ class _Layout:
         self.index_pipeline = CodecPipeline(codec.index_codecs, index_spec)
         if self.index_pipeline.encoded_size is None:
             raise MetadataError(
-                f"sharding_indexed: index_codecs {[c.name for c in codec.index_codecs]} give a size that varies with the "
-                "data; the index must have a fixed size, so compression is not allowed there"
+                f"sharding_indexed: index_codecs {[c.name for c in codec.index_codecs]} give a size that varies "
+                "with the data; the index must have a fixed size, so compression is not allowed there"
             )
         self.index_nbytes = self.index_pipeline.encoded_size
 
@@ -138,10 +141,14 @@ class ShardingCodec(RegionCodec):
         if not isinstance(shape, list | tuple) or not all(
             isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in shape
         ):
-            raise MetadataError(f"sharding_indexed: chunk_shape must be a list of positive integers, found {shape!r}")
+            raise MetadataError(
+                f"sharding_indexed: chunk_shape must be a list of positive integers, found {shape!r}"
+            )
         location = configuration.get("index_location", "end")
         if location not in ("start", "end"):
-            raise MetadataError(f"sharding_indexed: index_location must be 'start' or 'end', found {location!r}")
+            raise MetadataError(
+                f"sharding_indexed: index_location must be 'start' or 'end', found {location!r}"
+            )
         return cls(
             tuple(shape),
             codecs_from_json(configuration["codecs"], "sharding_indexed/codecs"),
@@ -165,7 +172,11 @@ class ShardingCodec(RegionCodec):
         key = (spec.shape, spec.dtype.str if not spec.dtype.fields else str(spec.dtype.descr))
         layout = self._layouts.get(key)
         # Two arrays may share a codec and differ in the fill value alone.
-        if layout is None or layout.chunk_spec.dtype != spec.dtype or layout.chunk_spec.fill_value is not spec.fill_value:
+        if (
+            layout is None
+            or layout.chunk_spec.dtype != spec.dtype
+            or layout.chunk_spec.fill_value is not spec.fill_value
+        ):
             with self._lock:
                 layout = self._layouts[key] = _Layout(self, spec)
         return layout
@@ -241,12 +252,18 @@ class ShardingCodec(RegionCodec):
             for i in range(first, last + 1):
                 begin = i * length
                 low, high = max(part.start, begin), min(part.stop, begin + length)
-                axis.append((i, slice(low - begin, high - begin, 1), slice(low - part.start, high - part.start, 1)))
+                axis.append(
+                    (i, slice(low - begin, high - begin, 1), slice(low - part.start, high - part.start, 1))
+                )
             axes.append(axis)
         entries = index[tuple(spans)].reshape(-1, 2).tolist()
         for (offset, nbytes), parts in zip(entries, product(*axes), strict=True):
             yield _Piece(
-                tuple(p[0] for p in parts), offset, nbytes, tuple(p[1] for p in parts), tuple(p[2] for p in parts)
+                tuple(p[0] for p in parts),
+                offset,
+                nbytes,
+                tuple(p[1] for p in parts),
+                tuple(p[2] for p in parts),
             )
 
     def _sources(self, source: ByteSource, wanted: list[_Piece], layout: _Layout) -> list[ByteSource]:
@@ -257,8 +274,8 @@ class ShardingCodec(RegionCodec):
         for piece in wanted:
             if piece.offset + piece.nbytes > size:
                 raise CodecError(
-                    f"inner chunk {piece.coords} is said to be at bytes {piece.offset} to {piece.offset + piece.nbytes}, "
-                    f"but the shard has {size} bytes: it is truncated or its index is wrong"
+                    f"inner chunk {piece.coords} is said to be at bytes {piece.offset} to "
+                    f"{piece.offset + piece.nbytes}, but the shard has {size} bytes: it is truncated or its index is wrong"
                 )
         total = sum(piece.nbytes for piece in wanted)
         if source.in_memory or total >= WHOLE_SHARE * (size - layout.index_nbytes):
@@ -278,7 +295,9 @@ class ShardingCodec(RegionCodec):
             chunk = layout.chunk_spec
             small = [p for p in wanted if _covers(p.region, chunk.shape) or p.nbytes < COALESCING_GAP]
             if len(small) < len(wanted):
-                fetched = dict(zip([p.coords for p in small], _fetch(source, small), strict=True)) if small else {}
+                fetched = (
+                    dict(zip([p.coords for p in small], _fetch(source, small), strict=True)) if small else {}
+                )
                 return [fetched.get(p.coords) or PartSource(source, p.offset, p.nbytes) for p in wanted]
         return list(_fetch(source, wanted))
 
@@ -302,7 +321,9 @@ class ShardingCodec(RegionCodec):
         encoded: dict[tuple[int, ...], Buffer] = {}
 
         def encode(coords: tuple[int, ...]) -> None:
-            part = array[tuple(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.chunk_shape, strict=True))]
+            part = array[
+                tuple(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.chunk_shape, strict=True))
+            ]
             if not is_filled(part, spec.fill_value):
                 encoded[coords] = layout.pipeline.encode(part)
 
@@ -318,7 +339,9 @@ class ShardingCodec(RegionCodec):
         index = self._index(source, layout, None)
         assert index is not None
         everything = tuple(slice(0, length, 1) for length in spec.shape)
-        present = [p for p in self._pieces(index, everything) if not (p.offset == ABSENT and p.nbytes == ABSENT)]
+        present = [
+            p for p in self._pieces(index, everything) if not (p.offset == ABSENT and p.nbytes == ABSENT)
+        ]
         sources = self._sources(source, present, layout) if present else []
         return {piece.coords: part.read() or b"" for piece, part in zip(present, sources, strict=True)}
 
@@ -398,8 +421,10 @@ def _covers(region: Region, shape: tuple[int, ...]) -> bool:
 
 
 def _located(error: CodecError, piece: _Piece, layout: _Layout) -> CodecError:
-    located = CodecError(f"inner chunk {piece.coords} at bytes {piece.offset}+{piece.nbytes} of the shard: {error}")
-    located.named = True  # type: ignore[attr-defined]
+    located = CodecError(
+        f"inner chunk {piece.coords} at bytes {piece.offset}+{piece.nbytes} of the shard: {error}"
+    )
+    located.located = True
     return located
 
 

@@ -1,0 +1,148 @@
+"""A location -> a store, and the path in it that the location points to.
+
+A location is a path, a ``file://`` URL, a store, or a dictionary that serves as one. A path may point into a
+hierarchy, and through a zip file into what it holds (``image.zarr.zip/labels/0``). The name of a metadata document
+means the directory it is in.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import MutableMapping
+from importlib.metadata import entry_points
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import LocationError
+
+__all__ = ["METADATA_NAMES", "Location", "open_store"]
+
+Location = str | os.PathLike[str] | Store | MutableMapping[str, bytes]
+
+METADATA_NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
+
+ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+
+ENTRY_POINTS = "zarrfs.stores"
+
+
+def open_store(location: Location, *, mode: str = "r") -> tuple[Store, str]:
+    """Return a store and the path in it that the location points to.
+
+    ``mode`` is ``"r"``, ``"r+"`` (there must be something, to be changed), ``"a"`` (made if absent) or ``"w"``. The
+    caller owns the store, except one that was given, which comes back as it is.
+
+    Raises LocationError, which says what to do.
+    """
+    if isinstance(location, Store):
+        return location, ""
+    if isinstance(location, MutableMapping):
+        return MemoryStore(location, read_only=mode == "r"), ""
+    if not isinstance(location, str | os.PathLike):
+        raise LocationError(
+            f"{location!r} ({type(location).__name__}) is no location: expected a path, a URL, a store or a dictionary"
+        )
+    text = os.fsdecode(location)
+    if not text:
+        raise LocationError("the location is empty: expected a path or a URL")
+    scheme, separator, _ = text.partition("://")
+    if (
+        separator
+        and scheme.replace("+", "").replace("-", "").replace(":", "").isalnum()
+        and "/" not in scheme
+    ):
+        if scheme.lower() != "file":
+            return _open_url(text, scheme, mode)
+        text = _path_of(text)
+    return _open_path(os.path.expanduser(text), mode)
+
+
+def _path_of(url: str) -> str:
+    """Return the path that a ``file://`` URL names (RFC 8089)."""
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost"):
+        raise LocationError(
+            f"{url}: a file URL names no host; did you mean file:///{parts.netloc}{parts.path}?"
+        )
+    # A question mark or a hash in a path that was not escaped is meant as it is.
+    return unquote(
+        url.split("://", 1)[1].removeprefix("localhost") if parts.netloc else url.split("://", 1)[1]
+    )
+
+
+def _open_url(url: str, scheme: str, mode: str) -> tuple[Store, str]:
+    for point in entry_points(group=ENTRY_POINTS):
+        if point.name == scheme:
+            opener: Any = point.load()
+            store: Store = opener(url, mode)
+            return store, ""
+    raise LocationError(f"{url}: no store is known for {scheme!r} URLs; expected a path or a file:// URL")
+
+
+def _open_path(path: str, mode: str) -> tuple[Store, str]:
+    path = os.path.abspath(path)
+    head, name = os.path.split(path)
+    if name in METADATA_NAMES and not os.path.isdir(path):
+        path = head
+    found = _stat(path)
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        return LocalStore(path, read_only=mode == "r"), ""
+    if found is not None:
+        return _open_file(path, "", mode)
+    # Perhaps a file along the way is a zip file, and the rest a path in it.
+    above, inner = os.path.split(path)
+    while above and above != os.path.dirname(above):
+        parent = _stat(above)
+        if parent is not None:
+            if stat.S_ISREG(parent.st_mode):
+                return _open_file(above, inner.replace(os.sep, "/"), mode)
+            break
+        above, last = os.path.split(above)
+        inner = f"{last}/{inner}"
+    if mode in ("a", "w"):
+        if path.endswith(".zip"):
+            return _open_zip(path, mode), ""
+        return LocalStore(path), ""
+    raise LocationError(f"{path}: no such file or directory{_nearby(path)}")
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise LocationError(
+            f"{path} cannot be opened: {getattr(error, 'strerror', None) or error}"
+        ) from error
+
+
+def _open_file(path: str, inner: str, mode: str) -> tuple[Store, str]:
+    try:
+        with open(path, "rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise LocationError(f"{path} cannot be opened: {error.strerror}") from error
+    if magic not in ZIP_MAGIC:
+        size = os.path.getsize(path)
+        what = "is empty" if size == 0 else "is a file, but no zip file"
+        raise LocationError(f"{path} {what}; expected a directory or a zip file that holds a Zarr hierarchy")
+    return _open_zip(path, "r" if mode == "r" else "w" if mode == "w" else "a"), inner
+
+
+def _open_zip(path: str, mode: str) -> Store:
+    from zarrfs.engine.stores.zip import ZipStore
+
+    return ZipStore(path, mode)
+
+
+def _nearby(path: str) -> str:
+    """Say how far along the path one gets, to help find the misspelt part."""
+    above = os.path.dirname(path)
+    while above != os.path.dirname(above) and not os.path.isdir(above):
+        above = os.path.dirname(above)
+    return f"; {above} is there" if above != os.path.dirname(path) else ""

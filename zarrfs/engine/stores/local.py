@@ -1,0 +1,283 @@
+"""A directory as a store: keys are relative paths, values are files.
+
+After the file system store of the Zarr v3 specification (also what v2 calls a DirectoryStore). Writes are atomic:
+a temporary file beside the target, renamed over it. Symbolic links are followed, keys never leave the root.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage, check_key
+from zarrfs.errors import StoreError
+
+__all__ = ["LocalStore"]
+
+T = TypeVar("T")
+
+TEMPORARY_PREFIX = ".zarrfs-writing-"
+
+ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
+"""What the system answers when there is no file of that name."""
+
+READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class LocalStore(Store):
+    """Values in files below ``root``. Holds nothing open; safe to use from threads and processes.
+
+    With ``durable`` a write returns only after the data have reached the disk (fsync); without, a crash of the
+    machine may lose the latest writes, but a file is still either the old one or the new one.
+    """
+
+    def __init__(
+        self, root: str | os.PathLike[str], *, read_only: bool = False, durable: bool = False
+    ) -> None:
+        self.root = os.path.abspath(os.fspath(root))
+        self.read_only = read_only
+        self.durable = durable
+        self._base = self.root.rstrip("/") + "/"
+
+    @property
+    def url(self) -> str:
+        return Path(self.root).as_uri()
+
+    def _path(self, key: str) -> str:
+        # The cheap test first: this runs once for every chunk.
+        if (
+            ".." in key
+            or "//" in key
+            or "\0" in key
+            or key[:1] in ("", "/")
+            or key[-1:] == "/"
+            or "./" in key
+        ):
+            check_key(key)
+        return self._base + key
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def get(self, key: str) -> bytes | None:
+        path = self._path(key)
+        try:
+            fd = os.open(path, READ_FLAGS)
+        except OSError as error:
+            self._check_absent(error, path)
+            return None
+        try:
+            return _read(fd, os.fstat(fd).st_size, 0)
+        except OSError as error:
+            self._check_absent(error, path)
+            return None
+        finally:
+            os.close(fd)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        path = self._path(key)
+        try:
+            fd = os.open(path, READ_FLAGS)
+        except OSError as error:
+            self._check_absent(error, path)
+            return None
+        try:
+            size = os.fstat(fd).st_size
+            pieces: list[Buffer] = []
+            for byte_range in ranges:
+                start, stop = byte_range.resolve(size)
+                pieces.append(_read(fd, max(0, stop - start), start))
+            return pieces
+        except OSError as error:
+            self._check_absent(error, path)
+            return None
+        finally:
+            os.close(fd)
+
+    def size(self, key: str) -> int | None:
+        found = self._stat(key)
+        return None if found is None else found.st_size
+
+    def stamp(self, key: str) -> Hashable | None:
+        found = self._stat(key)
+        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+    def _stat(self, key: str) -> os.stat_result | None:
+        path = self._path(key)
+        try:
+            found = os.stat(path)
+        except OSError as error:
+            self._check_absent(error, path)
+            return None
+        return None if stat.S_ISDIR(found.st_mode) else found
+
+    def _check_absent(self, error: OSError, path: str) -> None:
+        """Raise what went wrong, unless the error just means that there is no such file."""
+        if error.errno not in ABSENT:
+            raise StoreError(f"{path} cannot be read: {error.strerror}", error.errno) from error
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list_dir(self, prefix: str = "") -> Listing:
+        keys: list[str] = []
+        prefixes: list[str] = []
+        for entry in self._scan(self._path(prefix) if prefix else self.root):
+            (prefixes if _is_directory(entry) else keys).append(entry.name)
+        return Listing(sorted(keys), sorted(prefixes))
+
+    def list_prefix(self, prefix: str = "") -> Iterator[str]:
+        return self._walk(prefix, lambda key, entry: key)
+
+    def usage(self, prefix: str = "") -> Usage:
+        keys = nbytes = 0
+        newest: float | None = None
+        for found in self._walk(prefix, lambda key, entry: entry.stat()):
+            keys += 1
+            nbytes += found.st_size
+            newest = found.st_mtime if newest is None else max(newest, found.st_mtime)
+        return Usage(keys, nbytes, newest)
+
+    def _walk(self, prefix: str, what: Callable[[str, os.DirEntry[str]], T]) -> Iterator[T]:
+        """Yield ``what`` of every file below; a file that vanishes meanwhile is left out."""
+        pending = [prefix]
+        seen: set[tuple[int, int]] = set()
+        while pending:
+            at = pending.pop()
+            for entry in self._scan(self._path(at) if at else self.root):
+                key = f"{at}/{entry.name}" if at else entry.name
+                if not _is_directory(entry):
+                    with suppress(FileNotFoundError):
+                        yield what(key, entry)
+                    continue
+                if entry.is_symlink():
+                    # A link may lead back up; each directory behind one is walked once.
+                    found = entry.stat()
+                    if (found.st_dev, found.st_ino) in seen or self._is_ancestor(found, entry.path):
+                        continue
+                    seen.add((found.st_dev, found.st_ino))
+                pending.append(key)
+
+    def _is_ancestor(self, found: os.stat_result, path: str) -> bool:
+        parent = os.path.dirname(path)
+        while len(parent) >= len(self.root):
+            with suppress(OSError):
+                if os.path.samestat(found, os.stat(parent)):
+                    return True
+            parent = os.path.dirname(parent)
+        return False
+
+    def _scan(self, path: str) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(path) as entries:
+                return [entry for entry in entries if not entry.name.startswith(TEMPORARY_PREFIX)]
+        except OSError as error:
+            self._check_absent(error, path)
+            return []
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer) -> None:
+        if self.read_only:
+            raise self._refuse(f"writing {key!r}")
+        path = self._path(check_key(key))
+        directory = os.path.dirname(path)
+        temporary = None
+        try:
+            try:
+                fd, temporary = tempfile.mkstemp(prefix=TEMPORARY_PREFIX, dir=directory)
+            except FileNotFoundError:
+                os.makedirs(directory, exist_ok=True)
+                fd, temporary = tempfile.mkstemp(prefix=TEMPORARY_PREFIX, dir=directory)
+            with os.fdopen(fd, "wb", buffering=0) as file:
+                view = memoryview(value).cast("B") if memoryview(value).nbytes else memoryview(b"")
+                while len(view):
+                    view = view[file.write(view) or 0 :]
+                os.fchmod(file.fileno(), 0o666 & ~_umask())
+                if self.durable:
+                    os.fsync(file.fileno())
+            os.replace(temporary, path)
+            temporary = None
+            if self.durable:
+                _sync_directory(directory)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error.strerror}", error.errno) from error
+        finally:
+            if temporary is not None:
+                with suppress(OSError):
+                    os.unlink(temporary)
+
+    def delete(self, key: str) -> None:
+        if self.read_only:
+            raise self._refuse(f"deleting {key!r}")
+        path = self._path(check_key(key))
+        try:
+            os.unlink(path)
+        except OSError as error:
+            if error.errno not in ABSENT:
+                raise StoreError(f"{path} cannot be deleted: {error.strerror}", error.errno) from error
+            return
+        self._prune(os.path.dirname(path))
+
+    def delete_prefix(self, prefix: str) -> None:
+        super().delete_prefix(prefix)
+        if prefix:
+            for directory, _, _ in os.walk(self._path(prefix), topdown=False):
+                with suppress(OSError):
+                    os.rmdir(directory)
+            self._prune(os.path.dirname(self._path(prefix)))
+
+    def _prune(self, directory: str) -> None:
+        """Remove directories that hold nothing any more, up to the root."""
+        while len(directory) > len(self.root):
+            try:
+                os.rmdir(directory)
+            except OSError:
+                return
+            directory = os.path.dirname(directory)
+
+
+def _read(fd: int, size: int, offset: int) -> bytes:
+    """Read ``size`` bytes at ``offset``, or what there is. One call moves at most 2 GiB."""
+    data = os.pread(fd, size, offset)
+    if len(data) == size:
+        return data
+    parts = [data]
+    while data and (done := sum(map(len, parts))) < size:
+        data = os.pread(fd, size - done, offset + done)
+        parts.append(data)
+    return b"".join(parts)
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _umask() -> int:
+    """Return the umask without changing it, which would not be safe with threads."""
+    global _known_umask
+    if _known_umask is None:
+        try:
+            with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+                _known_umask = next(int(line.split()[1], 8) for line in status if line.startswith("Umask"))
+        except (OSError, StopIteration, ValueError):
+            _known_umask = 0o022
+    return _known_umask
+
+
+_known_umask: int | None = None
+
+
+def _sync_directory(directory: str) -> None:
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

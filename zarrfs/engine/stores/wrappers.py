@@ -1,0 +1,161 @@
+"""Stores around stores: counting, read-only, delay and failure. Each passes on all that it does not change."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
+
+__all__ = ["CountingStore", "FailingStore", "LatencyStore", "ReadOnlyStore", "WrapperStore"]
+
+
+class WrapperStore(Store):
+    """A store that passes everything on to another, which it owns. The base of the others here."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.read_only = store.read_only
+        self.listable = store.listable
+        self.concurrency = store.concurrency
+
+    def _before(self, operation: str, key: str) -> None:
+        """Do what the wrapper does before each operation; may wait or raise."""
+
+    @property
+    def url(self) -> str:
+        return self.store.url
+
+    def get(self, key: str) -> Buffer | None:
+        self._before("get", key)
+        return self.store.get(key)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        self._before("get_ranges", key)
+        return self.store.get_ranges(key, ranges)
+
+    def size(self, key: str) -> int | None:
+        self._before("size", key)
+        return self.store.size(key)
+
+    def stamp(self, key: str) -> Hashable | None:
+        self._before("stamp", key)
+        return self.store.stamp(key)
+
+    def list_dir(self, prefix: str = "") -> Listing:
+        self._before("list_dir", prefix)
+        return self.store.list_dir(prefix)
+
+    def list_prefix(self, prefix: str = "") -> Iterator[str]:
+        self._before("list_prefix", prefix)
+        return self.store.list_prefix(prefix)
+
+    def usage(self, prefix: str = "") -> Usage:
+        self._before("usage", prefix)
+        return self.store.usage(prefix)
+
+    def set(self, key: str, value: Buffer) -> None:
+        self._before("set", key)
+        self.store.set(key, value)
+
+    def delete(self, key: str) -> None:
+        self._before("delete", key)
+        self.store.delete(key)
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._before("delete_prefix", prefix)
+        self.store.delete_prefix(prefix)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+class CountingStore(WrapperStore):
+    """Counts calls and bytes, so that a test can say what a read cost.
+
+    Attributes:
+        calls: the number of calls of each operation.
+        bytes_read, bytes_written: what went through ``get``, ``get_ranges`` and ``set``.
+        keys: how often each key was read.
+    """
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._lock = threading.Lock()
+        self.reset()
+
+    def reset(self) -> None:
+        """Set all counts to zero."""
+        with self._lock:
+            self.calls: Counter[str] = Counter()
+            self.keys: Counter[str] = Counter()
+            self.bytes_read = 0
+            self.bytes_written = 0
+
+    def _before(self, operation: str, key: str) -> None:
+        with self._lock:
+            self.calls[operation] += 1
+
+    def _count_read(self, key: str, nbytes: int) -> None:
+        with self._lock:
+            self.keys[key] += 1
+            self.bytes_read += nbytes
+
+    def get(self, key: str) -> Buffer | None:
+        value = super().get(key)
+        self._count_read(key, 0 if value is None else len(value))
+        return value
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        values = super().get_ranges(key, ranges)
+        self._count_read(key, sum(map(len, values or ())))
+        return values
+
+    def set(self, key: str, value: Buffer) -> None:
+        super().set(key, value)
+        with self._lock:
+            self.bytes_written += memoryview(value).nbytes
+
+
+class ReadOnlyStore(WrapperStore):
+    """Refuses every change."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.read_only = True
+
+    def set(self, key: str, value: Buffer) -> None:
+        raise self._refuse(f"writing {key!r}")
+
+    def delete(self, key: str) -> None:
+        raise self._refuse(f"deleting {key!r}")
+
+    def delete_prefix(self, prefix: str) -> None:
+        raise self._refuse(f"deleting all below {prefix!r}")
+
+
+class LatencyStore(WrapperStore):
+    """Calls ``wait(operation, key)`` before every operation: ``time.sleep`` to act like a far-off store, or an event
+    that a test sets.
+    """
+
+    def __init__(self, store: Store, wait: Callable[[str, str], object]) -> None:
+        super().__init__(store)
+        self._wait = wait
+
+    def _before(self, operation: str, key: str) -> None:
+        self._wait(operation, key)
+
+
+class FailingStore(WrapperStore):
+    """Raises what ``failure(operation, key)`` returns, where it returns an exception."""
+
+    def __init__(self, store: Store, failure: Callable[[str, str], Exception | None]) -> None:
+        super().__init__(store)
+        self._failure = failure
+
+    def _before(self, operation: str, key: str) -> None:
+        error = self._failure(operation, key)
+        if error is not None:
+            raise error
