@@ -1,0 +1,179 @@
+"""Stores that lie: what each case needs to say is only where it departs from an honest array."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numcodecs
+import numpy as np
+
+StoreDict = dict[str, bytes]
+Chunk = bytes | Callable[[], bytes] | None
+"""The value of the one chunk, or what makes it, or None for a chunk that is absent."""
+
+SHAPE = (4, 6)
+CHUNKS = (4, 6)
+NBYTES = 4 * 6 * 2
+GIGABYTE = 1 << 30
+
+
+class Case(NamedTuple):
+    """A store, by a function that makes it, and the words that its error must have."""
+
+    name: str
+    make: Callable[[], StoreDict]
+    words: tuple[str, ...] = ()
+
+
+def v3(*, chunk: Chunk = b"\0" * NBYTES, **over: Any) -> StoreDict:
+    """A v3 array of uint16 in one chunk, uncompressed, and what is said of it replaced by ``over``."""
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(SHAPE),
+        "data_type": "uint16",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(CHUNKS)}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": 0,
+        "codecs": [little()],
+        **over,
+    }
+    return _store("zarr.json", document, "/".join(["c", *("0" for _ in CHUNKS)]), chunk)
+
+
+def v2(*, chunk: Chunk = b"\0" * NBYTES, **over: Any) -> StoreDict:
+    """A v2 array of uint16 in one chunk, uncompressed, and what is said of it replaced by ``over``."""
+    document = {
+        "zarr_format": 2,
+        "shape": list(SHAPE),
+        "chunks": list(CHUNKS),
+        "dtype": "<u2",
+        "compressor": None,
+        "filters": None,
+        "fill_value": 0,
+        "order": "C",
+        **over,
+    }
+    return _store(".zarray", document, ".".join("0" for _ in CHUNKS), chunk)
+
+
+def _store(key: str, document: dict[str, Any], chunk_key: str, chunk: Chunk) -> StoreDict:
+    given = {name: value for name, value in document.items() if value is not ...}
+    store = {key: json.dumps(given).encode()}
+    if chunk is not None:
+        store[chunk_key] = chunk() if callable(chunk) else chunk
+    return store
+
+
+def raw(key: str, document: bytes) -> StoreDict:
+    """A store of one document, as it is."""
+    return {key: document}
+
+
+def little() -> dict[str, Any]:
+    return {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def codec(name: str, **configuration: Any) -> dict[str, Any]:
+    return {"name": name, "configuration": configuration}
+
+
+def grid(*chunks: Any) -> dict[str, Any]:
+    return {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}}
+
+
+# -- shards ----------------------------------------------------------------------------------------------------
+
+
+def sharded(
+    index: list[tuple[int, int]], body: bytes = b"\0" * NBYTES, *, checksum: bool = True
+) -> StoreDict:
+    """A v3 array with one shard of 2 x 2 inner chunks, and the (offset, size) that its index claims for each."""
+    entries = b"".join(struct.pack("<QQ", *entry) for entry in index)
+    index_codecs = [little()]
+    if checksum:
+        import crc32c
+
+        index_codecs.append({"name": "crc32c"})
+        entries += struct.pack("<I", crc32c.crc32c(entries))
+    return v3(codecs=[sharding([2, 3], [little()], index_codecs)], chunk=body + entries)
+
+
+def sharding(chunks: list[int], codecs: list[Any], index_codecs: list[Any] | None = None) -> dict[str, Any]:
+    return codec(
+        "sharding_indexed",
+        chunk_shape=chunks,
+        codecs=codecs,
+        index_codecs=[little(), {"name": "crc32c"}] if index_codecs is None else index_codecs,
+    )
+
+
+# -- compressed lies -------------------------------------------------------------------------------------------
+
+
+def zeros_gzip(nbytes: int) -> bytes:
+    """A gzip member that unpacks to ``nbytes`` zeros and is a thousandth of them long."""
+    return _deflated(nbytes, 31)
+
+
+def zeros_zlib(nbytes: int) -> bytes:
+    return _deflated(nbytes, 15)
+
+
+def _deflated(nbytes: int, wbits: int) -> bytes:
+    deflate = zlib.compressobj(9, zlib.DEFLATED, wbits)
+    block = bytes(1 << 20)
+    first = deflate.compress(block) + deflate.flush(zlib.Z_FULL_FLUSH)
+    # After a full flush each mebibyte is packed to the same bytes, whatever went before.
+    again = deflate.compress(block) + deflate.flush(zlib.Z_FULL_FLUSH)
+    return first + again * ((nbytes >> 20) - 1) + deflate.flush()
+
+
+def zeros_zstd(nbytes: int, *, declare: bool) -> bytes:
+    """A Zstandard frame of run-length blocks: a few bytes for each 128 KiB, its content size declared or not."""
+    header = struct.pack("<I", 0xFD2FB528)
+    if declare:
+        header += bytes([0b1110_0000]) + struct.pack("<Q", nbytes)
+    else:
+        header += bytes([0b0000_0000, 0x38])
+    blocks = nbytes // 131072
+    run = [
+        struct.pack("<I", (131072 << 3) | (1 << 1) | (index == blocks - 1))[:3] + b"\0"
+        for index in range(blocks)
+    ]
+    return header + b"".join(run)
+
+
+def lying_zstd(declared: int) -> bytes:
+    """A small frame whose header declares an enormous content."""
+    return struct.pack("<I", 0xFD2FB528) + bytes([0b1110_0000]) + struct.pack("<Q", declared) + b"\x01\0\0"
+
+
+def blosc(data: bytes = bytes(range(NBYTES)), **fields: int) -> bytes:
+    """A Blosc buffer with header fields replaced: flags, typesize, nbytes, blocksize, cbytes."""
+    encoded = numcodecs.Blosc("lz4", 5, 0).encode(np.frombuffer(data * 40, np.uint8))
+    names = ("version", "versionlz", "flags", "typesize", "nbytes", "blocksize", "cbytes")
+    header = dict(zip(names, struct.unpack("<BBBBIII", encoded[:16]), strict=True)) | fields
+    return struct.pack("<BBBBIII", *(header[name] for name in names)) + encoded[16:]
+
+
+def lz4(declared: int, body: bytes = b"\x10\0") -> bytes:
+    """What numcodecs calls LZ4: the size, then one block."""
+    return struct.pack("<I", declared) + body
+
+
+def zeros_lz4(nbytes: int) -> bytes:
+    """A block of one zero and a match that repeats it: 255 bytes out for each one in."""
+    run = nbytes - 1 - 4 - 15 - 6
+    return (
+        struct.pack("<I", nbytes)
+        + b"\x1f\0\x01\0"
+        + b"\xff" * (run // 255)
+        + bytes([run % 255])
+        + b"\x60"
+        + bytes(6)
+    )

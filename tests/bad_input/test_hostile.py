@@ -1,0 +1,55 @@
+"""Hostile metadata and chunks give a clear error, in a moment and in little memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bad_input import chunks, documents
+from tests.bad_input.hostile import Case
+
+SECONDS = 1.0
+"""CPU seconds that one case may take: not by the clock, as the machine may be busy with other things."""
+
+DOCUMENTS = list(documents.cases())
+CHUNKS = list(chunks.cases())
+
+
+def run_child(what: str, directory: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.bad_input.child", what, str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, f"the process ended with {done.returncode}: {done.stderr[-2000:]}"
+    outcomes: dict[str, Any] = json.loads(done.stdout)
+    return outcomes
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run_child("engine", tmp_path_factory.mktemp("engine"))
+
+
+def check(case: Case, outcome: dict[str, Any]) -> None:
+    assert outcome["ours"], f"expected a ZarrError, found {outcome['error']}: {outcome['message'][:500]}"
+    assert len(outcome["message"]) > 20
+    assert "\n" not in outcome["message"].strip()
+    assert len(outcome["message"]) < 2000, "an error is to be read by a person"
+    for word in case.words:
+        assert word in outcome["message"]
+    assert outcome["seconds"] < SECONDS
+
+
+@pytest.mark.parametrize("case", DOCUMENTS, ids=lambda case: case.name)
+def test_document(case: Case, outcomes: dict[str, Any]) -> None:
+    check(case, outcomes[case.name])
+    assert outcomes[case.name]["error"] != "ChunkDecodeError", "refused before any chunk is looked at"
+
+
+@pytest.mark.parametrize("case", CHUNKS, ids=lambda case: case.name)
+def test_chunk(case: Case, outcomes: dict[str, Any]) -> None:
+    check(case, outcomes[case.name])
+    assert outcomes[case.name]["error"] == "ChunkDecodeError"
