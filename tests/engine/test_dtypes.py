@@ -439,7 +439,7 @@ def test_v2_types_that_tensorstore_adds(name: str) -> None:
         ({"name": "x"}, "a NumPy type string"),
         ([], "at least one field"),
         ([["a"]], "/dtype/0"),
-        ([["a", "<i4", [-1]]], "at least 0"),
+        ([["a", "<i4", [-1]]], "from 0 to 2^63-1"),
         ([["a", "<i4", [10**9, 10**9]]], "/dtype"),
         ([["a", "<i4", [10**7]]], "records of more than"),
         ([[1, "<i4"]], "/dtype/0/0"),

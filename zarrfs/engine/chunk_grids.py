@@ -9,16 +9,36 @@ dimension.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from zarrfs.engine.indexing import Axis, RegularAxis
-from zarrfs.engine.json_checks import check_keys, expect_shape, named_configuration
+from zarrfs.engine.json_checks import (
+    MAX_LENGTH,
+    check_keys,
+    expect_integer,
+    expect_list,
+    expect_shape,
+    expect_string,
+    fail,
+    named_configuration,
+)
+from zarrfs.engine.selections import Indices
 from zarrfs.errors import MetadataError, UnsupportedError
 
-__all__ = ["ENTRY_POINTS", "ChunkGrid", "RegularGrid", "chunk_grid_from_json", "chunk_grid_to_json"]
+__all__ = [
+    "ENTRY_POINTS",
+    "ChunkGrid",
+    "RectilinearGrid",
+    "RegularGrid",
+    "check_chunk_shape",
+    "chunk_grid_from_json",
+    "chunk_grid_to_json",
+]
 
 ENTRY_POINTS = "zarrfs.chunk_grids"
 
@@ -100,7 +120,137 @@ def check_chunk_shape(chunk_shape: Sequence[int], shape: Sequence[int], where: s
             )
 
 
-_GRIDS: dict[str, type[ChunkGrid]] = {"regular": RegularGrid}
+Run = tuple[int, int]
+"""A chunk length, and how many chunks in a row have it."""
+
+
+@dataclass(frozen=True)
+class RunsAxis:
+    """A dimension cut into runs of chunks of one length, of which only those that begin in the array are kept.
+
+    Its size is that of the document, however many chunks a run has. ``starts`` are the first index of each run,
+    ``chunks`` its first chunk, ``sizes`` the length of its chunks.
+    """
+
+    length: int
+    starts: np.ndarray[Any, np.dtype[np.int64]]
+    chunks: np.ndarray[Any, np.dtype[np.int64]]
+    sizes: np.ndarray[Any, np.dtype[np.int64]]
+
+    @classmethod
+    def of_runs(cls, length: int, runs: Iterable[Run]) -> RunsAxis:
+        """Return the axis of an array of this length."""
+        starts, chunks, sizes = [0], [0], [1]
+        start = chunk = 0
+        for size, count in runs:
+            if start >= length:
+                break
+            starts.append(start)
+            chunks.append(chunk)
+            sizes.append(size)
+            count = min(count, -(-(length - start) // size))
+            start += count * size
+            chunk += count
+        return cls(length, *(np.array(part[1:] or part, np.int64) for part in (starts, chunks, sizes)))
+
+    def locate(self, indices: Indices) -> Indices:
+        run = np.searchsorted(self.starts, indices, "right") - 1
+        located: Indices = self.chunks[run] + (indices - self.starts[run]) // self.sizes[run]
+        return located
+
+    def find(self, index: int) -> int:
+        return int(self.locate(np.array([index], np.int64))[0])
+
+    def _run(self, chunk: int) -> int:
+        return int(np.searchsorted(self.chunks, chunk, "right")) - 1
+
+    def begin(self, chunk: int) -> int:
+        run = self._run(chunk)
+        return int(self.starts[run]) + (chunk - int(self.chunks[run])) * int(self.sizes[run])
+
+    def size(self, chunk: int) -> int:
+        return int(self.sizes[self._run(chunk)])
+
+
+@dataclass(frozen=True)
+class RectilinearGrid(ChunkGrid):
+    """Chunks whose lengths are listed for each dimension: one length for all of them, or runs of lengths.
+
+    The lengths of a dimension sum up to its length at least; what is beyond is not used.
+    """
+
+    name: ClassVar[str] = "rectilinear"
+    edges: tuple[int | tuple[Run, ...], ...]
+    chunk_shape: None = None
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any], where: str) -> Self:
+        check_keys(configuration, where, ("kind", "chunk_shapes"))
+        expect_string(configuration.get("kind"), f"{where}/kind", ("inline",))
+        listed = expect_list(configuration.get("chunk_shapes"), f"{where}/chunk_shapes")
+        return cls(tuple(_edges(entry, f"{where}/chunk_shapes/{i}") for i, entry in enumerate(listed)))
+
+    def configuration(self) -> dict[str, Any]:
+        return {"kind": "inline", "chunk_shapes": [_edges_to_json(entry) for entry in self.edges]}
+
+    def axis(self, axis: int, length: int) -> Axis:
+        edges = self.edges[axis]
+        return RegularAxis(length, edges) if isinstance(edges, int) else RunsAxis.of_runs(length, edges)
+
+    def check(self, shape: Sequence[int], where: str) -> None:
+        pointer = f"{where}/configuration/chunk_shapes"
+        if len(self.edges) != len(shape):
+            raise MetadataError(
+                f"{pointer}: expected the chunk lengths of {len(shape)} dimensions, those of the array, "
+                f"found {len(self.edges)}"
+            )
+        for axis, (edges, length) in enumerate(zip(self.edges, shape, strict=True)):
+            if not isinstance(edges, int) and _total(edges) < length:
+                raise MetadataError(
+                    f"{pointer}/{axis}: the chunk lengths must sum up to {length} at least, the length of the "
+                    f"dimension; found {_total(edges)}"
+                )
+
+    def resized(self, shape: Sequence[int]) -> Self:
+        """Return the same grid, with a chunk more at the end of each dimension that grew beyond it."""
+        grown = [
+            edges
+            if isinstance(edges, int) or _total(edges) >= length
+            else (*edges, (length - _total(edges), 1))
+            for edges, length in zip(self.edges, shape, strict=True)
+        ]
+        return replace(self, edges=tuple(grown))
+
+
+def _total(runs: Iterable[Run]) -> int:
+    return sum(size * count for size, count in runs)
+
+
+def _edges(value: Any, where: str) -> int | tuple[Run, ...]:
+    """Return the chunk lengths of one dimension: an integer, or a list of integers and of [length, count]."""
+    if not isinstance(value, list | tuple):
+        return expect_integer(value, where, 1, MAX_LENGTH)
+    runs: list[Run] = []
+    for index, entry in enumerate(value):
+        if isinstance(entry, list | tuple):
+            if len(entry) != 2:
+                raise fail(f"{where}/{index}", "a chunk length, or a list of a length and a count", entry)
+            size, count = (
+                expect_integer(part, f"{where}/{index}/{i}", 1, MAX_LENGTH) for i, part in enumerate(entry)
+            )
+            runs.append((size, count))
+        else:
+            runs.append((expect_integer(entry, f"{where}/{index}", 1, MAX_LENGTH), 1))
+    return tuple(runs)
+
+
+def _edges_to_json(edges: int | tuple[Run, ...]) -> Any:
+    if isinstance(edges, int):
+        return edges
+    return [size if count == 1 else [size, count] for size, count in edges]
+
+
+_GRIDS: dict[str, type[ChunkGrid]] = {"regular": RegularGrid, "rectilinear": RectilinearGrid}
 
 
 def _grid_class(name: str, where: str) -> type[ChunkGrid]:

@@ -14,6 +14,7 @@ from typing import Any
 from zarrfs.errors import MetadataError
 
 __all__ = [
+    "MAX_LENGTH",
     "MAX_RANK",
     "check_keys",
     "expect_integer",
@@ -31,6 +32,9 @@ MAX_RANK = 64
 """The most dimensions an array may have: NumPy's own limit (since version 2; before, NumPy itself refuses
 above 32).
 """
+
+MAX_LENGTH = 2**63 - 1
+"""The longest a dimension may be: indices are 64-bit."""
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (bool, "a boolean"),
@@ -101,22 +105,25 @@ def expect_integer(value: Any, where: str, low: int | None = None, high: int | N
         or (low is not None and value < low)
         or (high is not None and value > high)
     ):
+        top = "2^63-1" if high == MAX_LENGTH else high
         bounds = {
             (False, False): "",
             (True, False): f" of at least {low}",
-            (False, True): f" of at most {high}",
-            (True, True): f" from {low} to {high}",
+            (False, True): f" of at most {top}",
+            (True, True): f" from {low} to {top}",
         }[low is not None, high is not None]
         raise fail(where, f"an integer{bounds}", value)
     return value
 
 
 def expect_shape(value: Any, where: str, low: int = 0) -> tuple[int, ...]:
-    """Return a list of integers of at least ``low`` as a tuple; at most MAX_RANK of them."""
+    """Return a list of integers from ``low`` to MAX_LENGTH as a tuple; at most MAX_RANK of them."""
     lengths = expect_list(value, where, f"a list of integers of at least {low}")
     if len(lengths) > MAX_RANK:
         raise MetadataError(f"{where}: expected at most {MAX_RANK} dimensions, found {len(lengths)}")
-    return tuple(expect_integer(length, pointer(where, index), low) for index, length in enumerate(lengths))
+    return tuple(
+        expect_integer(length, pointer(where, index), low, MAX_LENGTH) for index, length in enumerate(lengths)
+    )
 
 
 def check_keys(value: Mapping[str, Any], where: str, known: Collection[str]) -> None:
