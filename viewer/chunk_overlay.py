@@ -14,8 +14,8 @@ __all__ = ["ChunkGrid", "chunk_grid", "missing_chunks"]
 @dataclass(frozen=True)
 class ChunkGrid:
     """Lines to draw, in data coordinates: positions of horizontal lines (``rows``) and vertical lines
-    (``columns``) at the borders of chunks, and of shards where there are any. ``dense`` says that lines would be
-    nearer than a few device pixels and were left out.
+    (``columns``) at the borders of chunks, and of shards where there are any. ``dense`` says that lines would
+    be nearer than a few device pixels and were left out.
     """
 
     level: int
@@ -34,6 +34,8 @@ def chunk_grid(image: Image, intent: ViewIntent, viewport: Viewport, level: int)
 def missing_chunks(
     image: Image, intent: ViewIntent, viewport: Viewport, level: int, limit: int = 4096
 ) -> tuple[tuple[float, float, float, float], ...]:
-    """Return the rectangles (top, left, bottom, right in data coordinates) of chunks (shards where sharded) in the
-    viewport's plane that are not stored, for the first shown channel. Blocks on the store; at most ``limit`` are asked."""
+    """Return the rectangles (top, left, bottom, right in data coordinates) of chunks (shards where sharded)
+    in the viewport's plane that are not stored, for the first shown channel. Blocks on the store; at most
+    ``limit`` are asked.
+    """
     raise NotImplementedError

@@ -1,4 +1,6 @@
-"""Writing what is seen to files: PNG of the picture; TIFF, npy or OME-Zarr of the values. Blocks: use a worker."""
+"""Writing what is seen to files: PNG of the picture; TIFF, npy or OME-Zarr of the values. Blocks: use a
+worker.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from viewer.compose import Pixels
@@ -30,7 +31,9 @@ Progress = Callable[[float], bool]
 
 @dataclass(frozen=True)
 class ExportRegion:
-    """What to export: pixel ranges of one level, one slice per axis of the image (start, stop given, step 1)."""
+    """What to export: pixel ranges of one level, one slice per axis of the image (start, stop given, step
+    1).
+    """
 
     image: Image
     level: int
@@ -65,7 +68,9 @@ def export_npy(region: ExportRegion, file: Path, progress: Progress | None = Non
 
 
 def export_tiff(region: ExportRegion, file: Path, progress: Progress | None = None) -> None:
-    """Write the values as TIFF with axes and physical size (ImageJ or OME where they fit). Needs ``tifffile``."""
+    """Write the values as TIFF with axes and physical size (ImageJ or OME where they fit). Needs
+    ``tifffile``.
+    """
     raise NotImplementedError
 
 

@@ -33,9 +33,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Readout:
-    """What is at one point. ``pixel`` is the index per axis in ``level``; ``physical`` has (axis, value, unit);
-    ``values`` are (label, value) per shown channel, value None while not loaded; ``labels`` are (name, label,
-    properties); ``chunk`` is the store key of the chunk, None where it is not known.
+    """What is at one point. ``pixel`` is the index per axis in ``level``; ``physical`` has (axis, value,
+    unit); ``values`` are (label, value) per shown channel, value None while not loaded; ``labels`` are (name,
+    label, properties); ``chunk`` is the store key of the chunk, None where it is not known.
     """
 
     pixel: tuple[int, ...]
@@ -51,13 +51,17 @@ class Readout:
 
 
 def readout(state: DisplayState, streamer: TileStreamer, row: float, column: float) -> Readout | None:
-    """Return what is at a point of the displayed plane, from tiles that are loaded; never reads. None outside."""
+    """Return what is at a point of the displayed plane, from tiles that are loaded; never reads. None
+    outside.
+    """
     raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """Values along a line: ``distance`` in ``unit`` (pixels where None), one row of ``values`` per channel."""
+    """Values along a line: ``distance`` in ``unit`` (pixels where None), one row of ``values`` per
+    channel.
+    """
 
     distance: npt.NDArray[np.float64]
     values: npt.NDArray[np.float64]
@@ -86,8 +90,8 @@ class Roi:
 
 @dataclass(frozen=True)
 class RoiStatistics:
-    """Statistics of one channel in one region. ``area`` in ``unit`` squared (pixels where None); ``nans`` are not
-    in the statistics, which are NaN where nothing is left."""
+    """Statistics of one channel in one region. ``area`` in ``unit`` squared (pixels where None); ``nans`` are
+    not in the statistics, which are NaN where nothing is left."""
 
     channel: str
     count: int
@@ -121,6 +125,8 @@ class ScaleBar:
 
 
 def scale_bar(image: Image, state_axis: int, zoom: float, target: float = 120.0) -> ScaleBar:
-    """Return a bar of a round length (1, 2 or 5 times a power of ten) that comes closest below ``target`` device
-    pixels; ``zoom`` is device pixels per data pixel along ``state_axis``. Units are scaled (1500 um is 1.5 mm)."""
+    """Return a bar of a round length (1, 2 or 5 times a power of ten) that comes closest below ``target``
+    device pixels; ``zoom`` is device pixels per data pixel along ``state_axis``. Units are scaled (1500 um is
+    1.5 mm).
+    """
     raise NotImplementedError

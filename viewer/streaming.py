@@ -151,6 +151,11 @@ class TileStreamer:
         with self._lock:
             return self._cache.get(key)
 
+    def present(self, keys: Sequence[TileKey]) -> frozenset[TileKey]:
+        """Return those of the tiles that are in the cache."""
+        with self._lock:
+            return frozenset(key for key in keys if key in self._cache)
+
     @property
     def memory(self) -> MemoryUse:
         """The meter. Hits and misses count the tiles wanted, at the time they were."""
