@@ -42,15 +42,12 @@ EXPORTS = [
 FLOORS = {"errors": 0, "logs": 0, "engine": 1, "ngff": 2, "mount": 3, "cli": 4, "viewer": 5}
 """From the ground up. A room uses those on its own floor and below."""
 
+GROUND = ["errors", "logs"]
 ENGINE_FLOORS = {
-    "stores": ["engine.stores", "errors"],
+    "stores": ["engine.stores", *GROUND],
     "codecs": [
-        "engine.codecs",
-        "engine.stores",
-        "engine.json_checks",
-        "engine.model",
-        "engine.dtypes",
-        "errors",
+        *("engine.codecs", "engine.stores.base", "engine.cache", "engine.parallel"),
+        *("engine.dtypes", "engine.json_checks", "engine.model", *GROUND),
     ],
 }
 """The rooms at the bottom of the engine, and all that each of them may use."""
