@@ -28,10 +28,10 @@ __all__ = [
     "write_object",
 ]
 
-MAX_DOCUMENT = 256 << 20
+MAX_DOCUMENT = 64 << 20
 """The most bytes of a document that may describe a whole hierarchy or hold attributes."""
 
-MAX_NODE_DOCUMENT = 16 << 20
+MAX_NODE_DOCUMENT = 4 << 20
 """The most bytes of a document that describes one array or group and holds nothing of the user's."""
 
 MAX_DEPTH = 200

@@ -271,7 +271,10 @@ class V3Format(Format):
         return replace(spec, document=write_object(store, join(path, KEY), document))
 
     def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
-        written = write_object(store, join(path, KEY), {**spec.document, "attributes": dict(spec.attributes)})
+        key = join(path, KEY)
+        # What is stored now may be newer than what was opened: another process may have resized the array.
+        document = read_object(store, key) or spec.document
+        written = write_object(store, key, {**document, "attributes": dict(spec.attributes)})
         attributes = written["attributes"]
         if isinstance(spec, ArraySpec):
             units = dimension_units(attributes, len(spec.shape))

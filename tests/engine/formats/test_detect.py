@@ -1,0 +1,128 @@
+"""Which format a node is in, and paths and names of nodes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from zarrfs.engine.chunk_grids import RectilinearGrid, RegularGrid
+from zarrfs.engine.formats import detect
+from zarrfs.engine.formats.paths import check_node_name, join, normalise_path
+from zarrfs.engine.model import ArraySpec, GroupSpec
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
+
+GROUP_V3 = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+ARRAY_V3 = {
+    "zarr_format": 3,
+    "node_type": "array",
+    "shape": [4],
+    "data_type": "uint8",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+    "chunk_key_encoding": "default",
+    "fill_value": 0,
+    "codecs": ["bytes"],
+}
+
+
+def store_of(**documents: Any) -> MemoryStore:
+    return MemoryStore({key: json.dumps(value).encode() for key, value in documents.items()})
+
+
+def array() -> ArraySpec:
+    spec = detect.read_node(store_of(**{"zarr.json": ARRAY_V3}), "")
+    assert isinstance(spec, ArraySpec)
+    return spec
+
+
+def test_nothing_there() -> None:
+    store = store_of(**{"a/zarr.json": GROUP_V3, "b/c/.zgroup": {"zarr_format": 2}})
+    assert detect.read_node(store, "") is None
+    assert detect.read_node(store, "b") is None
+    assert detect.read_kind(store, "") is None
+
+
+def test_each_format() -> None:
+    store = store_of(**{"three/zarr.json": GROUP_V3, "two/.zgroup": {"zarr_format": 2}})
+    assert detect.read_node(store, "three") == GroupSpec(3, {}, None, GROUP_V3)
+    assert detect.read_node(store, "two") == GroupSpec(2, {}, None, {"zarr_format": 2})
+
+
+def test_of_two_formats_the_newer_is_taken_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    store = store_of(**{"a/zarr.json": ARRAY_V3, "a/.zgroup": {"zarr_format": 2}})
+    assert isinstance(detect.read_node(store, "a"), ArraySpec)
+    assert "'a' has metadata of Zarr v3 and of v2" in caplog.text
+
+
+def test_broken_document_of_one_format_does_not_hide_behind_another() -> None:
+    store = store_of(**{"a/.zgroup": {"zarr_format": 2}})
+    store.values["a/zarr.json"] = b"{"
+    for read in (detect.read_node, detect.read_kind):
+        with pytest.raises(MetadataError, match=r"a/zarr\.json: not JSON"):
+            read(store, "a")
+
+
+def test_where_chunks_and_children_are() -> None:
+    store = store_of(**{"g/zarr.json": GROUP_V3, "g/a/zarr.json": ARRAY_V3, "g/b/x": 1})
+    group = detect.read_node(store, "g")
+    assert isinstance(group, GroupSpec)
+    assert detect.child_names(store, "g", group) == ["a", "b"]
+    assert (detect.chunk_prefix(array(), ""), detect.chunk_prefix(array(), "g/a")) == ("", "g/a/")
+
+
+def test_check_of_what_cannot_be_written_changes_nothing() -> None:
+    detect.check_writable(array())
+    detect.check_writable(GroupSpec(2))
+    with pytest.raises(UnsupportedError, match="fill value"):
+        detect.check_writable(replace(array(), fill_value=None))
+    with pytest.raises(UnsupportedError, match="zarr_format 9 cannot be written"):
+        detect.check_writable(GroupSpec(9))
+
+
+def test_resizing() -> None:
+    resized = detect.resized(array(), (9,))
+    assert (resized.shape, resized.chunk_grid) == ((9,), RegularGrid((2,)))
+    irregular = replace(array(), chunk_grid=RectilinearGrid((((1, 4),),)))
+    assert detect.resized(irregular, (9,)).chunk_grid == RectilinearGrid((((1, 4), (5, 1)),))
+
+
+@pytest.mark.parametrize(
+    ("path", "normal"),
+    [
+        ("", ""),
+        ("/", ""),
+        ("foo/bar", "foo/bar"),
+        ("/foo/bar/", "foo/bar"),
+        ("foo//bar", "foo/bar"),
+        ("\\foo\\\\bar\\", "foo/bar"),
+        ("...", "..."),
+        (".hidden/a b/ü", ".hidden/a b/ü"),
+    ],
+)
+def test_normalised_path(path: str, normal: str) -> None:
+    assert normalise_path(path) == normal
+    assert normalise_path(normal) == normal
+
+
+@pytest.mark.parametrize("path", [".", "..", "a/../b", "a/./b", "a\\..\\b", "/..", "a\0b"])
+def test_path_that_is_none(path: str) -> None:
+    with pytest.raises(KeyNameError):
+        normalise_path(path)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "__zarr", "__x", "a\0"])
+def test_name_that_v3_does_not_allow(name: str) -> None:
+    with pytest.raises(KeyNameError):
+        check_node_name(name)
+
+
+@pytest.mark.parametrize("name", ["a", ".a", "a.", "_a", "a__", "ü", "zarr.json ", "c"])
+def test_name_that_v3_allows(name: str) -> None:
+    assert check_node_name(name) == name
+
+
+def test_joining() -> None:
+    assert (join("", "zarr.json"), join("a/b", "zarr.json")) == ("zarr.json", "a/b/zarr.json")

@@ -1,0 +1,442 @@
+"""Zarr v2 documents: each MUST of the specification, leniencies, round trips, and documents of others."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numcodecs
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zarrfs.engine.chunk_grids import RectilinearGrid, RegularGrid
+from zarrfs.engine.chunk_keys import DefaultKeys, V2Keys
+from zarrfs.engine.formats import detect
+from zarrfs.engine.formats.v2 import array_document, group_document, parse_array, parse_group
+from zarrfs.engine.model import ArraySpec, GroupSpec
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import MetadataError, UnsupportedError
+
+HERE = "image.zarr/.zarray"
+BLOSC = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
+
+SPEC_EXAMPLE: dict[str, Any] = {
+    "chunks": [1000, 1000],
+    "compressor": BLOSC,
+    "dtype": "<f8",
+    "fill_value": "NaN",
+    "filters": [{"id": "delta", "dtype": "<f8", "astype": "<f4"}],
+    "order": "C",
+    "shape": [10000, 10000],
+    "zarr_format": 2,
+    "dimension_separator": ".",
+}
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """A plain array's ``.zarray`` with keys changed; ``...`` leaves one out."""
+    plain = copy.deepcopy(SPEC_EXAMPLE) | {"filters": None, "compressor": None} | changes
+    return {key: value for key, value in plain.items() if value is not ...}
+
+
+def parse(given_document: dict[str, Any], **attributes: Any) -> ArraySpec:
+    return parse_array(given_document, attributes, HERE)
+
+
+def test_the_specifications_array() -> None:
+    spec = parse(SPEC_EXAMPLE, foo=42)
+    assert (spec.zarr_format, spec.shape, spec.data_type.numpy) == (2, (10000, 10000), np.dtype("<f8"))
+    assert spec.chunk_grid == RegularGrid((1000, 1000))
+    assert spec.chunk_key_encoding == V2Keys(".")
+    assert np.isnan(spec.fill_value)
+    assert (spec.order, spec.attributes, spec.document) == ("C", {"foo": 42}, SPEC_EXAMPLE)
+    assert array_document(spec) == SPEC_EXAMPLE
+
+
+def test_the_specifications_group() -> None:
+    assert parse_group({"zarr_format": 2}, {"a": 1}, HERE) == GroupSpec(2, {"a": 1}, None, {"zarr_format": 2})
+    assert group_document(GroupSpec(2)) == {"zarr_format": 2}
+
+
+# -- what must be there --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [k for k in SPEC_EXAMPLE if k not in ("filters", "dimension_separator")])
+def test_mandatory_key(key: str) -> None:
+    with pytest.raises(MetadataError) as caught:
+        parse(document(**{key: ...}))
+    assert key in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"zarr_format": 3}, "/zarr_format: expected 2"),
+        ({"zarr_format": "2"}, "/zarr_format: expected 2"),
+        ({"zarr_format": 2.0}, "/zarr_format: expected 2"),
+        ({"shape": [-1, 5]}, "/shape/0: expected an integer from 0 to 2^63-1, found -1"),
+        ({"shape": [1.0, 5]}, "/shape/0: expected an integer"),
+        ({"shape": [False, 5]}, "/shape/0: expected an integer"),
+        ({"shape": 5}, "/shape: expected a list"),
+        ({"shape": [1] * 65}, "/shape: expected at most 64 dimensions"),
+        ({"chunks": [5]}, "/chunks: expected 2 lengths"),
+        ({"chunks": [0, 5]}, "/chunks/0: expected a chunk length of at least 1"),
+        ({"chunks": [-1, 5]}, "/chunks/0: expected an integer from 0"),
+        ({"chunks": None}, "/chunks: expected a list"),
+        ({"chunks": True}, "/chunks: expected a list"),
+        ({"dtype": "i4"}, "/dtype: expected a byte order"),
+        ({"dtype": "<x4"}, "/dtype: expected a NumPy type string"),
+        ({"order": "A"}, '/order: expected one of "C", "F"'),
+        ({"order": None}, '/order: expected one of "C", "F"'),
+        ({"fill_value": "none"}, "/fill_value: expected a number"),
+        ({"compressor": "zlib"}, "/compressor: expected null, or an object"),
+        ({"filters": {"id": "delta"}}, "/filters: expected null, or a list"),
+        ({"dimension_separator": ""}, '/dimension_separator: expected one of ".", "/"'),
+        ({"dimension_separator": ".."}, '/dimension_separator: expected one of ".", "/"'),
+    ],
+    ids=str,
+)
+def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(MetadataError) as caught:
+        parse(document(**changes))
+    assert str(caught.value).startswith(HERE)
+    assert words in str(caught.value)
+
+
+def test_unknown_codec_names_itself() -> None:
+    for changes in ({"compressor": {"id": "evil"}}, {"filters": [{"id": "evil"}]}):
+        with pytest.raises(UnsupportedError, match="evil"):
+            parse(document(**changes))
+
+
+@pytest.mark.parametrize("version", [1, 3, "2", None])
+def test_group_of_another_version(version: Any) -> None:
+    with pytest.raises(MetadataError, match="/zarr_format: expected 2"):
+        parse_group({"zarr_format": version}, {}, HERE)
+
+
+# -- what may be there ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"filters": []},
+        {"filters": ...},
+        {"fill_value": None},
+        {"fill_value": 0, "dtype": "|S3"},
+        {"fill_value": 0, "dtype": "<U3"},
+        {"fill_value": 0, "dtype": "|b1"},
+        {"dtype": ">u2", "fill_value": 7},
+        {"order": "F"},
+        {"dimension_separator": "/"},
+        {"shape": [0, 3], "chunks": [0, 3]},
+        {"shape": [], "chunks": []},
+        {"shape": [10**18, 10**18], "chunks": [10**12, 10**12]},
+        {"dtype": [["a", ">i2"], ["b", "<f4", [2, 3]]], "fill_value": None},
+        {"compressor": {"id": "zstd", "level": 1, "checksum": False}},
+        {"compressor": BLOSC},
+        {"compressor": {"id": "zlib", "level": 1}, "filters": [{"id": "delta", "dtype": "<f8"}]},
+        {"dtype": "|O", "filters": [{"id": "vlen-utf8"}], "fill_value": ""},
+    ],
+    ids=str,
+)
+def test_what_is_taken(changes: dict[str, Any]) -> None:
+    spec = parse(document(**changes))
+    written = json.loads(json.dumps(array_document(spec)))
+    again = parse(written)
+    assert np.asarray(again.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
+    assert replace(again, document={}, fill_value=0) == replace(spec, document={}, fill_value=0)
+
+
+def test_null_fill_value_stays_null() -> None:
+    spec = parse(document(fill_value=None))
+    assert spec.fill_value is None
+    assert array_document(spec)["fill_value"] is None
+
+
+def test_unknown_keys_are_ignored_and_kept() -> None:
+    spec = parse(document(_nczarr_array={"storage": "chunked"}))
+    assert array_document(spec)["_nczarr_array"] == {"storage": "chunked"}
+
+
+@pytest.mark.parametrize(
+    ("codec", "name", "fill"),
+    [("vlen-utf8", "string", ""), ("vlen-bytes", "bytes", b""), ("json2", "object", 0)],
+)
+@pytest.mark.parametrize("place", ["filter", "compressor"])
+def test_objects_are_what_their_codec_makes(codec: str, name: str, fill: Any, place: str) -> None:
+    configuration = numcodecs.get_codec({"id": codec}).get_config()
+    changes = {"filters": [configuration]} if place == "filter" else {"compressor": configuration}
+    spec = parse(document(dtype="|O", fill_value=0, **changes))
+    assert (spec.data_type.name, spec.data_type.numpy) == (name, np.dtype(object))
+    assert spec.fill_value == fill
+
+
+def test_pickle_is_refused_unless_asked_for() -> None:
+    pickled = document(dtype="|O", fill_value=None, filters=[{"id": "pickle", "protocol": 5}])
+    with pytest.raises(MetadataError, match="pickle"):
+        parse(pickled)
+    spec = parse_array(pickled, {}, HERE, allow_pickle=True)
+    assert spec.data_type.numpy == np.dtype(object)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "names"),
+    [
+        ({"_ARRAY_DIMENSIONS": ["y", "x"]}, ("y", "x")),
+        ({"_ARRAY_DIMENSIONS": ["y"]}, None),
+        ({"_ARRAY_DIMENSIONS": "yx"}, None),
+        ({"_ARRAY_DIMENSIONS": [1, 2]}, None),
+        ({}, None),
+    ],
+    ids=str,
+)
+def test_dimension_names_are_those_of_xarray(attributes: dict[str, Any], names: Any) -> None:
+    spec = parse_array(document(), attributes, HERE)
+    assert spec.dimension_names == names
+    assert spec.attributes == attributes
+
+
+def test_what_v2_cannot_say() -> None:
+    spec = parse(document())
+    for changes, words in (
+        ({"chunk_grid": RectilinearGrid((5, 5))}, "regular chunks only"),
+        ({"chunk_key_encoding": DefaultKeys("/")}, "its own chunk keys"),
+    ):
+        with pytest.raises(UnsupportedError, match=words):
+            array_document(replace(spec, **changes))  # type: ignore[arg-type]
+
+
+# -- in a store ----------------------------------------------------------------------------------------
+
+
+def store_with(**documents: Any) -> MemoryStore:
+    """A store with JSON documents: ``a_zarray`` is the key ``a/.zarray``."""
+    store = MemoryStore()
+    for name, value in documents.items():
+        path, _, key = name.rpartition("_")
+        store.set(f"{path}/.{key}" if path else f".{key}", json.dumps(value).encode())
+    return store
+
+
+def test_reading_and_writing_nodes() -> None:
+    store = store_with(
+        a_zarray=document(fill_value=0), a_zattrs={"_ARRAY_DIMENSIONS": ["y", "x"]}, zgroup={"zarr_format": 2}
+    )
+    spec = detect.read_node(store, "a")
+    assert isinstance(spec, ArraySpec)
+    assert spec.dimension_names == ("y", "x")
+    assert (detect.read_kind(store, ""), detect.read_kind(store, "a")) == ("group", "array")
+    copy_of = MemoryStore()
+    assert detect.write_node(copy_of, "a", replace(spec, document={})) == spec
+    assert {key: json.loads(value) for key, value in copy_of.values.items()} == {
+        "a/.zarray": document(fill_value=0),
+        "a/.zattrs": {"_ARRAY_DIMENSIONS": ["y", "x"]},
+    }
+    group = detect.write_node(copy_of, "", GroupSpec(2))
+    assert group == detect.read_node(copy_of, "")
+    assert ".zattrs" not in copy_of.values
+
+
+def test_dimension_names_are_written_for_xarray() -> None:
+    store = MemoryStore()
+    spec = replace(parse(document(fill_value=0)), dimension_names=("y", "x"), document={})
+    written = detect.write_node(store, "", spec)
+    assert json.loads(store.values[".zattrs"]) == {"_ARRAY_DIMENSIONS": ["y", "x"]}
+    assert detect.read_node(store, "") == written
+
+
+def test_attributes_are_changed_and_nothing_else() -> None:
+    store = store_with(zarray=document(fill_value=0, extra=1))
+    spec = detect.read_node(store, "")
+    assert spec is not None
+    before = store.values[".zarray"]
+    changed = detect.write_attributes(store, "", replace(spec, attributes={"a": 1}))
+    assert detect.read_node(store, "") == changed
+    assert store.values[".zarray"] == before
+    emptied = detect.write_attributes(store, "", replace(changed, attributes={}))
+    assert detect.read_node(store, "") == emptied
+    assert json.loads(store.values[".zattrs"]) == {}
+
+
+def test_error_names_the_location() -> None:
+    store = store_with(a_zarray=document(shape=[1, 2.5]), b_zarray=document(), c_zgroup={})
+    with pytest.raises(MetadataError, match=r"^memory://\d+/a/\.zarray: /shape/1: expected an integer"):
+        detect.read_node(store, "a")
+    store.set("b/.zattrs", b"[]")
+    with pytest.raises(MetadataError, match=r"b/\.zattrs: expected a JSON object"):
+        detect.read_node(store, "b")
+    with pytest.raises(MetadataError, match=r"c/\.zgroup: /zarr_format: expected 2, found null"):
+        detect.read_node(store, "c")
+
+
+@pytest.mark.parametrize("key", ["a/0/1", "a/0/0", "a/3/2"])
+def test_nested_chunks_without_separator_are_recognised_with_a_warning(
+    key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = store_with(a_zarray=document(dimension_separator=...))
+    store.set(key, b"chunk")
+    spec = detect.read_node(store, "a")
+    assert isinstance(spec, ArraySpec)
+    assert spec.chunk_key_encoding == V2Keys("/")
+    assert "dimension_separator" in caplog.text
+    assert array_document(spec)["dimension_separator"] == "/"
+
+
+@pytest.mark.parametrize("keys", [["a/0.0", "a/0/0"], ["a/5.3"], [], ["a/.other", "a/x/0"]], ids=str)
+def test_flat_chunks_are_the_default(keys: list[str]) -> None:
+    store = store_with(a_zarray=document(dimension_separator=...))
+    for key in keys:
+        store.set(key, b"chunk")
+    spec = detect.read_node(store, "a")
+    assert isinstance(spec, ArraySpec)
+    assert spec.chunk_key_encoding == V2Keys(".")
+
+
+def test_separator_that_is_given_is_not_looked_for() -> None:
+    store = store_with(a_zarray=document(dimension_separator="."))
+    store.set("a/0/0", b"chunk")
+    spec = detect.read_node(store, "a")
+    assert isinstance(spec, ArraySpec)
+    assert spec.chunk_key_encoding == V2Keys(".")
+
+
+# -- consolidated metadata -----------------------------------------------------------------------------
+
+
+def consolidated(metadata: Any) -> GroupSpec:
+    zmetadata = {"zarr_consolidated_format": 1, "metadata": metadata}
+    spec = detect.read_node(store_with(zgroup={"zarr_format": 2}, zmetadata=zmetadata), "")
+    assert isinstance(spec, GroupSpec)
+    return spec
+
+
+def test_consolidated_metadata() -> None:
+    nodes = consolidated(
+        {
+            ".zgroup": {"zarr_format": 2},
+            ".zattrs": {"a": 1},
+            "g/.zgroup": {"zarr_format": 2},
+            "g/b/.zarray": document(fill_value=0),
+            "g/b/.zattrs": {"_ARRAY_DIMENSIONS": ["y", "x"]},
+            "stray/.zattrs": {},
+            "broken/.zarray": document(shape=[-1, 1]),
+        }
+    ).consolidated
+    assert nodes is not None
+    assert sorted(nodes) == ["", "broken", "g", "g/b"]
+    array = nodes["g/b"]
+    assert isinstance(array, ArraySpec)
+    assert array.dimension_names == ("y", "x")
+    assert nodes["g"].consolidated == {"b": array}  # type: ignore[union-attr]
+    with pytest.raises(MetadataError, match=r"\.zmetadata: /metadata/broken/\.zarray: /shape/0"):
+        nodes["broken"]
+
+
+@pytest.mark.parametrize("value", [b"{", b"[]", b"{}", b'{"metadata": 5}'])
+def test_broken_consolidated_metadata_are_ignored(value: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    store = store_with(zgroup={"zarr_format": 2})
+    store.set(".zmetadata", value)
+    spec = detect.read_node(store, "")
+    assert isinstance(spec, GroupSpec)
+    assert spec.consolidated is not None
+    assert len(spec.consolidated) == 0
+    assert "ignored, because they are broken" in caplog.text
+
+
+# -- documents of others, and ours to them -------------------------------------------------------------
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "plain": {"dtype": "<u2", "shape": (30, 20), "chunks": (7, 20)},
+    "big-endian": {"dtype": ">f8", "shape": (30,), "chunks": (7,), "fill_value": 1.5},
+    "order F": {"dtype": "<i4", "shape": (6, 4), "chunks": (2, 4), "order": "F"},
+    "separator": {
+        "dtype": "|i1",
+        "shape": (3, 3),
+        "chunks": (2, 2),
+        "chunk_key_encoding": {"name": "v2", "separator": "/"},
+    },
+    "filters": {"dtype": "<i8", "shape": (9,), "chunks": (4,), "filters": [numcodecs.Delta("<i8")]},
+    "compressor": {"dtype": "<i8", "shape": (9,), "chunks": (4,), "compressors": numcodecs.Zlib(3)},
+    "times": {"dtype": "<M8[ns]", "shape": (9,), "chunks": (4,)},
+    "text": {"dtype": "<U4", "shape": (9,), "chunks": (4,), "fill_value": "ab"},
+    "bytes": {"dtype": "|S4", "shape": (9,), "chunks": (4,), "fill_value": b"ab"},
+    "records": {"dtype": [("a", "<i2"), ("b", "<f4")], "shape": (9,), "chunks": (4,)},
+    "scalar": {"dtype": "<c16", "shape": (), "chunks": ()},
+}
+
+
+@pytest.mark.parametrize("options", OTHERS.values(), ids=list(OTHERS))
+def test_zarr_pythons_documents_and_ours_mean_the_same(options: dict[str, Any], tmp_path: Path) -> None:
+    theirs = zarr.create_array(
+        str(tmp_path / "theirs"), zarr_format=2, attributes={"a": [1, None]}, **options
+    )
+    store = LocalStore(tmp_path)
+    spec = detect.read_node(store, "theirs")
+    assert isinstance(spec, ArraySpec)
+    assert (spec.shape, spec.data_type.numpy) == (theirs.shape, theirs.dtype)
+    detect.write_node(store, "ours", replace(spec, document={}))
+    ours = zarr.open_array(str(tmp_path / "ours"), mode="r", zarr_format=2)
+    assert str(ours.metadata.to_dict()) == str(theirs.metadata.to_dict())
+
+
+def test_zarr_pythons_consolidated_group(tmp_path: Path) -> None:
+    group = zarr.create_group(str(tmp_path / "g"), zarr_format=2)
+    group.create_group("a").create_array("b", shape=(4,), chunks=(2,), dtype="i4")
+    zarr.consolidate_metadata(str(tmp_path / "g"), zarr_format=2)
+    spec = detect.read_node(LocalStore(tmp_path), "g")
+    assert isinstance(spec, GroupSpec)
+    assert spec.consolidated is not None
+    assert sorted(spec.consolidated) == ["", "a", "a/b"]
+    assert isinstance(spec.consolidated["a/b"], ArraySpec)
+
+
+@pytest.mark.parametrize("dtype", ["|b1", "|u1", "<i2", ">u4", "<u8", "<f2", ">f8", "<c8", "bfloat16"])
+def test_tensorstores_documents_and_ours_mean_the_same(dtype: str, tmp_path: Path) -> None:
+    location = {"driver": "zarr", "kvstore": {"driver": "file", "path": str(tmp_path / "theirs")}}
+    metadata = {
+        "shape": [30, 20],
+        "chunks": [10, 7],
+        "dtype": dtype,
+        "order": "F",
+        "dimension_separator": "/",
+    }
+    tensorstore.open(location | {"metadata": metadata, "create": True}).result()
+    store = LocalStore(tmp_path)
+    spec = detect.read_node(store, "theirs")
+    assert isinstance(spec, ArraySpec)
+    detect.write_node(store, "ours", replace(spec, document={}))
+    location["kvstore"]["path"] = str(tmp_path / "ours")  # type: ignore[index]
+    ours = tensorstore.open(location).result().spec().to_json()["metadata"]
+    assert {key: ours[key] for key in metadata} == metadata
+
+
+# -- properties ----------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def outcome(given_document: dict[str, Any]) -> ArraySpec | MetadataError:
+    try:
+        return parse(given_document)
+    except MetadataError as error:
+        return error
+
+
+@given(st.sampled_from(sorted(SPEC_EXAMPLE)), JSON)
+def test_any_value_of_any_key_is_taken_or_a_metadata_error(key: str, value: Any) -> None:
+    parsed = outcome(document(**{key: value}))
+    assert isinstance(parsed, ArraySpec) or str(parsed).startswith(HERE)

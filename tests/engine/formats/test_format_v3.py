@@ -1,0 +1,468 @@
+"""Zarr v3 documents: each MUST of "Metadata" and "Extensions", leniencies, round trips, and documents of
+others.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zarrfs.engine.chunk_grids import RegularGrid
+from zarrfs.engine.chunk_keys import DefaultKeys
+from zarrfs.engine.formats import detect, v3
+from zarrfs.engine.formats.v3 import array_document, group_document, parse_array, parse_group, parse_node
+from zarrfs.engine.model import ArraySpec, GroupSpec
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import MetadataError, UnsupportedError
+
+HERE = "image.zarr/zarr.json"
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
+SPEC_EXAMPLE: dict[str, Any] = {
+    "zarr_format": 3,
+    "node_type": "array",
+    "shape": [10000, 1000],
+    "dimension_names": ["rows", "columns"],
+    "data_type": "float64",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1000, 100]}},
+    "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+    "codecs": [LITTLE],
+    "fill_value": "NaN",
+    "attributes": {"foo": 42, "bar": "apples", "baz": [1, 2, 3, 4]},
+}
+SPEC_GROUP = {"zarr_format": 3, "node_type": "group", "attributes": {"spam": "ham", "eggs": 42}}
+SHARDING = {
+    "name": "sharding_indexed",
+    "configuration": {
+        "chunk_shape": [100, 10],
+        "codecs": [LITTLE, {"name": "gzip", "configuration": {"level": 5}}],
+        "index_codecs": [LITTLE, {"name": "crc32c"}],
+        "index_location": "end",
+    },
+}
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """The specification's example with keys changed; ``...`` leaves one out."""
+    changed = copy.deepcopy(SPEC_EXAMPLE) | changes
+    return {key: value for key, value in changed.items() if value is not ...}
+
+
+def test_the_specifications_array() -> None:
+    spec = parse_array(SPEC_EXAMPLE, HERE)
+    assert (spec.zarr_format, spec.shape, spec.data_type.numpy) == (3, (10000, 1000), np.dtype("<f8"))
+    assert spec.chunk_grid == RegularGrid((1000, 100))
+    assert spec.chunk_key_encoding == DefaultKeys("/")
+    assert [codec.name for codec in spec.codecs] == ["bytes"]
+    assert np.isnan(spec.fill_value)
+    assert spec.dimension_names == ("rows", "columns")
+    assert spec.attributes == {"foo": 42, "bar": "apples", "baz": [1, 2, 3, 4]}
+    assert spec.document == SPEC_EXAMPLE
+    assert array_document(spec) == SPEC_EXAMPLE
+
+
+def test_the_specifications_group() -> None:
+    spec = parse_group(SPEC_GROUP, HERE)
+    assert spec == GroupSpec(3, {"spam": "ham", "eggs": 42}, None, SPEC_GROUP)
+    assert group_document(spec) == SPEC_GROUP
+    assert parse_node(SPEC_GROUP, HERE) == spec
+
+
+def test_the_specifications_made_up_data_type_is_refused_by_name() -> None:
+    made_up = {"name": "urn:example:datetime", "configuration": {"unit": "ns"}}
+    with pytest.raises(UnsupportedError, match='"urn:example:datetime" is not known'):
+        parse_array(document(data_type=made_up, fill_value=None), HERE)
+
+
+# -- what must be there --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [key for key in SPEC_EXAMPLE if key not in ("dimension_names", "attributes")])
+def test_mandatory_key(key: str) -> None:
+    with pytest.raises(MetadataError) as caught:
+        parse_array(document(**{key: ...}), HERE)
+    assert key in str(caught.value)
+
+
+def test_optional_keys_may_be_absent() -> None:
+    spec = parse_array(document(dimension_names=..., attributes=...), HERE)
+    assert (spec.dimension_names, spec.attributes) == (None, {})
+    assert parse_group({"zarr_format": 3, "node_type": "group"}, HERE).attributes == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"zarr_format": 2}, "/zarr_format: expected 3"),
+        ({"zarr_format": "3"}, "/zarr_format: expected 3"),
+        ({"zarr_format": 3.0}, "/zarr_format: expected 3"),
+        ({"zarr_format": True}, "/zarr_format: expected 3"),
+        ({"node_type": "picture"}, '/node_type: expected one of "array", "group"'),
+        ({"node_type": None}, "/node_type: expected"),
+        ({"node_type": "group"}, '/node_type: expected "array"'),
+        ({"shape": [-1, 5]}, "/shape/0: expected an integer from 0 to 2^63-1, found -1"),
+        ({"shape": [10.0, 5]}, "/shape/0: expected an integer"),
+        ({"shape": [True, 5]}, "/shape/0: expected an integer"),
+        ({"shape": [10**400, 5]}, "/shape/0: expected an integer"),
+        ({"shape": 10}, "/shape: expected a list"),
+        ({"shape": None}, "/shape: expected a list"),
+        ({"shape": [1] * 65}, "/shape: expected at most 64 dimensions, found 65"),
+        ({"shape": [5]}, "/chunk_grid/configuration/chunk_shape: expected 1 lengths"),
+        ({"data_type": "float65"}, "/data_type"),
+        ({"fill_value": "nan"}, "/fill_value: expected a number"),
+        ({"fill_value": None}, "/fill_value: expected a number"),
+        ({"codecs": []}, "/codecs: expected at least a codec"),
+        ({"codecs": "bytes"}, "/codecs: expected a list"),
+        ({"codecs": None}, "/codecs: expected a list"),
+        ({"attributes": []}, "/attributes: expected an object"),
+        ({"attributes": None}, "/attributes: expected an object"),
+        ({"dimension_names": ["x"]}, "/dimension_names: expected 2 names"),
+        ({"dimension_names": ["x", 1]}, "/dimension_names/1: expected a string"),
+        ({"dimension_names": "xy"}, "/dimension_names: expected a list"),
+        (
+            {"storage_transformers": [{"name": "cache"}]},
+            "/storage_transformers: no storage transformer is known",
+        ),
+        ({"storage_transformers": {}}, "/storage_transformers: expected a list"),
+        ({"chunk_grid": {"name": "hexagonal"}}, "/chunk_grid"),
+        ({"chunk_key_encoding": "fractal"}, "/chunk_key_encoding"),
+        ({"extension": {"name": "x"}}, '"extension", which is not known'),
+        ({"extension": {"name": "x", "must_understand": True}}, '"extension", which is not known'),
+        ({"extension": {"name": "x", "must_understand": 0}}, '"extension", which is not known'),
+        ({"extension": "must_understand"}, '"extension", which is not known'),
+        ({"extension": None}, '"extension", which is not known'),
+        ({"must_understand": False}, '"must_understand", which is not known'),
+    ],
+    ids=str,
+)
+def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(MetadataError) as caught:
+        parse_array(document(**changes), HERE)
+    assert str(caught.value).startswith(HERE)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"zarr_format": 2}, "/zarr_format"),
+        ({"node_type": "array"}, '/node_type: expected "group"'),
+        ({"attributes": 3}, "/attributes"),
+        ({"shape": [1]}, '"shape", which is not known'),
+        ({"extension": {}}, '"extension", which is not known'),
+    ],
+    ids=str,
+)
+def test_what_must_fail_in_a_group(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(MetadataError) as caught:
+        parse_group(SPEC_GROUP | changes, HERE)
+    assert words in str(caught.value)
+
+
+# -- what may be there ---------------------------------------------------------------------------------
+
+
+def test_extension_that_need_not_be_understood_is_kept() -> None:
+    extra = {"name": "x", "must_understand": False, "configuration": {"a": 1}}
+    spec = parse_array(document(extension=extra), HERE)
+    assert array_document(replace(spec, attributes={}))["extension"] == extra
+    group = parse_group(SPEC_GROUP | {"extension": extra}, HERE)
+    assert group_document(group)["extension"] == extra
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"codecs": [LITTLE, "crc32c"]},
+        {"codecs": [LITTLE, {"name": "crc32c"}]},
+        {"codecs": [SHARDING]},
+        {"data_type": {"name": "float64"}},
+        {"chunk_key_encoding": "default"},
+        {"chunk_key_encoding": {"name": "v2"}},
+        {"storage_transformers": []},
+        {"dimension_names": [None, "x"]},
+        {"dimension_names": ["x", "x"]},
+        {"dimension_names": None},
+        {"shape": [10**18, 10**18]},
+        {"shape": [0, 10]},
+        {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [10**12, 10**12]}}},
+        {"fill_value": "0x7ff8000000000001"},
+    ],
+    ids=str,
+)
+def test_what_is_taken(changes: dict[str, Any]) -> None:
+    spec = parse_array(document(**changes), HERE)
+    again = parse_array(json.loads(json.dumps(array_document(spec))), HERE)
+    assert np.asarray(again.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
+    same = {"document": {}, "fill_value": 0}
+    assert replace(again, **same) == replace(spec, **same)
+
+
+def test_zero_dimensions() -> None:
+    grid = {"name": "regular", "configuration": {"chunk_shape": []}}
+    spec = parse_array(document(shape=[], chunk_grid=grid, dimension_names=[]), HERE)
+    assert (spec.shape, spec.dimension_names) == ((), ())
+
+
+def test_reversing_transpose_is_shown_as_order_f() -> None:
+    transposed = {"name": "transpose", "configuration": {"order": [1, 0]}}
+    assert parse_array(document(codecs=[transposed, LITTLE]), HERE).order == "F"
+    assert parse_array(SPEC_EXAMPLE, HERE).order == "C"
+
+
+def test_dimension_units_are_those_of_tensorstore() -> None:
+    attributes = {"dimension_units": ["4 nm", None]}
+    spec = parse_array(document(attributes=attributes), HERE)
+    assert spec.dimension_units == ("4 nm", None)
+    assert array_document(spec)["attributes"] == attributes
+    assert array_document(replace(spec, attributes={}))["attributes"] == attributes
+    for odd in (["nm"], "nm", [1, 2]):
+        assert parse_array(document(attributes={"dimension_units": odd}), HERE).dimension_units is None
+
+
+@pytest.mark.parametrize("name", ["struct", "structured"])
+def test_records_without_endian_are_little_endian(name: str) -> None:
+    fields = [["a", "int32"], ["b", "float64"]]
+    data_type = {"name": name, "configuration": {"fields": fields}}
+    for codecs in (["bytes"], [{"name": "bytes"}], [{"name": "bytes", "configuration": {}}]):
+        spec = parse_array(document(data_type=data_type, fill_value={"a": 1, "b": 2}, codecs=codecs), HERE)
+        assert array_document(spec)["codecs"] == [LITTLE]
+    sharded = copy.deepcopy(SHARDING)
+    sharded["configuration"]["codecs"] = ["bytes"]
+    spec = parse_array(document(data_type=data_type, fill_value="AAAAAAAAAAAAAAAA", codecs=[sharded]), HERE)
+    assert array_document(spec)["codecs"][0]["configuration"]["codecs"] == [LITTLE]
+
+
+def test_what_v3_cannot_say() -> None:
+    spec = parse_array(SPEC_EXAMPLE, HERE)
+    with pytest.raises(UnsupportedError, match="must have a fill value"):
+        array_document(replace(spec, fill_value=None))
+
+
+# -- consolidated metadata -----------------------------------------------------------------------------
+
+
+def consolidated(value: Any) -> GroupSpec:
+    return parse_group(SPEC_GROUP | {"consolidated_metadata": value}, HERE)
+
+
+def test_consolidated_metadata_are_parsed_when_asked_for() -> None:
+    entries = {
+        "a": SPEC_GROUP,
+        "a/b": SPEC_EXAMPLE,
+        "a/c": SPEC_GROUP | {"consolidated_metadata": {"kind": "inline", "metadata": {}}},
+        "broken": document(shape=[-1, 1]),
+    }
+    spec = consolidated({"kind": "inline", "must_understand": False, "metadata": entries})
+    nodes = spec.consolidated
+    assert nodes is not None
+    assert sorted(nodes) == ["a", "a/b", "a/c", "broken"]
+    assert len(nodes) == 4
+    assert isinstance(nodes["a/b"], ArraySpec)
+    below = nodes["a"].consolidated  # type: ignore[union-attr]
+    assert sorted(below) == ["b", "c"]
+    assert below["b"].document == nodes["a/b"].document == SPEC_EXAMPLE
+    assert "z" not in nodes
+    assert nodes.get("z") is None
+    with pytest.raises(MetadataError, match=r"/consolidated_metadata/metadata/broken: /shape/0|broken"):
+        nodes["broken"]
+    assert group_document(spec)["consolidated_metadata"]["metadata"] == entries
+
+
+@pytest.mark.parametrize("value", [None, {"metadata": {}}, {"kind": "inline", "metadata": {}}], ids=str)
+def test_consolidated_metadata_of_the_wild(value: Any) -> None:
+    spec = consolidated(value)
+    assert spec.consolidated is None if value is None else spec.consolidated == {}
+
+
+@pytest.mark.parametrize(
+    "value", [{"kind": "remote"}, {"kind": "inline"}, {"metadata": {"a": 3}}, 5], ids=str
+)
+def test_consolidated_metadata_that_cannot_be_used_are_ignored(
+    value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert consolidated(value).consolidated is None
+    assert "ignored" in caplog.text
+
+
+# -- in a store ----------------------------------------------------------------------------------------
+
+
+def test_writing_and_reading_a_node() -> None:
+    store = MemoryStore()
+    spec = parse_array(SPEC_EXAMPLE, HERE)
+    written = detect.write_node(store, "a/b", replace(spec, document={}))
+    assert list(store.list_prefix()) == ["a/b/zarr.json"]
+    assert written.document == SPEC_EXAMPLE
+    assert detect.read_kind(store, "a/b") == "array"
+    assert json.loads(store.values["a/b/zarr.json"]) == SPEC_EXAMPLE
+    group = detect.write_node(store, "", GroupSpec(3, {"x": 1}))
+    assert detect.read_node(store, "") == group
+    assert detect.read_kind(store, "") == "group"
+    assert detect.read_kind(store, "nowhere") is None
+
+
+def test_attributes_are_changed_and_nothing_else() -> None:
+    store = MemoryStore()
+    extra = {"name": "x", "must_understand": False}
+    store.set("zarr.json", json.dumps(document(extension=extra)).encode())
+    opened = detect.read_node(store, "")
+    assert isinstance(opened, ArraySpec)
+    resized = detect.resized(opened, (20000, 1000))
+    detect.write_node(store, "", resized)
+    changed = detect.write_attributes(store, "", replace(opened, attributes={"new": [1]}))
+    assert changed.attributes == {"new": [1]}
+    expected = document(extension=extra, shape=[20000, 1000], attributes={"new": [1]})
+    assert json.loads(store.values["zarr.json"]) == expected
+
+
+def test_error_names_the_location() -> None:
+    store = MemoryStore()
+    store.set("a/zarr.json", json.dumps(document(shape=[1, 2.5])).encode())
+    with pytest.raises(MetadataError, match=r"^memory://\d+/a/zarr\.json: /shape/1: expected an integer"):
+        detect.read_node(store, "a")
+    store.set("a/zarr.json", b'{"zarr_format": 3,')
+    with pytest.raises(MetadataError, match=r"a/zarr\.json: not JSON: line 1, column 19"):
+        detect.read_node(store, "a")
+
+
+# -- documents of others, and ours to them -------------------------------------------------------------
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "plain": {"dtype": "uint16", "shape": (30, 20), "chunks": (7, 20)},
+    "sharded": {"dtype": "float32", "shape": (32, 32), "chunks": (4, 4), "shards": (16, 16)},
+    "separator": {
+        "dtype": "int8",
+        "shape": (3,),
+        "chunks": (2,),
+        "chunk_key_encoding": {"name": "v2", "separator": "/"},
+    },
+    "scalar": {"dtype": "complex64", "shape": (), "chunks": ()},
+    "empty": {"dtype": "bool", "shape": (0, 4), "chunks": (1, 4)},
+    "names": {"dtype": "float64", "shape": (3, 4), "chunks": (2, 2), "dimension_names": ["y", None]},
+    "filled": {"dtype": "float32", "shape": (3,), "chunks": (3,), "fill_value": np.inf},
+    "compressed": {
+        "dtype": "int64",
+        "shape": (3,),
+        "chunks": (3,),
+        "compressors": [zarr.codecs.BloscCodec()],
+    },
+}
+
+
+@pytest.mark.parametrize("options", OTHERS.values(), ids=list(OTHERS))
+def test_zarr_pythons_documents_and_ours_mean_the_same(options: dict[str, Any], tmp_path: Path) -> None:
+    theirs = zarr.create_array(str(tmp_path / "theirs"), attributes={"a": [1, None]}, **options)
+    store = LocalStore(tmp_path)
+    spec = detect.read_node(store, "theirs")
+    assert isinstance(spec, ArraySpec)
+    assert (spec.shape, spec.data_type.numpy) == (theirs.shape, theirs.dtype)
+    assert spec.dimension_names == getattr(theirs.metadata, "dimension_names", None)
+    detect.write_node(store, "ours", replace(spec, document={}))
+    assert zarr.open_array(str(tmp_path / "ours"), mode="r").metadata.to_dict() == theirs.metadata.to_dict()
+
+
+def test_zarr_pythons_consolidated_group(tmp_path: Path) -> None:
+    group = zarr.create_group(str(tmp_path / "g"))
+    group.create_group("a").create_array("b", shape=(4,), chunks=(2,), dtype="i4")
+    with pytest.warns(UserWarning, match="Consolidated metadata"):
+        zarr.consolidate_metadata(str(tmp_path / "g"))
+    spec = detect.read_node(LocalStore(tmp_path), "g")
+    assert isinstance(spec, GroupSpec)
+    assert spec.consolidated is not None
+    assert sorted(spec.consolidated) == ["a", "a/b"]
+    assert isinstance(spec.consolidated["a/b"], ArraySpec)
+    ignored = detect.read_node(LocalStore(tmp_path), "g", use_consolidated=False)
+    assert isinstance(ignored, GroupSpec)
+    assert ignored.consolidated is None
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int16", "uint64", "bfloat16", "float64", "complex64", "int4"]
+)
+def test_tensorstores_documents_and_ours_mean_the_same(dtype: str, tmp_path: Path) -> None:
+    location = {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(tmp_path / "theirs")}}
+    metadata = {
+        "shape": [30, 20],
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [10, 7]}},
+        "data_type": dtype,
+        "dimension_names": ["y", "x"],
+        "attributes": {"dimension_units": ["2 nm", None]},
+    }
+    tensorstore.open(location | {"metadata": metadata, "create": True}).result()
+    store = LocalStore(tmp_path)
+    spec = detect.read_node(store, "theirs")
+    assert isinstance(spec, ArraySpec)
+    assert spec.data_type.name == dtype
+    assert (spec.dimension_names, spec.dimension_units) == (("y", "x"), ("2 nm", None))
+    detect.write_node(store, "ours", replace(spec, document={}))
+    location["kvstore"]["path"] = str(tmp_path / "ours")  # type: ignore[index]
+    ours = tensorstore.open(location).result()
+    assert ours.spec().to_json()["metadata"]["data_type"] == dtype
+    assert ours.shape == (30, 20)
+
+
+# -- properties ----------------------------------------------------------------------------------------
+
+NAMES = st.text(max_size=4)
+LENGTHS = st.lists(st.tuples(st.integers(0, 2**40), st.integers(1, 2**40)), max_size=4)
+ATTRIBUTES = st.dictionaries(
+    NAMES, st.none() | st.integers() | st.text(max_size=3) | st.lists(st.booleans(), max_size=2)
+)
+
+
+@given(LENGTHS, st.sampled_from(["int16", "uint64", "complex64", "r24"]), ATTRIBUTES, st.data())
+def test_writing_and_parsing_gives_the_same(
+    lengths: list[tuple[int, int]], data_type: str, attributes: dict[str, Any], data: st.DataObject
+) -> None:
+    fill = {"int16": -3, "uint64": 2**64 - 1, "complex64": ["0x7f800001", -0.0], "r24": [1, 2, 3]}[data_type]
+    names = data.draw(st.none() | st.lists(st.none() | NAMES, min_size=len(lengths), max_size=len(lengths)))
+    separator = data.draw(st.sampled_from(["/", "."]))
+    given_document = document(
+        shape=[length for length, _ in lengths],
+        chunk_grid={"name": "regular", "configuration": {"chunk_shape": [chunk for _, chunk in lengths]}},
+        chunk_key_encoding={"name": "default", "configuration": {"separator": separator}},
+        data_type=data_type,
+        fill_value=fill,
+        attributes=attributes,
+        dimension_names=names if names is not None else ...,
+    )
+    spec = parse_array(given_document, HERE)
+    assert array_document(spec) == given_document
+    again = parse_array(json.loads(json.dumps(array_document(replace(spec, document={})))), HERE)
+    assert np.asarray(again.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
+    assert replace(again, fill_value=0) == replace(spec, fill_value=0)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(sorted(SPEC_EXAMPLE)), JSON)
+def test_any_value_of_any_key_is_taken_or_a_metadata_error(key: str, value: Any) -> None:
+    logging.getLogger("zarrfs").disabled = True
+    try:
+        spec = v3.parse_node(document(**{key: value}), HERE)
+    except MetadataError as error:
+        message = str(error)
+    else:
+        message = HERE
+        assert isinstance(spec, ArraySpec | GroupSpec)
+    finally:
+        logging.getLogger("zarrfs").disabled = False
+    assert message.startswith(HERE)

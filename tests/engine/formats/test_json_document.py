@@ -1,0 +1,121 @@
+"""JSON documents: what is taken, what is refused, and what the refusal says."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zarrfs.engine.formats.json_document import dump_json, parse_json, read_object, write_object
+from zarrfs.engine.stores.base import Buffer, ByteRange
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import MetadataError
+
+HERE = "image.zarr/zarr.json"
+
+
+def test_what_real_documents_have_and_json_has_not() -> None:
+    assert parse_json(b'\xef\xbb\xbf{"a": 1}', HERE) == {"a": 1}
+    values = parse_json(b"[NaN, Infinity, -Infinity]", HERE)
+    assert math.isnan(values[0])
+    assert values[1:] == [math.inf, -math.inf]
+    assert parse_json(memoryview(b"[1]"), HERE) == [1]
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (b"", "found nothing"),
+        (b" \n ", "found nothing"),
+        (b'{"a": 1,}', "line 1, column 9"),
+        (b'{\n "a": [1,\n 2,]}', "line 3, column 4"),
+        (b'{"a": 1} {}', "line 1, column 10"),
+        (b'{"a": 1', "line 1, column 8"),
+        (b"{'a': 1}", "line 1, column 2"),
+        (b'{"a": "\xff"}', "UTF-8"),
+        (b'{"a": 1, "b": {"c": 1, "c": 2}}', 'the key "c" is there twice'),
+        (b"9" * 10_000, "not a document that can be read"),
+        (b"[" * 100_000, "nested 100000 deep"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested 100000 deep"),
+        (b'{"a":' * 201 + b"1" + b"}" * 201, "nested 201 deep"),
+        (bytes(100), "not JSON"),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_what_is_refused(document: bytes, words: str) -> None:
+    with pytest.raises(MetadataError) as caught:
+        parse_json(document, HERE)
+    assert str(caught.value).startswith(HERE)
+    assert words in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_brackets_in_strings_are_no_depth() -> None:
+    document = {"text": "[" * 1000 + '"\\' + "{" * 1000, "list": [[]] * 300}
+    assert parse_json(json.dumps(document).encode(), HERE) == document
+    assert parse_json(b"[" * 200 + b"]" * 200, HERE) is not None
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_size_is_bounded_before_it_is_read(concurrency: int, tmp_path: Path) -> None:
+    class Huge(MemoryStore):
+        """One value that says it is large, and must not be fetched whole."""
+
+        def size(self, key: str) -> int | None:
+            return 10**12
+
+        def get(self, key: str) -> bytes | None:
+            raise AssertionError("fetched whole")
+
+        def get_ranges(self, key: str, ranges: Any) -> list[Buffer] | None:
+            assert ranges == [ByteRange(0, 1001)]
+            return [bytes(1001)]
+
+    store = Huge()
+    store.concurrency = concurrency
+    with pytest.raises(MetadataError, match="too large: at most 1000 bytes"):
+        read_object(store, "zarr.json", 1000)
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_reading_objects(concurrency: int, tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.concurrency = concurrency
+    assert read_object(store, "zarr.json") is None
+    store.set("zarr.json", b'{"a": 1}')
+    assert read_object(store, "zarr.json") == {"a": 1}
+    store.set("zarr.json", b"[]")
+    with pytest.raises(MetadataError, match=r"zarr\.json: expected a JSON object, found \[\]"):
+        read_object(store, "zarr.json")
+
+
+def test_writing_takes_what_attributes_hold_and_says_what_it_cannot() -> None:
+    store = MemoryStore()
+    values = {"n": np.int16(3), "x": np.float32(0.5), "list": np.arange(3), "µ": "ü", "nan": math.nan}
+    written = write_object(store, "a/.zattrs", values)
+    assert written["list"] == [0, 1, 2]
+    assert (written["n"], written["x"], written["µ"]) == (3, 0.5, "ü")
+    assert str(read_object(store, "a/.zattrs")) == str(written)
+    for bad in ({"a": object()}, {"a": b"bytes"}, {(1, 2): 3}):
+        with pytest.raises(MetadataError, match="cannot be written as JSON"):
+            dump_json(bad, HERE)
+    recursive: list[Any] = []
+    recursive.append(recursive)
+    with pytest.raises(MetadataError, match="cannot be written as JSON"):
+        dump_json(recursive, HERE)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_json_or_a_metadata_error(data: bytes) -> None:
+    try:
+        value = parse_json(data, HERE)
+    except MetadataError:
+        return
+    json.dumps(value)
