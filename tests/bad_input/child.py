@@ -1,6 +1,6 @@
 """Meets every hostile store in a process that may take only tens of megabytes more, and prints what came of each.
 
-Run as ``python -m tests.bad_input.child engine|info DIRECTORY``; the answer is JSON by name of case. A process of
+Run as ``python -m tests.bad_input.child engine|info|files DIRECTORY``; the answer is JSON by name of case. A process of
 its own, since a limit of memory cannot be taken back, and since what crashes or hangs must not take the tests along.
 """
 
@@ -14,13 +14,14 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import zarrfs
-from tests.bad_input import chunks, documents
+from tests.bad_input import chunks, documents, files
 from tests.bad_input.hostile import Case, StoreDict, codec, little, v2, v3
 
 MEMORY = 64 << 20
@@ -49,14 +50,17 @@ def warm_up() -> None:
     zarrfs.create_array({}, data=np.arange(99), chunks=2, shards=10)[...]
 
 
-def read(store: StoreDict) -> None:
-    """What anybody would do first: open it, look at it, read all of it, and read it as bytes."""
-    node = zarrfs.open(store)
+def read(location: StoreDict | str) -> None:
+    """What anybody would do first: open it, look at it, look at what is in it, and read all of it."""
+    node = zarrfs.open(location)
     repr(node)
     if isinstance(node, zarrfs.Array):
         node[...]
+        node.usage()
     else:
-        list(node.members())
+        node.tree()
+        for _, member in node.walk():
+            repr(member)
 
 
 def info(path: Path) -> None:
@@ -89,23 +93,29 @@ def attempt(action: Callable[[], None]) -> dict[str, Any]:
     }
 
 
-def main(what: str, directory: str) -> None:
-    prepared: list[tuple[str, Callable[[], None]]] = []
+def prepare(what: str, directory: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield the name of each case and what is to be done."""
+    if what == "files":
+        for file_case in files.cases():
+            path = directory / file_case.name
+            file_case.make(path)
+            yield file_case.name, partial(read, str(path))
+        return
     for number, case in enumerate(cases()):
         store = case.make()
         if what == "engine":
-            prepared.append((case.name, lambda store=store: read(store)))  # type: ignore[misc]
+            yield case.name, partial(read, store)
         else:
-            path = Path(directory) / str(number)
-            for key, value in store.items():
-                (path / key).parent.mkdir(parents=True, exist_ok=True)
-                (path / key).write_bytes(value)
-            prepared.append((case.name, lambda path=path: info(path)))  # type: ignore[misc]
+            path = directory / str(number)
+            files.write(path, store)
+            yield case.name, partial(info, path)
+
+
+def main(what: str, directory: str) -> None:
+    prepared = list(prepare(what, Path(directory)))
     warm_up()
     limit_memory()
-    outcomes = {}
-    for name, action in prepared:
-        outcomes[name] = attempt(action)
+    outcomes = {name: attempt(action) for name, action in prepared}
     json.dump(outcomes, sys.stdout)
 
 

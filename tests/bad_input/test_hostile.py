@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.bad_input import chunks, documents
+from tests.bad_input import chunks, documents, files
+from tests.bad_input.files import FileCase
 from tests.bad_input.hostile import Case
 
 SECONDS = 1.0
@@ -53,3 +54,18 @@ def test_document(case: Case, outcomes: dict[str, Any]) -> None:
 def test_chunk(case: Case, outcomes: dict[str, Any]) -> None:
     check(case, outcomes[case.name])
     assert outcomes[case.name]["error"] == "ChunkDecodeError"
+
+
+@pytest.fixture(scope="module")
+def file_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run_child("files", tmp_path_factory.mktemp("files"))
+
+
+@pytest.mark.parametrize("case", list(files.cases()), ids=lambda case: case.name)
+def test_file(case: FileCase, file_outcomes: dict[str, Any]) -> None:
+    outcome = file_outcomes[case.name]
+    if case.fails:
+        assert outcome["ours"], f"expected a ZarrError, found {outcome['error']}: {outcome['message'][:500]}"
+    else:
+        assert outcome["error"] == "NoneType", outcome["message"]
+    assert outcome["seconds"] < SECONDS
