@@ -55,7 +55,7 @@ class ViewPipeline:
         self._drawn = False
         self._speaking = threading.RLock()
         self._stream = streamer.open(on_tile=self._tile, on_error=self._error, on_exact=self._exact)
-        self._thread = threading.Thread(target=self._run, name="zarrfs-frames", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="viewer-frames", daemon=True)
         self._thread.start()
 
     def show(

@@ -127,7 +127,7 @@ class TileStreamer:
         self._closed = False
         self._hits = self._misses = 0
         self._threads = [
-            threading.Thread(target=self._work, name=f"zarrfs-tiles-{number}", daemon=True)
+            threading.Thread(target=self._work, name=f"viewer-tiles-{number}", daemon=True)
             for number in range(max(1, workers))
         ]
         for thread in self._threads:

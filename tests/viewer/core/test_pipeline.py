@@ -1,0 +1,228 @@
+"""Frames of a whole pane, held against pictures made by plain NumPy."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.viewer.core.doubles import FakeArray, FakeGroup, numbers, open_pyramid, plain, pyramid
+from viewer.compose import compose
+from viewer.dataset import initial_intent
+from viewer.image import Image
+from viewer.pipeline import Frame, ViewPipeline
+from viewer.state import Projection, ViewIntent, Viewport, fit, with_channel, with_position, with_projection
+from viewer.streaming import TileError, TileStreamer
+
+
+class Pane:
+    """A pipeline with its frames collected."""
+
+    def __init__(self, streamer: TileStreamer) -> None:
+        self.frames: list[Frame] = []
+        self.errors: list[TileError] = []
+        self.failures: list[BaseException] = []
+        self._arrived = threading.Condition()
+        self.pipeline = ViewPipeline(
+            streamer, on_frame=self._frame, on_error=self.errors.append, on_failure=self.failures.append
+        )
+
+    def _frame(self, frame: Frame) -> None:
+        with self._arrived:
+            self.frames.append(frame)
+            self._arrived.notify_all()
+
+    def wait(self, condition: Any) -> Frame:
+        """Return the first frame for which a condition holds, or fail."""
+        with self._arrived:
+            found = self._arrived.wait_for(lambda: next((f for f in self.frames if condition(f)), None), 20)
+        assert not self.failures, self.failures
+        assert found is not None, "no such frame came"
+        return found
+
+    def settled(self, image: Image, intent: ViewIntent, viewport: Viewport, *overlays: Image) -> Frame:
+        """Show something and return its last frame."""
+        self.frames.clear()
+        self.pipeline.show(image, intent, viewport, overlays)
+        return self.wait(lambda f: f.settled and f.state.intent == intent and f.state.viewport == viewport)
+
+
+@pytest.fixture
+def streamer() -> Iterator[TileStreamer]:
+    streamer = TileStreamer()
+    yield streamer
+    assert streamer.close()
+
+
+@pytest.fixture
+def pane(streamer: TileStreamer) -> Iterator[Pane]:
+    pane = Pane(streamer)
+    yield pane
+    assert pane.pipeline.close()
+    assert not pane.failures
+
+
+def whole(image: Image, width: int, height: int) -> Viewport:
+    rows, columns = (image.shape[axis] for axis in image.default_displayed)
+    return fit(width, height, rows, columns)
+
+
+def test_a_settled_frame_is_the_composed_slice(pane: Pane) -> None:
+    data = numbers((2, 5, 96, 80))
+    image = open_pyramid(pyramid(data, "czyx", levels=3, chunks=(1, 4, 32, 32)))
+    intent = initial_intent(image)
+    for number in range(2):
+        intent = with_channel(intent, number, limits=(1000.0, 50000.0))
+    frame = pane.settled(image, intent, whole(image, 80, 96))
+    assert frame.exact
+    assert frame.grid.shape == (96, 80)
+    assert frame.grid.rect == (-0.5, -0.5, 95.5, 79.5)
+    np.testing.assert_array_equal(frame.pixels, compose([data[0, 2], data[1, 2]], intent.channels))
+
+
+def test_zoomed_out_a_coarse_level_is_drawn_and_zoomed_in_the_finest(pane: Pane) -> None:
+    data = numbers((64, 64))
+    image = open_pyramid(pyramid(data, "yx", levels=3, chunks=(16, 16)))
+    intent = with_channel(initial_intent(image), 0, limits=(0.0, 65535.0))
+    out = pane.settled(image, intent, whole(image, 16, 16))
+    assert out.state.level == 2
+    np.testing.assert_array_equal(out.pixels, compose([data[::4, ::4]], intent.channels))
+    close = pane.settled(image, intent, Viewport(64, 64, (31.5, 31.5), 8.0))
+    assert close.state.level == 0
+    top, left = close.grid.top, close.grid.left
+    rows, columns = close.grid.shape
+    np.testing.assert_array_equal(
+        close.pixels, compose([data[top : top + rows, left : left + columns]], intent.channels)
+    )
+
+
+def test_without_a_pyramid_a_stride_keeps_frames_small(pane: Pane) -> None:
+    data = numbers((300, 400))
+    image = plain(data, (64, 64))
+    intent = with_channel(initial_intent(image), 0, limits=(0.0, 65535.0))
+    frame = pane.settled(image, intent, whole(image, 100, 75))
+    np.testing.assert_array_equal(frame.pixels, compose([data[::4, ::4].copy()], intent.channels))
+
+
+def test_old_pixels_stay_until_the_new_slice_is_there(pane: Pane) -> None:
+    data = np.zeros((2, 32, 32), np.uint8)
+    data[0], data[1] = 100, 200
+    array = FakeArray(data, (1, 16, 16), names="zyx")
+    image = plain(data, (1, 16, 16), names="zyx")
+    image = type(image)(
+        **{**image.__dict__, "levels": (type(image.levels[0])("", array, (1.0,) * 3, (0.0,) * 3),)}
+    )
+    intent = with_channel(with_position(initial_intent(image), 0, 0), 0, limits=(0.0, 255.0))
+    viewport = whole(image, 32, 32)
+    first = pane.settled(image, intent, viewport)
+    assert (first.pixels & 0xFF == 100).all()
+    array.gate.clear()
+    pane.frames.clear()
+    pane.pipeline.show(image, with_position(intent, 0, 1), viewport)
+    pane.pipeline.refresh()
+    array.gate.set()
+    last = pane.wait(lambda f: f.settled and f.state.intent.position[0] == 1)
+    assert (last.pixels & 0xFF == 200).all()
+    for frame in pane.frames:
+        assert set(np.unique(frame.pixels & 0xFF)) <= {100, 200}, "a pixel was cleared on the way"
+
+
+def test_a_broken_chunk_costs_its_own_pixels_and_is_reported(pane: Pane) -> None:
+    data = np.full((64, 64), 200, np.uint8)
+    image = plain(data, (16, 16))
+    array: Any = image.levels[0].array
+    array.broken = {(1, 2)}
+    intent = with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
+    frame = pane.settled(image, intent, whole(image, 64, 64))
+    assert frame.settled
+    assert (frame.pixels[:16] & 0xFF == 200).all()
+    assert (frame.pixels[16:32, 32:48] & 0xFF == 0).all()
+    assert [error.failed for error in pane.errors] == [((16, 32, 32, 48),)]
+    assert "chunk (1, 2) is broken" in pane.errors[0].message
+
+
+def test_everything_failing_still_settles(pane: Pane) -> None:
+    image = plain(numbers((32, 32)), (32, 32))
+    array: Any = image.levels[0].array
+    array.broken = {(0, 0)}
+    frame = pane.settled(image, initial_intent(image), whole(image, 32, 32))
+    assert not frame.exact
+    assert not frame.pixels.any()
+    assert pane.errors
+
+
+@pytest.mark.parametrize("mode", ["max", "mean"])
+def test_a_slab_is_projected(pane: Pane, mode: Any) -> None:
+    data = numbers((9, 40, 40))
+    image = plain(data, (4, 16, 16), names="zyx")
+    intent = with_channel(initial_intent(image), 0, limits=(0.0, 65535.0))
+    intent = with_projection(with_position(intent, 0, 4), Projection(0, mode, 5))
+    frame = pane.settled(image, intent, whole(image, 40, 40))
+    slab = data[2:7].max(0) if mode == "max" else data[2:7].mean(0).astype(np.float32)
+    np.testing.assert_array_equal(frame.pixels, compose([slab], intent.channels))
+
+
+def test_labels_lie_on_the_image_by_physical_position(pane: Pane) -> None:
+    data = np.zeros((32, 32), np.uint8)
+    small = np.zeros((16, 16), np.uint16)
+    small[4:8, 4:8] = 7
+    labels = pyramid(
+        small,
+        "yx",
+        levels=1,
+        scale=(2.0, 2.0),
+        image_label={"colors": [{"label-value": 7, "rgba": [255, 0, 0, 255]}]},
+    )
+    image = open_pyramid(pyramid(data, "yx", levels=1, labels={"cells": labels}))
+    overlay = open_pyramid(labels)
+    intent = with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
+    intent = ViewIntent(**{**intent.__dict__, "labels": (type(intent.labels[0])(opacity=1.0),)})
+    frame = pane.settled(image, intent, whole(image, 32, 32), overlay)
+    red = frame.pixels == 0xFFFF0000
+    # Coarse pixel i has its centre on fine pixel 2 i, as the scales say: it covers fine pixels 2 i - 1 and 2 i.
+    expected = np.zeros((32, 32), bool)
+    expected[7:15, 7:15] = True
+    np.testing.assert_array_equal(red, expected)
+
+
+def test_contrast_is_chosen_once_and_told(pane: Pane) -> None:
+    data = numbers((3, 64, 64)) // 60
+    data[1, 5, 5] = 65535
+    image = plain(data, (1, 32, 32), names="zyx")
+    intent = initial_intent(image)
+    frame = pane.settled(image, intent, whole(image, 64, 64))
+    limits = frame.channels[0].limits
+    assert limits is not None
+    assert 0 <= limits[0] < limits[1] < 1100
+    moved = pane.settled(image, with_position(intent, 0, 2), whole(image, 64, 64))
+    assert moved.channels[0].limits == limits
+
+
+def test_clearing_forgets_the_picture(pane: Pane) -> None:
+    image = plain(numbers((16, 16)))
+    pane.settled(image, initial_intent(image), whole(image, 16, 16))
+    pane.pipeline.clear()
+    frame = pane.settled(image, initial_intent(image), whole(image, 16, 16))
+    assert frame.exact
+
+
+def test_a_label_image_in_front_is_drawn_by_its_colors(pane: Pane) -> None:
+    data = np.arange(64, dtype=np.int32).reshape(8, 8)
+    image = open_pyramid(
+        pyramid(data, "yx", levels=1, image_label={"colors": [{"label-value": 9, "rgba": [1, 2, 3, 255]}]})
+    )
+    frame = pane.settled(image, initial_intent(image), whole(image, 8, 8))
+    assert frame.pixels[1, 1] == 0xFF010203
+    assert frame.pixels[0, 0] == 0
+    assert len(np.unique(frame.pixels)) > 50
+
+
+def test_empty_group_members_are_no_trouble(pane: Pane) -> None:
+    group = pyramid(numbers((20, 30)), "yx", levels=1)
+    group["labels"] = FakeGroup({"labels": ["gone"]})
+    image = open_pyramid(group)
+    assert [entry.path for entry in image.labels] == ["labels/gone"]
+    assert pane.settled(image, initial_intent(image), whole(image, 30, 20)).exact
