@@ -20,6 +20,7 @@ from zarrfs.engine.chunk_grids import RectilinearGrid, RegularGrid
 from zarrfs.engine.chunk_keys import DefaultKeys, V2Keys
 from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.v2 import array_document, group_document, parse_array, parse_group
+from zarrfs.engine.formats.v3 import parse_array as parse_array_v3
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -140,6 +141,7 @@ def test_group_of_another_version(version: Any) -> None:
         {"dimension_separator": "/"},
         {"shape": [0, 3], "chunks": [0, 3]},
         {"shape": [], "chunks": []},
+        {"shape": [5], "chunks": [2], "order": "F"},
         {"shape": [10**18, 10**18], "chunks": [10**12, 10**12]},
         {"dtype": [["a", ">i2"], ["b", "<f4", [2, 3]]], "fill_value": None},
         {"compressor": {"id": "zstd", "level": 1, "checksum": False}},
@@ -204,6 +206,23 @@ def test_dimension_names_are_those_of_xarray(attributes: dict[str, Any], names: 
     spec = parse_array(document(), attributes, HERE)
     assert spec.dimension_names == names
     assert spec.attributes == attributes
+
+
+@pytest.mark.parametrize(("endian", "dtype"), [("big", ">u2"), ("little", "<u2")])
+def test_byte_order_of_the_codec_becomes_that_of_the_dtype(endian: str, dtype: str) -> None:
+    v3 = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [4],
+        "data_type": "uint16",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+        "chunk_key_encoding": "v2",
+        "fill_value": 258,
+        "codecs": [{"name": "bytes", "configuration": {"endian": endian}}],
+    }
+    spec = parse_array_v3(v3, "zarr.json")
+    written = array_document(replace(spec, document={}))
+    assert (written["dtype"], written["fill_value"]) == (dtype, 258)
 
 
 def test_what_v2_cannot_say() -> None:

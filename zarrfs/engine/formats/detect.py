@@ -6,6 +6,7 @@ Above this module nobody asks for a format.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar, cast
 
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.v2 import V2Format
@@ -25,6 +26,8 @@ __all__ = [
     "write_attributes",
     "write_node",
 ]
+
+Spec = TypeVar("Spec", ArraySpec, GroupSpec)
 
 _V3 = V3Format()
 _V2 = V2Format()
@@ -69,14 +72,14 @@ def check_writable(spec: NodeSpec) -> None:
     _format(spec).check(spec)
 
 
-def write_node(store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+def write_node(store: Store, path: str, spec: Spec) -> Spec:
     """Write the node's documents; return ``spec`` with them. Nodes above it are the caller's to write."""
-    return _format(spec).write(store, path, spec)
+    return cast(Spec, _format(spec).write(store, path, spec))
 
 
-def write_attributes(store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+def write_attributes(store: Store, path: str, spec: Spec) -> Spec:
     """Write the attributes of ``spec``, a node that is there; return ``spec`` as it then is."""
-    return _format(spec).write_attributes(store, path, spec)
+    return cast(Spec, _format(spec).write_attributes(store, path, spec))
 
 
 def child_names(store: Store, path: str, spec: GroupSpec) -> list[str]:

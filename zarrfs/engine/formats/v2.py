@@ -161,12 +161,14 @@ def array_document(spec: ArraySpec) -> dict[str, Any]:
         raise UnsupportedError(
             f'Zarr v2 has its own chunk keys only, not the encoding "{spec.chunk_key_encoding.name}"'
         )
-    order, filters, compressor = chain_to_v2(spec.codecs, spec.data_type.numpy, len(spec.shape))
+    order, filters, compressor = chain_to_v2(spec.codecs)
+    if len(spec.shape) < 2:
+        order = spec.order  # of no consequence, but it was said
     document = {
         "zarr_format": 2,
         "shape": list(spec.shape),
         "chunks": list(spec.chunk_grid.chunk_shape),
-        "dtype": data_type_to_v2(spec.data_type),
+        "dtype": data_type_to_v2(_stored_type(spec)),
         "compressor": compressor,
         "fill_value": fill_to_v2(spec.data_type, spec.fill_value),
         "order": order,
@@ -176,6 +178,18 @@ def array_document(spec: ArraySpec) -> dict[str, Any]:
     if spec.document.get("zarr_format") == 2:
         document |= {key: value for key, value in spec.document.items() if key not in _ARRAY_KEYS}
     return document
+
+
+def _stored_type(spec: ArraySpec) -> DataType:
+    """Return the data type in the byte order of the stored bytes: v2 has it in the dtype, v3 in the codec
+    ``bytes``.
+    """
+    first = next((codec for codec in spec.codecs if codec.name != "transpose"), None)
+    endian = first.configuration().get("endian") if first is not None and first.name == "bytes" else None
+    if endian is None:
+        return spec.data_type
+    dtype = spec.data_type.numpy.newbyteorder("<" if endian == "little" else ">")
+    return replace(spec.data_type, numpy=dtype)
 
 
 def group_document(spec: GroupSpec) -> dict[str, Any]:
