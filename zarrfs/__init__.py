@@ -1,6 +1,47 @@
 """zarrfs: one Zarr engine with two doors, a FUSE filesystem and a desktop viewer."""
 
 from zarrfs._version import __version__
-from zarrfs.errors import ZarrError
+from zarrfs.engine.array import Array
+from zarrfs.engine.group import Group
+from zarrfs.engine.open import create_array, create_group, open, open_array, open_group
+from zarrfs.errors import (
+    ChunkDecodeError,
+    ChunkEncodeError,
+    KeyNameError,
+    LocationError,
+    MetadataError,
+    MountError,
+    NodeExistsError,
+    NodeNotFoundError,
+    NodeTypeError,
+    ReadOnlyError,
+    SelectionError,
+    StoreError,
+    UnsupportedError,
+    ZarrError,
+)
 
-__all__ = ["ZarrError", "__version__"]
+__all__ = [
+    "Array",
+    "ChunkDecodeError",
+    "ChunkEncodeError",
+    "Group",
+    "KeyNameError",
+    "LocationError",
+    "MetadataError",
+    "MountError",
+    "NodeExistsError",
+    "NodeNotFoundError",
+    "NodeTypeError",
+    "ReadOnlyError",
+    "SelectionError",
+    "StoreError",
+    "UnsupportedError",
+    "ZarrError",
+    "__version__",
+    "create_array",
+    "create_group",
+    "open",
+    "open_array",
+    "open_group",
+]

@@ -408,7 +408,8 @@ class Array:
         others = [n for i, n in enumerate(self.shape) if i != axis]
         if values.ndim != self.ndim or [n for i, n in enumerate(values.shape) if i != axis] != others:
             raise SelectionError(
-                f"{self._layout.where}: data of shape {values.shape} cannot be appended to {self.shape} in dimension {axis}"
+                f"{self._layout.where}: data of shape {values.shape} cannot be appended to {self.shape} "
+                f"in dimension {axis}"
             )
         before = self.shape[axis]
         self.resize(tuple(before + values.shape[axis] if i == axis else n for i, n in enumerate(self.shape)))

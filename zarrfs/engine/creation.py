@@ -11,7 +11,13 @@ import numpy as np
 from zarrfs.engine.array import Array
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.chunk_grids import ChunkGrid, RegularGrid
-from zarrfs.engine.chunk_keys import ChunkKeyEncoding, DefaultKeys, V2Keys
+from zarrfs.engine.chunk_keys import (
+    ChunkKeyEncoding,
+    DefaultKeys,
+    Separator,
+    V2Keys,
+    chunk_key_encoding_from_json,
+)
 from zarrfs.engine.codecs.base import Codec
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.codecs.v2 import chain_from_v2
@@ -111,7 +117,7 @@ def create_array_node(
     zarr_format: int = 3,
     attributes: Mapping[str, Any] | None = None,
     dimension_names: Sequence[str | None] | None = None,
-    dimension_separator: str | None = None,
+    dimension_separator: Separator | None = None,
     chunk_key_encoding: Any = None,
     overwrite: bool = False,
     write_empty_chunks: bool = False,
@@ -406,18 +412,14 @@ def _sharded(chain: tuple[Codec, ...], chunk_shape: tuple[int, ...]) -> tuple[Co
     return (ShardingCodec(chunk_shape, chain, index),)
 
 
-def _keys(encoding: Any, separator: str | None) -> ChunkKeyEncoding:
+def _keys(encoding: Any, separator: Separator | None) -> ChunkKeyEncoding:
     if isinstance(encoding, ChunkKeyEncoding):
         return encoding
     if encoding is None:
         return DefaultKeys(separator or "/")
-    entry = {"name": encoding} if isinstance(encoding, str) else dict(encoding)
-    options = entry.get("configuration", {})
-    if entry.get("name") == "default":
-        return DefaultKeys(separator or options.get("separator", "/"))
-    if entry.get("name") == "v2":
-        return V2Keys(separator or options.get("separator", "."))
-    raise UnsupportedError(f"unknown chunk key encoding {encoding!r}; expected 'default' or 'v2'")
+    if separator is not None:
+        raise MetadataError("give either chunk_key_encoding or dimension_separator, not both")
+    return chunk_key_encoding_from_json(encoding, "chunk_key_encoding")
 
 
 # -- requirements ----------------------------------------------------------------------------------------------

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from zarrfs.engine.stores.base import Store
 
 if TYPE_CHECKING:
-    from zarrfs.engine.array import Array
     from zarrfs.engine.group import Group
 
 __all__ = ["copy_keys", "delete_node", "tree_text"]
@@ -42,12 +41,12 @@ def _branch(group: Group, indent: str, depth: int | None) -> Iterator[str]:
     members = list(group.members())
     for position, (name, node) in enumerate(members):
         last = position == len(members) - 1
-        yield f"{indent}{'└── ' if last else '├── '}{name}{_suffix(node)}"
-        if not hasattr(node, "shape"):
-            inner = indent + ("    " if last else "│   ")
-            yield from _branch(node, inner, None if depth is None else depth - 1)  # type: ignore[arg-type]
-
-
-def _suffix(node: Array | Group) -> str:
-    shape = getattr(node, "shape", None)
-    return "" if shape is None else f" {tuple(shape)} {node.dtype}"  # type: ignore[union-attr]
+        branch = f"{indent}{'└── ' if last else '├── '}{name}"
+        # Told apart by what they can do: both classes import this module.
+        if isinstance(node, Mapping):
+            yield branch
+            yield from _branch(
+                node, indent + ("    " if last else "│   "), None if depth is None else depth - 1
+            )
+        else:
+            yield f"{branch} {node.shape} {node.dtype}"

@@ -22,7 +22,9 @@ __all__ = ["Axis", "ChunkPart", "IrregularAxis", "RegularAxis", "chunk_parts", "
 class Axis(Protocol):
     """How one dimension is cut into chunks."""
 
-    length: int
+    @property
+    def length(self) -> int:
+        """The number of indices."""
 
     def locate(self, indices: Indices) -> Indices:
         """Return the chunk that holds each index."""

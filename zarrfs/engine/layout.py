@@ -133,6 +133,11 @@ class ArrayLayout:
                 return None
         return None
 
+    @property
+    def compressed(self) -> bool:
+        """Whether decoding takes more than a copy."""
+        return self.pipeline is None or self.pipeline.compressed
+
     # -- keys and cache ----------------------------------------------------------------------------------------
 
     def key(self, coords: tuple[int, ...]) -> str:
@@ -159,8 +164,9 @@ class ArrayLayout:
         cut = len(self.prefix)
         for key in self.store.list_prefix(self.prefix.rstrip("/")):
             coords = decode(key[cut:])
-            inside = coords is not None and len(coords) == len(grid)
-            if inside and all(0 <= c < n for c, n in zip(coords, grid, strict=True)):
+            if coords is None or len(coords) != len(grid):
+                continue
+            if all(0 <= c < n for c, n in zip(coords, grid, strict=True)):
                 yield coords
 
     # -- errors ------------------------------------------------------------------------------------------------

@@ -23,8 +23,11 @@ __all__ = ["read_flat", "read_selection"]
 
 Array = np.ndarray[Any, Any]
 
-PARALLEL_CHUNK_NBYTES = 96 << 10
-"""Chunks of at least this many bytes are worth a second thread."""
+PARALLEL_CHUNK_NBYTES = 16 << 10
+"""Compressed chunks of at least this many bytes are worth a second thread."""
+
+PARALLEL_PLAIN_NBYTES = 256 << 10
+"""Uncompressed ones, which cost nothing but a copy, must be larger."""
 
 FEW_CHUNKS = 64
 """A read of whole chunks that touches at most this many is a look, and likely to come again; more is a pass."""
@@ -69,10 +72,9 @@ def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, o
         coords, region, local, target, whole = part
         key = layout.key(coords)
         try:
-            if local is None:
-                view = out[target]
-            else:
-                view = np.empty(tuple(r.stop - r.start for r in region), layout.dtype)
+            view = (
+                out[target] if local is None else np.empty([r.stop - r.start for r in region], layout.dtype)
+            )
             keep = keep_whole if whole else keep_parts
             slot = layout.slot(coords, key, keep) if keep or look or sharded else None
             codecs = pipeline or layout.pipeline_of(coords)
@@ -89,7 +91,7 @@ def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, o
     if count > 1:
         if store.concurrency > 1:
             workers = store.concurrency
-        elif typical >= PARALLEL_CHUNK_NBYTES:
+        elif typical >= (PARALLEL_CHUNK_NBYTES if layout.compressed else PARALLEL_PLAIN_NBYTES):
             workers = CORES
     for_each(read, chunk_parts(selection, layout.axes), workers)
 

@@ -37,7 +37,7 @@ class Span(NamedTuple):
 
     start: int
     step: int
-    count: int
+    count: int  # type: ignore[assignment]
 
     @property
     def last(self) -> int:
@@ -65,7 +65,8 @@ class OuterSelection:
 
     def result(self, laid: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Turn an array of ``shape`` into the result that NumPy would give (a view where possible)."""
-        out = laid[self.view]
+        # With the Ellipsis even a single element comes as an array, a view, and not as a bare object.
+        out: np.ndarray[Any, Any] = laid[(*self.view, Ellipsis)]
         if self.transpose is not None:
             out = out.transpose(self.transpose)
         return out if self.reshape is None else out.reshape(self.reshape)
@@ -73,7 +74,8 @@ class OuterSelection:
     @property
     def result_shape(self) -> tuple[int, ...]:
         """The shape of the result."""
-        return self.result(np.broadcast_to(np.empty((), np.uint8), self.shape)).shape
+        shape: tuple[int, ...] = self.result(np.broadcast_to(np.empty((), np.uint8), self.shape)).shape
+        return shape
 
     def laid(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Turn values of the result's shape into an array of ``shape``: the inverse of ``result``."""

@@ -49,14 +49,14 @@ def as_values(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: s
 def _as_objects(value: Any, shape: tuple[int, ...]) -> Array:
     """Return an object array of ``value``; one value for a 0-d place stays one object even if it is a sequence."""
     if isinstance(value, str | bytes) or shape == () or not hasattr(value, "__len__"):
-        array = np.empty((), object)
+        array: Array = np.empty((), object)
         array[()] = value
         return array
-    array = np.empty(len(value), object)
     if len(shape) == 1:
+        line = np.empty(len(value), object)
         for i, item in enumerate(value):
-            array[i] = item
-        return array
+            line[i] = item
+        return line
     return np.asarray(value, object)
 
 

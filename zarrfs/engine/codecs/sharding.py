@@ -275,7 +275,8 @@ class ShardingCodec(RegionCodec):
             if piece.offset + piece.nbytes > size:
                 raise CodecError(
                     f"inner chunk {piece.coords} is said to be at bytes {piece.offset} to "
-                    f"{piece.offset + piece.nbytes}, but the shard has {size} bytes: it is truncated or its index is wrong"
+                    f"{piece.offset + piece.nbytes}, but the shard has {size} bytes: it is truncated "
+                    "or its index is wrong"
                 )
         total = sum(piece.nbytes for piece in wanted)
         if source.in_memory or total >= WHOLE_SHARE * (size - layout.index_nbytes):

@@ -167,7 +167,7 @@ class ZipStore(Store):
             raise StoreError(f"{self.path}: member {name!r} is encrypted; extract the archive first")
         if member.compress_type != zipfile.ZIP_DEFLATED:
             raise StoreError(
-                f"{self.path}: member {name!r} has compression method {member.compress_type}; expected stored or deflated"
+                f"{self.path}: member {name!r} has method {member.compress_type}, neither stored nor deflated"
             )
         if member.file_size > member.compress_size * MOST_EXPANSION + 1024:
             raise StoreError(

@@ -1,0 +1,287 @@
+"""blosc: a meta-compressor that splits a buffer into blocks, shuffles them, and compresses each.
+
+Specification: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/blosc/ (version 1.0); buffer format:
+https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst
+
+Names: ``blosc``.
+
+Example::
+
+    {
+      "name": "blosc",
+      "configuration": {"cname": "lz4", "clevel": 1, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
+    }
+
+The blocks of a buffer can be decoded each on its own: ``open_source`` fetches the header, the block offsets and the
+blocks that the wanted bytes lie in, and gives the decoder a smaller buffer made of just these.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numcodecs import blosc
+
+from zarrfs.engine.codecs.base import Buffer, ByteRange, BytesBytesCodec, ByteSource, CodecError
+from zarrfs.engine.codecs.configuration import check_keys, choice, integer
+from zarrfs.engine.codecs.limits import check_size, variable_limit
+from zarrfs.errors import MetadataError
+
+__all__ = ["BloscCodec"]
+
+# Blosc's own threads are held by one lock and gain nothing beside ours; without them calls are independent.
+blosc.use_threads = False
+
+HEADER = struct.Struct("<BBBBIII")
+MEMCPYED = 0x2
+FIRST_READ = 1024
+"""The header and the offsets of 252 blocks, in one read."""
+
+SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
+CNAMES = ("lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib")
+MOST_NBYTES = 2**31 - 1 - 16
+
+
+class BloscCodec(BytesBytesCodec):
+    """bytes -> bytes: Blosc 1 buffers."""
+
+    name: ClassVar[str] = "blosc"
+    partial: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        cname: str = "lz4",
+        clevel: int = 5,
+        shuffle: str = "shuffle",
+        typesize: int = 1,
+        blocksize: int = 0,
+    ) -> None:
+        self.cname = cname
+        self.clevel = clevel
+        self.shuffle = shuffle
+        self.typesize = typesize
+        self.blocksize = blocksize
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
+        check_keys(cls.name, configuration, ("cname", "clevel", "shuffle", "typesize", "blocksize"))
+        shuffle = choice(cls.name, configuration, "shuffle", tuple(SHUFFLES))
+        if shuffle != "noshuffle" and "typesize" not in configuration:
+            raise MetadataError(
+                "codec 'blosc': typesize is missing; it is required unless shuffle is 'noshuffle'"
+            )
+        return cls(
+            choice(cls.name, configuration, "cname", CNAMES),
+            integer(cls.name, configuration, "clevel", 0, 9),
+            shuffle,
+            integer(cls.name, configuration, "typesize", 1, 2**31 - 1, 1),
+            integer(cls.name, configuration, "blocksize", 0, 2**31 - 1, 0),
+        )
+
+    def configuration(self) -> dict[str, Any]:
+        return {
+            "cname": self.cname,
+            "clevel": self.clevel,
+            "shuffle": self.shuffle,
+            "typesize": self.typesize,
+            "blocksize": self.blocksize,
+        }
+
+    def encode(self, data: Buffer) -> Buffer:
+        if memoryview(data).nbytes > MOST_NBYTES:
+            raise CodecError(
+                f"{memoryview(data).nbytes} bytes are too many; a Blosc buffer holds at most {MOST_NBYTES}"
+            )
+        # The element size reaches Blosc as the item size of the buffer; above 255 it counts as 1.
+        typesize = self.typesize if self.typesize <= 255 else 1
+        flat = np.frombuffer(data, np.uint8)
+        if flat.size % typesize == 0:
+            flat = flat.view(f"V{typesize}")
+        packed: bytes = blosc.compress(
+            flat, self.cname.encode(), self.clevel, SHUFFLES[self.shuffle], self.blocksize
+        )
+        return packed
+
+    def decode(self, data: Buffer, size: int | None, out: memoryview | None = None) -> Buffer:
+        nbytes, _, cbytes = check_header(data, size)
+        if cbytes != len(data):
+            if cbytes > len(data):
+                raise CodecError(
+                    f"the buffer is truncated: it has {len(data)} bytes and should have {cbytes}"
+                )
+            data = memoryview(data)[:cbytes]
+        if nbytes == 0:
+            return b""
+        if out is None:
+            plain: bytes = blosc.decompress(data)
+            return plain
+        blosc.decompress(data, out)
+        return out
+
+    def open_source(self, source: ByteSource, size: int) -> ByteSource | None:
+        if source.size() is None:
+            return _AbsentSource()
+        return BloscSource(source, size)
+
+
+def check_header(data: Buffer, size: int | None) -> tuple[int, int, int]:
+    """Return (decoded bytes, block size, encoded bytes) of a buffer, after checks that take no memory."""
+    if len(data) < HEADER.size:
+        raise CodecError(f"the buffer is truncated: it has {len(data)} bytes, too few for a Blosc header")
+    version, _, flags, _, nbytes, blocksize, cbytes = HEADER.unpack_from(data)
+    if version not in (1, 2):
+        raise CodecError(f"this is no Blosc 1 buffer: its format version is {version}")
+    check_size(nbytes, size)
+    if size is None and nbytes > variable_limit(cbytes):
+        raise CodecError(f"{nbytes} bytes are said to come out of {cbytes}")
+    if nbytes and not 0 < blocksize <= nbytes:
+        raise CodecError(f"the block size {blocksize} does not fit a buffer of {nbytes} bytes")
+    least = HEADER.size + (nbytes if flags & MEMCPYED else 4 * -(-nbytes // blocksize) if nbytes else 0)
+    if cbytes < least:
+        raise CodecError(f"the buffer says it has {cbytes} bytes, too few for what it says it holds")
+    return nbytes, blocksize, cbytes
+
+
+class _AbsentSource:
+    """A source of nothing, for a value that is not there."""
+
+    in_memory = True
+
+    def read(self) -> None:
+        return None
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> None:
+        return None
+
+    def size(self) -> None:
+        return None
+
+
+class BloscSource:
+    """The decoded bytes of a Blosc buffer, decoded block by block as they are asked for."""
+
+    def __init__(self, source: ByteSource, size: int) -> None:
+        self._source = source
+        self._size = size
+        self.in_memory = source.in_memory
+
+    def size(self) -> int:
+        return self._size
+
+    def read(self) -> Buffer | None:
+        pieces = self.read_ranges([ByteRange(0, self._size)])
+        return None if pieces is None else pieces[0]
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        first = self._source.read_ranges([ByteRange(0, FIRST_READ)])
+        if first is None:
+            return None
+        head = bytes(first[0])
+        nbytes, blocksize, cbytes = check_header(head, self._size)
+        total = self._source.size()
+        if total is not None and total < cbytes:
+            raise CodecError(f"the buffer is truncated: it has {total} bytes and should have {cbytes}")
+        spans = [byte_range.resolve(self._size) for byte_range in ranges]
+        if head[2] & MEMCPYED:
+            pieces = self._source.read_ranges([ByteRange(HEADER.size + a, b - a) for a, b in spans])
+            return (
+                None
+                if pieces is None
+                else [_whole(p, b - a) for p, (a, b) in zip(pieces, spans, strict=True)]
+            )
+        count = -(-nbytes // blocksize)
+        needed = HEADER.size + 4 * count
+        if len(head) < needed:
+            more = self._source.read_ranges([ByteRange(0, needed)])
+            if more is None:
+                return None
+            head = bytes(_whole(more[0], needed))
+        offsets = np.frombuffer(head, "<i4", count, HEADER.size).astype(np.int64)
+        if offsets.min() < needed or offsets.max() >= cbytes:
+            raise CodecError("the block offsets lie outside of the buffer")
+        return self._decode(head, offsets, blocksize, cbytes, spans)
+
+    def _decode(
+        self,
+        head: bytes,
+        offsets: np.ndarray[Any, Any],
+        blocksize: int,
+        cbytes: int,
+        spans: list[tuple[int, int]],
+    ) -> list[Buffer] | None:
+        count = len(offsets)
+        # A block ends where the next one in the file begins; threads may have stored them in any order.
+        order = np.sort(offsets)
+        ends = np.append(order[1:], cbytes)[np.searchsorted(order, offsets)]
+        wanted = np.zeros(count, bool)
+        for start, stop in spans:
+            if stop > start:
+                wanted[start // blocksize : (stop - 1) // blocksize + 1] = True
+        if wanted[-1] and count > 1 and self._size % blocksize:
+            # The last block is shorter than the others, and a buffer of it alone would not be a valid one.
+            wanted[-2] = True
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], wanted, [False])).astype(np.int8))).reshape(
+            -1, 2
+        )
+        runs = [(int(low), int(high)) for low, high in edges]
+        blocks = [i for low, high in runs for i in range(low, high)]
+        fetched = self._fetch(blocks, offsets, ends)
+        if fetched is None:
+            return None
+        decoded = [(low, self._decode_run(head, low, high, count, blocksize, fetched)) for low, high in runs]
+        pieces: list[Buffer] = []
+        for start, stop in spans:
+            low, plain = next((run for run in reversed(decoded) if run[0] * blocksize <= start), (0, b""))
+            begin = start - low * blocksize
+            pieces.append(memoryview(plain)[begin : begin + stop - start])
+        return pieces
+
+    def _fetch(
+        self, blocks: list[int], offsets: np.ndarray[Any, Any], ends: np.ndarray[Any, Any]
+    ) -> dict[int, Buffer] | None:
+        """Fetch the encoded blocks, those that lie side by side in one range."""
+        order = sorted(blocks, key=lambda i: int(offsets[i]))
+        groups: list[list[int]] = []
+        for i in order:
+            if groups and offsets[i] == ends[groups[-1][-1]]:
+                groups[-1].append(i)
+            else:
+                groups.append([i])
+        spans = [(int(offsets[group[0]]), int(ends[group[-1]])) for group in groups]
+        pieces = self._source.read_ranges([ByteRange(a, b - a) for a, b in spans])
+        if pieces is None:
+            return None
+        fetched: dict[int, Buffer] = {}
+        for group, (start, stop), piece in zip(groups, spans, pieces, strict=True):
+            view = memoryview(_whole(piece, stop - start))
+            for i in group:
+                fetched[i] = view[int(offsets[i]) - start : int(ends[i]) - start]
+        return fetched
+
+    def _decode_run(
+        self, head: bytes, low: int, high: int, count: int, blocksize: int, fetched: dict[int, Buffer]
+    ) -> Buffer:
+        """Decode blocks ``low`` to ``high`` by way of a buffer that holds only them."""
+        nbytes = min(high * blocksize, self._size) - low * blocksize
+        parts = [fetched[i] for i in range(low, high)]
+        position = HEADER.size + 4 * len(parts)
+        offsets = []
+        for part in parts:
+            offsets.append(position)
+            position += len(part)
+        version, compressor, flags, typesize = head[:4]
+        header = HEADER.pack(version, compressor, flags, typesize, nbytes, min(blocksize, nbytes), position)
+        plain: bytes = blosc.decompress(
+            b"".join([header, struct.pack(f"<{len(offsets)}i", *offsets), *parts])
+        )
+        check_size(len(plain), nbytes)
+        return plain
+
+
+def _whole(piece: Buffer, size: int) -> Buffer:
+    if len(piece) != size:
+        raise CodecError(f"the buffer is truncated: {len(piece)} bytes came of {size}")
+    return piece

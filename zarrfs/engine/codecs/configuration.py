@@ -1,0 +1,58 @@
+"""Checking a codec's ``configuration`` object, with errors that name the key, what was found and what is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from zarrfs.errors import MetadataError
+
+__all__ = ["check_keys", "choice", "flag", "integer"]
+
+_MISSING: Any = object()
+
+
+def check_keys(name: str, configuration: Mapping[str, Any], known: Collection[str]) -> None:
+    """Raise MetadataError when there is a key that the codec does not have."""
+    for key in configuration:
+        if key not in known:
+            expected = ", ".join(map(repr, known)) or "none"
+            raise MetadataError(f"codec {name!r}: unknown configuration key {key!r}; known are {expected}")
+
+
+def _value(name: str, configuration: Mapping[str, Any], key: str, default: Any) -> Any:
+    if key in configuration:
+        return configuration[key]
+    if default is _MISSING:
+        raise MetadataError(f"codec {name!r}: configuration key {key!r} is missing")
+    return default
+
+
+def integer(
+    name: str, configuration: Mapping[str, Any], key: str, low: int, high: int, default: Any = _MISSING
+) -> int:
+    """Return an integer between ``low`` and ``high``."""
+    value = _value(name, configuration, key, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise MetadataError(f"codec {name!r}: {key} must be an integer from {low} to {high}, found {value!r}")
+    return value
+
+
+def choice(
+    name: str, configuration: Mapping[str, Any], key: str, allowed: Collection[str], default: Any = _MISSING
+) -> str:
+    """Return one of the allowed strings."""
+    value = _value(name, configuration, key, default)
+    if not isinstance(value, str) or value not in allowed:
+        raise MetadataError(
+            f"codec {name!r}: {key} must be one of {', '.join(map(repr, allowed))}, found {value!r}"
+        )
+    return value
+
+
+def flag(name: str, configuration: Mapping[str, Any], key: str, default: Any = _MISSING) -> bool:
+    """Return a boolean."""
+    value = _value(name, configuration, key, default)
+    if not isinstance(value, bool):
+        raise MetadataError(f"codec {name!r}: {key} must be true or false, found {value!r}")
+    return value

@@ -1,0 +1,100 @@
+"""gzip: the GNU zip format (RFC 1952).
+
+Specification: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/gzip/ (version 1.0)
+
+Names: ``gzip``.
+
+Example::
+
+    {"name": "gzip", "configuration": {"level": 1}}
+
+Decoding uses Intel's ISA-L where the package ``isal`` is installed, else zlib. Several members in a row count as one
+stream, as the RFC says.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, ClassVar, Self
+
+from zarrfs.engine.codecs.base import Buffer, BytesBytesCodec, CodecError
+from zarrfs.engine.codecs.configuration import check_keys, integer
+from zarrfs.engine.codecs.limits import check_size, limit_error, size_error, variable_limit
+
+fast_zlib: ModuleType
+try:
+    from isal import isal_zlib
+
+    fast_zlib = isal_zlib
+except ImportError:
+    fast_zlib = zlib
+
+__all__ = ["GzipCodec", "inflate"]
+
+GZIP_WBITS = 31
+ZLIB_WBITS = 15
+
+ZLIB_ERRORS: tuple[type[Exception], ...] = (zlib.error, getattr(fast_zlib, "error", zlib.error))
+
+
+def inflate(data: Buffer, size: int | None, wbits: int) -> bytes:
+    """Decompress a deflate stream in the wrapping that ``wbits`` says to ``size`` bytes, or to the limit.
+
+    Trailing zero bytes after a gzip member are padding; anything else there must be another member.
+    """
+    limit = variable_limit(len(data)) if size is None else size
+    rest: Any = data
+    parts: list[bytes] = []
+    done = 0
+    while True:
+        decoder = fast_zlib.decompressobj(wbits)
+        try:
+            # One byte more than may come, to notice a stream that goes on.
+            part = decoder.decompress(rest, limit - done + 1)
+        except ZLIB_ERRORS as error:
+            raise CodecError(f"the stream is broken: {error}") from error
+        done += len(part)
+        parts.append(part)
+        if done > limit:
+            raise limit_error(limit) if size is None else size_error(f"more than {size}", size)
+        if not decoder.eof:
+            # The output may have been full before the trailer was read.
+            try:
+                more = decoder.decompress(decoder.unconsumed_tail, 1)
+            except ZLIB_ERRORS as error:
+                raise CodecError(f"the stream is broken: {error}") from error
+            if more:
+                raise limit_error(limit) if size is None else size_error(f"more than {size}", size)
+            if not decoder.eof:
+                raise CodecError(f"the stream is truncated: it ends after {done} bytes")
+        rest = decoder.unused_data
+        if wbits != GZIP_WBITS or not rest.strip(b"\0"):
+            break
+    check_size(done, size)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class GzipCodec(BytesBytesCodec):
+    """bytes -> bytes: gzip at ``level`` 0 (none) to 9 (most)."""
+
+    name: ClassVar[str] = "gzip"
+
+    def __init__(self, level: int = 5) -> None:
+        self.level = level
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
+        check_keys(cls.name, configuration, ("level",))
+        return cls(integer(cls.name, configuration, "level", 0, 9, 5))
+
+    def configuration(self) -> dict[str, Any]:
+        return {"level": self.level}
+
+    def encode(self, data: Buffer) -> Buffer:
+        encoder = zlib.compressobj(self.level, zlib.DEFLATED, GZIP_WBITS)
+        return encoder.compress(data) + encoder.flush()
+
+    def decode(self, data: Buffer, size: int | None, out: memoryview | None = None) -> Buffer:
+        return inflate(data, size, GZIP_WBITS)

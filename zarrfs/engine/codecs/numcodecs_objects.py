@@ -1,0 +1,103 @@
+"""numcodecs' codecs that make bytes of arrays: object codecs of Zarr v2, and pcodec and zfpy.
+
+Specification: https://numcodecs.readthedocs.io
+
+Names: ``vlen-array``, and ``numcodecs.`` with ``json2``, ``msgpack2``, ``categorize``, ``pickle``, ``pcodec``,
+``zfpy``; in Zarr v2 the bare name.
+
+Example::
+
+    {"name": "numcodecs.json2", "configuration": {}}
+
+``pickle`` runs code that the data choose. It is refused unless a caller allows it by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from zarrfs.engine.codecs.base import ArrayBytesCodec, Buffer, ChunkSpec, CodecError
+from zarrfs.engine.codecs.numcodecs_make import make_numcodec
+
+__all__ = ["OBJECT_CODECS", "NumcodecsObjectCodec", "object_codec"]
+
+OBJECT_CODECS = (
+    "vlen-array",
+    "json2",
+    "json",
+    "msgpack2",
+    "msgpack",
+    "categorize",
+    "pickle",
+    "pcodec",
+    "zfpy",
+)
+
+
+class NumcodecsObjectCodec(ArrayBytesCodec):
+    """array -> bytes: the codec that numcodecs registers as ``id``, with numcodecs' own parameters."""
+
+    name: ClassVar[str] = "numcodecs"
+    id: ClassVar[str] = ""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = dict(options)
+        self._codec = make_numcodec(self.id, self._options)
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
+        return cls(configuration)
+
+    def configuration(self) -> dict[str, Any]:
+        return dict(self._options)
+
+    def encoded_size(self, spec: ChunkSpec) -> int | None:
+        return spec.size * np.dtype(self._codec.astype).itemsize if self.id == "categorize" else None
+
+    def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
+        return bytes(self._codec.encode(np.ascontiguousarray(array)))
+
+    def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
+        source: Any = data
+        if self.id == "categorize":
+            source = np.frombuffer(data, self._codec.astype)
+        decoded = self._codec.decode(source)
+        if spec.dtype.hasobject and not (isinstance(decoded, np.ndarray) and decoded.size == spec.size):
+            # JSON and MessagePack turn an array of one element, or of equal lists, into something of another shape.
+            decoded = _objects(decoded, spec.size)
+        array = np.asarray(decoded, spec.dtype if spec.dtype.hasobject else None)
+        if not spec.dtype.hasobject and array.dtype != spec.dtype:
+            array = (
+                array.reshape(-1).view(spec.dtype) if array.dtype.kind in "uV" else array.astype(spec.dtype)
+            )
+        if array.size != spec.size:
+            raise CodecError(f"{array.size} elements come out, expected are {spec.size}")
+        return array.reshape(spec.shape)
+
+
+def _objects(items: Any, count: int) -> np.ndarray[Any, Any]:
+    listed = list(items)
+    if len(listed) != count:
+        raise CodecError(f"{len(listed)} elements come out, expected are {count}")
+    array = np.empty(count, object)
+    for i, item in enumerate(listed):
+        array[i] = item
+    return array
+
+
+def object_codec(codec_id: str) -> type[NumcodecsObjectCodec]:
+    """Return the class for one numcodecs codec; its name is in v3 form."""
+    made = _classes.get(codec_id)
+    if made is None:
+        name = codec_id if codec_id == "vlen-array" else f"numcodecs.{codec_id}"
+        names = {"name": name, "id": codec_id, "__doc__": NumcodecsObjectCodec.__doc__}
+        made = _classes[codec_id] = type(
+            f"Numcodecs{codec_id.title().replace('-', '')}Codec", (NumcodecsObjectCodec,), names
+        )
+    return made
+
+
+_classes: dict[str, type[NumcodecsObjectCodec]] = {}

@@ -1,0 +1,131 @@
+"""Codecs of our own under numcodecs' names and with its parameters: blosc, zstd, gzip, crc32c.
+
+Specification: https://numcodecs.readthedocs.io
+
+Names: ``numcodecs.blosc``, ``numcodecs.zstd``, ``numcodecs.gzip``, ``numcodecs.crc32c``; in Zarr v2 the bare names.
+
+Example::
+
+    {"name": "numcodecs.blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}}
+
+The bytes are those of the codecs without the prefix; only the parameters are written otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from zarrfs.engine.codecs.base import BytesBytesCodec, ChunkSpec
+from zarrfs.engine.codecs.blosc import CNAMES, SHUFFLES, BloscCodec
+from zarrfs.engine.codecs.configuration import choice, integer
+from zarrfs.engine.codecs.crc32c import Crc32cCodec
+from zarrfs.engine.codecs.gzip import GzipCodec
+from zarrfs.engine.codecs.zstd import LEAST_LEVEL, MOST_LEVEL, ZstdCodec
+from zarrfs.errors import MetadataError
+
+__all__ = ["TwinBloscCodec", "twin_codec"]
+
+AUTOSHUFFLE = -1
+
+
+class TwinBloscCodec(BloscCodec):
+    """Blosc with ``shuffle`` as a number (-1 chooses by the element size) and no ``typesize``: the data tell it."""
+
+    name = "numcodecs.blosc"
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = dict(options)
+        shuffle = options.get("shuffle", 1)
+        if type(shuffle) is not int or shuffle not in (-1, 0, 1, 2):
+            raise MetadataError(f"codec 'blosc': shuffle must be -1, 0, 1 or 2, found {shuffle!r}")
+        super().__init__(
+            choice("blosc", options, "cname", CNAMES, "lz4"),
+            integer("blosc", options, "clevel", 0, 9, 5),
+            "shuffle" if shuffle == AUTOSHUFFLE else list(SHUFFLES)[shuffle],
+            integer("blosc", options, "typesize", 1, 2**31 - 1, 1),
+            integer("blosc", options, "blocksize", 0, 2**31 - 1, 0),
+        )
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
+        return cls(configuration)
+
+    def configuration(self) -> dict[str, Any]:
+        return dict(self._options)
+
+    def check(self, spec: ChunkSpec) -> None:
+        # The element size is not in the parameters; it is known once the codec meets its array.
+        self.typesize = 1 if spec.dtype.hasobject else max(1, spec.dtype.itemsize)
+        if self._options.get("shuffle", 1) == AUTOSHUFFLE:
+            self.shuffle = "bitshuffle" if self.typesize == 1 else "shuffle"
+
+
+class TwinZstdCodec(ZstdCodec):
+    """Zstandard with numcodecs' parameters; keys it does not know are kept."""
+
+    name = "numcodecs.zstd"
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = dict(options)
+        super().__init__(
+            integer("zstd", options, "level", LEAST_LEVEL, MOST_LEVEL, 0),
+            bool(options.get("checksum", False)),
+        )
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
+        return cls(configuration)
+
+    def configuration(self) -> dict[str, Any]:
+        return dict(self._options)
+
+
+class TwinGzipCodec(GzipCodec):
+    """gzip with numcodecs' parameters."""
+
+    name = "numcodecs.gzip"
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = dict(options)
+        super().__init__(integer("gzip", options, "level", 0, 9, 1))
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
+        return cls(configuration)
+
+    def configuration(self) -> dict[str, Any]:
+        return dict(self._options)
+
+
+class TwinCrc32cCodec(Crc32cCodec):
+    """CRC-32C at the end, as numcodecs writes it unless told to put it at the start."""
+
+    name = "numcodecs.crc32c"
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = dict(options)
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Any:
+        if configuration.get("location", "end") != "end":
+            from zarrfs.engine.codecs.numcodecs_bytes import bytes_codec
+
+            return bytes_codec("crc32c")(configuration)
+        return cls(configuration)
+
+    def configuration(self) -> dict[str, Any]:
+        return dict(self._options)
+
+
+TWINS: dict[str, type[BytesBytesCodec]] = {
+    "blosc": TwinBloscCodec,
+    "zstd": TwinZstdCodec,
+    "gzip": TwinGzipCodec,
+    "crc32c": TwinCrc32cCodec,
+}
+
+
+def twin_codec(codec_id: str) -> type[BytesBytesCodec]:
+    """Return the class for one numcodecs codec of which there is one of our own."""
+    return TWINS[codec_id]

@@ -1,0 +1,203 @@
+"""Codec names -> codec classes, and the ``codecs`` list of Zarr v3 metadata.
+
+A class is imported when its name is first met, so that opening a file does not import every compressor. Codecs of
+other packages register by the entry point group ``zarrfs.codecs`` (name -> subclass of Codec), or ``register_codec``.
+The rules for names, short-hand and ``must_understand`` are in "Extensions" of the Zarr v3 core specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zarrfs.errors import MetadataError, UnsupportedError
+
+__all__ = [
+    "codec_class",
+    "codec_from_json",
+    "codec_to_json",
+    "codecs_from_json",
+    "known_names",
+    "register_codec",
+]
+
+ENTRY_POINTS = "zarrfs.codecs"
+
+PACKAGE = "zarrfs.engine.codecs"
+
+BUILT_IN = {
+    "bytes": "bytes:BytesCodec",
+    "transpose": "transpose:TransposeCodec",
+    "sharding_indexed": "sharding:ShardingCodec",
+    "gzip": "gzip:GzipCodec",
+    "zstd": "zstd:ZstdCodec",
+    "blosc": "blosc:BloscCodec",
+    "crc32c": "crc32c:Crc32cCodec",
+    "vlen-utf8": "vlen:VlenUtf8Codec",
+    "vlen-bytes": "vlen:VlenBytesCodec",
+    "packbits": "packbits:PackBitsCodec",
+}
+
+NUMCODECS_BYTES = (
+    "zlib",
+    "lz4",
+    "bz2",
+    "lzma",
+    "shuffle",
+    "base64",
+    "crc32",
+    "adler32",
+    "fletcher32",
+    "jenkins_lookup3",
+)
+NUMCODECS_ARRAYS = ("delta", "fixedscaleoffset", "quantize", "astype", "packbits")
+NUMCODECS_OBJECTS = ("json2", "msgpack2", "categorize", "pcodec", "zfpy")
+
+ALIASES = {
+    "endian": "bytes",
+    "numcodecs.bitround": "bitround",
+    "numcodecs.vlen-utf8": "vlen-utf8",
+    "numcodecs.vlen-bytes": "vlen-bytes",
+    "numcodecs.vlen-array": "vlen-array",
+    "https://purl.org/zarr/spec/codec/bytes/1.0": "bytes",
+    "https://codec.zarrs.dev/array_to_bytes/vlen_utf8": "vlen-utf8",
+}
+
+PREFIX = "numcodecs."
+
+_classes: dict[str, type[Codec]] = {}
+
+
+def register_codec(name: str, codec: type[Codec]) -> None:
+    """Make a codec known under a name, in place of one that has it."""
+    _classes[name] = codec
+
+
+def known_names() -> list[str]:
+    """Return the names of all codecs that come with the package or are registered."""
+    numcodecs = [PREFIX + name for name in (*NUMCODECS_BYTES, *NUMCODECS_ARRAYS, *NUMCODECS_OBJECTS)]
+    return sorted({*BUILT_IN, "bitround", "vlen-array", *numcodecs, *_classes})
+
+
+def codec_class(name: str) -> type[Codec] | None:
+    """Return the codec of that name, or None if there is none."""
+    name = ALIASES.get(name, name)
+    found = _classes.get(name)
+    if found is None:
+        found = _load(name)
+        if found is not None:
+            _classes[name] = found
+    return found
+
+
+def _load(name: str) -> type[Codec] | None:
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        loaded: type[Codec] = getattr(import_module(f"{PACKAGE}.{module}"), attribute)
+        return loaded
+    bare = name.removeprefix(PREFIX)
+    if name in ("bitround", "vlen-array") or name != bare:
+        if bare in NUMCODECS_BYTES:
+            from zarrfs.engine.codecs.numcodecs_bytes import bytes_codec
+
+            return bytes_codec(bare)
+        if bare in NUMCODECS_ARRAYS or bare == "bitround":
+            from zarrfs.engine.codecs.numcodecs_arrays import array_codec
+
+            return array_codec(bare)
+        if bare in NUMCODECS_OBJECTS or bare == "vlen-array":
+            from zarrfs.engine.codecs.numcodecs_objects import object_codec
+
+            return object_codec(bare)
+        if bare in ("blosc", "zstd", "gzip", "crc32c"):
+            return _load_twin(bare)
+    for point in entry_points(group=ENTRY_POINTS):
+        if point.name == name:
+            third_party: type[Codec] = point.load()
+            return third_party
+    return None
+
+
+def _load_twin(bare: str) -> type[Codec]:
+    """Return the codec that writes the same bytes, under the name and with the parameters of numcodecs."""
+    from zarrfs.engine.codecs.numcodecs_twins import twin_codec
+
+    return twin_codec(bare)
+
+
+# -- metadata --------------------------------------------------------------------------------------------------
+
+
+def codec_from_json(entry: Any, where: str) -> Codec | None:
+    """Make a codec from an entry of a v3 ``codecs`` list; None for an unknown one that need not be understood.
+
+    ``where`` says where the entry stands, for messages.
+    """
+    if isinstance(entry, str):
+        entry = {"name": entry}
+    if not isinstance(entry, Mapping):
+        raise MetadataError(f"{where}: expected a codec as an object or a name, found {entry!r}")
+    name = entry.get("name")
+    if not isinstance(name, str) or not name:
+        raise MetadataError(f"{where}/name: expected a codec name as a string, found {name!r}")
+    for key in entry:
+        if key not in ("name", "configuration", "must_understand"):
+            raise MetadataError(
+                f"{where}/{key}: unknown key; a codec has 'name', 'configuration' and 'must_understand'"
+            )
+    configuration = entry.get("configuration")
+    if configuration is not None and not isinstance(configuration, Mapping):
+        raise MetadataError(f"{where}/configuration: expected an object, found {configuration!r}")
+    found = codec_class(name)
+    if found is None:
+        if entry.get("must_understand") is False:
+            return None
+        raise UnsupportedError(
+            f"{where}: codec {name!r} is not known here; known are {', '.join(known_names())}. "
+            f"A package can add one by the entry point group {ENTRY_POINTS!r}"
+        )
+    try:
+        return found.from_configuration(configuration or {})
+    except MetadataError as error:
+        raise type(error)(f"{where}: {error}") from error
+
+
+def codecs_from_json(entries: Any, where: str) -> tuple[Codec, ...]:
+    """Make the codec chain of a v3 array and check its form: array->array, one array->bytes, bytes->bytes."""
+    if not isinstance(entries, Sequence) or isinstance(entries, str):
+        raise MetadataError(f"{where}: expected a list of codecs, found {entries!r}")
+    made = [codec_from_json(entry, f"{where}/{position}") for position, entry in enumerate(entries)]
+    codecs = tuple(codec for codec in made if codec is not None)
+    check_order(codecs, where)
+    return codecs
+
+
+def check_order(codecs: Sequence[Codec], where: str) -> None:
+    """Raise MetadataError unless the kinds of the codecs stand in the order that the specification demands."""
+    kinds = [_kind(codec) for codec in codecs]
+    if kinds.count(1) != 1 or kinds != sorted(kinds):
+        names = ", ".join(f"{codec.name} ({KINDS[kind]})" for codec, kind in zip(codecs, kinds, strict=True))
+        raise MetadataError(
+            f"{where}: expected any number of array->array codecs, then exactly one array->bytes codec, then any "
+            f"number of bytes->bytes codecs; found {names or 'none'}"
+        )
+
+
+KINDS = ("array->array", "array->bytes", "bytes->bytes")
+
+
+def _kind(codec: Codec) -> int:
+    return next(
+        i
+        for i, kind in enumerate((ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec))
+        if isinstance(codec, kind)
+    )
+
+
+def codec_to_json(codec: Codec) -> dict[str, Any]:
+    """Return the entry of a v3 ``codecs`` list for the codec."""
+    configuration = codec.configuration()
+    return {"name": codec.name, "configuration": configuration} if configuration else {"name": codec.name}

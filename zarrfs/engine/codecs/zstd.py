@@ -1,0 +1,111 @@
+"""zstd: Zstandard (RFC 8878).
+
+Specification: https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd
+
+Names: ``zstd``; in Zarr v2 too.
+
+Example::
+
+    {"name": "zstd", "configuration": {"level": 3, "checksum": false}}
+
+A frame says in its header how large it becomes; one that says something else than the chunk's size is refused before
+any memory is taken. Frames that do not say, and several frames in a row, are decompressed as a stream up to the size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from numcodecs.zstd import compress, decompress
+
+from zarrfs.engine.codecs.base import Buffer, BytesBytesCodec, CodecError
+from zarrfs.engine.codecs.configuration import check_keys, flag, integer
+from zarrfs.engine.codecs.limits import limit_error, size_error, variable_limit
+
+__all__ = ["ZstdCodec", "declared_size"]
+
+MAGIC = b"\x28\xb5\x2f\xfd"
+LEAST_LEVEL = -131072
+MOST_LEVEL = 22
+
+
+def declared_size(data: memoryview) -> int | None:
+    """Return the content size that the first frame declares, or None when it is no frame or does not say."""
+    if len(data) < 6 or data[:4] != MAGIC:
+        return None
+    descriptor = data[4]
+    single_segment = descriptor & 0x20
+    flag_value = descriptor >> 6
+    width = (1 if single_segment else 0, 2, 4, 8)[flag_value]
+    if not width:
+        return None
+    start = 5 + (0 if single_segment else 1) + (0, 1, 2, 4)[descriptor & 3]
+    if len(data) < start + width:
+        return None
+    value = int.from_bytes(data[start : start + width], "little")
+    return value + 256 if width == 2 else value
+
+
+class ZstdCodec(BytesBytesCodec):
+    """bytes -> bytes: Zstandard at ``level``, with a checksum of each frame if ``checksum``."""
+
+    name: ClassVar[str] = "zstd"
+
+    def __init__(self, level: int = 0, checksum: bool = False) -> None:
+        self.level = level
+        self.checksum = checksum
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
+        check_keys(cls.name, configuration, ("level", "checksum"))
+        return cls(
+            integer(cls.name, configuration, "level", LEAST_LEVEL, MOST_LEVEL, 0),
+            flag(cls.name, configuration, "checksum", False),
+        )
+
+    def configuration(self) -> dict[str, Any]:
+        return {"level": self.level, "checksum": self.checksum}
+
+    def encode(self, data: Buffer) -> Buffer:
+        packed: bytes = compress(data, self.level, self.checksum)
+        return packed
+
+    def decode(self, data: Buffer, size: int | None, out: memoryview | None = None) -> Buffer:
+        view = memoryview(data)
+        declared = declared_size(view)
+        if size is not None and declared == size and size > 0:
+            target: Buffer = bytearray(size) if out is None else out
+            try:
+                decompress(data, target)
+            except Exception:
+                # Perhaps more frames follow the first; the stream decoder tells, and gives the better error.
+                return _decode_stream(data, size)
+            return target
+        if size is not None and declared is not None and declared > size:
+            raise size_error(declared, size)
+        return _decode_stream(data, size)
+
+
+def _decode_stream(data: Buffer, size: int | None) -> bytes:
+    """Decompress any number of frames, to ``size`` bytes or to the limit."""
+    import zstandard
+
+    limit = variable_limit(len(data)) if size is None else size
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
+            parts: list[bytes] = []
+            done = 0
+            # One byte more than may come, to notice a stream that goes on.
+            while part := reader.read(min(limit + 1 - done, 1 << 20)):
+                parts.append(part)
+                done += len(part)
+                if done > limit:
+                    raise limit_error(limit) if size is None else size_error(f"more than {size}", size)
+    except zstandard.ZstdError as error:
+        raise CodecError(f"the data are broken: {error}") from error
+    if size is not None and done != size:
+        raise size_error(done, size)
+    if not done and not len(data):
+        raise CodecError("there are no bytes, not even a frame")
+    return b"".join(parts)
