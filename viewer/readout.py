@@ -19,7 +19,17 @@ from viewer.streaming import TileStreamer
 from viewer.tiles import ALL, PlaneKey, TileKey
 from viewer.values import component
 
-__all__ = ["LabelReadout", "Readout", "ScaleBar", "format_value", "readout", "scale_bar", "short_unit"]
+__all__ = [
+    "METERS",
+    "SECONDS",
+    "LabelReadout",
+    "Readout",
+    "ScaleBar",
+    "format_value",
+    "readout",
+    "scale_bar",
+    "short_unit",
+]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, overload
 
@@ -142,4 +141,5 @@ class Fields:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # The comparison is false for NaN, and works for integers too large for a float.
+    return isinstance(value, int | float) and not isinstance(value, bool) and -1e308 < value < 1e308

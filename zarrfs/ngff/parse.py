@@ -8,14 +8,13 @@ specification is ``check``'s business. Where the keys are: at the root of the at
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zarrfs.ngff.model import Axis, Level, Multiscales, Ngff
 from zarrfs.ngff.parse_hints import parse_image_label, parse_omero
 from zarrfs.ngff.parse_plate import parse_plate, parse_well
-from zarrfs.ngff.reader import Reader
+from zarrfs.ngff.reader import Reader, is_number
 
 __all__ = ["ome_attributes", "parse"]
 
@@ -190,7 +189,7 @@ def _steps(item: Reader, depth: int) -> Iterator[Reader]:
 
 def _numbers(step: Reader, key: str, rank: int | None) -> tuple[float, ...] | None:
     values = step.document.get(key)
-    if not isinstance(values, list) or not values or not all(_is_number(value) for value in values):
+    if not isinstance(values, list) or not values or not all(is_number(value) for value in values):
         step.note(key, f"expected a list of finite numbers, found {values!r}: left out")
         return None
     if rank is not None and len(values) != rank:
@@ -200,7 +199,3 @@ def _numbers(step: Reader, key: str, rank: int | None) -> tuple[float, ...] | No
         step.note(key, "a scale of 0 is taken as 1")
         return tuple(float(value) or 1.0 for value in values)
     return tuple(float(value) for value in values)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -4,11 +4,16 @@ out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["Reader"]
+__all__ = ["Reader", "is_number"]
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a JSON value is a number that a float can hold (true and false are none)."""
+    # The comparison is false for NaN, and works for integers too large for a float.
+    return isinstance(value, int | float) and not isinstance(value, bool) and -1e308 < value < 1e308
 
 
 class Reader:
@@ -50,10 +55,11 @@ class Reader:
         value = self.document.get(key)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if not is_number(value):
             self.note(key, f"expected a finite number, found {value!r}: left out")
             return None
-        return value
+        number: float = value
+        return number
 
     def mapping(self, key: str) -> Reader | None:
         """Return a reader of the object at ``key``; None where there is none."""
