@@ -54,6 +54,14 @@ SHARDING = {
 }
 
 
+TRANSPOSE = {"name": "transpose", "configuration": {"order": [1, 0]}}
+
+
+def shards(**changes: Any) -> dict[str, Any]:
+    """The sharding codec with its configuration changed."""
+    return SHARDING | {"configuration": SHARDING["configuration"] | changes}
+
+
 def document(**changes: Any) -> dict[str, Any]:
     """The specification's example with keys changed; ``...`` leaves one out."""
     changed = copy.deepcopy(SPEC_EXAMPLE) | changes
@@ -126,6 +134,10 @@ def test_optional_keys_may_be_absent() -> None:
         ({"codecs": []}, "/codecs: expected at least a codec"),
         ({"codecs": "bytes"}, "/codecs: expected a list"),
         ({"codecs": None}, "/codecs: expected a list"),
+        ({"codecs": ["bytes"]}, '/codecs/0/configuration/endian: expected "little" or "big"'),
+        ({"codecs": [TRANSPOSE, {"name": "bytes"}]}, "/codecs/1/configuration/endian: expected"),
+        ({"codecs": [shards(codecs=["bytes"])]}, "/codecs/0/configuration/codecs/0/configuration/endian"),
+        ({"codecs": [shards(index_codecs=["bytes"])]}, "/configuration/index_codecs/0/configuration/endian"),
         ({"attributes": []}, "/attributes: expected an object"),
         ({"attributes": None}, "/attributes: expected an object"),
         ({"dimension_names": ["x"]}, "/dimension_names: expected 2 names"),
@@ -189,6 +201,9 @@ def test_extension_that_need_not_be_understood_is_kept() -> None:
         {"codecs": [LITTLE, {"name": "crc32c"}]},
         {"codecs": [SHARDING]},
         {"data_type": {"name": "float64"}},
+        {"data_type": "uint8", "fill_value": 0, "codecs": ["bytes"]},
+        {"data_type": "r16", "fill_value": [0, 0], "codecs": ["bytes"]},
+        {"data_type": "int4", "fill_value": 0, "codecs": ["packbits"]},
         {"chunk_key_encoding": "default"},
         {"chunk_key_encoding": {"name": "v2"}},
         {"storage_transformers": []},
@@ -217,8 +232,7 @@ def test_zero_dimensions() -> None:
 
 
 def test_reversing_transpose_is_shown_as_order_f() -> None:
-    transposed = {"name": "transpose", "configuration": {"order": [1, 0]}}
-    assert parse_array(document(codecs=[transposed, LITTLE]), HERE).order == "F"
+    assert parse_array(document(codecs=[TRANSPOSE, LITTLE]), HERE).order == "F"
     assert parse_array(SPEC_EXAMPLE, HERE).order == "C"
 
 
@@ -239,9 +253,8 @@ def test_records_without_endian_are_little_endian(name: str) -> None:
     for codecs in (["bytes"], [{"name": "bytes"}], [{"name": "bytes", "configuration": {}}]):
         spec = parse_array(document(data_type=data_type, fill_value={"a": 1, "b": 2}, codecs=codecs), HERE)
         assert array_document(spec)["codecs"] == [LITTLE]
-    sharded = copy.deepcopy(SHARDING)
-    sharded["configuration"]["codecs"] = ["bytes"]
-    spec = parse_array(document(data_type=data_type, fill_value="AAAAAAAAAAAAAAAA", codecs=[sharded]), HERE)
+    sharded = [shards(codecs=["bytes"])]
+    spec = parse_array(document(data_type=data_type, fill_value="AAAAAAAAAAAAAAAA", codecs=sharded), HERE)
     assert array_document(spec)["codecs"][0]["configuration"]["codecs"] == [LITTLE]
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+
 from zarrfs.engine.chunk_grids import chunk_grid_from_json, chunk_grid_to_json
 from zarrfs.engine.chunk_keys import chunk_key_encoding_from_json, chunk_key_encoding_to_json
 from zarrfs.engine.codecs.base import Codec
@@ -88,6 +90,7 @@ def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
         )
     if _is_structured(document["data_type"]):
         codec_list = _with_endian(codec_list)
+    _check_endian(codec_list, _has_byte_order(data_type.numpy), f"{where}: /codecs")
     codecs = codecs_from_json(codec_list, f"{where}: /codecs")
     _check_transformers(document.get("storage_transformers"), f"{where}: /storage_transformers")
     attributes = _attributes(document, where)
@@ -195,6 +198,31 @@ def _with_endian(codecs: Any) -> list[Any]:
                 entry = {**entry, "configuration": {**configuration, "codecs": inner}}
         result.append(entry)
     return result
+
+
+def _has_byte_order(dtype: np.dtype[Any]) -> bool:
+    return dtype.itemsize > 1 and (dtype.kind in "iufcmMU" or dtype.isbuiltin == 2)
+
+
+def _check_endian(codecs: Any, needed: bool, where: str) -> None:
+    """Raise MetadataError for a ``bytes`` codec that does not say the byte order of elements that have one."""
+    for index, codec in enumerate(codecs):
+        entry: Any = {"name": codec} if isinstance(codec, str) else codec
+        name = entry.get("name") if isinstance(entry, Mapping) else None
+        configuration = entry.get("configuration") if isinstance(entry, Mapping) else None
+        at = f"{where}/{index}/configuration"
+        if name in ("bytes", "endian"):
+            if needed and (not isinstance(configuration, Mapping) or configuration.get("endian") is None):
+                raise MetadataError(
+                    f'{at}/endian: expected "little" or "big", as the elements have more than one byte; found nothing'
+                )
+        elif name == "sharding_indexed" and isinstance(configuration, Mapping):
+            for key, inner_needed in (("codecs", needed), ("index_codecs", True)):
+                if isinstance(configuration.get(key), list):
+                    _check_endian(configuration[key], inner_needed, f"{at}/{key}")
+        elif name != "transpose":
+            # What comes out of another codec may be of another data type.
+            return
 
 
 # -- the model to documents ----------------------------------------------------------------------------------
