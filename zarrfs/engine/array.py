@@ -103,7 +103,7 @@ class Array:
         return self._read_only
 
     @property
-    def zarr_format(self) -> int:
+    def zarr_format(self) -> int | str:
         """The version of the format on disk."""
         return self._spec.zarr_format
 

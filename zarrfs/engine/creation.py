@@ -43,7 +43,7 @@ WRITABLE_FORMATS = (2, 3)
 
 
 def create_group_node(
-    store: Store, path: str, zarr_format: int, attributes: Mapping[str, Any], overwrite: bool
+    store: Store, path: str, zarr_format: int | str, attributes: Mapping[str, Any], overwrite: bool
 ) -> GroupSpec:
     """Write a group and the groups on the way to it; return its spec."""
     _check_format(zarr_format)
@@ -56,7 +56,7 @@ def create_group_node(
     return spec
 
 
-def create_ancestors(store: Store, path: str, zarr_format: int) -> None:
+def create_ancestors(store: Store, path: str, zarr_format: int | str) -> None:
     """Write the groups on the way to ``path`` that are not there. An array on the way is a NodeTypeError."""
     parts = path.split("/")[:-1] if path else []
     for depth in range(len(parts) + (1 if path else 0)):
@@ -82,14 +82,14 @@ def _make_room(store: Store, path: str, overwrite: bool) -> None:
     store.delete_prefix(path)
 
 
-def _check_format(zarr_format: int) -> None:
+def _check_format(zarr_format: int | str) -> None:
     if zarr_format not in WRITABLE_FORMATS:
         raise UnsupportedError(
             f"zarr_format {zarr_format!r} cannot be written; expected one of {WRITABLE_FORMATS}"
         )
 
 
-def _check_names(path: str, zarr_format: int) -> None:
+def _check_names(path: str, zarr_format: int | str) -> None:
     if zarr_format == 3 and path:
         for name in path.split("/"):
             check_node_name(name)
@@ -114,7 +114,7 @@ def create_array_node(
     compressors: Any = "auto",
     fill_value: Any = None,
     order: Literal["C", "F"] = "C",
-    zarr_format: int = 3,
+    zarr_format: int | str = 3,
     attributes: Mapping[str, Any] | None = None,
     dimension_names: Sequence[str | None] | None = None,
     dimension_separator: Separator | None = None,
@@ -254,7 +254,7 @@ def _divisor_below(shard: int, most: int) -> int:
 
 
 def _shards(
-    shards: Any, chunks: tuple[int, ...], shape: tuple[int, ...], zarr_format: int
+    shards: Any, chunks: tuple[int, ...], shape: tuple[int, ...], zarr_format: int | str
 ) -> tuple[int, ...] | None:
     if shards is None or shards is False:
         return None

@@ -70,7 +70,7 @@ class Group(MutableMapping[str, "Array | Group"]):
         return self._read_only
 
     @property
-    def zarr_format(self) -> int:
+    def zarr_format(self) -> int | str:
         """The version of the format on disk."""
         return self._spec.zarr_format
 

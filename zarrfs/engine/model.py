@@ -24,10 +24,11 @@ class ArraySpec:
 
     ``codecs`` is the whole chain in encoding order: array->array, one array->bytes, bytes->bytes. ``fill_value`` is
     a NumPy scalar of ``data_type.numpy`` (any object for object dtypes), or None where the document leaves it
-    undefined (v2 ``null``). ``document`` is what was parsed, kept so that rewriting attributes loses nothing.
+    undefined (v2 ``null``). ``zarr_format`` is the version, or the name of a format that has none (``"n5"``).
+    ``document`` is what was parsed, kept so that rewriting attributes loses nothing.
     """
 
-    zarr_format: int
+    zarr_format: int | str
     shape: tuple[int, ...]
     data_type: DataType
     chunk_grid: ChunkGrid
@@ -49,7 +50,7 @@ class GroupSpec:
     carries consolidated metadata; None where it does not.
     """
 
-    zarr_format: int
+    zarr_format: int | str
     attributes: Mapping[str, Any] = field(default_factory=dict)
     consolidated: Mapping[str, NodeSpec] | None = None
     document: Mapping[str, Any] = field(default_factory=dict)

@@ -83,7 +83,7 @@ def create_group(
     location: Location,
     path: str = "",
     *,
-    zarr_format: int = 3,
+    zarr_format: int | str = 3,
     attributes: dict[str, Any] | None = None,
     overwrite: bool = False,
     cache_size: int | None = None,
