@@ -132,6 +132,7 @@ def test_optional_keys_may_be_absent() -> None:
         ({"fill_value": "nan"}, "/fill_value: expected a number"),
         ({"fill_value": None}, "/fill_value: expected a number"),
         ({"codecs": []}, "/codecs: expected at least a codec"),
+        ({"codecs": [LITTLE, *["crc32c"] * 64]}, "/codecs: expected at most 64 codecs, found 65"),
         ({"codecs": "bytes"}, "/codecs: expected a list"),
         ({"codecs": None}, "/codecs: expected a list"),
         ({"codecs": ["bytes"]}, '/codecs/0/configuration/endian: expected "little" or "big"'),
