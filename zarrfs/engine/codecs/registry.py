@@ -200,4 +200,7 @@ def _kind(codec: Codec) -> int:
 def codec_to_json(codec: Codec) -> dict[str, Any]:
     """Return the entry of a v3 ``codecs`` list for the codec."""
     configuration = codec.configuration()
-    return {"name": codec.name, "configuration": configuration} if configuration else {"name": codec.name}
+    # zarr-python reads a codec of numcodecs only with a configuration, be it empty.
+    if configuration or codec.name.startswith("numcodecs."):
+        return {"name": codec.name, "configuration": configuration}
+    return {"name": codec.name}
