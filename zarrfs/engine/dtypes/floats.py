@@ -81,6 +81,9 @@ def _rounded(value: int | float, name: str, dtype: np.dtype[Any], where: str) ->
     """Return the scalar nearest to a JSON number; infinity counts as near for what is too large, as IEEE 754
     says.
     """
+    if name == "float8_e8m0fnu" and value == 0:
+        # It has no zero, yet TensorStore writes 0 where its least number, 2**-127, is the fill value.
+        return _from_bits(0, dtype)
     try:
         number = float(value)
     except OverflowError:
