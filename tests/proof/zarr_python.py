@@ -42,7 +42,7 @@ class Case:
     create: dict[str, Any] = field(hash=False)
     lossy: bool = False
     readable: bool = True
-    """False for what zarr-python writes but does not read."""
+    """False for what zarr-python writes but does not read when it is written as its specification says."""
 
     def __str__(self) -> str:
         return self.name
@@ -174,7 +174,9 @@ def cases_v3() -> Iterator[Case]:
                 continue
             create = _create_v3(arguments, order, shards, KEYS_V3[next(turn) % 4])
             name = _name("v3", dtype, codec, order, "shards" if shards else "")
-            yield Case(name, dtype, create, _is_lossy(codec, dtype))
+            # We write the registered names struct, r24 and bitround, of which it knows only what it calls them.
+            known = isinstance(dtype, str) and dtype != "V3" and "BitRound" not in codec
+            yield Case(name, dtype, create, _is_lossy(codec, dtype), readable=known)
 
 
 def _is_lossy(codec: str, dtype: Any) -> bool:
@@ -248,6 +250,8 @@ def cases_v2() -> Iterator[Case]:
     turn = count()
     for dtype in [*DTYPES, *SWAPPED]:
         for (codec, arguments), order in product(codecs_v2(dtype), "CF"):
+            if codec == "bitround" and order == "F":
+                continue  # Here zarr-python mixes up the elements as it writes.
             separator = "./"[next(turn) // 3 % 2]
             create = {"shape": SHAPE, "chunks": CHUNKS, "zarr_format": 2, "order": order, **arguments}
             create["chunk_key_encoding"] = {"name": "v2", "separator": separator}
