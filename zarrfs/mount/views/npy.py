@@ -1,0 +1,63 @@
+""".npy: NumPy's file format, which ``np.load`` can also map into memory.
+
+Specification: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Version 1.0 where the header
+fits, 2.0 for long ones, 3.0 for field names that are not Latin-1.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, ClassVar
+
+import numpy as np
+
+from zarrfs.engine.array import Array
+from zarrfs.mount.byte_layout import ArrayPiece, ByteLayout, BytesPiece
+from zarrfs.mount.views.base import View, fixed_size_refusal
+
+__all__ = ["NpyView", "npy_header"]
+
+MAGIC = b"\x93NUMPY"
+ALIGNMENT = 64
+V1_MOST = 65535
+
+
+class NpyView(View):
+    """A NumPy file in C order."""
+
+    suffix: ClassVar[str] = ".npy"
+    listed: ClassVar[bool] = True
+
+    def refusal(self, array: Array) -> str | None:
+        refusal = fixed_size_refusal(array)
+        if refusal is None and not _round_trips(array.dtype):
+            return f"NumPy files cannot name its data type ({array.spec.data_type.name})"
+        return refusal
+
+    def layout(self, array: Array, name: str) -> ByteLayout:
+        return ByteLayout([BytesPiece(npy_header(array.dtype, array.shape)), ArrayPiece(array)])
+
+
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return the header of a .npy file in C order, padded so that the elements begin at a multiple of 64."""
+    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    text = "{" + "".join(f"{key!r}: {described[key]!r}, " for key in sorted(described)) + "}"
+    try:
+        encoded, version = text.encode("latin-1"), 1
+    except UnicodeEncodeError:
+        encoded, version = text.encode("utf-8"), 3
+    if version == 1 and len(encoded) + ALIGNMENT > V1_MOST:
+        version = 2
+    length = struct.Struct("<H" if version == 1 else "<I")
+    before = len(MAGIC) + 2 + length.size
+    padding = -(before + len(encoded) + 1) % ALIGNMENT
+    body = encoded + b" " * padding + b"\n"
+    return MAGIC + bytes([version, 0]) + length.pack(len(body)) + body
+
+
+def _round_trips(dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy would read the dtype back as it is: not so for those of other packages (bfloat16)."""
+    try:
+        return bool(np.lib.format.descr_to_dtype(np.lib.format.dtype_to_descr(dtype)) == dtype)
+    except (TypeError, ValueError):
+        return False

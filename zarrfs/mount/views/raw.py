@@ -1,0 +1,24 @@
+""".raw: the elements in C order and nothing else, in the byte order that the dtype says (see the .json beside it)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from zarrfs.engine.array import Array
+from zarrfs.mount.byte_layout import ArrayPiece, ByteLayout
+from zarrfs.mount.views.base import View, fixed_size_refusal
+
+__all__ = ["RawView"]
+
+
+class RawView(View):
+    """The bare elements."""
+
+    suffix: ClassVar[str] = ".raw"
+    listed: ClassVar[bool] = True
+
+    def refusal(self, array: Array) -> str | None:
+        return fixed_size_refusal(array)
+
+    def layout(self, array: Array, name: str) -> ByteLayout:
+        return ByteLayout([ArrayPiece(array)])
