@@ -1,5 +1,6 @@
 """OME-NGFF 0.1 to 0.5: documents to one frozen model, and an offline check. Knows nothing of Qt or FUSE."""
 
+from zarrfs.ngff.checks import Message, Report, Tier, check_attributes, check_node
 from zarrfs.ngff.load import load
 from zarrfs.ngff.model import (
     Axis,
@@ -23,15 +24,20 @@ __all__ = [
     "Channel",
     "ImageLabel",
     "Level",
+    "Message",
     "Multiscales",
     "Ngff",
     "Omero",
     "Plate",
     "PlateWell",
+    "Report",
     "Rgba",
+    "Tier",
     "Well",
     "WellImage",
     "Window",
+    "check_attributes",
+    "check_node",
     "load",
     "ome_attributes",
     "parse",

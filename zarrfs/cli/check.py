@@ -1,0 +1,50 @@
+"""``zarrfs check``: hold OME-NGFF metadata against their specification, offline."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+import zarrfs
+from zarrfs.ngff import Report, check_node
+
+__all__ = ["command"]
+
+TIERS = {
+    "schema": "the JSON schema demands",
+    "strict": "the strict JSON schema recommends",
+    "semantic": "the specification's text demands, or the store lacks",
+}
+
+
+@click.command(short_help="Check OME-NGFF metadata.")
+@click.argument("location")
+@click.option("--path", default="", help="Check the group or array at this path of the hierarchy.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def command(location: str, path: str, as_json: bool) -> None:
+    """Check the OME-NGFF metadata of the group at LOCATION, versions 0.1 to 0.5, without any network.
+
+    There are three tiers: schema (what makes metadata invalid), strict (what is recommended), and semantic
+    (what the specification says beyond its schemas, and whether the store holds what the metadata say). Each
+    message has the JSON pointer of its place in the attributes. The exit code is 0 for valid metadata and 1
+    for invalid ones, whatever the other two tiers find.
+    """
+    report = check_node(zarrfs.open(location, path))
+    if as_json:
+        click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+    else:
+        click.echo(_text(report))
+    if not report.valid:
+        raise SystemExit(1)
+
+
+def _text(report: Report) -> str:
+    version = "no OME-NGFF metadata" if report.version is None else f"OME-NGFF {report.version}"
+    lines = [f"{version}: {'valid' if report.valid else 'NOT valid'}"]
+    for tier, meaning in TIERS.items():
+        found = [message for message in report.messages if message.tier == tier]
+        if found:
+            lines.append(f"\n{tier} ({meaning}):")
+            lines += [f"  {message.pointer or '/'}: {message.message}" for message in found]
+    return "\n".join(lines)

@@ -1,0 +1,210 @@
+"""The semantic tier, as far as the document alone tells: what the specification's text demands. Pure.
+
+Whatever has the wrong form is left to the schema tier.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from zarrfs.ngff.checks.report import Finding, pointer
+from zarrfs.ngff.reader import is_number
+
+__all__ = ["semantic_findings"]
+
+
+def semantic_findings(document: Mapping[str, Any], version: str) -> Iterator[Finding]:
+    """Yield what contradicts the specification or itself."""
+    for number, item in _objects(document.get("multiscales")):
+        place = pointer("multiscales", number)
+        yield from _axes(item, place, version)
+        yield from _transformations(item, place)
+        yield from _datasets(item, place)
+    yield from _omero(document.get("omero"))
+    yield from _image_label(document.get("image-label"))
+    yield from _plate(document.get("plate"))
+    yield from _paths(document, "labels")
+    yield from _paths(document, "series")
+
+
+def _objects(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for number, item in enumerate(value if isinstance(value, list) else []):
+        if isinstance(item, Mapping):
+            yield number, item
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _repeated(values: list[Any]) -> list[Any]:
+    return [value for value, count in Counter(values).items() if count > 1]
+
+
+# -- images ------------------------------------------------------------------------------------------------------
+
+
+def _axes(item: Mapping[str, Any], place: str, version: str) -> Iterator[Finding]:
+    axes = _list(item.get("axes"))
+    here = place + "/axes"
+    names = [
+        axis if isinstance(axis, str) else axis.get("name")
+        for axis in axes
+        if isinstance(axis, str | Mapping)
+    ]
+    for name in _repeated([name for name in names if isinstance(name, str)]):
+        yield Finding(here, f"axis names must be unique, but {name!r} occurs more than once")
+    if version == "0.3":
+        order = [name for name in ("t", "c", "z", "y", "x") if name in names]
+        if set(names) <= set("tczyx") and not _repeated(names) and names != order:
+            yield Finding(
+                here, f"axes must be in the order t, c, z, y, x, found {', '.join(map(str, names))}"
+            )
+        return
+    types = [axis.get("type") for axis in axes if isinstance(axis, Mapping)]
+    for kind in ("time", "channel"):
+        if types.count(kind) > 1:
+            yield Finding(here, f"there may be at most one axis of type {kind!r}, found {types.count(kind)}")
+    ranks = [0 if kind == "time" else 2 if kind == "space" else 1 for kind in types]
+    if ranks != sorted(ranks):
+        yield Finding(here, "axes must be ordered by type: time first, then channel or custom, then space")
+
+
+def _transformations(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
+    rank = len(item["axes"]) if isinstance(item.get("axes"), list) else None
+    yield from _sequence(item, place, rank)
+    for number, dataset in _objects(item.get("datasets")):
+        yield from _sequence(dataset, place + pointer("datasets", number), rank)
+
+
+def _sequence(item: Mapping[str, Any], place: str, rank: int | None) -> Iterator[Finding]:
+    kinds = []
+    here = place + "/coordinateTransformations"
+    for number, step in _objects(item.get("coordinateTransformations")):
+        kind = step.get("type")
+        kinds.append(kind)
+        values = step.get(kind) if isinstance(kind, str) else None
+        if not isinstance(values, list) or not all(is_number(value) for value in values):
+            continue
+        spot = here + pointer(number, str(kind))
+        if rank is not None and len(values) != rank:
+            yield Finding(spot, f"expected {rank} numbers, one per axis, found {len(values)}")
+        if kind == "scale" and any(value <= 0 for value in values):
+            yield Finding(spot, f"a scale must be above 0, found {values}")
+    if kinds.count("translation") > 1:
+        yield Finding(here, f"there may be at most one translation, found {kinds.count('translation')}")
+    if "scale" in kinds and "translation" in kinds and kinds.index("translation") < kinds.index("scale"):
+        yield Finding(here, "the translation must come after the scale")
+
+
+def _datasets(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
+    here = place + "/datasets"
+    datasets = list(_objects(item.get("datasets")))
+    paths = [dataset["path"] for _, dataset in datasets if isinstance(dataset.get("path"), str)]
+    for path in _repeated(paths):
+        yield Finding(here, f"path {path!r} is that of more than one level")
+    for number, dataset in datasets:
+        if isinstance(dataset.get("path"), str):
+            yield from _path(dataset["path"], here + pointer(number, "path"))
+    space = [
+        number
+        for number, axis in enumerate(_list(item.get("axes")))
+        if isinstance(axis, Mapping) and axis.get("type") == "space"
+    ]
+    scales = [scale for _, dataset in datasets if (scale := _scale(dataset)) is not None]
+    for finer, coarser in pairwise(scales):
+        if len(finer) == len(coarser) and any(coarser[a] < finer[a] for a in space if a < len(finer)):
+            yield Finding(here, f"levels must go from fine to coarse, but scale {coarser} follows {finer}")
+
+
+def _scale(dataset: Mapping[str, Any]) -> list[float] | None:
+    for _, step in _objects(dataset.get("coordinateTransformations")):
+        values = step.get("scale")
+        if step.get("type") == "scale" and isinstance(values, list) and all(is_number(v) for v in values):
+            return values
+    return None
+
+
+def _path(path: str, place: str) -> Iterator[Finding]:
+    if path.startswith("/") or ".." in path.split("/"):
+        yield Finding(place, f"path {path!r} leads out of its group")
+
+
+def _omero(omero: Any) -> Iterator[Finding]:
+    if not isinstance(omero, Mapping):
+        return
+    for number, channel in _objects(omero.get("channels")):
+        place = pointer("omero", "channels", number)
+        color = channel.get("color")
+        if isinstance(color, str) and not re.fullmatch(r"[0-9A-Fa-f]{6}", color):
+            yield Finding(place + "/color", f"expected 6 hexadecimal digits, found {color!r}")
+        window = channel.get("window")
+        if not isinstance(window, Mapping):
+            continue
+        values = {key: window[key] for key in ("min", "start", "end", "max") if is_number(window.get(key))}
+        for low, high in (("start", "end"), ("min", "max")):
+            if low in values and high in values and values[low] > values[high]:
+                yield Finding(place + "/window", f"{low} {values[low]} is above {high} {values[high]}")
+
+
+# -- labels, plates ----------------------------------------------------------------------------------------------
+
+
+def _image_label(label: Any) -> Iterator[Finding]:
+    if not isinstance(label, Mapping):
+        return
+    for key in ("colors", "properties"):
+        values = [item.get("label-value") for _, item in _objects(label.get(key))]
+        for value in _repeated([value for value in values if is_number(value)]):
+            yield Finding(
+                pointer("image-label", key), f"label {value} occurs more than once; the last one counts"
+            )
+
+
+def _plate(plate: Any) -> Iterator[Finding]:
+    if not isinstance(plate, Mapping):
+        return
+    names = {}
+    for key in ("rows", "columns"):
+        names[key] = [item.get("name") for _, item in _objects(plate.get(key))]
+        for name in _repeated([name for name in names[key] if isinstance(name, str)]):
+            yield Finding(pointer("plate", key), f"name {name!r} occurs more than once")
+    wells = list(_objects(plate.get("wells")))
+    for path in _repeated([well["path"] for _, well in wells if isinstance(well.get("path"), str)]):
+        yield Finding("/plate/wells", f"well {path!r} occurs more than once")
+    for number, well in wells:
+        yield from _plate_well(well, pointer("plate", "wells", number), names)
+    ids = [item.get("id") for _, item in _objects(plate.get("acquisitions"))]
+    for value in _repeated([value for value in ids if is_number(value)]):
+        yield Finding("/plate/acquisitions", f"id {value} occurs more than once")
+
+
+def _plate_well(well: Mapping[str, Any], place: str, names: Mapping[str, list[Any]]) -> Iterator[Finding]:
+    path = well.get("path")
+    parts = path.split("/") if isinstance(path, str) else []
+    for position, (key, list_key) in enumerate((("rowIndex", "rows"), ("columnIndex", "columns"))):
+        index = well.get(key)
+        if len(parts) == 2 and names[list_key] and parts[position] not in names[list_key]:
+            yield Finding(place + "/path", f"{parts[position]!r} is none of the {list_key}")
+        if not isinstance(index, int) or isinstance(index, bool):
+            continue
+        if not 0 <= index < len(names[list_key]):
+            yield Finding(
+                f"{place}/{key}", f"there are only {len(names[list_key])} {list_key}, found {index}"
+            )
+        elif len(parts) == 2 and parts[position] != names[list_key][index]:
+            found = names[list_key][index]
+            yield Finding(f"{place}/{key}", f"{index} means {found!r}, but the path says {parts[position]!r}")
+
+
+def _paths(document: Mapping[str, Any], key: str) -> Iterator[Finding]:
+    paths = _list(document.get(key))
+    for number, path in enumerate(paths):
+        if isinstance(path, str):
+            yield from _path(path, pointer(key, number))
+            if path in paths[:number]:
+                yield Finding(pointer(key, number), f"{path!r} occurs more than once")
