@@ -37,6 +37,7 @@ def check_node(node: Node) -> Report:
 
 
 def _report(attributes: Mapping[str, Any], node: Node | None) -> Report:
+    attributes = dict(attributes)  # those of a node write through, and are no plain JSON
     document, base = ome_attributes(attributes)
     version = _version(attributes, document, base)
     if version is None:

@@ -102,7 +102,7 @@ def _model_names(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _dump(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, default=str)
+    return json.dumps(dict(document))
 
 
 def _finding(problem: Any, document: Mapping[str, Any]) -> Iterator[Finding]:
