@@ -87,7 +87,7 @@ class OuterSelection:
             value = value.reshape(kept)
         if self.transpose is not None:
             value = value.transpose(np.argsort(self.transpose))
-        return value[tuple(part if isinstance(part, slice) else None for part in self.view)]
+        return value[(*(part if isinstance(part, slice) else None for part in self.view), Ellipsis)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Paths of the mount -> directories and virtual files. Knows nothing of FUSE, and is tested without it.
 
 A group is a directory. An array ``img`` shows as ``img.npy``, ``img.raw``, ``img.json`` beside its siblings. Each
-directory has ``.group.json``; a member whose metadata are broken shows as ``NAME.error.txt`` with the reason, so that it hides
-nothing else. The name of a real directory wins over that of a view.
+directory has ``.group.json``; a member whose metadata are broken shows as ``NAME.error.txt`` with the reason, so that
+it hides nothing else. The name of a real directory wins over that of a view.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from zarrfs.engine.array import Array
 from zarrfs.engine.group import Group
 from zarrfs.engine.stores.base import Usage
-from zarrfs.errors import MetadataError, NodeNotFoundError
+from zarrfs.errors import KeyNameError, MetadataError, NodeNotFoundError
 from zarrfs.logs import logger
 from zarrfs.mount.byte_layout import ByteLayout, BytesPiece
 from zarrfs.mount.views import View, all_views
@@ -129,7 +129,7 @@ class Tree:
             return self.root if not path else None
         try:
             return self.root[path] if path else self.root
-        except NodeNotFoundError:
+        except (NodeNotFoundError, KeyNameError):
             return None
         except MetadataError as error:
             return error

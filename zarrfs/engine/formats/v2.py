@@ -11,6 +11,7 @@ from zarrfs.engine.chunk_keys import V2Keys
 from zarrfs.engine.codecs.v2 import chain_from_v2, chain_to_v2
 from zarrfs.engine.dtypes import DataType, data_type_from_v2, data_type_to_v2, fill_from_v2, fill_to_v2
 from zarrfs.engine.formats.base import Format, NodeKind
+from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.consolidated import Consolidated
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object, write_object
 from zarrfs.engine.formats.paths import join
@@ -168,7 +169,7 @@ def array_document(spec: ArraySpec) -> dict[str, Any]:
         "zarr_format": 2,
         "shape": list(spec.shape),
         "chunks": list(spec.chunk_grid.chunk_shape),
-        "dtype": data_type_to_v2(_stored_type(spec)),
+        "dtype": data_type_to_v2(stored_data_type(spec)),
         "compressor": compressor,
         "fill_value": fill_to_v2(spec.data_type, spec.fill_value),
         "order": order,
@@ -178,18 +179,6 @@ def array_document(spec: ArraySpec) -> dict[str, Any]:
     if spec.document.get("zarr_format") == 2:
         document |= {key: value for key, value in spec.document.items() if key not in _ARRAY_KEYS}
     return document
-
-
-def _stored_type(spec: ArraySpec) -> DataType:
-    """Return the data type in the byte order of the stored bytes: v2 has it in the dtype, v3 in the codec
-    ``bytes``.
-    """
-    first = next((codec for codec in spec.codecs if codec.name != "transpose"), None)
-    endian = first.configuration().get("endian") if first is not None and first.name == "bytes" else None
-    if endian is None:
-        return spec.data_type
-    dtype = spec.data_type.numpy.newbyteorder("<" if endian == "little" else ">")
-    return replace(spec.data_type, numpy=dtype)
 
 
 def group_document(spec: GroupSpec) -> dict[str, Any]:

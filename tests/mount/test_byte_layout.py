@@ -1,0 +1,44 @@
+"""Virtual files as pieces: any range of the whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zarrfs
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.mount.byte_layout import ArrayPiece, ByteLayout, BytesPiece
+
+
+@given(st.data())
+def test_any_range_is_that_of_the_whole(data: st.DataObject) -> None:
+    numbers = np.arange(60, dtype="<u4").reshape(3, 4, 5)
+    array = zarrfs.create_array(MemoryStore(), data=numbers, chunks=(2, 3, 2))
+    choices = {
+        "header": (BytesPiece(b"header"), b"header"),
+        "nothing": (BytesPiece(b""), b""),
+        "C": (ArrayPiece(array), numbers.tobytes()),
+        "F": (ArrayPiece(array, "F"), numbers.tobytes("F")),
+        "swapped": (ArrayPiece(array, swap=True), numbers.byteswap().tobytes()),
+    }
+    picked = data.draw(st.lists(st.sampled_from(sorted(choices)), max_size=4))
+    layout = ByteLayout([choices[name][0] for name in picked])
+    whole = b"".join(choices[name][1] for name in picked)
+    assert layout.size == len(whole)
+    for _ in range(5):
+        offset = data.draw(st.integers(0, len(whole) + 3))
+        size = data.draw(st.integers(0, len(whole) + 3))
+        assert layout.read(offset, size) == whole[offset : offset + size]
+
+
+@pytest.mark.parametrize("dtype", ["<u1", "<i2", "<f8", "<c8", "<c16", ">u4"])
+def test_swapping_is_numpys_byteswap(dtype: str) -> None:
+    numbers = np.arange(24).astype(dtype)
+    array = zarrfs.create_array(MemoryStore(), data=numbers, chunks=5, zarr_format=2)
+    layout = ByteLayout([ArrayPiece(array, swap=True)])
+    whole = numbers.byteswap().tobytes()
+    assert layout.read(0, layout.size) == whole
+    for offset in range(0, len(whole), 3):
+        assert layout.read(offset, 5) == whole[offset : offset + 5]

@@ -1,0 +1,319 @@
+"""Real mounts, read through the kernel by ordinary programs."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zarrfs
+from tests.mount.mounted import BINDINGS, library_missing, mounted, needs_fuse, zarrfs_command
+from zarrfs.mount.mounting import is_mounted, mounts, unmount
+
+pytestmark = needs_fuse
+
+RNG = np.random.default_rng(0)
+IMAGE = RNG.integers(0, 60_000, (20, 60, 70), "u2")
+
+
+def make_store(path: Path) -> None:
+    root = zarrfs.create_group(path, attributes={"made": "by a test"})
+    root.create_array("image", data=IMAGE, chunks=(10, 32, 32))
+    root.create_array("sharded", data=IMAGE, chunks=(5, 16, 16), shards=(10, 32, 32))
+    root.create_array("order_f", data=IMAGE, chunks=(10, 32, 32), order="F")
+    root.create_array("scalar", data=np.float64(2.5))
+    root.create_array("empty", shape=(0, 3), dtype="f4")
+    root.create_array("absent", shape=(10**6, 10**9), dtype="u1", chunks=(1000, 1000), fill_value=7)
+    root.create_array("words", data=np.array(["a", "größer"], object), dtype="string")
+    root.create_group("größe").create_array("0", data=np.arange(5))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("store") / "data.zarr"
+    make_store(path)
+    return path
+
+
+@pytest.fixture
+def mountpoint(store: Path, tmp_path: Path) -> Iterator[Path]:
+    with mounted(store, tmp_path / "mnt") as path:
+        yield path
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_every_binding_serves_the_same_bytes(binding: str, store: Path, tmp_path: Path) -> None:
+    if library_missing(binding):
+        pytest.skip(f"the library of {binding} is not installed")
+    with mounted(store, tmp_path / "mnt", binding=binding) as mnt:
+        for name in ("image", "sharded", "order_f"):
+            np.testing.assert_array_equal(np.load(mnt / f"{name}.npy"), IMAGE)
+            np.testing.assert_array_equal(np.fromfile(mnt / f"{name}.raw", "u2").reshape(IMAGE.shape), IMAGE)
+        mapped = np.load(mnt / "image.npy", mmap_mode="r")
+        np.testing.assert_array_equal(mapped[3:5, ::7, 60], IMAGE[3:5, ::7, 60])
+        raw = np.memmap(mnt / "image.raw", "u2", "r", shape=IMAGE.shape)
+        assert raw[19, 59, 69] == IMAGE[19, 59, 69]
+        assert sorted(os.listdir(mnt / "größe")) == [".group.json", "0.json", "0.npy", "0.raw"]
+        assert os.getxattr(mnt / "image.npy", "user.zarr.shape") == b"[20, 60, 70]"
+        assert "user.zarr.codecs" in os.listxattr(mnt / "image.npy")
+        with pytest.raises(OSError, match="No data available") as caught:
+            os.getxattr(mnt / "image.npy", "user.nothing")
+        assert caught.value.errno == errno.ENODATA
+        with pytest.raises(FileNotFoundError):
+            os.stat(mnt / "nothing.npy")
+    assert not is_mounted(str(mnt))
+    assert os.listdir(mnt) == []
+
+
+def test_what_is_there(mountpoint: Path) -> None:
+    listed = os.listdir(mountpoint)
+    assert {"image.npy", "image.raw", "image.json", "words.json", "größe", ".group.json"} <= set(listed)
+    assert "words.npy" not in listed
+    assert float(np.load(mountpoint / "scalar.npy")) == 2.5
+    assert np.load(mountpoint / "empty.npy").shape == (0, 3)
+    found = os.stat(mountpoint / "image.npy")
+    assert found.st_size == 128 + IMAGE.nbytes
+    assert 0 < found.st_blocks * 512 <= found.st_size + 4096
+    assert stat.S_IMODE(found.st_mode) == 0o444
+    assert os.statvfs(mountpoint).f_bfree == 0
+    assert b"vary in length" in (mountpoint / "words.json").read_bytes()
+
+
+def test_a_giant_of_absent_chunks_is_instant_and_sparse(mountpoint: Path) -> None:
+    found = os.stat(mountpoint / "absent.raw")
+    assert found.st_size == 10**15
+    assert found.st_blocks < 100
+    with open(mountpoint / "absent.raw", "rb") as file:
+        file.seek(10**15 - 3)
+        assert file.read() == b"\7\7\7"
+
+
+PROGRAMS = [
+    "cp {mnt}/image.npy {out}/copy.npy && cmp {mnt}/image.npy {out}/copy.npy",
+    "dd if={mnt}/image.raw of={out}/dd.raw bs=64k status=none && cmp {mnt}/image.raw {out}/dd.raw",
+    "dd if={mnt}/image.raw bs=1000 skip=3 count=2 status=none | cmp - <(tail -c +3001 {mnt}/image.raw | head -c 2000)",
+    "md5sum {mnt}/image.npy && od -A d -t x1 {mnt}/scalar.raw",
+    "test $(find {mnt} -type f -name '*.npy' | wc -l) = 7",
+    "mkdir {out}/r && rsync -a --exclude 'absent*' {mnt}/ {out}/r && cmp {out}/r/sharded.npy {mnt}/sharded.npy",
+    "cat {mnt}/image.raw | wc -c | grep -q 168000",
+    "getfattr -n user.zarr.dtype --only-values {mnt}/image.npy | grep -q u2",
+    "du -s {mnt}/image.npy && df {mnt} && ls -la {mnt}",
+    "! touch {mnt}/new 2> {out}/error; grep -q 'Read-only file system' {out}/error",
+    "! rm -f {mnt}/image.npy 2> {out}/error; grep -q 'Read-only file system' {out}/error",
+    "! sh -c 'echo x >> {mnt}/image.npy' 2> {out}/error; grep -q 'Read-only file system' {out}/error",
+    "! chmod 777 {mnt}/image.npy 2> {out}/error; grep -q 'Read-only file system' {out}/error",
+    "! mv {mnt}/image.npy {mnt}/b 2> {out}/error; grep -q 'Read-only file system' {out}/error",
+]
+
+
+@pytest.mark.parametrize("line", PROGRAMS)
+def test_ordinary_programs(line: str, mountpoint: Path, tmp_path: Path) -> None:
+    words = {word for word in ("rsync", "getfattr") if word in line}
+    for word in words:
+        if shutil.which(word) is None:
+            pytest.skip(f"{word} is not installed")
+    command = "set -e; " + line.format(mnt=mountpoint, out=tmp_path)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_numpy_in_a_process_of_its_own(mountpoint: Path) -> None:
+    code = f"import numpy as np; a = np.load('{mountpoint}/image.npy', mmap_mode='r'); print(int(a[7].sum()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == int(IMAGE[7].sum())
+
+
+def test_several_readers_at_once(mountpoint: Path) -> None:
+    expected = hashlib.md5((mountpoint / "image.raw").read_bytes()).digest()
+    assert expected == hashlib.md5(IMAGE.tobytes()).digest()
+    results: list[bytes] = []
+
+    def read(name: str) -> None:
+        with open(mountpoint / name, "rb", buffering=0) as file:
+            digest = hashlib.md5()
+            while block := file.read(10_007):
+                digest.update(block)
+            results.append(digest.digest())
+
+    threads = [threading.Thread(target=read, args=(f"{n}.raw",)) for n in ("image", "sharded", "order_f") * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [expected] * 9
+
+
+def test_one_slow_chunk_does_not_block_others(tmp_path: Path) -> None:
+    path = tmp_path / "slow.zarr"
+    data = np.arange(200_000, dtype="u2")
+    zarrfs.create_array(path, data=data, chunks=100_000, compressors=None)
+    # Opening a named pipe waits until somebody opens its other end: a chunk as slow as the test wants.
+    os.unlink(path / "c" / "0")
+    os.mkfifo(path / "c" / "0")
+    with mounted(path, tmp_path / "mnt") as mnt:
+        failed = threading.Event()
+
+        def read_slow() -> None:
+            try:
+                (mnt / "slow.raw").read_bytes()
+            except OSError:
+                failed.set()
+
+        slow = threading.Thread(target=read_slow)
+        slow.start()
+        with open(mnt / "slow.raw", "rb", buffering=0) as file:
+            for _ in range(5):
+                file.seek(300_000)
+                assert file.read(1000) == data.tobytes()[300_000:301_000]
+        assert slow.is_alive()
+        while slow.is_alive():
+            # What comes out of the pipe is no chunk: an error, and not a hang.
+            end = os.open(path / "c" / "0", os.O_WRONLY)
+            os.close(end)
+            slow.join(0.05)
+        assert failed.is_set()
+
+
+def test_a_broken_chunk_is_an_error_for_its_bytes_alone_and_said_once(tmp_path: Path) -> None:
+    path = tmp_path / "broken.zarr"
+    data = np.arange(64 * 4096, dtype="u1").reshape(64, 4096)
+    zarrfs.create_array(path, data=data, chunks=(8, 4096))
+    victim = path / "c" / "3" / "0"
+    victim.write_bytes(victim.read_bytes()[:20])
+    os.unlink(path / "c" / "5" / "0")
+    expected = data.copy()
+    expected[40:48] = 0
+    with mounted(path, tmp_path / "mnt") as mnt:
+        descriptor = os.open(mnt / "broken.raw", os.O_RDONLY)
+        try:
+            for row in range(64):
+                if 24 <= row < 32:
+                    with pytest.raises(OSError, match="Input/output error"):
+                        os.pread(descriptor, 4096, row * 4096)
+                else:
+                    assert os.pread(descriptor, 4096, row * 4096) == expected[row].tobytes(), row
+            for _ in range(3):
+                with pytest.raises(OSError, match="Input/output error"):
+                    os.pread(descriptor, 100, 25 * 4096)
+        finally:
+            os.close(descriptor)
+    log = (tmp_path / "mnt.log").read_text()
+    assert len(log.splitlines()) == 1, log
+    assert "c/3/0" in log
+    assert "(3, 0)" in log
+
+
+def test_changes_are_seen_while_mounted(tmp_path: Path) -> None:
+    path = tmp_path / "live.zarr"
+    array = zarrfs.create_array(path, data=np.zeros(1000, "u1"), chunks=100)
+    with mounted(path, tmp_path / "mnt") as mnt:
+        assert (mnt / "live.raw").read_bytes() == bytes(1000)
+        array[150] = 9
+        os.utime(path / "c" / "1", ns=(10**18, 4 * 10**18))
+
+        def seen() -> bool:
+            return (mnt / "live.raw").read_bytes()[150] == 9
+
+        for _ in range(10_000):
+            if seen():
+                break
+        assert seen()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_unmounts(how: signal.Signals, store: Path, tmp_path: Path) -> None:
+    mnt = tmp_path / "mnt"
+    mnt.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        while not is_mounted(str(mnt)):
+            assert process.poll() is None, process.communicate()
+        assert (mnt / "scalar.npy").exists()
+        process.send_signal(how)
+        _, error = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+        if is_mounted(str(mnt)):
+            unmount(str(mnt), lazy=True)
+            pytest.fail("the mount was still there")
+    assert process.returncode == 0, error
+    assert error == b""
+
+
+def test_a_stale_mount_is_recognised_and_cleared(store: Path, tmp_path: Path) -> None:
+    mnt = tmp_path / "mnt"
+    mnt.mkdir()
+    process = subprocess.Popen([sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)])
+    while not is_mounted(str(mnt)):
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    with pytest.raises(OSError, match="not connected"):
+        os.listdir(mnt)
+    with mounted(store, mnt):
+        assert (mnt / "scalar.npy").exists()
+    process = subprocess.Popen([sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)])
+    while not is_mounted(str(mnt)):
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    done = zarrfs_command("umount", mnt)
+    assert done.returncode == 0, done.stderr
+    assert os.listdir(mnt) == []
+
+
+def test_wrong_uses_are_one_clear_line(store: Path, tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "file").touch()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (tmp_path / "no.zarr").mkdir()
+    for arguments, said in [
+        (("mount", store, tmp_path / "nowhere"), "no such directory"),
+        (("mount", store, full), "not empty"),
+        (("mount", store, full / "file"), "is no directory"),
+        (("mount", tmp_path / "missing.zarr", empty), "no such file or directory"),
+        (("mount", tmp_path / "no.zarr", empty), "no Zarr array or group here"),
+        (("mount", full / "file", empty), "is empty"),
+        (("mount", store, empty, "--path", "nothing"), "no Zarr array or group here"),
+        (("mount", store, empty, "-o", "nonsense=1"), "libfuse could not mount"),
+        (("umount", empty), "no zarrfs mount here"),
+    ]:
+        done = zarrfs_command(*arguments, *(["--log-file", tmp_path / "log"] if arguments[0] == "mount" else []))
+        lines = [line for line in done.stderr.splitlines() if not line.startswith("fuse:")]
+        assert done.returncode == 1, arguments
+        assert len(lines) == 1, done.stderr
+        assert lines[0].startswith("zarrfs: ")
+        assert said in lines[0]
+        assert not done.stdout
+    with mounted(store, empty):
+        done = zarrfs_command("mount", store, empty)
+        assert "there is a zarrfs mount already" in done.stderr
+    assert not [path for path, _ in mounts() if str(tmp_path) in path]
+
+
+def test_zip_files_branches_and_single_arrays(store: Path, tmp_path: Path) -> None:
+    archive = shutil.make_archive(str(tmp_path / "data.zarr"), "zip", store)
+    with mounted(archive, tmp_path / "a") as mnt:
+        np.testing.assert_array_equal(np.load(mnt / "image.npy"), IMAGE)
+    with mounted(f"{archive}/größe", tmp_path / "b") as mnt:
+        np.testing.assert_array_equal(np.load(mnt / "0.npy"), np.arange(5))
+    with mounted(store / "image", tmp_path / "c") as mnt:
+        np.testing.assert_array_equal(np.load(mnt / "image.npy"), IMAGE)
+    with mounted(store, tmp_path / "d", "--path", "größe", "--immutable", "--cache-size", "1M") as mnt:
+        np.testing.assert_array_equal(np.load(mnt / "0.npy"), np.arange(5))

@@ -1,0 +1,197 @@
+"""The Zarr v3.0 core protocol as it stood in the editor's draft of 19 June 2019.
+
+A bootstrap document ``zarr.json`` at the root, array and group documents below ``meta/root``, chunks below ``data``;
+groups are implied by what is below them. Later drafts, which zarr-python 2 wrote on trial, give document keys a suffix
+(``metadata_key_suffix``) and chunk keys the prefix ``c`` below ``data/root``; they are read and extended in their way.
+What arrays say is in ``draft2019_arrays.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from zarrfs.engine.chunk_keys import ChunkKeyEncoding, V2Keys
+from zarrfs.engine.formats.base import Format, NodeKind
+from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, check_extensions, parse_array
+from zarrfs.engine.formats.json_document import location, read_object, write_object
+from zarrfs.engine.formats.paths import join
+from zarrfs.engine.json_checks import expect_object, expect_string
+from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
+
+__all__ = ["NAME", "Bootstrap", "Draft2019Format", "is_bootstrap", "parse_bootstrap", "parse_group"]
+
+NAME = "draft2019"
+PROTOCOL = "https://purl.org/zarr/spec/protocol/core/3.0"
+JSON_TYPE = "application/json"
+KEY = "zarr.json"
+
+MAX_BOOTSTRAP = 64 << 10
+"""The most bytes of a bootstrap document; a larger ``zarr.json`` is one of Zarr v3.1."""
+
+_VERSION = re.compile(r".*/(\d+)\.\d+/?", re.ASCII)
+_NODE_NAME = re.compile("[A-Za-z0-9._-]{1,255}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """What the bootstrap document says: the suffix of document keys, empty in the draft of 2019."""
+
+    suffix: str = ""
+
+    def key(self, path: str, kind: NodeKind) -> str:
+        """Return the key of a node's document."""
+        return f"{join('meta/root', path) if path else 'meta/root'}.{kind}{self.suffix}"
+
+    def keys(self, keys: ChunkKeyEncoding) -> ChunkKeyEncoding:
+        """Return the chunk keys of this hierarchy with the separator of those given."""
+        separator = "/" if keys.configuration().get("separator") == "/" else "."
+        return DraftKeys(separator) if self.suffix else V2Keys(separator)
+
+    def chunk_prefix(self, path: str) -> str:
+        """Return what stands before the chunk keys of the array at the path."""
+        return "/".join(part for part in ("data", "root" if self.suffix else "", path) if part) + "/"
+
+
+BOOTSTRAP_DOCUMENT = {"zarr_format": PROTOCOL, "metadata_encoding": JSON_TYPE, "extensions": []}
+
+
+def is_bootstrap(document: Mapping[str, Any]) -> bool:
+    """Tell whether a ``zarr.json`` is a bootstrap document: its ``zarr_format`` is a URI."""
+    version = document.get("zarr_format")
+    return isinstance(version, str) and "://" in version
+
+
+def parse_bootstrap(document: Mapping[str, Any], where: str) -> Bootstrap:
+    """Return what a bootstrap document says.
+
+    Raises UnsupportedError for another major version, another encoding, and extensions that must be understood.
+    """
+    version = expect_string(document.get("zarr_format"), f"{where}: /zarr_format")
+    match = _VERSION.fullmatch(version)
+    if match is None or match[1] != "3":
+        raise UnsupportedError(f'{where}: /zarr_format: expected "{PROTOCOL}", found "{version}"')
+    encoding = expect_string(document.get("metadata_encoding"), f"{where}: /metadata_encoding")
+    if encoding not in (JSON_TYPE, PROTOCOL):
+        raise UnsupportedError(f'{where}: /metadata_encoding: expected "{JSON_TYPE}", found "{encoding}"')
+    suffix = expect_string(document.get("metadata_key_suffix", ""), f"{where}: /metadata_key_suffix")
+    if suffix not in ("", ".json"):
+        raise UnsupportedError(f'{where}: /metadata_key_suffix: expected ".json" or nothing, found "{suffix}"')
+    check_extensions(document.get("extensions", []), f"{where}: /extensions")
+    return Bootstrap(suffix)
+
+
+def parse_group(document: Mapping[str, Any], where: str) -> GroupSpec:
+    """Return the group of a ``.group`` document. Raises MetadataError."""
+    check_extensions(document.get("extensions", []), f"{where}: /extensions")
+    attributes = expect_object(document.get("attributes", {}), f"{where}: /attributes")
+    return GroupSpec(NAME, dict(attributes), None, dict(document))
+
+
+def group_document(spec: GroupSpec) -> dict[str, Any]:
+    """Return the ``.group`` document of a group."""
+    return {"extensions": spec.document.get("extensions", []), "attributes": dict(spec.attributes)}
+
+
+class Draft2019Format(Format):
+    """A hierarchy of the draft, whose root is the root of the store."""
+
+    def _bootstrap(self, store: Store) -> Bootstrap | None:
+        size = store.size(KEY)
+        if size is None or size > MAX_BOOTSTRAP:
+            return None
+        document = read_object(store, KEY, MAX_BOOTSTRAP)
+        if document is None or not is_bootstrap(document):
+            return None
+        return parse_bootstrap(document, location(store, KEY))
+
+    def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
+        bootstrap = self._bootstrap(store)
+        if bootstrap is None:
+            return None
+        key = bootstrap.key(path, "array")
+        document = read_object(store, key)
+        if document is not None:
+            return parse_array(document, location(store, key), later=bool(bootstrap.suffix))
+        key = bootstrap.key(path, "group")
+        document = read_object(store, key)
+        if document is not None:
+            return parse_group(document, location(store, key))
+        return GroupSpec(NAME) if self._is_implied(store, path) else None
+
+    def _is_implied(self, store: Store, path: str) -> bool:
+        """Whether there is something below the path. The root is a group in any case."""
+        if not path:
+            return True
+        if not store.listable:
+            return False
+        listing = store.list_dir(join("meta/root", path))
+        return bool(listing.keys or listing.prefixes)
+
+    def kind(self, store: Store, path: str) -> NodeKind | None:
+        bootstrap = self._bootstrap(store)
+        if bootstrap is None:
+            return None
+        if store.exists(bootstrap.key(path, "array")):
+            return "array"
+        found = store.exists(bootstrap.key(path, "group")) or self._is_implied(store, path)
+        return "group" if found else None
+
+    def check(self, spec: NodeSpec) -> None:
+        if isinstance(spec, ArraySpec):
+            array_document(spec)
+
+    def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+        self.check(spec)
+        bootstrap = self._bootstrap(store)
+        if bootstrap is None:
+            if store.exists(KEY):
+                raise MetadataError(f"{location(store, KEY)} is of another format; a draft hierarchy needs a store of its own")
+            write_object(store, KEY, BOOTSTRAP_DOCUMENT)
+            bootstrap = Bootstrap()
+        self._check_name(store, path)
+        if isinstance(spec, ArraySpec):
+            spec = replace(spec, chunk_key_encoding=bootstrap.keys(spec.chunk_key_encoding))
+            document = array_document(spec, later=bool(bootstrap.suffix))
+            written = write_object(store, bootstrap.key(path, "array"), document)
+        else:
+            written = write_object(store, bootstrap.key(path, "group"), group_document(spec))
+        return replace(spec, document=written)
+
+    def _check_name(self, store: Store, path: str) -> None:
+        """Raise KeyNameError if a new node may not have this name: characters, length, case of its siblings."""
+        parent, _, name = path.rpartition("/")
+        for part in path.split("/") if path else ():
+            if not _NODE_NAME.fullmatch(part) or not part.strip("."):
+                raise KeyNameError(
+                    f"{part!r} is no name for a node of this draft: 1 to 255 of a-z, A-Z, 0-9, '-', '_' and '.', "
+                    "not all periods"
+                )
+        if path and store.listable:
+            for sibling in self.child_names(store, parent, GroupSpec(NAME)):
+                if sibling != name and sibling.lower() == name.lower():
+                    raise KeyNameError(f"{path!r}: there is {sibling!r} already, and case makes no difference in names")
+
+    def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+        bootstrap = self._bootstrap(store) or Bootstrap()
+        key = bootstrap.key(path, "array" if isinstance(spec, ArraySpec) else "group")
+        document = read_object(store, key) or spec.document or {"extensions": []}
+        written = write_object(store, key, {**document, "attributes": dict(spec.attributes)})
+        return replace(spec, document=written, attributes=written["attributes"])
+
+    def child_names(self, store: Store, path: str, spec: GroupSpec) -> list[str]:
+        bootstrap = self._bootstrap(store) or Bootstrap()
+        listing = store.list_dir(join("meta/root", path) if path else "meta/root")
+        names = set(listing.prefixes)
+        for kind in ("array", "group"):
+            end = f".{kind}{bootstrap.suffix}"
+            names |= {key[: -len(end)] for key in listing.keys if key.endswith(end) and key != end}
+        return sorted(names)
+
+    def chunk_prefix(self, path: str, spec: ArraySpec) -> str:
+        later = isinstance(spec.chunk_key_encoding, DraftKeys)
+        return Bootstrap(".json" if later else "").chunk_prefix(path)
