@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,9 @@ from zarrfs.mount.mounting import is_mounted, unmount
 
 __all__ = ["BINDINGS", "mounted", "needs_fuse", "zarrfs_command"]
 
-needs_fuse = pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="there is no /dev/fuse on this machine")
+needs_fuse = pytest.mark.skipif(
+    not os.path.exists("/dev/fuse"), reason="there is no /dev/fuse on this machine"
+)
 
 BINDINGS = {
     "mfusepy and libfuse 3": {"ZARRFS_FUSE_BINDING": "mfusepy", "FUSE_LIBRARY_NAME": "fuse3"},
@@ -38,9 +40,13 @@ def library_missing(binding: str) -> bool:
 
 
 @contextmanager
-def mounted(location: str | Path, mountpoint: Path, *options: str, binding: str | None = None) -> Iterator[Path]:
+def mounted(
+    location: str | Path, mountpoint: Path, *options: str, binding: str | None = None
+) -> Iterator[Path]:
     """Mount in the background; give the mount point; unmount."""
-    mountpoint.mkdir(exist_ok=True)
+    # Not Path.mkdir: it looks at what is there, and a stale mount cannot be looked at.
+    with suppress(FileExistsError):
+        os.mkdir(mountpoint)
     log = mountpoint.parent / f"{mountpoint.name}.log"
     done = zarrfs_command("mount", location, mountpoint, "--log-file", log, *options, binding=binding)
     try:

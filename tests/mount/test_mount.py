@@ -235,9 +235,8 @@ def test_changes_are_seen_while_mounted(tmp_path: Path) -> None:
 def test_a_signal_unmounts(how: signal.Signals, store: Path, tmp_path: Path) -> None:
     mnt = tmp_path / "mnt"
     mnt.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    command = [sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         while not is_mounted(str(mnt)):
             assert process.poll() is None, process.communicate()
@@ -294,7 +293,9 @@ def test_wrong_uses_are_one_clear_line(store: Path, tmp_path: Path) -> None:
         (("mount", store, empty, "-o", "nonsense=1"), "libfuse could not mount"),
         (("umount", empty), "no zarrfs mount here"),
     ]:
-        done = zarrfs_command(*arguments, *(["--log-file", tmp_path / "log"] if arguments[0] == "mount" else []))
+        done = zarrfs_command(
+            *arguments, *(["--log-file", tmp_path / "log"] if arguments[0] == "mount" else [])
+        )
         lines = [line for line in done.stderr.splitlines() if not line.startswith("fuse:")]
         assert done.returncode == 1, arguments
         assert len(lines) == 1, done.stderr

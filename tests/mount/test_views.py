@@ -16,7 +16,22 @@ from zarrfs.mount.views import all_views
 from zarrfs.mount.views.npy import npy_header
 
 DTYPES = [
-    *("|b1", "|i1", "<u2", ">u2", "<i4", "<f2", ">f8", "<c8", "<c16", "<M8[ns]", "<m8[D]", "|S5", "<U3", "|V7"),
+    *(
+        "|b1",
+        "|i1",
+        "<u2",
+        ">u2",
+        "<i4",
+        "<f2",
+        ">f8",
+        "<c8",
+        "<c16",
+        "<M8[ns]",
+        "<m8[D]",
+        "|S5",
+        "<U3",
+        "|V7",
+    ),
     [("x", "<i4"), ("y", ">f8", (2, 3)), ("größe", "<u2")],
 ]
 SHAPES: list[tuple[int, ...]] = [(), (0,), (7,), (3, 0, 2), (5, 6)]
@@ -66,8 +81,6 @@ def test_numpy_reads_npy_and_raw(dtype: Any, shape: tuple[int, ...], order: str,
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_header_is_numpys(dtype: Any) -> None:
     real = np.dtype([tuple(f) for f in dtype]) if isinstance(dtype, list) else np.dtype(dtype)
-    version = np.lib.format.read_magic(io.BytesIO(npy_header(real, (2, 3))))
-    assert version == ((3, 0) if isinstance(dtype, list) and not str(dtype).isascii() and False else version)
     header = npy_header(real, (2, 3))
     assert len(header) % 64 == 0
     stream = io.BytesIO(header + bytes(6 * real.itemsize))
@@ -100,7 +113,13 @@ def test_json_is_strict_whatever_the_fill_value() -> None:
         raise ValueError(text)
 
     for fill in (np.nan, np.inf, -np.inf):
-        array = zarrfs.create_array(MemoryStore(), shape=3, dtype="f4", fill_value=fill, attributes={"a": "\ud800"[:0]})
+        array = zarrfs.create_array(
+            MemoryStore(), shape=3, dtype="f4", fill_value=fill, attributes={"a": "\ud800"[:0]}
+        )
         view = next(view for view in all_views() if view.suffix == ".json")
         layout = view.layout(array, "a")
-        assert json.loads(layout.read(0, layout.size), parse_constant=refuse)["fill_value"] in ("NaN", "Infinity", "-Infinity")
+        assert json.loads(layout.read(0, layout.size), parse_constant=refuse)["fill_value"] in (
+            "NaN",
+            "Infinity",
+            "-Infinity",
+        )

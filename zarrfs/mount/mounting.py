@@ -25,6 +25,9 @@ TYPES = (f"fuse.{SUBTYPE}", "fuse.ZarrOperations")
 
 READY = b"ready"
 
+ENDED_BY_SIGNAL = 8
+"""What libfuse 3 answers when SIGINT, SIGTERM or SIGHUP ended it, having unmounted."""
+
 FRACTION_OF_MEMORY = 4
 """A mount keeps decoded chunks in up to a quarter of the memory: a pass over a file comes back to the same chunks once
 for every plane that is in them.
@@ -82,12 +85,21 @@ def serve(
         tree = Tree(
             node, _root_name(location), list_all_views=options.list_all_views, immutable=options.immutable
         )
-        operations = make_operations(binding, tree, ready)
+        served = False
+
+        def contact() -> None:
+            nonlocal served
+            served = True
+            ready()
+
+        operations = make_operations(binding, tree, contact)
         try:
             binding.FUSE(
                 operations, target, foreground=True, **_fuse_arguments(location, options, binding.__name__)
             )
         except RuntimeError as error:
+            if served and error.args == (ENDED_BY_SIGNAL,):
+                return
             raise MountError(
                 f"{target}: libfuse could not mount (it answered {error}); what it said stands above, and "
                 "`zarrfs doctor` tells what may be missing"
@@ -207,7 +219,8 @@ def _log_to_file(path: str | None) -> None:
     except OSError as error:
         raise MountError(f"{target}: the log cannot be written: {error.strerror}") from error
     handler.setFormatter(logging.Formatter("%(asctime)s [%(process)d] %(levelname)s %(message)s"))
-    logger.addHandler(handler)
+    # In the place of the terminal, to which the parent says what went wrong.
+    logger.handlers[:] = [handler]
     logger.propagate = False
 
 
