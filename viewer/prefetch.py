@@ -26,9 +26,10 @@ def next_positions(
 ) -> list[tuple[float, ...]]:
     """Return the positions to fetch ahead, the most likely first; all within the image.
 
-    In motion: the next steps at the speed of the last one, then the first slice of the next chunk in that
-    direction, so that its decoding is under way long before the border is reached. At rest: a step either way
-    along the axis of depth (else of time).
+    In motion: the next steps at the speed of the last one, then the first two slices of the next chunk in
+    that direction, so that its decoding is under way long before the border is reached (two, as it is the
+    second look that makes the engine decode a chunk whole and keep it). At rest: a step either way along the
+    axis of depth, else of time.
     """
     move = moved_axis(intent, before) if before is not None else None
     if move is None:
@@ -42,7 +43,7 @@ def next_positions(
         least = max(1.0, image.downsampling(level, axis))
         step = max(abs(step), least) * (1 if step > 0 else -1)
         values = [intent.position[axis] + step * ahead for ahead in range(1, STEPS + 1)]
-        values.append(_next_chunk(image, level, axis, intent.position[axis], step > 0))
+        values += _next_chunk(image, level, axis, intent.position[axis], step)
     length = image.shape[axis]
     inside = [value for value in dict.fromkeys(values) if -0.5 <= value <= length - 0.5]
     return [_with(intent.position, axis, value) for value in inside]
@@ -54,14 +55,16 @@ def _resting_axis(image: Image, intent: ViewIntent) -> int | None:
     return by_type.get("space", by_type.get("time", sliders[-1] if sliders else None))
 
 
-def _next_chunk(image: Image, level: int, axis: int, position: float, forward: bool) -> float:
-    """Return the data coordinate of the nearest slice of the next chunk; outside the image where there is
-    none.
+def _next_chunk(image: Image, level: int, axis: int, position: float, step: float) -> list[float]:
+    """Return the data coordinates of the two nearest slices of the next chunk; none where there is no such
+    chunk, or where steps are so long that they hardly look twice at one.
     """
-    depth = image.levels[level].chunks[axis]
+    depth, length = image.levels[level].chunks[axis], image.levels[level].shape[axis]
+    if abs(step) > max(1.0, depth * image.downsampling(level, axis) / 4):
+        return []
     chunk = image.level_index(level, axis, position) // depth
-    index = (chunk + 1) * depth if forward else chunk * depth - 1
-    return image.from_level(level, axis, index) if index < image.levels[level].shape[axis] else -1.0
+    first, onwards = ((chunk + 1) * depth, 1) if step > 0 else (chunk * depth - 1, -1)
+    return [image.from_level(level, axis, i) for i in (first, first + onwards) if 0 <= i < length]
 
 
 def _with(position: tuple[float, ...], axis: int, value: float) -> tuple[float, ...]:
