@@ -68,6 +68,9 @@ PARALLEL_NBYTES = 128 << 10
 
 INDEX_DTYPE = np.dtype("<u8")
 
+MOST_INDEX_NBYTES = 1 << 30
+"""An index of 67 million inner chunks; one that claims to be larger is a mistake or a trap."""
+
 
 class _Piece(NamedTuple):
     """An inner chunk that a region touches."""
@@ -106,6 +109,11 @@ class _Layout:
                 "with the data; the index must have a fixed size, so compression is not allowed there"
             )
         self.index_nbytes = self.index_pipeline.encoded_size
+        if self.index_nbytes > MOST_INDEX_NBYTES:
+            raise MetadataError(
+                f"sharding_indexed: a shard of {list(spec.shape)} in inner chunks of {list(inner)} needs an index of "
+                f"{self.index_nbytes:,} bytes, more than the {MOST_INDEX_NBYTES:,} that are taken for sensible"
+            )
 
 
 class ShardingCodec(RegionCodec):
