@@ -28,6 +28,8 @@ ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 """What the system answers when there is no file of that name."""
 
 READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# Opening a pipe would wait for somebody to write to it.
+READ_FLAGS |= getattr(os, "O_NONBLOCK", 0)
 
 
 class LocalStore(Store):
@@ -72,7 +74,7 @@ class LocalStore(Store):
             self._check_absent(error, path)
             return None
         try:
-            return _read(fd, os.fstat(fd).st_size, 0)
+            return _read(fd, _file_size(fd, path), 0)
         except OSError as error:
             self._check_absent(error, path)
             return None
@@ -87,7 +89,7 @@ class LocalStore(Store):
             self._check_absent(error, path)
             return None
         try:
-            size = os.fstat(fd).st_size
+            size = _file_size(fd, path)
             pieces: list[Buffer] = []
             for byte_range in ranges:
                 start, stop = byte_range.resolve(size)
@@ -118,6 +120,8 @@ class LocalStore(Store):
 
     def _check_absent(self, error: OSError, path: str) -> None:
         """Raise what went wrong, unless the error just means that there is no such file."""
+        if isinstance(error, StoreError):
+            raise error
         if error.errno not in ABSENT:
             raise StoreError(f"{path} cannot be read: {error.strerror}", error.errno) from error
 
@@ -127,7 +131,11 @@ class LocalStore(Store):
         keys: list[str] = []
         prefixes: list[str] = []
         for entry in self._scan(self._path(prefix) if prefix else self.root):
-            (prefixes if _is_directory(entry) else keys).append(entry.name)
+            if not _is_directory(entry):
+                keys.append(entry.name)
+            elif not (entry.is_symlink() and self._is_ancestor(entry.stat(), entry.path)):
+                # A link that leads back up would make the hierarchy endless.
+                prefixes.append(entry.name)
         return Listing(sorted(keys), sorted(prefixes))
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
@@ -151,7 +159,7 @@ class LocalStore(Store):
             for entry in self._scan(self._path(at) if at else self.root):
                 key = f"{at}/{entry.name}" if at else entry.name
                 if not _is_directory(entry):
-                    with suppress(FileNotFoundError):
+                    with suppress(OSError):  # It may be gone meanwhile, or a link in a circle.
                         yield what(key, entry)
                     continue
                 if entry.is_symlink():
@@ -241,9 +249,22 @@ class LocalStore(Store):
             directory = os.path.dirname(directory)
 
 
+def _file_size(fd: int, path: str) -> int:
+    """Return the size of an open file. Devices, pipes and sockets are no values."""
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        raise StoreError(f"{path} is a device, pipe or socket; expected a regular file", errno.EINVAL)
+    return found.st_size
+
+
 def _read(fd: int, size: int, offset: int) -> bytes:
     """Read ``size`` bytes at ``offset``, or what there is. One call moves at most 2 GiB."""
-    data = os.pread(fd, size, offset)
+    try:
+        data = os.pread(fd, size, offset)
+    except (MemoryError, OverflowError) as error:
+        raise StoreError(f"{size:,} bytes of one file do not fit into memory", errno.EFBIG) from error
     if len(data) == size:
         return data
     parts = [data]
