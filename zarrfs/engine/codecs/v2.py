@@ -57,6 +57,11 @@ def chain_from_v2(
     tail: list[Codec] = []
     stored = dtype
     for at, (codec_id, options) in entries:
+        if codec_id == "pickle" and not allow_pickle:
+            raise UnsupportedError(
+                f"{at}: codec 'pickle' is refused, because unpickling runs code that the data choose; if they are "
+                "your own, open with allow_pickle=True"
+            )
         try:
             if (
                 codec_id in OBJECTS
@@ -64,7 +69,7 @@ def chain_from_v2(
                 and not tail
                 and (is_object or codec_id == "categorize")
             ):
-                middle = _object_codec(codec_id, options, allow_pickle)
+                middle = _object_codec(codec_id, options)
             elif codec_id in ARRAYS and middle is None and not tail and not is_object:
                 codec = _array_codec(codec_id, options)
                 spec = ChunkSpec((8,), stored, np.zeros((), stored)[()])
@@ -100,12 +105,7 @@ def _endian(dtype: np.dtype[Any]) -> str | None:
     return {"<": "little", ">": "big"}.get(dtype.byteorder)
 
 
-def _object_codec(codec_id: str, options: Mapping[str, Any], allow_pickle: bool) -> Codec:
-    if codec_id == "pickle" and not allow_pickle:
-        raise UnsupportedError(
-            "codec 'pickle' is refused, because unpickling runs code that the data choose; if they are your own, "
-            "open with allow_pickle=True"
-        )
+def _object_codec(codec_id: str, options: Mapping[str, Any]) -> Codec:
     if codec_id in VLEN:
         from zarrfs.engine.codecs.vlen import VlenBytesCodec, VlenUtf8Codec
 
