@@ -63,7 +63,8 @@ def raise_located(error: Exception, codec: Codec, verb: str = "decode") -> NoRet
     """
     if isinstance(error, ZarrError) or (isinstance(error, CodecError) and error.located):
         raise error
-    located = CodecError(f"codec {codec.name!r} cannot {verb}: {str(error) or type(error).__name__}")
+    said = " ".join(str(error).split()) or type(error).__name__  # One line, whatever the library says.
+    located = CodecError(f"codec {codec.name!r} cannot {verb}: {said}")
     located.located = True
     raise located from error
 
