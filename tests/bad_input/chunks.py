@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import lzma
 import struct
+import zlib
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -112,6 +113,12 @@ def _bombs() -> Iterator[Case]:
     yield Case(
         "v2 lzma bomb", partial(v2, **_v2_codec("lzma"), chunk=lzma.compress(bytes(1 << 28), preset=0))
     )
+    dictionary = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30}]
+    greedy = _v2_codec("lzma", format=lzma.FORMAT_RAW, filters=dictionary)
+    yield Case("v2 lzma that wants a dictionary of a gigabyte", partial(v2, **greedy, chunk=JUNK))
+    yield Case(
+        "v2 xz that wants a dictionary of gigabytes", partial(v2, **_v2_codec("lzma"), chunk=_greedy_xz())
+    )
     honest = numcodecs.Blosc("zstd", 9, 0).encode(bytes(1 << 28))
     yield Case("v2 blosc bomb", partial(v2, **_v2_codec("blosc"), chunk=bytes(honest)))
     yield Case(
@@ -138,6 +145,16 @@ def _bombs() -> Iterator[Case]:
             chunk=hostile.blosc(nbytes=2**31 - 1),
         ),
     )
+
+
+def _greedy_xz() -> bytes:
+    """An honest stream whose block header asks for a dictionary of four gigabytes."""
+    data = bytearray(lzma.compress(bytes(NBYTES)))
+    header = slice(12, 12 + (data[12] + 1) * 4)
+    block = data[header]
+    block[4] = 40
+    data[header] = block[:-4] + struct.pack("<I", zlib.crc32(block[:-4]))
+    return bytes(data)
 
 
 def _blosc() -> Iterator[Case]:
