@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zarrfs import plugins
 from zarrfs.engine import chunk_grids
 from zarrfs.engine.chunk_grids import (
     ChunkGrid,
@@ -201,7 +202,7 @@ class OneChunkGrid(ChunkGrid):
 
 def test_grid_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("test.one_chunk", f"{__name__}:OneChunkGrid", chunk_grids.ENTRY_POINTS)
-    monkeypatch.setattr(chunk_grids, "entry_points", lambda **what: EntryPoints([entry]).select(**what))
+    monkeypatch.setattr(plugins, "_points", lambda group: EntryPoints([entry]).select(group=group))
     monkeypatch.setattr(chunk_grids, "_GRIDS", dict(chunk_grids._GRIDS))
     grid = parse("test.one_chunk", (5, 0))
     assert isinstance(grid, OneChunkGrid)

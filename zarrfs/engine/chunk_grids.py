@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,6 +28,7 @@ from zarrfs.engine.json_checks import (
 )
 from zarrfs.engine.selections import Indices
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.plugins import find_plugin
 
 __all__ = [
     "ENTRY_POINTS",
@@ -255,8 +255,9 @@ _GRIDS: dict[str, type[ChunkGrid]] = {"regular": RegularGrid, "rectilinear": Rec
 
 def _grid_class(name: str, where: str) -> type[ChunkGrid]:
     if name not in _GRIDS:
-        for entry in entry_points(group=ENTRY_POINTS, name=name):
-            _GRIDS[name] = entry.load()
+        found = find_plugin(ENTRY_POINTS, name)
+        if found is not None:
+            _GRIDS[name] = found
     if name not in _GRIDS:
         known = ", ".join(f'"{known}"' for known in sorted(_GRIDS))
         raise UnsupportedError(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import MutableMapping
-from importlib.metadata import entry_points
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -18,6 +17,7 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import LocationError
+from zarrfs.plugins import find_plugin
 
 __all__ = ["METADATA_NAMES", "Location", "open_store"]
 
@@ -75,11 +75,10 @@ def _path_of(url: str) -> str:
 
 
 def _open_url(url: str, scheme: str, mode: str) -> tuple[Store, str]:
-    for point in entry_points(group=ENTRY_POINTS):
-        if point.name == scheme:
-            opener: Any = point.load()
-            store: Store = opener(url, mode)
-            return store, ""
+    opener: Any = find_plugin(ENTRY_POINTS, scheme)
+    if opener is not None:
+        store: Store = opener(url, mode)
+        return store, ""
     raise LocationError(f"{url}: no store is known for {scheme!r} URLs; expected a path or a file:// URL")
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.plugins import find_plugin
 
 __all__ = [
     "codec_class",
@@ -39,6 +39,8 @@ BUILT_IN = {
     "vlen-utf8": "vlen:VlenUtf8Codec",
     "vlen-bytes": "vlen:VlenBytesCodec",
     "packbits": "packbits:PackBitsCodec",
+    "n5_default": "n5_block:N5BlockCodec",
+    "n5_lz4": "n5_lz4:N5Lz4Codec",
 }
 
 NUMCODECS_BYTES = (
@@ -114,11 +116,8 @@ def _load(name: str) -> type[Codec] | None:
             return object_codec(bare)
         if bare in ("blosc", "zstd", "gzip", "crc32c"):
             return _load_twin(bare)
-    for point in entry_points(group=ENTRY_POINTS):
-        if point.name == name:
-            third_party: type[Codec] = point.load()
-            return third_party
-    return None
+    third_party: type[Codec] | None = find_plugin(ENTRY_POINTS, name)
+    return third_party
 
 
 def _load_twin(bare: str) -> type[Codec]:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from typing import Any
 
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, no_numpy
@@ -23,6 +22,7 @@ from zarrfs.engine.dtypes.v2_only import EXTENDED, OBJECT
 from zarrfs.engine.dtypes.variable import STRING, VARIABLE_BYTES
 from zarrfs.engine.json_checks import named_configuration
 from zarrfs.errors import UnsupportedError
+from zarrfs.plugins import find_plugin
 
 __all__ = ["ENTRY_POINTS", "STRUCTS", "data_type_from_v3", "family_of"]
 
@@ -91,6 +91,7 @@ def _family(name: str) -> DataTypeFamily | None:
     if name not in _FAMILIES:
         if RAW_NAME.fullmatch(name):
             return RAW
-        for entry in entry_points(group=ENTRY_POINTS, name=name):
-            _FAMILIES[name] = entry.load()
+        found = find_plugin(ENTRY_POINTS, name)
+        if found is not None:
+            _FAMILIES[name] = found
     return _FAMILIES.get(name)

@@ -5,12 +5,12 @@ point group ``zarrfs.views`` (any name -> subclass of View).
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import entry_points
 
 from zarrfs.mount.views.base import View
 from zarrfs.mount.views.json import JsonView
 from zarrfs.mount.views.npy import NpyView
 from zarrfs.mount.views.raw import RawView
+from zarrfs.plugins import load_plugins
 
 __all__ = ["View", "all_views"]
 
@@ -22,5 +22,4 @@ ENTRY_POINTS = "zarrfs.views"
 @cache
 def all_views() -> tuple[View, ...]:
     """Return one of each kind, those that come with the package first."""
-    third_party = [point.load() for point in entry_points(group=ENTRY_POINTS)]
-    return tuple(kind() for kind in (*BUILT_IN, *third_party))
+    return tuple(kind() for kind in (*BUILT_IN, *load_plugins(ENTRY_POINTS)))
