@@ -19,6 +19,7 @@ __all__ = [
     "ChunkKeyEncoding",
     "Coords",
     "DefaultKeys",
+    "Separator",
     "V2Keys",
     "chunk_key_encoding_from_json",
     "chunk_key_encoding_to_json",
@@ -158,7 +159,9 @@ def chunk_key_encoding_from_json(value: Any, where: str) -> ChunkKeyEncoding:
 
 
 def chunk_key_encoding_to_json(encoding: ChunkKeyEncoding) -> dict[str, Any]:
-    """Return the v3 object that makes an equal encoding. Raises UnsupportedError for keys of another format."""
+    """Return the v3 object that makes an equal encoding. Raises UnsupportedError for keys of another
+    format.
+    """
     if _ENCODINGS.get(encoding.name) is not type(encoding):
         raise UnsupportedError(f'Zarr v3 has no chunk key encoding for the chunk keys "{encoding.name}"')
     return {"name": encoding.name, "configuration": encoding.configuration()}

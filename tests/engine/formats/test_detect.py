@@ -78,7 +78,7 @@ def test_check_of_what_cannot_be_written_changes_nothing() -> None:
     detect.check_writable(GroupSpec(2))
     with pytest.raises(UnsupportedError, match="fill value"):
         detect.check_writable(replace(array(), fill_value=None))
-    with pytest.raises(UnsupportedError, match="zarr_format 9 cannot be written"):
+    with pytest.raises(UnsupportedError, match="zarr_format 9 is not known"):
         detect.check_writable(GroupSpec(9))
 
 

@@ -18,9 +18,10 @@ Example::
       }
     }
 
-A block at the edge of the array may be shorter than the chunk; what it lacks is the fill value. Blocks are written at
-full length, as others but the Java implementation do too. The mode ``varlength`` is read where the block holds as many
-elements as its shape has: then it is an ordinary block. The mode ``object`` holds Java objects and is refused.
+A block at the edge of the array may be shorter than the chunk; what it lacks is the fill value. Blocks
+are written at full length, as others but the Java implementation do too. The mode ``varlength`` is read
+where the block holds as many elements as its shape has: then it is an ordinary block. The mode ``object``
+holds Java objects and is refused.
 """
 
 from __future__ import annotations
@@ -46,13 +47,16 @@ DEFAULT, VARLENGTH, OBJECT = range(3)
 _START = struct.Struct(">HH")
 
 MAX_PIPELINES = 64
-"""Blocks at the edges come in 2^n shapes for n dimensions; more shapes than this are met in made-up data only."""
+"""Blocks at the edges come in 2^n shapes for n dimensions; more shapes than this are met in made-up data
+only.
+"""
 
 
 class N5BlockCodec(ArrayBytesCodec):
     """array -> bytes: header and encoded elements of an N5 block.
 
-    The dimensions are those of N5, the first varying fastest: ``codecs`` begin with the transposition that makes it so.
+    The dimensions are those of N5, the first varying fastest: ``codecs`` begin with the transposition
+    that makes it so.
     """
 
     name: ClassVar[str] = "n5_default"
@@ -86,11 +90,19 @@ class N5BlockCodec(ArrayBytesCodec):
         if not rest or not isinstance(rest[0], BytesCodec):
             raise MetadataError(f"codec {self.name!r}: 'transpose' must be followed by 'bytes'")
         if spec.dtype.itemsize > 1 and rest[0].endian != "big":
-            raise MetadataError(f"codec {self.name!r}: 'bytes' must have endian 'big', found {rest[0].endian!r}")
+            raise MetadataError(
+                f"codec {self.name!r}: 'bytes' must have endian 'big', found {rest[0].endian!r}"
+            )
         if len(rest) > 2 or not all(isinstance(codec, BytesBytesCodec) for codec in rest[1:]):
             raise MetadataError(f"codec {self.name!r}: expected at most one compressor after 'bytes'")
-        if spec.dtype.kind not in "iuf" or spec.dtype.itemsize not in (1, 2, 4, 8) or spec.dtype == np.float16:
-            raise MetadataError(f"codec {self.name!r}: N5 has integers, float32 and float64, not {spec.dtype}")
+        if (
+            spec.dtype.kind not in "iuf"
+            or spec.dtype.itemsize not in (1, 2, 4, 8)
+            or spec.dtype == np.float16
+        ):
+            raise MetadataError(
+                f"codec {self.name!r}: N5 has integers, float32 and float64, not {spec.dtype}"
+            )
         if not 0 < ndim < 2**16 or any(not 0 < length < 2**32 for length in spec.shape):
             raise MetadataError(f"codec {self.name!r}: N5 cannot have blocks of shape {list(spec.shape)}")
         self._pipeline(spec, spec.shape)
@@ -126,22 +138,30 @@ class N5BlockCodec(ArrayBytesCodec):
 
 
 def _header(data: memoryview, chunk_shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
-    """Return the block's shape, and where its elements begin. Raises CodecError if no chunk can have that header."""
+    """Return the block's shape, and where its elements begin. Raises CodecError if no chunk can have that
+    header.
+    """
     ndim = len(chunk_shape)
     size = _START.size + 4 * ndim
     if len(data) < size:
         raise CodecError(f"the block ends within its header: {len(data)} bytes, expected at least {size}")
     mode, found = _START.unpack_from(data)
     if mode not in (DEFAULT, VARLENGTH):
-        raise CodecError(f"the block has mode {mode}; expected {DEFAULT} (default) or {VARLENGTH} (varlength)")
+        raise CodecError(
+            f"the block has mode {mode}; expected {DEFAULT} (default) or {VARLENGTH} (varlength)"
+        )
     if found != ndim:
         raise CodecError(f"the block has {found} dimensions, the array {ndim}")
     shape = struct.unpack_from(f">{ndim}I", data, _START.size)
     if any(not 0 < length <= full for length, full in zip(shape, chunk_shape, strict=True)):
-        raise CodecError(f"the block has shape {list(shape)}, which is not within the chunk's {list(chunk_shape)}")
+        raise CodecError(
+            f"the block has shape {list(shape)}, which is not within the chunk's {list(chunk_shape)}"
+        )
     if mode == VARLENGTH:
         if len(data) < size + 4:
-            raise CodecError(f"the block ends within its header: {len(data)} bytes, expected at least {size + 4}")
+            raise CodecError(
+                f"the block ends within its header: {len(data)} bytes, expected at least {size + 4}"
+            )
         (count,) = struct.unpack_from(">I", data, size)
         expected = 1
         for length in shape:

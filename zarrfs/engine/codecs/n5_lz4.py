@@ -1,8 +1,9 @@
 """n5_lz4: LZ4 as the Java implementation of N5 writes it, a stream of ``LZ4Block`` frames.
 
-Specification: ``LZ4BlockOutputStream`` of https://github.com/lz4/lz4-java, which has no document of its own. A frame
-is the magic ``LZ4Block``, a token (method in the high half, level in the low one), compressed and decompressed length
-and a checksum (little-endian, 32 bits each), then the compressed bytes; an empty frame ends the stream.
+Specification: ``LZ4BlockOutputStream`` of https://github.com/lz4/lz4-java, which has no document of its
+own. A frame is the magic ``LZ4Block``, a token (method in the high half, level in the low one),
+compressed and decompressed length and a checksum (little-endian, 32 bits each), then the compressed
+bytes; an empty frame ends the stream.
 
 Names: ``n5_lz4``.
 
@@ -75,10 +76,12 @@ class N5Lz4Codec(BytesBytesCodec):
         for method, stored, length, checksum in _frames(memoryview(data).cast("B")):
             total += length
             if total > limit:
-                raise limit_error(limit)
+                raise limit_error(limit) if size is None else size_error(f"at least {total}", size)
             block = _unpack(method, stored, length)
             if _checksum(block) != checksum:
-                raise CodecError(f"the checksum of a block is {checksum:#x}, its bytes give {_checksum(block):#x}")
+                raise CodecError(
+                    f"the checksum of a block is {checksum:#x}, its bytes give {_checksum(block):#x}"
+                )
             blocks.append(block)
         if size is not None and total != size:
             raise size_error(total, size)

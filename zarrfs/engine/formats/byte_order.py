@@ -1,4 +1,6 @@
-"""Where the byte order of stored elements stands: v3 has it in the codec ``bytes``, older formats in the data type."""
+"""Where the byte order of stored elements stands: v3 has it in the codec ``bytes``, older formats in the
+data type.
+"""
 
 from __future__ import annotations
 

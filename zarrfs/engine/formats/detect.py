@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar, cast
 
+from zarrfs.engine.formats import draft2019, n5
 from zarrfs.engine.formats.base import Format, NodeKind
+from zarrfs.engine.formats.v1 import V1Format
 from zarrfs.engine.formats.v2 import V2Format
 from zarrfs.engine.formats.v3 import V3Format
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
@@ -29,9 +31,14 @@ __all__ = [
 
 Spec = TypeVar("Spec", ArraySpec, GroupSpec)
 
-_V3 = V3Format()
-_V2 = V2Format()
-_FORMATS: dict[int | str, Format] = {3: _V3, 2: _V2}
+_FORMATS: dict[int | str, Format] = {
+    3: V3Format(),
+    2: V2Format(),
+    n5.NAME: n5.N5Format(),
+    1: V1Format(),
+    draft2019.NAME: draft2019.Draft2019Format(),
+}
+"""By the ``zarr_format`` of their nodes, in the order in which they are looked for."""
 
 
 def read_node(
@@ -39,32 +46,35 @@ def read_node(
 ) -> NodeSpec | None:
     """Return what is at the path, or None when there is no node of any format. Raises MetadataError.
 
-    Where two formats claim the node the newer one is taken, with a warning.
+    Where v3 and v2 both claim the node v3 is taken, with a warning.
     """
-    spec = _V3.read(store, path, allow_pickle, use_consolidated)
-    if spec is None:
-        return _V2.read(store, path, allow_pickle, use_consolidated)
-    if store.concurrency == 1 and _V2.kind(store, path) is not None:
-        logger.warning(
-            "%s: %r has metadata of Zarr v3 and of v2; v3 is taken. Remove zarr.json, or .zarray and .zgroup",
-            store.url,
-            path or "/",
-        )
-    return spec
+    for number, known in _FORMATS.items():
+        spec = known.read(store, path, allow_pickle, use_consolidated)
+        if spec is None:
+            continue
+        if number == 3 and store.concurrency == 1 and _FORMATS[2].kind(store, path) is not None:
+            logger.warning(
+                "%s: %r has metadata of Zarr v3 and of v2; v3 is taken. Remove zarr.json, or .zarray and .zgroup",
+                store.url,
+                path or "/",
+            )
+        return spec
+    return None
 
 
 def read_kind(store: Store, path: str) -> NodeKind | None:
     """Return whether an array or a group is at the path, or None. Raises MetadataError."""
-    return _V3.kind(store, path) or _V2.kind(store, path)
+    kinds = (known.kind(store, path) for known in _FORMATS.values())
+    return next((kind for kind in kinds if kind is not None), None)
 
 
 def _format(spec: NodeSpec) -> Format:
-    written = _FORMATS.get(spec.zarr_format)
-    if written is None:
+    found = _FORMATS.get(spec.zarr_format)
+    if found is None:
         raise UnsupportedError(
-            f"zarr_format {spec.zarr_format!r} cannot be written; expected one of {list(_FORMATS)}"
+            f"zarr_format {spec.zarr_format!r} is not known; expected one of {list(_FORMATS)}"
         )
-    return written
+    return found
 
 
 def check_writable(spec: NodeSpec) -> None:

@@ -1,9 +1,9 @@
 """The Zarr v3.0 core protocol as it stood in the editor's draft of 19 June 2019.
 
-A bootstrap document ``zarr.json`` at the root, array and group documents below ``meta/root``, chunks below ``data``;
-groups are implied by what is below them. Later drafts, which zarr-python 2 wrote on trial, give document keys a suffix
-(``metadata_key_suffix``) and chunk keys the prefix ``c`` below ``data/root``; they are read and extended in their way.
-What arrays say is in ``draft2019_arrays.py``.
+A bootstrap document ``zarr.json`` at the root, array and group documents below ``meta/root``, chunks
+below ``data``; groups are implied by what is below them. Later drafts, which zarr-python 2 wrote on
+trial, give document keys a suffix (``metadata_key_suffix``) and chunk keys the prefix ``c`` below
+``data/root``; they are read and extended in their way. What arrays say is in ``draft2019_arrays.py``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zarrfs.engine.chunk_keys import ChunkKeyEncoding, V2Keys
+from zarrfs.engine.chunk_keys import ChunkKeyEncoding, Separator, V2Keys
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, check_extensions, parse_array
 from zarrfs.engine.formats.json_document import location, read_object, write_object
@@ -49,7 +49,7 @@ class Bootstrap:
 
     def keys(self, keys: ChunkKeyEncoding) -> ChunkKeyEncoding:
         """Return the chunk keys of this hierarchy with the separator of those given."""
-        separator = "/" if keys.configuration().get("separator") == "/" else "."
+        separator: Separator = "/" if keys.configuration().get("separator") == "/" else "."
         return DraftKeys(separator) if self.suffix else V2Keys(separator)
 
     def chunk_prefix(self, path: str) -> str:
@@ -69,7 +69,8 @@ def is_bootstrap(document: Mapping[str, Any]) -> bool:
 def parse_bootstrap(document: Mapping[str, Any], where: str) -> Bootstrap:
     """Return what a bootstrap document says.
 
-    Raises UnsupportedError for another major version, another encoding, and extensions that must be understood.
+    Raises UnsupportedError for another major version, another encoding, and extensions that must be
+    understood.
     """
     version = expect_string(document.get("zarr_format"), f"{where}: /zarr_format")
     match = _VERSION.fullmatch(version)
@@ -80,7 +81,9 @@ def parse_bootstrap(document: Mapping[str, Any], where: str) -> Bootstrap:
         raise UnsupportedError(f'{where}: /metadata_encoding: expected "{JSON_TYPE}", found "{encoding}"')
     suffix = expect_string(document.get("metadata_key_suffix", ""), f"{where}: /metadata_key_suffix")
     if suffix not in ("", ".json"):
-        raise UnsupportedError(f'{where}: /metadata_key_suffix: expected ".json" or nothing, found "{suffix}"')
+        raise UnsupportedError(
+            f'{where}: /metadata_key_suffix: expected ".json" or nothing, found "{suffix}"'
+        )
     check_extensions(document.get("extensions", []), f"{where}: /extensions")
     return Bootstrap(suffix)
 
@@ -150,7 +153,9 @@ class Draft2019Format(Format):
         bootstrap = self._bootstrap(store)
         if bootstrap is None:
             if store.exists(KEY):
-                raise MetadataError(f"{location(store, KEY)} is of another format; a draft hierarchy needs a store of its own")
+                raise MetadataError(
+                    f"{location(store, KEY)} is of another format; a draft hierarchy needs a store of its own"
+                )
             write_object(store, KEY, BOOTSTRAP_DOCUMENT)
             bootstrap = Bootstrap()
         self._check_name(store, path)
@@ -163,7 +168,9 @@ class Draft2019Format(Format):
         return replace(spec, document=written)
 
     def _check_name(self, store: Store, path: str) -> None:
-        """Raise KeyNameError if a new node may not have this name: characters, length, case of its siblings."""
+        """Raise KeyNameError if a new node may not have this name: characters, length, case of its
+        siblings.
+        """
         parent, _, name = path.rpartition("/")
         for part in path.split("/") if path else ():
             if not _NODE_NAME.fullmatch(part) or not part.strip("."):
@@ -174,7 +181,9 @@ class Draft2019Format(Format):
         if path and store.listable:
             for sibling in self.child_names(store, parent, GroupSpec(NAME)):
                 if sibling != name and sibling.lower() == name.lower():
-                    raise KeyNameError(f"{path!r}: there is {sibling!r} already, and case makes no difference in names")
+                    raise KeyNameError(
+                        f"{path!r}: there is {sibling!r} already, and case makes no difference in names"
+                    )
 
     def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         bootstrap = self._bootstrap(store) or Bootstrap()

@@ -10,11 +10,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
-from zarrfs.engine.chunk_keys import ChunkKeyEncoding, Coords, V2Keys
+from zarrfs.engine.chunk_keys import ChunkKeyEncoding, Coords, Separator, V2Keys
 from zarrfs.engine.codecs.v2 import chain_from_v2, chain_to_v2
 from zarrfs.engine.dtypes import DataType, data_type_from_v2, fill_from_v2, fill_to_v2
 from zarrfs.engine.formats.byte_order import stored_data_type
-from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail
+from zarrfs.engine.json_checks import (
+    check_keys,
+    expect_list,
+    expect_object,
+    expect_shape,
+    expect_string,
+    fail,
+)
 from zarrfs.engine.model import ArraySpec
 from zarrfs.errors import MetadataError, UnsupportedError
 
@@ -22,10 +29,13 @@ __all__ = ["DraftKeys", "array_document", "check_extensions", "parse_array"]
 
 EXTENSIONS = "http://purl.org/zarr/spec/protocol/extensions"
 CODECS = "http://purl.org/zarr/spec/codec"
+LATER_CODECS = "https://purl.org/zarr/spec/codec"
 
 _REQUIRED_KEYS = ("shape", "data_type", "chunk_grid", "chunk_memory_layout", "fill_value")
 _CORE_TYPES = re.compile("bool|[iu]1|[<>]([iu][248]|f[248])")
-_KNOWN_TYPE_EXTENSIONS = re.compile("datetime|complex|fixed-?(length|width)|string|bytes|raw|quad", re.IGNORECASE)
+_KNOWN_TYPE_EXTENSIONS = re.compile(
+    "datetime|complex|fixed-?(length|width)|string|bytes|raw|quad", re.IGNORECASE
+)
 """In the URI of an extension: it writes types as NumPy does, as the draft's own example has it."""
 
 _CODEC = re.compile(r"https?://purl\.org/zarr/spec/codec/([a-z0-9_-]+)(/[0-9.]+)?/?")
@@ -37,11 +47,12 @@ class DraftKeys(ChunkKeyEncoding):
     """The keys of later drafts, ``c1/23/45``: the separator stands between indices only."""
 
     name: ClassVar[str] = "draft"
-    separator: str = "/"
+    separator: Separator = "/"
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any], where: str) -> Self:
-        return cls(expect_string(configuration.get("separator", "/"), f"{where}/separator", ("/", ".")))
+        check_keys(configuration, where, ("separator",))
+        return cls(_separator(configuration.get("separator", "/"), f"{where}/separator"))
 
     def configuration(self) -> dict[str, Any]:
         return {"separator": self.separator}
@@ -52,12 +63,16 @@ class DraftKeys(ChunkKeyEncoding):
     def decode(self, key: str) -> Coords | None:
         if key == "c":
             return ()
-        return V2Keys("/" if self.separator == "/" else ".").decode(key[1:]) if key.startswith("c") else None
+        return V2Keys(self.separator).decode(key[1:]) if key.startswith("c") else None
+
+
+def _separator(value: Any, where: str) -> Separator:
+    return "/" if expect_string(value, where, (".", "/")) == "/" else "."
 
 
 def check_extensions(value: Any, where: str) -> None:
-    """Raise UnsupportedError for an extension that must be understood, as none is known here; MetadataError for a
-    broken list.
+    """Raise UnsupportedError for an extension that must be understood, as none is known here;
+    MetadataError for a broken list.
     """
     for index, entry in enumerate(expect_list(value, where, "a list of extensions")):
         at = f"{where}/{index}"
@@ -76,14 +91,16 @@ def check_extensions(value: Any, where: str) -> None:
 def parse_array(document: Mapping[str, Any], where: str, *, later: bool = False) -> ArraySpec:
     """Return the array of an ``.array`` document; ``later`` for the drafts after that of 2019.
 
-    Names that are not known are ignored, as the draft allows. Raises MetadataError that names the key, UnsupportedError
-    for extensions and codecs that are not known here.
+    Names that are not known are ignored, as the draft allows. Raises MetadataError that names the key,
+    UnsupportedError for extensions and codecs that are not known here.
     """
     for key in _REQUIRED_KEYS:
         if key not in document:
             raise MetadataError(f'{where}: the key "{key}" is missing; an array needs it')
     shape = expect_shape(document["shape"], f"{where}: /shape")
-    chunks, separator = _chunk_grid(document["chunk_grid"], shape, f"{where}: /chunk_grid", "/" if later else ".")
+    chunks, separator = _chunk_grid(
+        document["chunk_grid"], shape, f"{where}: /chunk_grid", "/" if later else "."
+    )
     data_type = _data_type(document["data_type"], f"{where}: /data_type")
     layout = document["chunk_memory_layout"]
     if isinstance(layout, Mapping):
@@ -106,7 +123,7 @@ def parse_array(document: Mapping[str, Any], where: str, *, later: bool = False)
         shape=shape,
         data_type=data_type,
         chunk_grid=RegularGrid(chunks),
-        chunk_key_encoding=DraftKeys(separator) if later else V2Keys("/" if separator == "/" else "."),
+        chunk_key_encoding=DraftKeys(separator) if later else V2Keys(separator),
         codecs=codecs,
         fill_value=fill_from_v2(data_type, document["fill_value"], f"{where}: /fill_value"),
         attributes=dict(expect_object(document.get("attributes", {}), f"{where}: /attributes")),
@@ -115,14 +132,16 @@ def parse_array(document: Mapping[str, Any], where: str, *, later: bool = False)
     )
 
 
-def _chunk_grid(value: Any, shape: tuple[int, ...], where: str, separator: str) -> tuple[tuple[int, ...], str]:
+def _chunk_grid(
+    value: Any, shape: tuple[int, ...], where: str, separator: Separator
+) -> tuple[tuple[int, ...], Separator]:
     grid = expect_object(value, where, 'an object with "type" and "chunk_shape"')
     if "extension" in grid:
         raise UnsupportedError(f"{where}: the extension {grid['extension']} is not known here")
     expect_string(grid.get("type"), f"{where}/type", ("regular",))
     chunks = expect_shape(grid.get("chunk_shape"), f"{where}/chunk_shape")
     check_chunk_shape(chunks, shape, f"{where}/chunk_shape")
-    return chunks, expect_string(grid.get("separator", separator), f"{where}/separator", (".", "/"))
+    return chunks, _separator(grid.get("separator", separator), f"{where}/separator")
 
 
 def _data_type(value: Any, where: str) -> DataType:
@@ -164,7 +183,9 @@ def array_document(spec: ArraySpec, *, later: bool = False) -> dict[str, Any]:
     Raises UnsupportedError for what the draft cannot say: filters, shards, irregular chunks.
     """
     if not isinstance(spec.chunk_grid, RegularGrid):
-        raise UnsupportedError(f'this draft has regular chunks only, not the chunk grid "{spec.chunk_grid.name}"')
+        raise UnsupportedError(
+            f'this draft has regular chunks only, not the chunk grid "{spec.chunk_grid.name}"'
+        )
     separator = getattr(spec.chunk_key_encoding, "separator", None)
     if not isinstance(spec.chunk_key_encoding, V2Keys | DraftKeys) or separator is None:
         raise UnsupportedError(f'this draft has no chunk keys of the kind "{spec.chunk_key_encoding.name}"')
@@ -174,16 +195,20 @@ def array_document(spec: ArraySpec, *, later: bool = False) -> dict[str, Any]:
     document: dict[str, Any] = {
         "shape": list(spec.shape),
         "data_type": _data_type_to_json(stored_data_type(spec)),
-        "chunk_grid": {"type": "regular", "chunk_shape": list(spec.chunk_grid.chunk_shape), "separator": separator},
+        "chunk_grid": {
+            "type": "regular",
+            "chunk_shape": list(spec.chunk_grid.chunk_shape),
+            "separator": separator,
+        },
         "chunk_memory_layout": order if len(spec.shape) > 1 else spec.order,
         "fill_value": fill_to_v2(spec.data_type, spec.fill_value),
         "extensions": spec.document.get("extensions", []),
         "attributes": dict(spec.attributes),
     }
     if compressor is not None:
-        version = "/1.0" if later else ""
-        configuration = {key: value for key, value in compressor.items() if key != "id"}
-        document["compressor"] = {"codec": f"{CODECS}/{compressor['id']}{version}", "configuration": configuration}
+        name = compressor.pop("id")
+        codec = f"{LATER_CODECS}/{name}/1.0" if later else f"{CODECS}/{name}"
+        document["compressor"] = {"codec": codec, "configuration": compressor}
     return document
 
 

@@ -82,7 +82,10 @@ def _compressor(name: Any, options: Any, where: str) -> dict[str, Any] | None:
             raise fail(f"{where}: /compression_opts", f"the level of {name}, an integer, or null", options)
         return {"id": name, "level": options}
     if name in _OBJECTS:
-        return {"id": name, **(expect_object(options, f"{where}: /compression_opts") if options is not None else {})}
+        return {
+            "id": name,
+            **(expect_object(options, f"{where}: /compression_opts") if options is not None else {}),
+        }
     raise UnsupportedError(
         f'{where}: /compression: "{name}" is no compression of Zarr v1 that is known here; known are '
         f"{', '.join((*_LEVELS, *_OBJECTS))} and none"
@@ -103,13 +106,17 @@ class V1Format(Format):
         document = read_object(store, key, MAX_NODE_DOCUMENT)
         if document is None or "zarr_format" not in document:
             return None
-        return parse_array(document, read_object(store, join(path, ATTRIBUTES_KEY)) or {}, location(store, key))
+        return parse_array(
+            document, read_object(store, join(path, ATTRIBUTES_KEY)) or {}, location(store, key)
+        )
 
     def kind(self, store: Store, path: str) -> NodeKind | None:
         return "array" if self.read(store, path, False, False) is not None else None
 
     def check(self, spec: NodeSpec) -> None:
-        raise UnsupportedError("Zarr v1 is read, not written; migrate the array to zarr_format 2 or 3 to change it")
+        raise UnsupportedError(
+            "Zarr v1 is read, not written; migrate the array to zarr_format 2 or 3 to change it"
+        )
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         self.check(spec)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
-from zarrfs.engine.chunk_keys import V2Keys
+from zarrfs.engine.chunk_keys import Separator, V2Keys
 from zarrfs.engine.codecs.v2 import chain_from_v2, chain_to_v2
 from zarrfs.engine.dtypes import DataType, data_type_from_v2, data_type_to_v2, fill_from_v2, fill_to_v2
 from zarrfs.engine.formats.base import Format, NodeKind
@@ -44,8 +44,6 @@ _DIMENSIONS = "_ARRAY_DIMENSIONS"
 """The attribute in which xarray keeps the names of the dimensions."""
 
 _OBJECT_CODECS = {"vlen-utf8": "string", "vlen-bytes": "bytes"}
-
-Separator = Literal["/", "."]
 
 
 # -- documents to the model ----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.dtypes import data_type_from_v3, data_type_to_v3, fill_from_v3, fill_to_v3
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.consolidated import inline_consolidated
+from zarrfs.engine.formats.draft2019 import is_bootstrap
 from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail, found
@@ -212,7 +213,9 @@ def _has_byte_order(dtype: np.dtype[Any]) -> bool:
 
 
 def _check_endian(codecs: Any, needed: bool, where: str) -> None:
-    """Raise MetadataError for a ``bytes`` codec that does not say the byte order of elements that have one."""
+    """Raise MetadataError for a ``bytes`` codec that does not say the byte order of elements that have
+    one.
+    """
     for index, codec in enumerate(codecs):
         entry: Any = {"name": codec} if isinstance(codec, str) else codec
         name = entry.get("name") if isinstance(entry, Mapping) else None
@@ -285,7 +288,7 @@ class V3Format(Format):
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
         key = join(path, KEY)
         document = read_object(store, key)
-        if document is None:
+        if document is None or is_bootstrap(document):
             return None
         spec = parse_node(document, location(store, key))
         return (
@@ -295,7 +298,9 @@ class V3Format(Format):
     def kind(self, store: Store, path: str) -> NodeKind | None:
         key = join(path, KEY)
         document = read_object(store, key)
-        return None if document is None else node_type(document, location(store, key))
+        if document is None or is_bootstrap(document):
+            return None
+        return node_type(document, location(store, key))
 
     def check(self, spec: NodeSpec) -> None:
         if isinstance(spec, ArraySpec):

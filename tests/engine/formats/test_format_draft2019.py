@@ -1,0 +1,356 @@
+"""The editor's draft of June 2019: its examples, each rule of its documents, implied groups, and the
+later drafts.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrfs
+from zarrfs.engine.chunk_grids import RectilinearGrid, RegularGrid
+from zarrfs.engine.chunk_keys import DefaultKeys, V2Keys
+from zarrfs.engine.formats import detect, v2
+from zarrfs.engine.formats.draft2019 import Bootstrap, parse_bootstrap, parse_group
+from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, parse_array
+from zarrfs.engine.model import GroupSpec
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
+
+HERE = "memory://1/meta/root/foo.array"
+CORE = "https://purl.org/zarr/spec/protocol/core/3.0"
+BOOTSTRAP = {"zarr_format": CORE, "metadata_encoding": "application/json", "extensions": []}
+EXTENSION = {"extension": "http://example.org/zarr/extension/foo", "configuration": {"foo": "bar"}}
+GZIP = {"codec": "http://purl.org/zarr/spec/codec/gzip", "configuration": {"level": 1}}
+
+EXAMPLE: dict[str, Any] = {
+    "shape": [10000, 1000],
+    "data_type": "<f8",
+    "chunk_grid": {"type": "regular", "chunk_shape": [1000, 100]},
+    "chunk_memory_layout": "C",
+    "compressor": GZIP,
+    "fill_value": "NaN",
+    "extensions": [],
+    "attributes": {"foo": 42, "bar": "apples", "baz": [1, 2, 3, 4]},
+}
+DATETIME = {
+    "extension": "http://purl.org/zarr/spec/protocol/extensions/datetime-dtypes/1.0",
+    "type": "<M8[ns]",
+    "fallback": "<i8",
+}
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    return {key: value for key, value in (EXAMPLE | changes).items() if value is not ...}
+
+
+def store_of(**documents: Any) -> MemoryStore:
+    store = MemoryStore()
+    for key, value in ({"zarr.json": BOOTSTRAP} | documents).items():
+        store.set(key, value if isinstance(value, bytes) else json.dumps(value).encode())
+    return store
+
+
+# -- bootstrap document --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"extensions": [EXTENSION | {"must_understand": False}]},
+        {"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.7"},
+        {"unknown": {"of a later": "minor version"}},
+    ],
+    ids=str,
+)
+def test_bootstrap(changes: dict[str, Any]) -> None:
+    assert parse_bootstrap(BOOTSTRAP | changes, "zarr.json") == Bootstrap("")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"zarr_format": "https://purl.org/zarr/spec/protocol/core/4.0"}, "/zarr_format: expected"),
+        ({"zarr_format": "https://example.org/"}, "/zarr_format: expected"),
+        ({"metadata_encoding": "application/cbor"}, "/metadata_encoding: expected"),
+        ({"metadata_encoding": None}, "/metadata_encoding: expected a string"),
+        ({"metadata_key_suffix": ".cbor"}, "/metadata_key_suffix: expected"),
+        ({"extensions": None}, "/extensions: expected a list"),
+        ({"extensions": [3]}, "/extensions/0: expected an object"),
+        ({"extensions": [EXTENSION]}, "/extensions/0/must_understand: expected true or false"),
+        ({"extensions": [EXTENSION | {"must_understand": True}]}, "http://example.org/zarr/extension/foo"),
+        ({"extensions": [{"must_understand": False}]}, "/extensions/0/extension: expected a string"),
+    ],
+    ids=str,
+)
+def test_bootstrap_that_must_fail(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(MetadataError) as caught:
+        parse_bootstrap(BOOTSTRAP | changes, "zarr.json")
+    assert words in str(caught.value)
+    with pytest.raises(MetadataError):
+        detect.read_node(store_of(**{"zarr.json": BOOTSTRAP | changes}), "")
+
+
+# -- array and group documents -------------------------------------------------------------------------
+
+
+def test_the_drafts_array() -> None:
+    spec = parse_array(EXAMPLE, HERE)
+    assert (spec.zarr_format, spec.shape) == ("draft2019", (10000, 1000))
+    assert spec.data_type.numpy == np.dtype("<f8")
+    assert (spec.chunk_grid, spec.chunk_key_encoding) == (RegularGrid((1000, 100)), V2Keys("."))
+    assert [codec.name for codec in spec.codecs] == ["bytes", "gzip"] or spec.codecs[-1].name.endswith("gzip")
+    assert np.isnan(spec.fill_value)
+    assert spec.attributes == EXAMPLE["attributes"]
+    written = array_document(spec)
+    assert written.pop("chunk_grid") == EXAMPLE["chunk_grid"] | {"separator": "."}
+    assert written == {key: value for key, value in EXAMPLE.items() if key != "chunk_grid"}
+
+
+def test_the_drafts_group() -> None:
+    group = {"extensions": [], "attributes": {"spam": "ham", "eggs": 42}}
+    assert parse_group(group, HERE) == GroupSpec("draft2019", group["attributes"], None, group)  # type: ignore[arg-type]
+
+
+def test_the_drafts_extension_data_type() -> None:
+    spec = parse_array(document(data_type=DATETIME, fill_value=None), HERE)
+    assert spec.data_type.numpy == np.dtype("<M8[ns]")
+    assert spec.fill_value is None
+    assert array_document(spec)["data_type"] == DATETIME
+    unknown = {"extension": "http://example.org/colours", "type": "red", "fallback": "u1"}
+    assert parse_array(document(data_type=unknown, fill_value=0), HERE).data_type.numpy == np.dtype("u1")
+    for hopeless in (
+        {**unknown, "fallback": None},
+        {"extension": "http://example.org/colours", "type": "red"},
+    ):
+        with pytest.raises(
+            UnsupportedError, match=r"example\.org/colours is not known here, and there is no"
+        ):
+            parse_array(document(data_type=hopeless), HERE)
+
+
+CORE_TYPES = ["bool", "i1", "<i2", "<i4", "<i8", ">i2", ">i4", ">i8", "u1", "<u2", "<u4", "<u8"]
+CORE_TYPES += ["<f2", "<f4", "<f8", ">f2", ">f4", ">f8"]
+
+
+@pytest.mark.parametrize("name", CORE_TYPES)
+def test_core_data_types(name: str) -> None:
+    fill = False if name == "bool" else 1
+    spec = parse_array(document(data_type=name, fill_value=fill), HERE)
+    assert spec.data_type.numpy == np.dtype(name)
+    written = array_document(spec)
+    assert (written["data_type"], written["fill_value"]) == (name, fill)
+
+
+def test_complex_numbers_are_an_extension() -> None:
+    complex_type = {
+        "extension": "http://purl.org/zarr/spec/protocol/extensions/complex-dtypes/1.0",
+        "type": "<c8",
+    }
+    spec = parse_array(document(data_type=complex_type, fill_value=[1.0, "NaN"]), HERE)
+    assert spec.data_type.numpy == np.dtype("<c8")
+    assert array_document(spec)["data_type"] == complex_type
+    assert array_document(spec)["fill_value"] == [1.0, "NaN"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        *[({key: ...}, f'"{key}" is missing') for key in ("shape", "data_type", "chunk_grid", "fill_value")],
+        ({"chunk_memory_layout": ...}, '"chunk_memory_layout" is missing'),
+        ({"shape": [1.5, 2]}, "/shape/0"),
+        ({"chunk_grid": {"type": "hexagonal"}}, '/chunk_grid/type: expected one of "regular"'),
+        (
+            {"chunk_grid": {"type": "x", "extension": "http://example.org/x"}},
+            "the extension http://example.org/x",
+        ),
+        ({"chunk_grid": {"type": "regular"}}, "/chunk_grid/chunk_shape: expected a list"),
+        ({"chunk_grid": {"type": "regular", "chunk_shape": [1]}}, "expected 2 lengths"),
+        (
+            {"chunk_grid": {"type": "regular", "chunk_shape": [1, 1], "separator": ".."}},
+            "/chunk_grid/separator",
+        ),
+        ({"chunk_memory_layout": "Z"}, "/chunk_memory_layout: expected one of"),
+        ({"chunk_memory_layout": {"extension": "http://x.org/morton", "type": "z"}}, "http://x.org/morton"),
+        ({"data_type": "string"}, "/data_type"),
+        ({"data_type": 3}, "/data_type: expected the name"),
+        ({"data_type": {"extension": "http://x.org"}}, '"type" is missing'),
+        ({"compressor": {"codec": "http://x.org/evil"}}, "/compressor/codec: http://x.org/evil is not known"),
+        ({"compressor": {"codec": "http://purl.org/zarr/spec/codec/evil"}}, "/compressor/codec"),
+        ({"compressor": {}}, "/compressor/codec: expected a string"),
+        ({"compressor": "gzip"}, "/compressor: expected an object"),
+        ({"fill_value": "none"}, "/fill_value"),
+        ({"attributes": None}, "/attributes: expected an object"),
+        ({"extensions": [EXTENSION | {"must_understand": True}]}, "/extensions/0"),
+    ],
+    ids=str,
+)
+def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(MetadataError) as caught:
+        parse_array(document(**changes), HERE)
+    assert str(caught.value).startswith(HERE)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"chunk_grid": RectilinearGrid((5, 5))}, "regular chunks only"),
+        ({"chunk_key_encoding": DefaultKeys("/")}, "no chunk keys of the kind"),
+    ],
+    ids=str,
+)
+def test_what_the_draft_cannot_say(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(UnsupportedError, match=words):
+        array_document(replace(parse_array(EXAMPLE, HERE), **changes))
+
+
+def test_filters_and_text_cannot_be_said() -> None:
+    zarray = {
+        "zarr_format": 2,
+        "shape": [4],
+        "chunks": [2],
+        "order": "C",
+        "fill_value": 0,
+        "compressor": None,
+    }
+    delta = zarray | {"dtype": "<i4", "filters": [{"id": "delta", "dtype": "<i4"}]}
+    with pytest.raises(UnsupportedError, match="no filters such as 'delta'"):
+        array_document(v2.parse_array(delta, {}, ".zarray"))
+    with pytest.raises(UnsupportedError, match="no data type for fixed_length_utf32"):
+        array_document(v2.parse_array(zarray | {"dtype": "<U4", "filters": None}, {}, ".zarray"))
+
+
+# -- in a store ----------------------------------------------------------------------------------------
+
+SMALL = document(
+    shape=[4, 3], chunk_grid={"type": "regular", "chunk_shape": [2, 3]}, data_type="<i2", fill_value=7
+)
+
+
+def test_the_drafts_keys() -> None:
+    chunk = gzip.compress(np.arange(6, dtype="<i2").tobytes())
+    store = store_of(**{"meta/root/foo/baz.array": SMALL, "data/foo/baz/0.0": chunk})
+    array = zarrfs.open_array(store, "foo/baz")
+    expected = np.full((4, 3), 7, "<i2")
+    expected[:2] = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(array[...], expected)
+
+
+def test_root_array() -> None:
+    chunk = gzip.compress(np.arange(6, dtype="<i2").tobytes())
+    store = store_of(**{"meta/root.array": SMALL, "data/1.0": chunk})
+    assert detect.read_kind(store, "") == "array"
+    np.testing.assert_array_equal(zarrfs.open_array(store)[2:], np.arange(6).reshape(2, 3))
+
+
+def test_groups_are_implied_by_what_is_below_them() -> None:
+    group = {"extensions": [], "attributes": {"spam": "ham"}}
+    store = store_of(**{"meta/root/foo/bar.group": group, "meta/root/foo/baz/qux.array": SMALL})
+    root = zarrfs.open_group(store)
+    assert sorted(root) == ["foo"]
+    assert sorted(root["foo"]) == ["bar", "baz"]  # type: ignore[arg-type]
+    assert dict(root["foo/bar"].attrs) == {"spam": "ham"}
+    assert sorted(root["foo/baz"]) == ["qux"]  # type: ignore[arg-type]
+    assert detect.read_kind(store, "foo/baz") == "group"
+    assert detect.read_kind(store, "foo/qux") is None
+    assert detect.read_node(store, "foo/qux") is None
+    assert detect.read_node(store, "") == GroupSpec("draft2019")
+
+
+@pytest.mark.parametrize("suffix", ["", ".json"])
+def test_writing_and_reading(suffix: str) -> None:
+    bootstrap = BOOTSTRAP | ({"metadata_key_suffix": suffix} if suffix else {})
+    store = store_of(**({"zarr.json": bootstrap} if suffix else {}))
+    spec = replace(parse_array(SMALL, HERE), document={})
+    written = detect.write_node(store, "a/b", spec)
+    detect.write_node(store, "g", GroupSpec("draft2019", {"x": 1}))
+    assert json.loads(store.values["zarr.json"]) == bootstrap
+    assert f"meta/root/a/b.array{suffix}" in store.values
+    assert f"meta/root/g.group{suffix}" in store.values
+    assert detect.read_node(store, "a/b") == written
+    data = np.arange(12, dtype="<i2").reshape(4, 3)
+    array = zarrfs.open_array(store, "a/b", mode="r+")
+    array[...] = data
+    assert ("data/root/a/b/c1.0" if suffix else "data/a/b/1.0") in store.values
+    np.testing.assert_array_equal(zarrfs.open_array(store, "a/b")[...], data)
+    array.attrs["new"] = [1]
+    assert zarrfs.open_array(store, "a/b").attrs["new"] == [1]
+    assert zarrfs.open_array(store, "a/b").shape == (4, 3)
+
+
+def test_attributes_of_an_implied_group_make_it_explicit() -> None:
+    store = store_of(**{"meta/root/a/b.array": SMALL})
+    zarrfs.open_group(store, "a", mode="r+").attrs["x"] = 1
+    assert json.loads(store.values["meta/root/a.group"]) == {"extensions": [], "attributes": {"x": 1}}
+
+
+@pytest.mark.parametrize("path", ["a b", "ü", "...", "a" * 256, "x/a%b"])
+def test_names_that_the_draft_does_not_allow(path: str) -> None:
+    store = store_of()
+    with pytest.raises(KeyNameError):
+        detect.write_node(store, path, GroupSpec("draft2019"))
+    assert list(store.values) == ["zarr.json"]
+
+
+def test_names_differ_by_more_than_case() -> None:
+    store = store_of(**{"meta/root/foo.array": SMALL})
+    with pytest.raises(KeyNameError, match="'foo' already"):
+        detect.write_node(store, "FOO", GroupSpec("draft2019"))
+    detect.write_node(store, "foo", GroupSpec("draft2019"))
+
+
+def test_a_hierarchy_of_another_format_is_not_written_into() -> None:
+    store = MemoryStore()
+    detect.write_node(store, "", GroupSpec(3))
+    with pytest.raises(MetadataError, match="of another format"):
+        detect.write_node(store, "a", GroupSpec("draft2019"))
+
+
+def test_zarr_pythons_trial_of_a_later_draft() -> None:
+    array = {
+        "attributes": {"a": 1},
+        "chunk_grid": {"chunk_shape": [2, 3], "separator": "/", "type": "regular"},
+        "chunk_memory_layout": "C",
+        "compressor": {"codec": "https://purl.org/zarr/spec/codec/gzip/1.0", "configuration": {"level": 3}},
+        "data_type": "<u2",
+        "extensions": [],
+        "fill_value": 9,
+        "shape": [4, 3],
+    }
+    store = store_of(
+        **{
+            "zarr.json": {
+                "extensions": [],
+                "metadata_encoding": CORE,
+                "metadata_key_suffix": ".json",
+                "zarr_format": CORE,
+            },
+            "meta/root.group.json": {"attributes": {"r": 1}},
+            "meta/root/foo/bar.array.json": array,
+            "data/root/foo/bar/c0/0": gzip.compress(np.arange(6, dtype="<u2").tobytes()),
+        }
+    )
+    root = zarrfs.open_group(store)
+    assert (dict(root.attrs), sorted(root), sorted(root["foo"])) == ({"r": 1}, ["foo"], ["bar"])  # type: ignore[arg-type]
+    opened = root["foo/bar"]
+    assert isinstance(opened, zarrfs.Array)
+    np.testing.assert_array_equal(opened[...], [[0, 1, 2], [3, 4, 5], [9, 9, 9], [9, 9, 9]])
+    assert array_document(opened.spec, later=True) == array
+
+
+@pytest.mark.parametrize("separator", [".", "/"])
+def test_keys_of_later_drafts(separator: Any) -> None:
+    keys = DraftKeys(separator)
+    assert keys.encode((1, 23, 45)) == f"c1{separator}23{separator}45"
+    assert keys.decode(f"c1{separator}23{separator}45") == (1, 23, 45)
+    assert (keys.encode(()), keys.decode("c")) == ("c", ())
+    assert keys.decode("1/2") is None
+    assert keys.decode("cx") is None
+    assert DraftKeys.from_configuration(keys.configuration(), "") == keys

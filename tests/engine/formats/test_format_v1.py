@@ -1,0 +1,166 @@
+"""Zarr v1: its specification's examples, read; what is broken; and that it is not written."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numcodecs
+import numpy as np
+import pytest
+
+import zarrfs
+from zarrfs.engine.chunk_keys import V2Keys
+from zarrfs.engine.formats import detect
+from zarrfs.engine.formats.v1 import parse_array
+from zarrfs.engine.formats.v2 import array_document as array_document_v2
+from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import MetadataError, UnsupportedError
+
+HERE = "image.zarr/meta"
+SPEC_EXAMPLE: dict[str, Any] = {
+    "chunks": [1000, 1000],
+    "compression": "blosc",
+    "compression_opts": {"clevel": 5, "cname": "lz4", "shuffle": 1},
+    "dtype": "<f8",
+    "fill_value": None,
+    "order": "C",
+    "shape": [10000, 10000],
+    "zarr_format": 1,
+}
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    return {key: value for key, value in (SPEC_EXAMPLE | changes).items() if value is not ...}
+
+
+def store_of(meta: Any, attrs: Any = None, **chunks: bytes) -> MemoryStore:
+    values = {"meta": json.dumps(meta).encode(), "attrs": json.dumps(attrs or {}).encode()}
+    return MemoryStore(values | {key.lstrip("k").replace("_", "."): value for key, value in chunks.items()})
+
+
+def test_the_specifications_array() -> None:
+    spec = parse_array(SPEC_EXAMPLE, {"foo": 42}, HERE)
+    assert (spec.zarr_format, spec.shape, spec.data_type.numpy) == (1, (10000, 10000), np.dtype("<f8"))
+    assert spec.chunk_grid.chunk_shape == (1000, 1000)
+    assert spec.chunk_key_encoding == V2Keys(".")
+    assert spec.fill_value is None
+    assert spec.attributes == {"foo": 42}
+    assert spec.codecs[-1].configuration()["cname"] == "lz4"
+
+
+def test_the_specifications_worked_example() -> None:
+    meta = {
+        "chunks": [10, 10],
+        "compression": "zlib",
+        "compression_opts": 1,
+        "dtype": "<i4",
+        "fill_value": 42,
+        "order": "C",
+        "shape": [20, 20],
+        "zarr_format": 1,
+    }
+    chunk = zlib.compress(np.full(100, 1, "<i4").tobytes(), 1)
+    store = store_of(meta, {"foo": 42, "bar": "apples", "baz": [1, 2, 3, 4]}, k0_0=chunk, k0_1=chunk)
+    array = zarrfs.open_array(store)
+    assert array.zarr_format == 1
+    assert dict(array.attrs) == {"foo": 42, "bar": "apples", "baz": [1, 2, 3, 4]}
+    expected = np.full((20, 20), 42, "<i4")
+    expected[:10] = 1
+    np.testing.assert_array_equal(array[...], expected)
+    assert array.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    ("compression", "options", "codec"),
+    [
+        (None, None, None),
+        ("none", None, None),
+        ("zlib", 3, {"id": "zlib", "level": 3}),
+        ("zlib", None, {"id": "zlib"}),
+        ("bz2", 1, {"id": "bz2", "level": 1}),
+        ("lzma", {"format": 1, "check": -1, "preset": None, "filters": None}, {"id": "lzma"}),
+        ("lzma", None, {"id": "lzma"}),
+        (
+            "blosc",
+            {"cname": "zstd", "clevel": 1, "shuffle": 2},
+            {"id": "blosc", "cname": "zstd", "clevel": 1, "shuffle": 2},
+        ),
+    ],
+    ids=str,
+)
+def test_compressions(compression: Any, options: Any, codec: Any, order: str) -> None:
+    data = np.arange(6, dtype=">u2").reshape(2, 3)
+    raw = data.tobytes(order="F" if order == "F" else "C")
+    chunk = raw if codec is None else bytes(numcodecs.get_codec(dict(codec)).encode(raw))
+    meta = document(
+        shape=[2, 3],
+        chunks=[2, 3],
+        dtype=">u2",
+        order=order,
+        compression=compression,
+        compression_opts=options,
+    )
+    np.testing.assert_array_equal(zarrfs.open_array(store_of(meta, k0_0=chunk))[...], data)
+
+
+@pytest.mark.parametrize("key", [key for key in SPEC_EXAMPLE if key != "zarr_format"])
+def test_mandatory_key(key: str) -> None:
+    with pytest.raises(MetadataError) as caught:
+        parse_array(document(**{key: ...}), {}, HERE)
+    assert f'"{key}"' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"zarr_format": 2}, "/zarr_format: expected 1"),
+        ({"zarr_format": True}, "/zarr_format: expected 1"),
+        ({"shape": [-1, 1]}, "/shape/0"),
+        ({"chunks": [0, 1]}, "/chunks/0"),
+        ({"dtype": "i4"}, "/dtype"),
+        ({"dtype": "|O"}, "/dtype: Zarr v1 says nothing"),
+        ({"order": "A"}, "/order"),
+        ({"compression": "snappy"}, '/compression: "snappy" is no compression'),
+        ({"compression": 3}, "/compression: expected a string"),
+        ({"compression": "zlib", "compression_opts": "much"}, "/compression_opts: expected the level"),
+        ({"compression": "zlib", "compression_opts": True}, "/compression_opts: expected the level"),
+        ({"compression": "blosc", "compression_opts": 5}, "/compression_opts: expected an object"),
+        ({"fill_value": "none"}, "/fill_value"),
+    ],
+    ids=str,
+)
+def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(MetadataError) as caught:
+        parse_array(document(**changes), {}, HERE)
+    assert str(caught.value).startswith(HERE)
+    assert words in str(caught.value)
+
+
+def test_files_of_those_names_are_not_taken_for_an_array(tmp_path: Path) -> None:
+    assert detect.read_node(MemoryStore({"meta": b"words"}), "") is None
+    assert detect.read_node(store_of({"some": "settings"}), "") is None
+    (tmp_path / "meta").mkdir()
+    (tmp_path / "attrs").mkdir()
+    assert detect.read_node(LocalStore(tmp_path), "") is None
+    assert detect.read_kind(LocalStore(tmp_path), "") is None
+
+
+def test_it_is_not_written_but_can_be_said_in_v2() -> None:
+    store = store_of(document())
+    spec = detect.read_node(store, "")
+    assert isinstance(spec, ArraySpec)
+    for write in (detect.write_node, detect.write_attributes):
+        with pytest.raises(UnsupportedError, match="migrate"):
+            write(store, "", spec)
+    with pytest.raises(UnsupportedError, match="migrate"):
+        detect.check_writable(spec)
+    migrated = array_document_v2(replace(spec, zarr_format=2, document={}))
+    assert migrated["compressor"]["id"] == "blosc"
+    assert migrated["dtype"] == "<f8"

@@ -1,0 +1,282 @@
+"""N5: ``attributes.json`` and blocks. https://github.com/saalfeldlab/n5#file-system-specification
+
+N5 counts dimensions from the one that varies fastest, as (x, y, z); here arrays have them reversed, (z,
+y, x), as zarr-python 2 has, so that the last varies fastest as in every other format. Every directory is
+a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
+from zarrfs.engine.chunk_keys import ChunkKeyEncoding, Coords, V2Keys
+from zarrfs.engine.codecs.base import Codec
+from zarrfs.engine.codecs.n5_block import N5BlockCodec
+from zarrfs.engine.codecs.registry import codecs_from_json
+from zarrfs.engine.codecs.transpose import TransposeCodec
+from zarrfs.engine.dtypes import DataType, data_type_from_v3, default_fill
+from zarrfs.engine.dtypes.integers import INTEGER_NAMES
+from zarrfs.engine.formats.base import Format, NodeKind
+from zarrfs.engine.formats.json_document import location, read_object, write_object
+from zarrfs.engine.formats.n5_compression import codecs_of_compression, compression_of_codecs
+from zarrfs.engine.formats.paths import join
+from zarrfs.engine.json_checks import expect_shape, expect_string, fail
+from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import MetadataError, UnsupportedError
+
+__all__ = ["NAME", "N5Format", "N5Keys", "array_attributes", "block_codecs", "parse_array", "parse_group"]
+
+NAME = "n5"
+KEY = "attributes.json"
+VERSION = "2.0.0"
+"""Of N5, written at the root. Readers refuse newer ones than their own; what is written here is all in
+this one.
+"""
+
+DATA_TYPES = (*INTEGER_NAMES, "float32", "float64")
+
+_ARRAY_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType")
+_AXES, _UNITS, _RESOLUTION = "axes", "units", "resolution"
+"""The attributes in which TensorStore and neuroglancer keep names, units and distances of the dimensions."""
+
+
+@dataclass(frozen=True)
+class N5Keys(ChunkKeyEncoding):
+    """``z/y/x`` counts from the fastest dimension: the chunk (1, 23, 45) is ``45/23/1``."""
+
+    name: ClassVar[str] = "n5"
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any], where: str) -> Self:
+        return cls()
+
+    def configuration(self) -> dict[str, Any]:
+        return {}
+
+    def encode(self, coords: Coords) -> str:
+        return "/".join(map(str, reversed(coords)))
+
+    def decode(self, key: str) -> Coords | None:
+        coords = V2Keys("/").decode(key)
+        return None if coords is None else coords[::-1]
+
+
+def block_codecs(ndim: int, compressor: Sequence[Any]) -> tuple[Codec, ...]:
+    """Return the codec chain of an N5 array of that rank: its dimensions reversed, then blocks.
+
+    ``compressor`` is the v3 metadata of no codec or one, bytes->bytes.
+    """
+    transpose = {"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}}
+    inner = [transpose, {"name": "bytes", "configuration": {"endian": "big"}}, *compressor]
+    block = {"name": "n5_default", "configuration": {"codecs": inner}}
+    return codecs_from_json([transpose, block], "codecs")
+
+
+# -- documents to the model --------------------------------------------------------------------------------
+
+
+def is_array(document: Mapping[str, Any]) -> bool:
+    """Tell whether an ``attributes.json`` is that of a dataset."""
+    return "dimensions" in document and "dataType" in document
+
+
+def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
+    """Return the array of a dataset's ``attributes.json``.
+
+    Raises MetadataError that names the key, UnsupportedError for data types and compression not known here.
+    """
+    for key in ("dimensions", "blockSize", "dataType"):
+        if key not in document:
+            raise MetadataError(f'{where}: the key "{key}" is missing; a dataset needs it')
+    shape = expect_shape(document["dimensions"], f"{where}: /dimensions")[::-1]
+    blocks = expect_shape(document["blockSize"], f"{where}: /blockSize", 1)[::-1]
+    check_chunk_shape(blocks, shape, f"{where}: /blockSize")
+    if not shape:
+        raise MetadataError(f"{where}: /dimensions: expected at least one dimension, found none")
+    data_type = _data_type(document["dataType"], f"{where}: /dataType")
+    compression = document.get("compression")
+    if compression is None and "compressionType" in document:
+        compression = {"type": document["compressionType"]}
+    if compression is None:
+        raise MetadataError(f'{where}: the key "compression" is missing; a dataset needs it')
+    codecs = codecs_of_compression(compression, data_type.numpy.itemsize, f"{where}: /compression")
+    return ArraySpec(
+        zarr_format=NAME,
+        shape=shape,
+        data_type=data_type,
+        chunk_grid=RegularGrid(blocks),
+        chunk_key_encoding=N5Keys(),
+        codecs=block_codecs(len(shape), codecs),
+        fill_value=default_fill(data_type),
+        dimension_names=_reversed(document.get(_AXES), len(shape)),
+        dimension_units=_units(document, len(shape)),
+        attributes=_attributes(document),
+        document=dict(document),
+    )
+
+
+def parse_group(document: Mapping[str, Any]) -> GroupSpec:
+    """Return the group of an ``attributes.json``."""
+    return GroupSpec(NAME, _attributes(document), None, dict(document))
+
+
+def _data_type(value: Any, where: str) -> DataType:
+    name = expect_string(value, where)
+    if name in ("string", "object"):
+        raise UnsupportedError(f'{where}: the elements are Java objects ("{name}"), which are not read here')
+    if name not in DATA_TYPES:
+        raise fail(where, f"one of {', '.join(DATA_TYPES)}", value)
+    return data_type_from_v3(name, where)
+
+
+def _attributes(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key not in (*_ARRAY_KEYS, "n5")}
+
+
+def _reversed(value: Any, ndim: int) -> tuple[Any, ...] | None:
+    """Return a list of strings, one for each dimension, in our order; None where it is no such list."""
+    if not isinstance(value, list) or len(value) != ndim or not all(isinstance(name, str) for name in value):
+        return None
+    return tuple(name or None for name in value)[::-1]
+
+
+def _units(document: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
+    """Return units with the distances between elements, as in ``"4 nm"``, in our order."""
+    units = _reversed(document.get(_UNITS), ndim)
+    distances = document.get(_RESOLUTION)
+    if units is None or not isinstance(distances, list) or len(distances) != ndim:
+        return units
+    pairs = zip(distances[::-1], units, strict=True)
+    return tuple(
+        None if unit is None else f"{distance:g} {unit}" if _is_number(distance) else unit
+        for distance, unit in pairs
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# -- the model to documents --------------------------------------------------------------------------------
+
+
+def array_attributes(spec: ArraySpec) -> dict[str, Any]:
+    """Return the ``attributes.json`` of a dataset.
+
+    Raises UnsupportedError for what N5 cannot say: other data types, fill values but zero, other codecs
+    than blocks with one compressor.
+    """
+    if not isinstance(spec.chunk_grid, RegularGrid):
+        raise UnsupportedError(f'N5 has regular blocks only, not the chunk grid "{spec.chunk_grid.name}"')
+    if not isinstance(spec.chunk_key_encoding, N5Keys):
+        raise UnsupportedError(
+            f'N5 has its own block keys only, not the encoding "{spec.chunk_key_encoding.name}"'
+        )
+    if spec.data_type.name not in DATA_TYPES:
+        raise UnsupportedError(
+            f"N5 has no data type for {spec.data_type.name}; it has {', '.join(DATA_TYPES)}"
+        )
+    if not spec.shape:
+        raise UnsupportedError("N5 has no arrays without dimensions")
+    if spec.fill_value is not None and spec.fill_value != 0:
+        raise UnsupportedError(f"N5 has the fill value 0 only, not {spec.fill_value}")
+    reverse = tuple(range(len(spec.shape)))[::-1]
+    first, block = (*spec.codecs, None, None)[:2]
+    if (
+        len(spec.codecs) != 2
+        or not isinstance(block, N5BlockCodec)
+        or not isinstance(first, TransposeCodec)
+        or first.order != reverse
+    ):
+        names = ", ".join(codec.name for codec in spec.codecs)
+        raise UnsupportedError(f"N5 has blocks of reversed dimensions only, not the codecs {names}")
+    document: dict[str, Any] = {
+        "dimensions": list(spec.shape[::-1]),
+        "blockSize": list(spec.chunk_grid.chunk_shape[::-1]),
+        "dataType": spec.data_type.name,
+        "compression": compression_of_codecs(block.codecs[2:]),
+    }
+    kept = spec.document.get("compression")
+    if kept is not None and _same_compression(kept, spec):
+        document["compression"] = kept
+    attributes = dict(spec.attributes)
+    if spec.dimension_names is not None and _AXES not in attributes:
+        attributes[_AXES] = [name or "" for name in spec.dimension_names[::-1]]
+    if spec.dimension_units is not None and _UNITS not in attributes:
+        attributes[_UNITS] = [unit or "" for unit in spec.dimension_units[::-1]]
+    return document | attributes
+
+
+def _same_compression(compression: Any, spec: ArraySpec) -> bool:
+    """Whether the compression that was read means the codecs of ``spec``: it may say more, such as
+    threads.
+    """
+    try:
+        codecs = codecs_of_compression(compression, spec.data_type.numpy.itemsize, "compression")
+    except MetadataError:
+        return False
+    return block_codecs(len(spec.shape), codecs) == spec.codecs
+
+
+class N5Format(Format):
+    """An N5 container in a store; its root is the root of the store."""
+
+    def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
+        key = join(path, KEY)
+        document = read_object(store, key)
+        if document is not None:
+            return (
+                parse_array(document, location(store, key)) if is_array(document) else parse_group(document)
+            )
+        return parse_group({}) if self._is_implied(store, path) else None
+
+    def _is_implied(self, store: Store, path: str) -> bool:
+        """Whether the path is a directory of a container, and not one of a dataset's blocks."""
+        if not path or not store.listable or not store.exists(KEY):
+            return False
+        if "n5" not in (read_object(store, KEY) or {}):
+            return False
+        above = path
+        while above:
+            above = above.rpartition("/")[0]
+            document = read_object(store, join(above, KEY))
+            if document is not None and is_array(document):
+                return False
+        listing = store.list_dir(path)
+        return bool(listing.keys or listing.prefixes)
+
+    def kind(self, store: Store, path: str) -> NodeKind | None:
+        document = read_object(store, join(path, KEY))
+        if document is not None:
+            return "array" if is_array(document) else "group"
+        return "group" if self._is_implied(store, path) else None
+
+    def check(self, spec: NodeSpec) -> None:
+        if isinstance(spec, ArraySpec):
+            array_attributes(spec)
+
+    def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+        document = array_attributes(spec) if isinstance(spec, ArraySpec) else dict(spec.attributes)
+        root = document if not path else read_object(store, KEY) or {}
+        if "n5" not in root:
+            root["n5"] = VERSION
+            if path:
+                write_object(store, KEY, root)
+        return replace(spec, document=write_object(store, join(path, KEY), document))
+
+    def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+        key = join(path, KEY)
+        document = read_object(store, key) or {}
+        structure = {name: document[name] for name in (*_ARRAY_KEYS, "n5") if name in document}
+        written = write_object(store, key, {**spec.attributes, **structure})
+        attributes = _attributes(written)
+        if isinstance(spec, ArraySpec):
+            names, units = _reversed(written.get(_AXES), len(spec.shape)), _units(written, len(spec.shape))
+            return replace(
+                spec, document=written, attributes=attributes, dimension_names=names, dimension_units=units
+            )
+        return replace(spec, document=written, attributes=attributes)

@@ -1,0 +1,116 @@
+"""The ``compression`` of an N5 dataset <-> the codec after ``bytes``.
+
+https://github.com/saalfeldlab/n5#file-system-specification, n5-blosc and n5-zstandard. Objects with an
+``id`` are those that zarr-python 2 wrote: numcodecs' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zarrfs.engine.codecs.base import Codec
+from zarrfs.engine.codecs.registry import codec_to_json
+from zarrfs.engine.json_checks import expect_integer, expect_object, expect_string
+from zarrfs.errors import UnsupportedError
+
+__all__ = ["codecs_of_compression", "compression_of_codecs"]
+
+_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
+_XZ_FORMAT = 1  # lzma.FORMAT_XZ
+_DEFAULT_GZIP_LEVEL = 6
+_TYPES = ("raw", "gzip", "bzip2", "xz", "lz4", "blosc", "zstd")
+
+
+def codecs_of_compression(value: Any, itemsize: int, where: str) -> list[dict[str, Any]]:
+    """Return the v3 metadata of the codecs, none or one, that undo a ``compression``.
+
+    Raises MetadataError that names the key, UnsupportedError for a type that is not known here.
+    """
+    compression = expect_object(value, where, 'an object with the "type" of a compression')
+    name = expect_string(compression.get("type"), f"{where}/type")
+    options: dict[str, Any]
+
+    def number(key: str, default: int, low: int, high: int) -> int:
+        return expect_integer(compression.get(key, default), f"{where}/{key}", low, high)
+
+    if name == "raw":
+        return []
+    if name == "gzip":
+        level = number("level", -1, -1, 9)
+        level = _DEFAULT_GZIP_LEVEL if level == -1 else level
+        kind = "numcodecs.zlib" if compression.get("useZlib") is True else "gzip"
+        return [{"name": kind, "configuration": {"level": level}}]
+    if name == "bzip2":
+        return [{"name": "numcodecs.bz2", "configuration": {"level": number("blockSize", 9, 1, 9)}}]
+    if name == "xz":
+        options = {"format": _XZ_FORMAT, "check": -1, "preset": number("preset", 6, 0, 9), "filters": None}
+        return [{"name": "numcodecs.lzma", "configuration": options}]
+    if name == "lz4" and "id" in compression:
+        return [
+            {"name": "numcodecs.lz4", "configuration": {"acceleration": number("acceleration", 1, 0, 65537)}}
+        ]
+    if name == "lz4":
+        return [
+            {"name": "n5_lz4", "configuration": {"block_size": number("blockSize", 1 << 16, 64, 1 << 25)}}
+        ]
+    if name == "blosc":
+        options = {
+            "cname": expect_string(compression.get("cname", "blosclz"), f"{where}/cname"),
+            "clevel": number("clevel", 6, 0, 9),
+            "shuffle": _SHUFFLES[number("shuffle", 0, 0, 2)],
+            "typesize": itemsize,
+            "blocksize": number("blocksize", 0, 0, 2**31 - 1),
+        }
+        return [{"name": "blosc", "configuration": options}]
+    if name == "zstd":
+        level = number("level", 3, -(2**17), 22)
+        return [
+            {
+                "name": "zstd",
+                "configuration": {"level": level, "checksum": compression.get("checksum") is True},
+            }
+        ]
+    raise UnsupportedError(
+        f'{where}/type: the compression "{name}" is not known here; known are {", ".join(_TYPES)}'
+    )
+
+
+def compression_of_codecs(codecs: tuple[Codec, ...]) -> dict[str, Any]:
+    """Return the ``compression`` for the codecs after ``bytes``. Raises UnsupportedError where N5 has
+    none.
+    """
+    if not codecs:
+        return {"type": "raw"}
+    entry = codec_to_json(codecs[0])
+    options: Mapping[str, Any] = entry.get("configuration", {})
+    written = _written(entry["name"], options) if len(codecs) == 1 else None
+    if written is None:
+        names = ", ".join(codec.name for codec in codecs)
+        raise UnsupportedError(f"N5 has no compression for the codecs {names}; it has {', '.join(_TYPES)}")
+    return written
+
+
+def _written(name: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+    if name in ("gzip", "numcodecs.zlib", "numcodecs.gzip"):
+        return {"type": "gzip", "level": options["level"], "useZlib": name == "numcodecs.zlib"}
+    if name == "numcodecs.bz2":
+        return {"type": "bzip2", "blockSize": options.get("level", 1)}
+    if (
+        name == "numcodecs.lzma"
+        and options.get("format", _XZ_FORMAT) == _XZ_FORMAT
+        and not options.get("filters")
+    ):
+        preset = options.get("preset")
+        return {"type": "xz", "preset": 6 if preset is None else preset}
+    if name == "numcodecs.lz4":
+        return {"type": "lz4", "id": "lz4", "acceleration": options.get("acceleration", 1)}
+    if name == "n5_lz4":
+        return {"type": "lz4", "blockSize": options["block_size"]}
+    if name == "blosc":
+        shuffle = _SHUFFLES.index(options["shuffle"])
+        kept = {key: options[key] for key in ("cname", "clevel", "blocksize")}
+        return {"type": "blosc", **kept, "shuffle": shuffle, "nthreads": 1}
+    if name == "zstd":
+        return {"type": "zstd", "level": options["level"]}
+    return None
