@@ -17,14 +17,26 @@ from zarrfs.engine.stores.wrappers import CountingStore
 from zarrfs.errors import ChunkDecodeError, ChunkEncodeError, ReadOnlyError, SelectionError
 
 GZIP = {"name": "gzip", "configuration": {"level": 1}}
-BLOSC = {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 256}}
+
+
+def blosc(typesize: int, blocksize: int) -> dict[str, Any]:
+    options = {
+        "cname": "lz4",
+        "clevel": 5,
+        "shuffle": "shuffle",
+        "typesize": typesize,
+        "blocksize": blocksize,
+    }
+    return {"name": "blosc", "configuration": options}
+
+
 LAYOUTS: dict[str, dict[str, Any]] = {
     "v2": {"zarr_format": 2, "chunks": (3, 4, 5), "compressors": {"id": "zlib", "level": 1}},
     "v2 order F": {"zarr_format": 2, "chunks": (3, 4, 5), "order": "F", "compressors": None},
     "v2 filters": {"zarr_format": 2, "chunks": (3, 4, 5), "filters": [{"id": "delta", "dtype": "<i4"}]},
     "v3 plain": {"chunks": (3, 4, 5), "compressors": None},
     "v3 gzip": {"chunks": (3, 4, 5), "compressors": GZIP},
-    "v3 blosc": {"chunks": (3, 4, 5), "compressors": BLOSC},
+    "v3 blosc": {"chunks": (3, 4, 5), "compressors": blosc(4, 256)},
     "v3 order F": {"chunks": (3, 4, 5), "order": "F"},
     "v3 one chunk": {"chunks": False},
     "v3 shards": {"chunks": (3, 2, 5), "shards": (6, 8, 5), "compressors": GZIP},
@@ -49,7 +61,9 @@ def test_reading_is_numpys(layout: str, cache_size: int | None, data: st.DataObj
     points = data.draw(hnp.integer_array_indices(SHAPE))
     np.testing.assert_array_equal(array.vindex[points], NUMBERS[points])
     rows = data.draw(st.lists(st.integers(-7, 6), max_size=5))
-    np.testing.assert_array_equal(array.oindex[rows, 2:8, 3], NUMBERS[rows][:, 2:8, 3] if rows else NUMBERS[:0, 2:8, 3])
+    np.testing.assert_array_equal(
+        array.oindex[rows, 2:8, 3], NUMBERS[rows][:, 2:8, 3] if rows else NUMBERS[:0, 2:8, 3]
+    )
 
 
 _arrays: dict[Any, zarrfs.Array] = {}
@@ -238,8 +252,7 @@ def test_most_of_a_shard_is_read_as_one() -> None:
 
 def test_a_plane_of_a_blosc_chunk_costs_its_blocks() -> None:
     data = np.random.default_rng(0).integers(0, 60000, (64, 64, 64), "u2")
-    blosc = {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 8192}}
-    array, store = counted(data=data, chunks=(64, 64, 64), compressors=blosc)
+    array, store = counted(data=data, chunks=(64, 64, 64), compressors=blosc(2, 8192))
     np.testing.assert_array_equal(array[5], data[5])
     assert store.bytes_read < data.nbytes / 8
     store.reset()

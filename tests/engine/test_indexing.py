@@ -55,7 +55,9 @@ def read(array: np.ndarray, axes: tuple[Any, ...], plain: Any) -> np.ndarray:
         begins = [axis.begin(c) for axis, c in zip(axes, part.coords, strict=True)]
         sizes = [axis.size(c) for axis, c in zip(axes, part.coords, strict=True)]
         chunk = padded[tuple(slice(b, b + s) for b, s in zip(begins, sizes, strict=True))]
-        assert all(0 <= r.start < r.stop <= s and r.step == 1 for r, s in zip(part.region, sizes, strict=True))
+        assert all(
+            0 <= r.start < r.stop <= s and r.step == 1 for r, s in zip(part.region, sizes, strict=True)
+        )
         valid = [min(s, axis.length - b) for b, s, axis in zip(begins, sizes, axes, strict=True)]
         covers = all((r.start, r.stop) == (0, v) for r, v in zip(part.region, valid, strict=True))
         if part.whole:
@@ -109,7 +111,8 @@ def test_orthogonal_selections_are_products(data: st.DataObject, shape: tuple[in
 @given(st.data(), hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=9))
 def test_coordinates_are_numpys(data: st.DataObject, shape: tuple[int, ...]) -> None:
     array = numbered(shape)
-    index = data.draw(hnp.integer_array_indices(shape, result_shape=hnp.array_shapes(min_dims=1, max_dims=2, max_side=7)))
+    result_shape = hnp.array_shapes(min_dims=1, max_dims=2, max_side=7)
+    index = data.draw(hnp.integer_array_indices(shape, result_shape=result_shape))
     plain = coordinate_selection(index, shape)
     np.testing.assert_array_equal(read(array, data.draw(grids(shape)), plain), array[index])
 
@@ -156,7 +159,8 @@ def test_blocks_are_chunks(data: st.DataObject, shape: tuple[int, ...]) -> None:
     parts: list[Any] = []
     for e in edges:
         count = len(e) - 1
-        parts.append(data.draw(st.one_of(st.integers(-count, count - 1), st.slices(count).filter(lambda s: s.step in (None, 1)))))
+        forward = st.slices(count).filter(lambda s: s.step in (None, 1))
+        parts.append(data.draw(st.one_of(st.integers(-count, count - 1), forward)))
     index = []
     for part, e in zip(parts, edges, strict=True):
         start, stop, _ = (part, part + 1, 1) if isinstance(part, int) and part >= 0 else (0, 0, 1)
