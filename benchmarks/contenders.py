@@ -84,7 +84,7 @@ def measure(opener: Opener, directory: str, side: int, repeats: int, read: str) 
         if repetition:
             seconds.append(elapsed / len(chosen))
         for piece in found:
-            checksum = zlib.crc32(np.ascontiguousarray(piece), checksum)
+            checksum = zlib.crc32(np.ascontiguousarray(piece).data, checksum)
         del found
     return {"seconds": seconds, "checksum": checksum}
 

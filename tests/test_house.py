@@ -39,7 +39,17 @@ EXPORTS = [
     "open_group",
 ]
 
-FLOORS = {"errors": 0, "logs": 0, "plugins": 0, "engine": 1, "ngff": 2, "mount": 3, "cli": 4, "viewer": 5}
+FLOORS = {
+    "errors": 0,
+    "logs": 0,
+    "extensions": 0,
+    "plugins": 0,
+    "engine": 1,
+    "ngff": 2,
+    "mount": 3,
+    "cli": 4,
+    "viewer": 5,
+}
 """From the ground up. A room uses those on its own floor and below."""
 
 GROUND = ["errors", "logs", "plugins"]
