@@ -42,7 +42,7 @@ EXPORTS = [
 FLOORS = {
     "errors": 0,
     "logs": 0,
-    "extensions": 0,
+    "plugins": 0,
     "plugins": 0,
     "engine": 1,
     "ngff": 2,
