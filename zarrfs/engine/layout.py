@@ -160,7 +160,7 @@ class ArrayLayout:
     def stored_chunks(self) -> Iterator[tuple[int, ...]]:
         """Yield the coordinates of the chunks that are present, from a listing."""
         grid = self.grid_shape
-        decode = self.spec.chunk_key_encoding.decode
+        decode = self.spec.chunk_key_encoding.decoder(len(grid))
         cut = len(self.prefix)
         for key in self.store.list_prefix(self.prefix.rstrip("/")):
             coords = decode(key[cut:])
