@@ -62,7 +62,9 @@ def test_regular_grid(
     assert grid.chunk_shape == chunk_shape
     assert grid.grid_shape(shape) == grid_shape
     assert chunk_grid_to_json(grid) == regular(*chunk_shape)
-    assert grid.resized(tuple(n + 100 for n in shape)) is grid
+    grown = tuple(n + 100 for n in shape)
+    grid.resized(grown).check(grown, HERE)
+    assert grid.resized(grown).chunk_shape == tuple(chunk or 100 for chunk in chunk_shape)
 
 
 def test_element_of_the_specifications_example() -> None:

@@ -101,6 +101,13 @@ class RegularGrid(ChunkGrid):
     def axis(self, axis: int, length: int) -> Axis:
         return RegularAxis(length, max(1, self.chunk_shape[axis]))
 
+    def resized(self, shape: Sequence[int]) -> Self:
+        """Return the same grid; chunks of length 0, which only a dimension of length 0 may have, grow with it."""
+        if 0 not in self.chunk_shape:
+            return self
+        pairs = zip(self.chunk_shape, shape, strict=True)
+        return replace(self, chunk_shape=tuple(chunk or length for chunk, length in pairs))
+
     def check(self, shape: Sequence[int], where: str) -> None:
         check_chunk_shape(self.chunk_shape, shape, f"{where}/configuration/chunk_shape")
 

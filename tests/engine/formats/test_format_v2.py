@@ -16,6 +16,7 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
+import zarrfs
 from zarrfs.engine.chunk_grids import RectilinearGrid, RegularGrid
 from zarrfs.engine.chunk_keys import DefaultKeys, V2Keys
 from zarrfs.engine.formats import detect
@@ -448,6 +449,33 @@ JSON = st.recursive(
 )
 
 
+LENGTHS = st.lists(st.tuples(st.integers(0, 2**40), st.integers(1, 2**40)), max_size=4)
+
+
+@given(
+    LENGTHS,
+    st.sampled_from([("<i2", -3), (">u8", 2**64 - 1), ("<c8", ["0x7f800001", -0.0]), ("|V3", "AQID")]),
+    st.data(),
+)
+def test_writing_and_parsing_gives_the_same(
+    lengths: list[tuple[int, int]], typed: tuple[str, Any], data: st.DataObject
+) -> None:
+    given_document = document(
+        shape=[length for length, _ in lengths],
+        chunks=[chunk for _, chunk in lengths],
+        dtype=typed[0],
+        fill_value=data.draw(st.sampled_from([None, typed[1]])),
+        order=data.draw(st.sampled_from("CF")),
+        dimension_separator=data.draw(st.sampled_from("./")),
+        compressor=data.draw(st.sampled_from([None, {"id": "zlib", "level": 1}])),
+    )
+    spec = parse(given_document)
+    assert array_document(spec) == given_document
+    again = parse(json.loads(json.dumps(array_document(replace(spec, document={})))))
+    assert np.asarray(again.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
+    assert replace(again, fill_value=0) == replace(spec, fill_value=0)
+
+
 def outcome(given_document: dict[str, Any]) -> ArraySpec | MetadataError:
     try:
         return parse(given_document)
@@ -459,3 +487,9 @@ def outcome(given_document: dict[str, Any]) -> ArraySpec | MetadataError:
 def test_any_value_of_any_key_is_taken_or_a_metadata_error(key: str, value: Any) -> None:
     parsed = outcome(document(**{key: value}))
     assert isinstance(parsed, ArraySpec) or str(parsed).startswith(HERE)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_the_one_chunk_of_an_array_without_dimensions_is_found(zarr_format: int) -> None:
+    array = zarrfs.create_array({}, data=np.array(5), zarr_format=zarr_format)
+    assert array.nchunks_initialized == 1

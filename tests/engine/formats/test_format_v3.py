@@ -248,7 +248,7 @@ def test_dimension_units_are_those_of_tensorstore() -> None:
 
 
 @pytest.mark.parametrize("name", ["struct", "structured"])
-def test_records_without_endian_are_little_endian(name: str) -> None:
+def test_records_without_endian_are_little_endian(name: str, caplog: pytest.LogCaptureFixture) -> None:
     fields = [["a", "int32"], ["b", "float64"]]
     data_type = {"name": name, "configuration": {"fields": fields}}
     for codecs in (["bytes"], [{"name": "bytes"}], [{"name": "bytes", "configuration": {}}]):
@@ -257,6 +257,17 @@ def test_records_without_endian_are_little_endian(name: str) -> None:
     sharded = [shards(codecs=["bytes"])]
     spec = parse_array(document(data_type=data_type, fill_value="AAAAAAAAAAAAAAAA", codecs=sharded), HERE)
     assert array_document(spec)["codecs"][0]["configuration"]["codecs"] == [LITTLE]
+    assert caplog.text.count("taken to be little-endian") == 4
+    assert "/codecs/0/configuration/codecs/0" in caplog.text
+
+
+def test_records_of_single_bytes_need_no_endian() -> None:
+    fields = [{"name": "a", "data_type": "uint8"}, {"name": "b", "data_type": "r16"}]
+    data_type = {"name": "struct", "configuration": {"fields": fields}}
+    spec = parse_array(
+        document(data_type=data_type, fill_value={"a": 1, "b": [2, 3]}, codecs=["bytes"]), HERE
+    )
+    assert array_document(spec)["codecs"] == [{"name": "bytes"}]
 
 
 def test_what_v3_cannot_say() -> None:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.model import GroupSpec, NodeSpec
 from zarrfs.errors import MetadataError
 from zarrfs.logs import logger
 
-__all__ = ["Consolidated", "inline_consolidated"]
+__all__ = ["Consolidated", "documents_by_path", "inline_consolidated"]
 
 
 class Consolidated(Mapping[str, NodeSpec]):
@@ -86,3 +87,16 @@ def inline_consolidated(
         return parse_node(entry, f"{where}: /consolidated_metadata/metadata/{path.replace('/', '~1')}")
 
     return Consolidated(lambda: {path.strip("/"): entry for path, entry in documents.items()}, parse)
+
+
+def documents_by_path(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+    """Return the documents of a ``.zmetadata`` by path and by name, for the paths that have a node.
+
+    Raises MetadataError. Documents that stand alone (attributes without a node) are left out.
+    """
+    entries = expect_object(document.get("metadata"), f"{where}: /metadata")
+    nodes: dict[str, dict[str, Any]] = {}
+    for key, entry in entries.items():
+        path, _, name = key.rpartition("/")
+        nodes.setdefault(path, {})[name] = entry
+    return {path: entry for path, entry in nodes.items() if ".zarray" in entry or ".zgroup" in entry}

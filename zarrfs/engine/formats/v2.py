@@ -12,7 +12,7 @@ from zarrfs.engine.codecs.v2 import chain_from_v2, chain_to_v2
 from zarrfs.engine.dtypes import DataType, data_type_from_v2, data_type_to_v2, fill_from_v2, fill_to_v2
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import stored_data_type
-from zarrfs.engine.formats.consolidated import Consolidated
+from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object, write_object
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail
@@ -262,7 +262,7 @@ class V2Format(Format):
         where = location(store, key)
 
         def load() -> dict[str, dict[str, Any]]:
-            return consolidated_documents(read_object(store, key) or {}, where)
+            return documents_by_path(read_object(store, key) or {}, where)
 
         def parse(inner: str, documents: dict[str, Any]) -> NodeSpec:
             pointer = f"{where}: /metadata/{inner}"
@@ -302,16 +302,3 @@ class V2Format(Format):
             names = _dimension_names(attributes, len(spec.shape))
             return replace(spec, attributes=attributes, dimension_names=names)
         return replace(spec, attributes=attributes)
-
-
-def consolidated_documents(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
-    """Return the documents of a ``.zmetadata`` by path and by name, for the paths that have a node.
-
-    Raises MetadataError. Documents that stand alone (attributes without a node) are left out.
-    """
-    entries = expect_object(document.get("metadata"), f"{where}: /metadata")
-    nodes: dict[str, dict[str, Any]] = {}
-    for key, entry in entries.items():
-        path, _, name = key.rpartition("/")
-        nodes.setdefault(path, {})[name] = entry
-    return {path: entry for path, entry in nodes.items() if ARRAY_KEY in entry or GROUP_KEY in entry}

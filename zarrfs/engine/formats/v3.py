@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
-
 from zarrfs.engine.chunk_grids import chunk_grid_from_json, chunk_grid_to_json
 from zarrfs.engine.chunk_keys import chunk_key_encoding_from_json, chunk_key_encoding_to_json
 from zarrfs.engine.codecs.base import Codec
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.dtypes import data_type_from_v3, data_type_to_v3, fill_from_v3, fill_to_v3
 from zarrfs.engine.formats.base import Format, NodeKind
+from zarrfs.engine.formats.byte_order import check_endian, with_endian
 from zarrfs.engine.formats.consolidated import inline_consolidated
 from zarrfs.engine.formats.draft2019 import is_bootstrap
 from zarrfs.engine.formats.json_document import location, read_object, write_object
@@ -96,9 +95,9 @@ def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
         raise MetadataError(
             f"{where}: /codecs: expected at most {MAX_CODECS} codecs, found {len(codec_list)}"
         )
-    if _is_structured(document["data_type"]):
-        codec_list = _with_endian(codec_list)
-    _check_endian(codec_list, _has_byte_order(data_type.numpy), f"{where}: /codecs")
+    if data_type.name == "struct":
+        codec_list = with_endian(codec_list, data_type.numpy, f"{where}: /codecs")
+    check_endian(codec_list, data_type.numpy, f"{where}: /codecs")
     codecs = codecs_from_json(codec_list, f"{where}: /codecs")
     _check_transformers(document.get("storage_transformers"), f"{where}: /storage_transformers")
     attributes = _attributes(document, where)
@@ -183,56 +182,6 @@ def _order(codecs: tuple[Codec, ...], ndim: int) -> Literal["C", "F"]:
     first = codecs[0]
     reverse = first.name == "transpose" and list(first.configuration()["order"]) == list(range(ndim))[::-1]
     return "F" if reverse and ndim > 1 else "C"
-
-
-def _is_structured(value: Any) -> bool:
-    name = value.get("name") if isinstance(value, Mapping) else value
-    return name in ("struct", "structured")
-
-
-def _with_endian(codecs: Any) -> list[Any]:
-    """Return the codecs with ``bytes`` made little-endian where it does not say: old records were written
-    so.
-    """
-    result: list[Any] = []
-    for codec in codecs:
-        entry: Any = {"name": codec} if isinstance(codec, str) else codec
-        if isinstance(entry, Mapping):
-            configuration = entry.get("configuration") or {}
-            if entry.get("name") in ("bytes", "endian") and "endian" not in configuration:
-                entry = {**entry, "configuration": {**configuration, "endian": "little"}}
-            elif entry.get("name") == "sharding_indexed" and isinstance(configuration.get("codecs"), list):
-                inner = _with_endian(configuration["codecs"])
-                entry = {**entry, "configuration": {**configuration, "codecs": inner}}
-        result.append(entry)
-    return result
-
-
-def _has_byte_order(dtype: np.dtype[Any]) -> bool:
-    return dtype.itemsize > 1 and (dtype.kind in "iufcmMU" or dtype.isbuiltin == 2)
-
-
-def _check_endian(codecs: Any, needed: bool, where: str) -> None:
-    """Raise MetadataError for a ``bytes`` codec that does not say the byte order of elements that have
-    one.
-    """
-    for index, codec in enumerate(codecs):
-        entry: Any = {"name": codec} if isinstance(codec, str) else codec
-        name = entry.get("name") if isinstance(entry, Mapping) else None
-        configuration = entry.get("configuration") if isinstance(entry, Mapping) else None
-        at = f"{where}/{index}/configuration"
-        if name in ("bytes", "endian"):
-            if needed and (not isinstance(configuration, Mapping) or configuration.get("endian") is None):
-                raise MetadataError(
-                    f'{at}/endian: expected "little" or "big", as the elements have more than one byte; found nothing'
-                )
-        elif name == "sharding_indexed" and isinstance(configuration, Mapping):
-            for key, inner_needed in (("codecs", needed), ("index_codecs", True)):
-                if isinstance(configuration.get(key), list):
-                    _check_endian(configuration[key], inner_needed, f"{at}/{key}")
-        elif name != "transpose":
-            # What comes out of another codec may be of another data type.
-            return
 
 
 # -- the model to documents ----------------------------------------------------------------------------------
