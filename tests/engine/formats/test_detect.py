@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+import zarrfs
 from zarrfs.engine.chunk_grids import RectilinearGrid, RegularGrid
+from zarrfs.engine.chunk_keys import V2Keys
+from zarrfs.engine.codecs.registry import codecs_from_json
 from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.paths import check_node_name, join, normalise_path
 from zarrfs.engine.model import ArraySpec, GroupSpec
@@ -80,6 +83,27 @@ def test_check_of_what_cannot_be_written_changes_nothing() -> None:
         detect.check_writable(replace(array(), fill_value=None))
     with pytest.raises(UnsupportedError, match="zarr_format 9 is not known"):
         detect.check_writable(GroupSpec(9))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3, "n5", "draft2019"])
+def test_adapted_spec_can_be_written(zarr_format: int | str) -> None:
+    gzip = {"name": "gzip", "configuration": {"level": 1}}
+    changes = {
+        "zarr_format": zarr_format,
+        "codecs": codecs_from_json(["bytes", gzip], "codecs"),
+        "document": {},
+    }
+    if zarr_format == 2:
+        changes["chunk_key_encoding"] = V2Keys(".")
+    spec = detect.adapted(replace(array(), **changes))
+    detect.check_writable(spec)
+    store = MemoryStore()
+    detect.write_node(store, "a", spec)
+    opened = zarrfs.open_array(store, "a", mode="r+")
+    opened[...] = [1, 2, 3, 4]
+    assert zarrfs.open_array(store, "a")[...].tolist() == [1, 2, 3, 4]
+    assert any(b"\x1f\x8b" in value for value in store.values.values())
+    assert detect.adapted(spec) == spec
 
 
 def test_resizing() -> None:

@@ -37,6 +37,13 @@ class Format(ABC):
     def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         """Write the attributes of a node that is there; return ``spec`` as it then is."""
 
+    def adapted(self, spec: ArraySpec) -> ArraySpec:
+        """Return a new array's ``spec`` with the chunk keys and codecs that this format has no choice in.
+
+        The compressor stays. Chunks that were written by ``spec`` are not those of the result.
+        """
+        return spec
+
     def child_names(self, store: Store, path: str, spec: GroupSpec) -> list[str]:
         """Return the names below a group that may be nodes. Costs a listing."""
         return store.list_dir(path).prefixes

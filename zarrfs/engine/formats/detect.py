@@ -19,6 +19,7 @@ from zarrfs.errors import UnsupportedError
 from zarrfs.logs import logger
 
 __all__ = [
+    "adapted",
     "check_writable",
     "child_names",
     "chunk_prefix",
@@ -80,6 +81,13 @@ def _format(spec: NodeSpec) -> Format:
 def check_writable(spec: NodeSpec) -> None:
     """Raise UnsupportedError if the format of ``spec`` cannot say what it asks for. Writes nothing."""
     _format(spec).check(spec)
+
+
+def adapted(spec: ArraySpec) -> ArraySpec:
+    """Return the spec of an array that is to be created, with the chunk keys and codecs that its format
+    has no choice in (N5: blocks of reversed dimensions). The compressor stays.
+    """
+    return _format(spec).adapted(spec)
 
 
 def write_node(store: Store, path: str, spec: Spec) -> Spec:

@@ -148,6 +148,9 @@ class Draft2019Format(Format):
         if isinstance(spec, ArraySpec):
             array_document(spec)
 
+    def adapted(self, spec: ArraySpec) -> ArraySpec:
+        return replace(spec, chunk_key_encoding=Bootstrap().keys(spec.chunk_key_encoding))
+
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         self.check(spec)
         bootstrap = self._bootstrap(store)

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Self
 
 from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
 from zarrfs.engine.chunk_keys import ChunkKeyEncoding, Coords, V2Keys
-from zarrfs.engine.codecs.base import Codec
+from zarrfs.engine.codecs.base import BytesBytesCodec, Codec
 from zarrfs.engine.codecs.n5_block import N5BlockCodec
-from zarrfs.engine.codecs.registry import codecs_from_json
+from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.codecs.transpose import TransposeCodec
 from zarrfs.engine.dtypes import DataType, data_type_from_v3, default_fill
 from zarrfs.engine.dtypes.integers import INTEGER_NAMES
@@ -258,6 +258,13 @@ class N5Format(Format):
     def check(self, spec: NodeSpec) -> None:
         if isinstance(spec, ArraySpec):
             array_attributes(spec)
+
+    def adapted(self, spec: ArraySpec) -> ArraySpec:
+        if any(isinstance(codec, N5BlockCodec) for codec in spec.codecs):
+            return replace(spec, chunk_key_encoding=N5Keys())
+        compressor = [codec_to_json(codec) for codec in spec.codecs if isinstance(codec, BytesBytesCodec)]
+        codecs = block_codecs(len(spec.shape), compressor)
+        return replace(spec, chunk_key_encoding=N5Keys(), codecs=codecs, order="C")
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         document = array_attributes(spec) if isinstance(spec, ArraySpec) else dict(spec.attributes)

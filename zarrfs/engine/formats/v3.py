@@ -192,13 +192,14 @@ def array_document(spec: ArraySpec) -> dict[str, Any]:
 
     Raises UnsupportedError for what v3 cannot say, such as an undefined fill value.
     """
+    data_type = data_type_to_v3(spec.data_type)
     if spec.fill_value is None:
         raise UnsupportedError("a Zarr v3 array must have a fill value; give one")
     document: dict[str, Any] = {
         "zarr_format": 3,
         "node_type": "array",
         "shape": list(spec.shape),
-        "data_type": data_type_to_v3(spec.data_type),
+        "data_type": data_type,
         "chunk_grid": chunk_grid_to_json(spec.chunk_grid),
         "chunk_key_encoding": chunk_key_encoding_to_json(spec.chunk_key_encoding),
         "fill_value": fill_to_v3(spec.data_type, spec.fill_value),
