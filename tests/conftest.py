@@ -83,19 +83,22 @@ def _no_thread_is_left() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_mount_is_left() -> Iterator[None]:
-    before = _fuse_mounts()
+def _no_mount_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Mounts below the temporary directory of this run: other programs may come and go with theirs."""
+    ours = str(tmp_path_factory.getbasetemp()) + "/"
+    before = _fuse_mounts(ours)
     yield
-    left = _fuse_mounts() - before
+    left = _fuse_mounts(ours) - before
     for mountpoint in left:
         subprocess.run(["fusermount3", "-u", "-z", mountpoint], check=False, capture_output=True)
     if left:
         pytest.fail(f"mounts left: {', '.join(sorted(left))}")
 
 
-def _fuse_mounts() -> set[str]:
+def _fuse_mounts(prefix: str) -> set[str]:
     try:
         lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return set()
-    return {fields[1] for fields in map(str.split, lines) if fields[2].startswith("fuse")}
+    mounts = (fields[1] for fields in map(str.split, lines) if fields[2].startswith("fuse"))
+    return {mountpoint for mountpoint in mounts if mountpoint.startswith(prefix)}
