@@ -20,7 +20,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -99,17 +101,21 @@ def composition() -> None:
         planes = [rng.gamma(2, 60, (height, width)).astype(dtype) for _ in colors]
         channels = [ChannelSettings(colormap=color, limits=(10.0, 200.0)) for color in colors]
 
-        def change(
-            number: int, planes: list[np.ndarray] = planes, channels: list[ChannelSettings] = channels
-        ) -> None:
-            compose(planes, [replace(channels[0], limits=(10.0, 200.0 + number)), *channels[1:]])
-
-        print(f"contrast change, 3 channels {dtype:8} {milliseconds(timed(change))}")
+        changed = [[replace(channels[0], limits=(10.0, 200.0 + n)), *channels[1:]] for n in range(32)]
+        times = timed(partial(_draw, planes, changed))
+        print(f"contrast change, 3 channels {dtype:8} {milliseconds(times)}")
     labels = (np.arange(height)[:, None] // 40 * 33 + np.arange(width) // 40).astype(np.uint16)
     pixels = np.zeros((height, width), np.uint32)
-    print(
-        f"labels over all pixels               {milliseconds(timed(lambda _: blend_labels(pixels, labels, LabelsSettings())))}"
-    )
+    times = timed(lambda number: blend_labels(pixels, labels, LabelsSettings()))
+    print(f"labels over all pixels               {milliseconds(times)}")
+
+
+def _draw(planes: list[np.ndarray[Any, Any]], changed: list[list[ChannelSettings]], number: int) -> None:
+    compose(planes, changed[number])
+
+
+def _shows(intent: ViewIntent, frame: Frame) -> bool:
+    return frame.exact and frame.state.intent.position == intent.position
 
 
 class Screen:
@@ -136,9 +142,7 @@ class Screen:
                 self._arrived.wait()
 
 
-def opening(
-    location: str, streamer: TileStreamer, screen: Screen, pipeline: ViewPipeline
-) -> tuple[Image, ViewIntent, Viewport]:
+def opening(location: str, screen: Screen, pipeline: ViewPipeline) -> tuple[Image, ViewIntent, Viewport]:
     """Measure from opening to the first and to the exact frame."""
     start = time.perf_counter()
     image = open_dataset(location).open_image()
@@ -149,9 +153,8 @@ def opening(
     pipeline.show(image, intent, viewport)
     first = screen.wait(lambda frame: True)
     exact = first if pipeline.state is None else screen.wait(lambda frame: frame.exact)
-    print(
-        f"open {(opened - start) * 1e3:.1f} ms, first pixels {(first - start) * 1e3:.1f} ms, exact {(exact - start) * 1e3:.1f} ms"
-    )
+    marks = [(moment - start) * 1e3 for moment in (opened, first, exact)]
+    print("open {:.1f} ms, first pixels {:.1f} ms, exact {:.1f} ms".format(*marks))
     return image, intent, viewport
 
 
@@ -167,7 +170,7 @@ def stepping(
             moved = with_position(intent, axis, number)
             start = time.perf_counter()
             pipeline.show(image, moved, viewport)
-            done = screen.wait(lambda f, moved=moved: f.exact and f.state.intent.position == moved.position)
+            done = screen.wait(partial(_shows, moved))
             times.append(done - start)
             time.sleep(max(0.0, STEP_SECONDS - (time.perf_counter() - start)))
         print(f"jump to another slice, {name}        {times[0] * 1e3:14.2f} ms")
