@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -155,34 +156,34 @@ def test_several_readers_at_once(mountpoint: Path) -> None:
 
 
 def test_one_slow_chunk_does_not_block_others(tmp_path: Path) -> None:
-    path = tmp_path / "slow.zarr"
+    path, mnt, pipe = tmp_path / "slow.zarr", tmp_path / "mnt", tmp_path / "pipe"
     data = np.arange(200_000, dtype="u2")
     zarrfs.create_array(path, data=data, chunks=100_000, compressors=None)
-    # Opening a named pipe waits until somebody opens its other end: a chunk as slow as the test wants.
-    os.unlink(path / "c" / "0")
-    os.mkfifo(path / "c" / "0")
-    with mounted(path, tmp_path / "mnt") as mnt:
-        failed = threading.Event()
-
-        def read_slow() -> None:
-            try:
-                (mnt / "slow.raw").read_bytes()
-            except OSError:
-                failed.set()
-
-        slow = threading.Thread(target=read_slow)
-        slow.start()
-        with open(mnt / "slow.raw", "rb", buffering=0) as file:
-            for _ in range(5):
-                file.seek(300_000)
-                assert file.read(1000) == data.tobytes()[300_000:301_000]
-        assert slow.is_alive()
-        while slow.is_alive():
-            # What comes out of the pipe is no chunk: an error, and not a hang.
-            end = os.open(path / "c" / "0", os.O_WRONLY)
-            os.close(end)
-            slow.join(0.05)
-        assert failed.is_set()
+    mnt.mkdir()
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "tests.mount.gated", str(path), str(mnt), str(pipe), "c/0"]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2]) as process:
+        try:
+            while not is_mounted(str(mnt)):
+                assert process.poll() is None
+            results: list[bytes] = []
+            slow = threading.Thread(target=lambda: results.append((mnt / "slow.raw").read_bytes()))
+            slow.start()
+            with open(mnt / "slow.raw", "rb", buffering=0) as file:
+                for _ in range(5):
+                    file.seek(300_000)
+                    assert file.read(1000) == data.tobytes()[300_000:301_000]
+            assert slow.is_alive()
+            while slow.is_alive():
+                # Each wait of the chunk ends when the pipe is opened for writing; until then opening would wait too.
+                with suppress(OSError):
+                    os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+                slow.join(0.01)
+            assert results == [data.tobytes()]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+    assert not is_mounted(str(mnt))
 
 
 def test_a_broken_chunk_is_an_error_for_its_bytes_alone_and_said_once(tmp_path: Path) -> None:

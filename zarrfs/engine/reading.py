@@ -76,10 +76,22 @@ def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, o
                 out[target] if local is None else np.empty([r.stop - r.start for r in region], layout.dtype)
             )
             keep = keep_whole if whole else keep_parts
-            slot = layout.slot(coords, key, keep) if keep or look or sharded else None
             codecs = pipeline or layout.pipeline_of(coords)
-            if not codecs.read(StoreSource(store, key), region, view, slot):
-                view[...] = fill
+            if keep or look or sharded or not (whole and codecs.covers(region)):
+                slot = layout.slot(coords, key, keep) if keep or look or sharded else None
+                if not codecs.read(StoreSource(store, key), region, view, slot):
+                    view[...] = fill
+            else:
+                # The plainest case has the shortest way: a whole chunk that is not to be kept.
+                if codecs.plain:
+                    present = codecs.fill(lambda memory: store.get_into(key, memory), view)
+                else:
+                    data = store.get(key)
+                    present = data is not None
+                    if data is not None:
+                        codecs.decode(data, view)
+                if not present:
+                    view[...] = fill
             if local is not None:
                 out[target] = view[local]
         except CodecError as error:

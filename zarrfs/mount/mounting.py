@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MountError, ZarrError
 from zarrfs.logs import logger
 
@@ -63,7 +64,7 @@ class MountOptions:
 
 
 def serve(
-    location: str, mountpoint: str, options: MountOptions, ready: Callable[[], None] = lambda: None
+    location: str | Store, mountpoint: str, options: MountOptions, ready: Callable[[], None] = lambda: None
 ) -> None:
     """Mount, and answer the kernel until the mount is removed or SIGINT or SIGTERM comes.
 
@@ -77,13 +78,14 @@ def serve(
 
     target = prepare_mountpoint(mountpoint)
     binding = load_binding()
+    source = location.url if isinstance(location, Store) else location
     cache_size = options.cache_size
     node = zarrfs.open(
         location, options.path, cache_size=default_cache_size() if cache_size is None else cache_size
     )
     try:
         tree = Tree(
-            node, _root_name(location), list_all_views=options.list_all_views, immutable=options.immutable
+            node, _root_name(source), list_all_views=options.list_all_views, immutable=options.immutable
         )
         served = False
 
@@ -95,7 +97,7 @@ def serve(
         operations = make_operations(binding, tree, contact)
         try:
             binding.FUSE(
-                operations, target, foreground=True, **_fuse_arguments(location, options, binding.__name__)
+                operations, target, foreground=True, **_fuse_arguments(source, options, binding.__name__)
             )
         except RuntimeError as error:
             if served and error.args == (ENDED_BY_SIGNAL,):
@@ -111,7 +113,7 @@ def serve(
 def _fuse_arguments(location: str, options: MountOptions, binding: str) -> dict[str, object]:
     arguments: dict[str, object] = {
         "ro": True,
-        "fsname": _clean(os.fspath(location)),
+        "fsname": _clean(location),
         "subtype": SUBTYPE,
         "allow_other": options.allow_other,
         "default_permissions": options.allow_other,
@@ -137,7 +139,7 @@ def _clean(text: str) -> str:
 
 def _root_name(location: str) -> str:
     """Return the name that a store whose root is an array shows it by: the location's, without .zarr or .zip."""
-    name = Path(os.fspath(location).rstrip("/")).name
+    name = Path(location.rstrip("/")).name
     for ending in (".zip", ".zarr"):
         name = name.removesuffix(ending)
     return name or "array"

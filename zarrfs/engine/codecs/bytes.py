@@ -34,8 +34,8 @@ from zarrfs.errors import MetadataError
 
 __all__ = ["BytesCodec"]
 
-GAP = 4096
-"""Runs that are less than a page apart are read as one: the page between is read in any case."""
+GAP = 16 << 10
+"""Runs that are less apart than this are read as one: asking once more costs as much as copying so many bytes."""
 
 ORDERS: dict[str, Literal["<", ">"]] = {"little": "<", "big": ">"}
 

@@ -9,7 +9,7 @@ region; any other decodes the chunk whole.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -34,8 +34,12 @@ __all__ = ["LEAST_PARTIAL_NBYTES", "CodecPipeline", "RegionCodec", "raise_locate
 
 Array = np.ndarray[Any, Any]
 
-LEAST_PARTIAL_NBYTES = 64 << 10
-"""A chunk smaller than this is decoded whole: opening it in part costs more than it saves."""
+LEAST_PARTIAL_NBYTES = 16 << 10
+LEAST_PARTIAL_COMPRESSED_NBYTES = 1 << 20
+"""Chunks smaller than these are decoded whole: opening them in part costs more than it saves."""
+
+LEAST_DIRECT_NBYTES = 16 << 10
+"""Chunks of at least this size are decompressed straight into memory that is at hand."""
 
 MOST_WHOLE_NBYTES = 256 << 20
 """A chunk larger than this is read in part where that is possible, even when it is looked at again and again."""
@@ -78,6 +82,8 @@ class CodecPipeline:
     Attributes:
         spec: the decoded representation, that is, a chunk in memory.
         partial: whether a region can cost less than the whole chunk.
+        compressed: whether the size of what is stored depends on the data.
+        plain: whether what is stored is, byte for byte, an array in memory.
         codecs: the chain as given.
     """
 
@@ -116,6 +122,9 @@ class CodecPipeline:
             for codec, a in self._arrays
         )
         self._direct = isinstance(self._middle, BytesCodec) and self._can_fill_directly(spec)
+        self.plain = self._direct and not tail
+        # For small chunks handing over a buffer costs more than making one.
+        self._direct_tail = self._direct and bool(tail) and (spec.nbytes or 0) >= LEAST_DIRECT_NBYTES
         self.partial = self._regional and self._middle.partial and all(c.partial for c, _ in self._tail)
         self.compressed = any(size is None for size in sizes)
 
@@ -136,7 +145,7 @@ class CodecPipeline:
         """
         if out is None:
             return self._decode_new(data)
-        if not self._direct or not self._tail:
+        if not self._direct_tail:
             out[...] = self._decode_new(data)
             return out
         encoded = out if self._identity else self._encoded_view(out)
@@ -151,6 +160,25 @@ class CodecPipeline:
         plain = self._decompress(data, target)
         out[...] = array if plain is target else self._interpret(plain)
         return out
+
+    def fill(self, read_into: Callable[[memoryview], int | None], out: Array) -> bool:
+        """Read an uncompressed chunk (``plain``) into ``out``, without a buffer between; False when it is absent.
+
+        ``read_into`` fills memory with the stored value and returns that value's size, as ``Store.get_into``.
+        """
+        encoded = out if self._identity else self._encoded_view(out)
+        if encoded.flags.c_contiguous:
+            array, target = out, encoded.reshape(-1).view(np.uint8).data
+        else:
+            array, target = self._scratch()
+        size = read_into(target)
+        if size is None:
+            return False
+        if size != len(target):
+            raise_located(CodecError(f"{size} bytes are stored, expected are {len(target)}"), self._middle)
+        if array is not out:
+            out[...] = array
+        return True
 
     def _decode_new(self, data: Buffer) -> Array:
         return self._interpret(self._decompress(data, None))
@@ -188,7 +216,7 @@ class CodecPipeline:
             if cached is not None:
                 out[...] = cached[region]
                 return True
-        whole = self._covers(region)
+        whole = self.covers(region)
         if not whole and self.partial and self._worth_partial(region, slot):
             return self._read_partial(source, region, out)
         if slot is not None and slot.keep:
@@ -200,7 +228,7 @@ class CodecPipeline:
             if whole:
                 self.decode(data, out)
                 return True
-            array = self.decode(data, self._scratch()[0] if self._direct and self._tail else None)
+            array = self.decode(data, self._scratch()[0] if self._direct_tail else None)
         if array is None:
             return False
         out[...] = array[region]
@@ -210,7 +238,13 @@ class CodecPipeline:
         data = source.read()
         return None if data is None else self._decode_new(data)
 
-    def _covers(self, region: Region) -> bool:
+    @property
+    def sharded(self) -> bool:
+        """Whether chunks are made of smaller ones."""
+        return isinstance(self._middle, RegionCodec)
+
+    def covers(self, region: Region) -> bool:
+        """Tell whether the region is the whole chunk."""
         # A loop and not all(...): this runs for every small chunk, where a generator is felt.
         for part, length in zip(region, self.spec.shape, strict=True):  # noqa: SIM110
             if part.stop - part.start != length:
@@ -228,12 +262,25 @@ class CodecPipeline:
             return False
         if not self.compressed or nbytes > MOST_WHOLE_NBYTES:
             return True
-        wanted = self.spec.dtype.itemsize
-        for part in region:
-            wanted *= part.stop - part.start
-        if wanted * 2 > nbytes:
+        if nbytes < LEAST_PARTIAL_COMPRESSED_NBYTES or self._span(region) * 2 > nbytes:
             return False
         return slot is None or not slot.keep or not slot.touched_before()
+
+    def _span(self, region: Region) -> int:
+        """Return how far apart the first and last byte of the region lie in the encoded array: what lies between in
+        the same compressed blocks must be decoded too.
+        """
+        inner: Region | None = region
+        for codec, spec in self._arrays:
+            inner = None if inner is None else codec.encoded_region(inner, spec)
+        if inner is None:
+            return self.spec.nbytes or 0
+        span = 0
+        stride = 1
+        for part, length in zip(reversed(inner), reversed(self._middle_spec.shape), strict=True):
+            span += (part.stop - part.start - 1) * stride
+            stride *= length
+        return (span + 1) * self._middle_spec.dtype.itemsize
 
     def _read_partial(self, source: ByteSource, region: Region, out: Array) -> bool:
         codec: Codec = self._middle

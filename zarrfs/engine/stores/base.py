@@ -108,6 +108,19 @@ class Store(ABC):
             pieces.append(view[start:stop])
         return pieces
 
+    def get_into(self, key: str, out: memoryview) -> int | None:
+        """Fill ``out`` (writable bytes) with the value and return the value's size, or None when the key is absent.
+
+        When the size is not that of ``out``, what ``out`` then holds means nothing.
+        """
+        value = self.get(key)
+        if value is None:
+            return None
+        size = memoryview(value).nbytes
+        if size == len(out):
+            out[:] = value
+        return size
+
     @abstractmethod
     def size(self, key: str) -> int | None:
         """Return the number of bytes of the value, or None when the key is absent."""

@@ -35,6 +35,10 @@ class WrapperStore(Store):
         self._before("get_ranges", key)
         return self.store.get_ranges(key, ranges)
 
+    def get_into(self, key: str, out: memoryview) -> int | None:
+        self._before("get_into", key)
+        return self.store.get_into(key, out)
+
     def size(self, key: str) -> int | None:
         self._before("size", key)
         return self.store.size(key)
@@ -111,6 +115,11 @@ class CountingStore(WrapperStore):
         values = super().get_ranges(key, ranges)
         self._count_read(key, sum(map(len, values or ())))
         return values
+
+    def get_into(self, key: str, out: memoryview) -> int | None:
+        size = super().get_into(key, out)
+        self._count_read(key, min(size or 0, len(out)))
+        return size
 
     def set(self, key: str, value: Buffer) -> None:
         super().set(key, value)

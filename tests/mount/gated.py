@@ -1,0 +1,25 @@
+"""A program that mounts a store one of whose chunks waits until somebody opens the other end of a named pipe.
+
+Usage: python -m tests.mount.gated STORE MOUNTPOINT PIPE CHUNK
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.wrappers import LatencyStore
+from zarrfs.mount.mounting import MountOptions, serve
+
+
+def main(store: str, mountpoint: str, pipe: str, chunk: str) -> None:
+    def wait(operation: str, key: str) -> None:
+        if key == chunk and operation.startswith("get"):
+            Path(pipe).read_bytes()
+
+    serve(LatencyStore(LocalStore(store), wait), mountpoint, MountOptions(cache_size=0))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
