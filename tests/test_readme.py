@@ -1,0 +1,97 @@
+"""What README.md shows is done here: its Python is run and its terminal sessions are typed, in the order they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.mount.mounted import needs_fuse
+from zarrfs.mount.mounting import is_mounted, unmount
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, its text, and the line that it begins in."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks() -> Iterator[Block]:
+    text = README.read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        yield Block(match[1], match[2], text[: match.start()].count("\n") + 2)
+
+
+def run_python(block: Block, namespace: dict[str, Any]) -> None:
+    # Empty lines before it, so that a traceback tells the line of the README.
+    exec(compile("\n" * (block.line - 1) + block.text, str(README), "exec"), namespace)
+
+
+def run_console(block: Block, directory: Path) -> None:
+    """Type the lines behind ``$``; what stands below one is its output, in which ``...`` stands for anything."""
+    for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
+        found = shell(command, directory)
+        pattern = r"[\s\S]*?".join(map(re.escape, tidy(expected).split("...")))
+        assert re.fullmatch(pattern, tidy(found)), f"README.md, line {block.line}: $ {command}\n{found}"
+
+
+def shell(command: str, directory: Path) -> str:
+    paths = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    environment = {**os.environ, "PATH": os.pathsep.join(paths), "COLUMNS": "100", "HOME": str(directory)}
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def tidy(text: str) -> str:
+    """Without trailing spaces, and without empty lines at either end."""
+    return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+
+
+@needs_fuse
+def test_everything_shown_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "readme"}
+    done = {"python": 0, "console": 0}
+    try:
+        for block in blocks():
+            if block.language == "python":
+                run_python(block, namespace)
+            elif block.language == "console":
+                run_console(block, tmp_path)
+            if block.language in done:
+                done[block.language] += 1
+    finally:
+        for name in os.listdir(tmp_path):
+            if is_mounted(str(tmp_path / name)):
+                unmount(str(tmp_path / name), lazy=True)
+    assert all(done.values()), done
+
+
+def test_links_lead_somewhere() -> None:
+    text = README.read_text(encoding="utf-8")
+    targets = [target for target in re.findall(r"\]\(([^)#]+)", text) if "://" not in target]
+    assert targets
+    assert [target for target in targets if not (ROOT / target).exists()] == []
