@@ -132,12 +132,12 @@ class Screen:
             self._arrived.notify_all()
 
     def wait(self, wanted: Callable[[Frame], bool]) -> float:
-        """Return when the first wanted frame came; frames before it are forgotten."""
+        """Return when the first wanted frame came; frames before it are forgotten, it itself is not."""
         with self._arrived:
             while True:
                 for position, (moment, frame) in enumerate(self._frames):
                     if wanted(frame):
-                        del self._frames[: position + 1]
+                        del self._frames[:position]
                         return moment
                 self._arrived.wait()
 
@@ -152,7 +152,7 @@ def opening(location: str, screen: Screen, pipeline: ViewPipeline) -> tuple[Imag
     opened = time.perf_counter()
     pipeline.show(image, intent, viewport)
     first = screen.wait(lambda frame: True)
-    exact = first if pipeline.state is None else screen.wait(lambda frame: frame.exact)
+    exact = screen.wait(lambda frame: frame.exact)
     marks = [(moment - start) * 1e3 for moment in (opened, first, exact)]
     print("open {:.1f} ms, first pixels {:.1f} ms, exact {:.1f} ms".format(*marks))
     return image, intent, viewport

@@ -48,11 +48,12 @@ class ViewPipeline:
         self._lock = threading.Condition()
         self._wish: Wish | None = None
         self._new_wish = self._new_tiles = self._all_there = False
-        self._clearing = self._closed = self._settled = False
+        self._clearing = self._closed = False
         self._state: DisplayState | None = None
         self._renderer = FrameRenderer()
         self._last_frame = 0.0
         self._drawn = False
+        self._settled_generation = 0
         self._speaking = threading.RLock()
         self._stream = streamer.open(on_tile=self._tile, on_error=self._error, on_exact=self._exact)
         self._thread = threading.Thread(target=self._run, name="viewer-frames", daemon=True)
@@ -107,7 +108,8 @@ class ViewPipeline:
 
     def _exact(self, generation: int) -> None:
         with self._lock:
-            self._settled = self._all_there = True
+            self._settled_generation = generation
+            self._all_there = True
             self._lock.notify()
 
     def _error(self, error: TileError, generation: int) -> None:
@@ -152,8 +154,6 @@ class ViewPipeline:
         image, intent, viewport, overlays = wish
         state = resolve(intent, image, viewport, overlays, self._state)
         self._state = state
-        with self._lock:
-            self._settled = False
         self._stream.show(state.images, self._wanted(state), state.prefetch)
         with self._lock:  # what has arrived meanwhile is drawn now
             self._new_tiles = self._all_there = False
@@ -171,9 +171,11 @@ class ViewPipeline:
         state = self._state
         if state is None:
             return
-        if self._drawn and not self._settled and not self._streamer.present([r.key for r in state.tiles]):
+        # An earlier generation may have reported in the very moment in which this one began.
+        settled = self._settled_generation == self._stream.generation
+        if self._drawn and not settled and not self._streamer.present([r.key for r in state.tiles]):
             return  # it would only show old pixels again, which the pane does by itself
-        frame = self._renderer.render(state, self._streamer.get, self._settled)
+        frame = self._renderer.render(state, self._streamer.get, settled)
         self._last_frame = monotonic()
         if frame is None:
             return
