@@ -29,6 +29,11 @@ def command(location: str, path: str, as_json: bool) -> None:
     (what the specification says beyond its schemas, and whether the store holds what the metadata say). Each
     message has the JSON pointer of its place in the attributes. The exit code is 0 for valid metadata and 1
     for invalid ones, whatever the other two tiers find.
+
+    \b
+    Examples:
+      zarrfs check image.ome.zarr
+      zarrfs check plate.ome.zarr --path A/1/0 --json
     """
     report = check_node(zarrfs.open(location, path))
     if as_json:

@@ -1,0 +1,74 @@
+"""How the commands show things: tables and trees on a terminal, plain text and JSON elsewhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+__all__ = ["print_facts", "print_json", "print_table", "progress", "readable_bytes", "safe"]
+
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+STEP = 1024
+
+
+def safe(text: str) -> str:
+    """Return text that a terminal can show: names that are no valid Unicode, and control characters, are escaped."""
+    shown = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return "".join(c if c.isprintable() or c in " \t" else c.encode("unicode_escape").decode() for c in shown)
+
+
+def readable_bytes(nbytes: int | float) -> str:
+    """Return a size as people read it: ``3.2 MiB``."""
+    value = float(nbytes)
+    for unit in UNITS:
+        if value < STEP or unit == UNITS[-1]:
+            return f"{int(value)} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= STEP
+    raise ValueError(nbytes)
+
+
+def print_json(value: Any) -> None:
+    """Print strict JSON."""
+    click.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Print names and values in two columns; a value of several lines stays in its column."""
+    rows = [(name, value.splitlines() or [""]) for name, value in facts]
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, lines in rows:
+        click.echo(f"{click.style(name.ljust(width), fg='cyan')}  {safe(lines[0])}")
+        for line in lines[1:]:
+            click.echo(f"{'':{width}}  {safe(line)}")
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows in columns as wide as they need to be."""
+    cells = [[safe(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
+    line = "  ".join(name.ljust(width) for name, width in zip(header, widths, strict=True)).rstrip()
+    click.echo(click.style(line, fg="cyan"))
+    for row in cells:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def progress(items: Iterable[Any], what: str) -> Iterable[Any]:
+    """Yield the items; on a terminal a counter is shown on standard error while it takes long."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed:,}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        for count, item in enumerate(items):
+            if count % 1000 == 0:
+                bar.update(task, completed=count)
+            yield item

@@ -1,0 +1,125 @@
+"""``zarrfs doctor``: is FUSE usable here, and what to do if not."""
+
+from __future__ import annotations
+
+import ctypes.util
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+
+import click
+
+from zarrfs.cli.console import print_json
+from zarrfs.mount.mounting import mounts
+
+__all__ = ["Finding", "command", "examine"]
+
+INSTALL = "Debian, Ubuntu: apt install fuse3; Fedora: dnf install fuse3; Arch: pacman -S fuse3"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. ``needed`` says whether mounting fails without it."""
+
+    name: str
+    ok: bool
+    found: str
+    advice: str = ""
+    needed: bool = True
+
+
+@click.command(short_help="Say whether FUSE is usable here, and what to do if not.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Look at what mounting needs, and say what is missing and how to get it.
+
+    Exits with 0 when mounting should work, and with 1 when it cannot.
+    """
+    findings = list(examine())
+    usable = all(finding.ok for finding in findings if finding.needed)
+    if as_json:
+        print_json({"usable": usable, "findings": [asdict(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            mark, colour = (
+                ("ok", "green")
+                if finding.ok
+                else ("missing", "red")
+                if finding.needed
+                else ("note", "yellow")
+            )
+            click.echo(f"{click.style(mark.ljust(8), fg=colour)}{finding.name}: {finding.found}")
+            if not finding.ok and finding.advice:
+                click.echo(f"        {finding.advice}")
+        click.echo("Mounting should work." if usable else "Mounting cannot work yet; see above.")
+    ctx.exit(0 if usable else 1)
+
+
+def examine() -> Iterator[Finding]:
+    """Yield what was found, the most basic first."""
+    yield _platform()
+    yield _device()
+    helper = shutil.which("fusermount3") or shutil.which("fusermount")
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    yield Finding("fusermount", bool(helper), helper or "not found", INSTALL, needed=not root)
+    libraries = [name for name in ("fuse3", "fuse") if ctypes.util.find_library(name)]
+    yield Finding(
+        "libfuse", bool(libraries), ", ".join(f"lib{name}" for name in libraries) or "not found", INSTALL
+    )
+    bindings = [name for name, module in (("mfusepy", "mfusepy"), ("fusepy", "fuse")) if find_spec(module)]
+    yield Finding("Python binding", bool(bindings), ", ".join(bindings) or "not found", "pip install mfusepy")
+    yield _allow_other()
+    yield _stale()
+
+
+def _platform() -> Finding:
+    advice = "mounting is for Linux; `zarrfs info`, the viewer and the Python package work without it"
+    return Finding("system", sys.platform.startswith("linux"), sys.platform, advice)
+
+
+def _device() -> Finding:
+    path = "/dev/fuse"
+    container = "in a container, start it with: docker run --device /dev/fuse --cap-add SYS_ADMIN"
+    if not os.path.exists(path):
+        return Finding(path, False, "not there", f"load the module: modprobe fuse; {container}")
+    try:
+        os.close(os.open(path, os.O_RDWR))
+    except OSError as error:
+        return Finding(
+            path, False, f"cannot be opened: {error.strerror}", f"allow your user to open it; {container}"
+        )
+    return Finding(path, True, "can be opened")
+
+
+def _allow_other() -> Finding:
+    path = "/etc/fuse.conf"
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            allowed = any(line.strip() == "user_allow_other" for line in file)
+    except OSError:
+        allowed = False
+    advice = f"only for --allow-other: put the line user_allow_other into {path}"
+    return Finding("user_allow_other", allowed, "set" if allowed else "not set", advice, needed=False)
+
+
+def _stale() -> Finding:
+    stale = [path for path, kind in mounts() if kind == "fuse.zarrfs" and not _answers(path)]
+    return Finding(
+        "mounts left behind",
+        not stale,
+        ", ".join(stale) or "none",
+        "remove each with: zarrfs umount PATH",
+        needed=False,
+    )
+
+
+def _answers(path: str) -> bool:
+    try:
+        os.stat(path)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,181 @@
+"""``zarrfs info``: what an array or a group is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+import zarrfs
+from zarrfs.cli.console import print_facts, print_json, print_table, progress, readable_bytes, safe
+from zarrfs.engine.summary import array_summary, group_summary
+from zarrfs.errors import MetadataError, NodeNotFoundError
+
+__all__ = ["command"]
+
+MOST_LISTED = 1000
+
+
+@click.command(short_help="Say what an array or group is.")
+@click.argument("location")
+@click.argument("path", default="")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--no-count", is_flag=True, help="Do not count the chunks that are stored, nor their bytes.")
+def command(location: str, path: str, as_json: bool, no_count: bool) -> None:
+    """Say what the array or group at LOCATION (and PATH below it) is.
+
+    For an array: shape, data type, chunks, shards, codecs, fill value, attributes, how many chunks are stored, how many
+    bytes they take, and how far they are compressed. For a group: its members and attributes.
+
+    \b
+    Examples:
+      zarrfs info image.zarr
+      zarrfs info image.zarr/0
+      zarrfs info survey.zarr.zip labels/0 --json
+    """
+    node = zarrfs.open(location, path)
+    with node.store:
+        facts: dict[str, Any] = {"location": node.store.url}
+        if isinstance(node, zarrfs.Array):
+            facts |= array_summary(node)
+            if not no_count and node.store.listable:
+                facts |= stored_facts(node)
+        else:
+            facts |= group_summary(node)
+            facts["members"] = member_facts(node)
+    if as_json:
+        print_json(facts)
+    elif facts["kind"] == "array":
+        show_array(facts)
+    else:
+        show_group(facts)
+
+
+def stored_facts(array: zarrfs.Array) -> dict[str, Any]:
+    """Count what is stored. Costs a listing of what is there, however much is absent."""
+    usage = array.usage()
+    count = sum(1 for _ in progress(array.layout.stored_chunks(), "counting chunks"))
+    logical = array.nbytes if not array.dtype.hasobject else 0
+    return {
+        "chunks_total": array.nchunks,
+        "chunks_initialized": count,
+        "bytes_stored": usage.nbytes,
+        "ratio": round(logical / usage.nbytes, 3) if usage.nbytes and logical else None,
+    }
+
+
+def member_facts(group: zarrfs.Group) -> list[dict[str, Any]]:
+    """Return a line for each member; one that is broken says why and hides no other."""
+    members: list[dict[str, Any]] = []
+    for name in group.names():
+        try:
+            node = group[name]
+        except NodeNotFoundError:
+            continue
+        except MetadataError as error:
+            members.append({"name": name, "kind": "broken", "error": str(error)})
+            continue
+        entry: dict[str, Any] = {"name": name, "kind": "group"}
+        if isinstance(node, zarrfs.Array):
+            summary = array_summary(node)
+            entry |= {key: summary[key] for key in ("kind", "shape", "dtype", "chunks")}
+        members.append(entry)
+    return members
+
+
+def show_array(facts: dict[str, Any]) -> None:
+    """Print an array for people."""
+    rows = [
+        ("array", f"{facts['path']} in {facts['location']}"),
+        ("format", _format(facts["zarr_format"])),
+        ("shape", _shape(facts)),
+        ("data type", _dtype(facts)),
+        ("chunks", _times(facts["chunks"])),
+    ]
+    if facts["shards"]:
+        rows.append(("shards", _times(facts["shards"])))
+    rows.append(("codecs", "\n".join(_codec(codec) for codec in facts["codecs"])))
+    rows.append(("fill value", json.dumps(facts["fill_value"])))
+    if facts["order"] != "C":
+        rows.append(("order", facts["order"]))
+    if facts["nbytes"] is not None:
+        rows.append(("size", _bytes(facts["nbytes"])))
+    if "bytes_stored" in facts:
+        ratio = f", {facts['ratio']} times smaller" if facts["ratio"] else ""
+        rows.append(("stored", _bytes(facts["bytes_stored"]) + ratio))
+        total, there = facts["chunks_total"], facts["chunks_initialized"]
+        rows.append(
+            ("chunks stored", f"{there:,} of {total:,}" + (f" ({there / total:.1%})" if total else ""))
+        )
+    print_facts(rows)
+    show_attributes(facts["attributes"])
+
+
+def show_group(facts: dict[str, Any]) -> None:
+    """Print a group for people."""
+    print_facts(
+        [("group", f"{facts['path']} in {facts['location']}"), ("format", _format(facts["zarr_format"]))]
+    )
+    members = facts["members"]
+    if members:
+        click.echo()
+        rows = [
+            (
+                m["name"],
+                m["kind"],
+                _times(m.get("shape")),
+                _plain(m.get("dtype", m.get("error", ""))),
+                _times(m.get("chunks")),
+            )
+            for m in members[:MOST_LISTED]
+        ]
+        print_table(("name", "kind", "shape", "data type", "chunks"), rows)
+        if len(members) > MOST_LISTED:
+            click.echo(f"... and {len(members) - MOST_LISTED:,} more")
+    show_attributes(facts["attributes"])
+
+
+def show_attributes(attributes: dict[str, Any]) -> None:
+    """Print attributes as indented JSON, or nothing when there are none."""
+    if attributes:
+        click.echo("\n" + click.style("attributes", fg="cyan"))
+        for line in json.dumps(attributes, indent=2, ensure_ascii=False).splitlines():
+            click.echo(safe(line))
+
+
+def _format(zarr_format: int | str) -> str:
+    return (
+        f"Zarr v{zarr_format}"
+        if isinstance(zarr_format, int)
+        else {"n5": "N5"}.get(zarr_format, f"Zarr {zarr_format}")
+    )
+
+
+def _times(lengths: Any) -> str:
+    if lengths is None:
+        return ""
+    return " x ".join(str(n) for n in lengths) or "scalar"
+
+
+def _shape(facts: dict[str, Any]) -> str:
+    names = facts["dimension_names"]
+    text = _times(facts["shape"])
+    return f"{text}  ({', '.join(name or '-' for name in names)})" if names else text
+
+
+def _dtype(facts: dict[str, Any]) -> str:
+    return f"{facts['data_type']}  (NumPy {_plain(facts['dtype'])})"
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _codec(codec: dict[str, Any]) -> str:
+    configuration = codec.get("configuration")
+    return f"{codec['name']} {json.dumps(configuration, ensure_ascii=False) if configuration else ''}".rstrip()
+
+
+def _bytes(nbytes: int) -> str:
+    return f"{readable_bytes(nbytes)} ({nbytes:,} bytes)" if nbytes >= 1024 else f"{nbytes} bytes"
