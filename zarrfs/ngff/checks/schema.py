@@ -42,6 +42,7 @@ BEYOND_SCHEMA = (
     "more than 5 dimensions",
     "not ordered from highest to lowest",
     "Invalid hex color code",
+    "not a valid Zarr node name",
     "rows exist",
     "columns exist",
 )

@@ -1,0 +1,415 @@
+"""The three tiers, over documents good and bad; the cases follow the specification's own lists of valid and
+invalid documents.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import zarrfs
+from tests.ngff.test_parse import JSON, KEYS, V04
+from zarrfs.cli.check import command
+from zarrfs.ngff import Report, check_attributes, check_node
+
+pytest.importorskip("yaozarrs", reason="the model library of the schema tier is not installed")
+
+
+def space(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": "space", "unit": "micrometer", **more}
+
+
+YX = [space("y"), space("x")]
+TIME, CHANNEL = {"name": "t", "type": "time"}, {"name": "c", "type": "channel"}
+ABSENT = object()
+
+
+def scale(*numbers: Any) -> dict[str, Any]:
+    return {"type": "scale", "scale": list(numbers)}
+
+
+def translation(*numbers: Any) -> dict[str, Any]:
+    return {"type": "translation", "translation": list(numbers)}
+
+
+def image(axes: Any = None, steps: Any = None, **changes: Any) -> dict[str, Any]:
+    axes = YX if axes is None else axes
+    steps = [scale(*[1] * len(axes))] if steps is None else steps
+    multiscale = {
+        "version": "0.4",
+        "axes": axes,
+        "datasets": [{"path": "0", "coordinateTransformations": steps}],
+        **changes,
+    }
+    return {"multiscales": [{key: value for key, value in multiscale.items() if value is not ABSENT}]}
+
+
+def omero(**changes: Any) -> dict[str, Any]:
+    channel = {
+        "color": "00FF00",
+        "label": "x",
+        "active": True,
+        "window": {"start": 0, "end": 1, "min": 0, "max": 2},
+        **changes,
+    }
+    channel = {key: value for key, value in channel.items() if value is not ABSENT}
+    return {**image(), "omero": {"channels": [channel]}}
+
+
+def plate(**changes: Any) -> dict[str, Any]:
+    parts = {
+        "rows": [{"name": "1"}],
+        "columns": [{"name": "A"}],
+        "wells": [{"path": "1/A", "rowIndex": 0, "columnIndex": 0}],
+        **changes,
+    }
+    return {"plate": {key: value for key, value in parts.items() if value is not ABSENT}}
+
+
+def label(**parts: Any) -> dict[str, Any]:
+    return {**image(), "image-label": parts}
+
+
+VALID = {
+    "plain": image(),
+    "without version": image(version=ABSENT),
+    "custom axis type": image([{"name": "angle", "type": "custom"}, *YX]),
+    "untyped axis": image([{"name": "angle"}, *YX]),
+    "unknown unit": image([space("y", unit="micron"), space("x")]),
+    "scale too short": image([TIME, *YX], [scale(1, 1)]),
+    "axes out of order": image([*YX, CHANNEL]),
+    "two time axes": image([TIME, {"name": "u", "type": "time"}, *YX]),
+    "translation": image(steps=[scale(1, 1), translation(3, 4)]),
+    "whole pyramid transformed": image(coordinateTransformations=[scale(1, 2)]),
+    "unknown keys": image(something=5),
+    "color that is none": omero(color="green"),
+    "channel without label": omero(label=ABSENT),
+    "window upside down": omero(window={"start": 9, "end": 1, "min": 0, "max": 2}),
+    "label colors": label(colors=[{"label-value": 1, "rgba": [0, 0, 0, 0]}]),
+    "label properties": label(properties=[{"label-value": 1}]),
+    "empty image-label": label(),
+    "plate": plate(),
+    "plate with acquisitions": plate(acquisitions=[{"id": 0}]),
+    "row name of letters and digits": plate(
+        rows=[{"name": "A1"}], wells=[{"path": "A1/A", "rowIndex": 0, "columnIndex": 0}]
+    ),
+    "well": {"well": {"images": [{"path": "0", "acquisition": 1}]}},
+    "labels": {"labels": ["cells"]},
+    "bioformats2raw": {"bioformats2raw.layout": 3},
+}
+INVALID = {
+    "no multiscales": {"multiscales": []},
+    "no axes": image(axes=[]),
+    "axes missing": {"multiscales": [{"version": "0.4", "datasets": image()["multiscales"][0]["datasets"]}]},
+    "one axis": image([space("y")]),
+    "six axes": image([{"name": "a", "type": "b"}, TIME, CHANNEL, space("z"), *YX]),
+    "one axis of space": image([TIME, CHANNEL, space("x")]),
+    "no axis of space": image([TIME, CHANNEL]),
+    "no axis of space, and out of order": image([CHANNEL, TIME]),
+    "four axes of space": image([space("w"), space("z"), *YX]),
+    "axis without name": image([{"type": "space"}, space("x")]),
+    "twice the same axis": image([space("x"), space("x")]),
+    "axes as names": image(["y", "x"]),
+    "no datasets": image(datasets=[]),
+    "datasets missing": image(datasets=ABSENT),
+    "path missing": image(datasets=[{"coordinateTransformations": [scale(1, 1)]}]),
+    "path a number": image(datasets=[{"path": 0, "coordinateTransformations": [scale(1, 1)]}]),
+    "transformations missing": image(datasets=[{"path": "0"}]),
+    "transformations empty": image(steps=[]),
+    "no scale": image(steps=[translation(1, 1)]),
+    "two scales": image(steps=[scale(1, 1), scale(1, 1)]),
+    "a scale in a translation": image(steps=[{"type": "translation", "scale": [1, 1]}]),
+    "numbers as text": image(steps=[scale("1", "1")]),
+    "version of another": image(version="0.1.1a"),
+    "name a number": image(name=5),
+    "twice the same multiscale": {"multiscales": image()["multiscales"] * 2},
+    "omero without channels": {**image(), "omero": {}},
+    "channel without window": omero(window=ABSENT),
+    "channel without color": omero(color=ABSENT),
+    "color a number": omero(color=255),
+    "window without start": omero(window={"end": 1, "min": 0, "max": 2}),
+    "window of text": omero(window={"start": "0", "end": 1, "min": 0, "max": 2}),
+    "no colors in the list": label(colors=[]),
+    "no properties in the list": label(properties=[]),
+    "color without label": label(colors=[{"rgba": [0, 0, 0, 0]}]),
+    "property without label": label(properties=[{"value": "foo"}]),
+    "rgba of three": label(colors=[{"label-value": 1, "rgba": [0, 0, 0]}]),
+    "rgba above 255": label(colors=[{"label-value": 1, "rgba": [0, 0, 0, 500]}]),
+    "twice the same color": label(colors=[{"label-value": 1, "rgba": [0, 0, 0, 0]}] * 2),
+    "plate without rows": plate(rows=ABSENT),
+    "plate with no rows": plate(rows=[]),
+    "plate with no columns": plate(columns=[]),
+    "plate without wells": plate(wells=ABSENT),
+    "wells an object": plate(wells={}),
+    "twice the same row": plate(rows=[{"name": "1"}] * 2),
+    "column without name": plate(columns=[{"concentration": 10}]),
+    "column of other characters": plate(columns=[{"name": "A-1"}]),
+    "well path of one part": plate(wells=[{"path": "1A", "rowIndex": 0, "columnIndex": 0}]),
+    "well path of three parts": plate(wells=[{"path": "p/1/A", "rowIndex": 0, "columnIndex": 0}]),
+    "well without rowIndex": plate(wells=[{"path": "1/A", "columnIndex": 0}]),
+    "acquisition without id": plate(acquisitions=[{"maximumfieldcount": 1}]),
+    "acquisition id of text": plate(acquisitions=[{"id": "0"}]),
+    "maximumfieldcount 0": plate(acquisitions=[{"id": 0, "maximumfieldcount": 0}]),
+    "starttime of text": plate(acquisitions=[{"id": 0, "starttime": "2022-05-13"}]),
+    "field_count 0": plate(field_count=0),
+    "plate version": plate(version="foo"),
+    "well without images": {"well": {"images": []}},
+    "well path of other characters": {"well": {"images": [{"path": "0/0"}]}},
+}
+
+
+def newer(document: dict[str, Any]) -> dict[str, Any]:
+    """The same document as 0.5 has it."""
+    parts = json.loads(json.dumps(document))
+    for holder in [*parts.get("multiscales", []), *[v for v in parts.values() if isinstance(v, dict)]]:
+        if isinstance(holder, dict) and holder.get("version") == "0.4":
+            del holder["version"]
+    return {"ome": {"version": "0.5", **parts}}
+
+
+def tiers(report: Report) -> set[str]:
+    return {message.tier for message in report.messages}
+
+
+def resolves(attributes: Any, place: str) -> bool:
+    """Whether a JSON pointer leads to something."""
+    for part in place.split("/")[1:]:
+        part = part.replace("~1", "/").replace("~0", "~")
+        try:
+            attributes = attributes[int(part)] if isinstance(attributes, list) else attributes[part]
+        except (KeyError, IndexError, ValueError, TypeError):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("name", VALID)
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_valid(name: str, version: str) -> None:
+    report = check_attributes(VALID[name] if version == "0.4" else newer(VALID[name]))
+    assert report.valid, report.messages
+    assert report.version == version
+    assert "schema" not in tiers(report)
+
+
+@pytest.mark.parametrize("name", INVALID)
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_invalid_and_each_message_leads_somewhere(name: str, version: str) -> None:
+    if version == "0.5" and "version" in name:
+        pytest.skip("0.5 has its version elsewhere")
+    attributes = INVALID[name] if version == "0.4" else newer(INVALID[name])
+    report = check_attributes(attributes)
+    assert not report.valid
+    assert "schema" in tiers(report)
+    for message in report.messages:
+        assert resolves(attributes, message.pointer), message
+
+
+def test_the_version_of_05_is_required_and_its_own() -> None:
+    document = newer(image())
+    del document["ome"]["version"]
+    report = check_attributes(document)
+    assert not report.valid
+    assert report.messages[0].pointer == "/ome"
+
+
+STEPS = "/multiscales/0/datasets/0/coordinateTransformations"
+UPWARDS = image(datasets=[{"path": "../0", "coordinateTransformations": [scale(1, 1)]}])
+COARSE_FIRST = image(
+    datasets=[
+        {"path": "0", "coordinateTransformations": [scale(2, 2)]},
+        {"path": "1", "coordinateTransformations": [scale(1, 1)]},
+    ]
+)
+LABEL_TWICE = label(
+    colors=[{"label-value": 1, "rgba": [0, 0, 0, 0]}, {"label-value": 1, "rgba": [1, 0, 0, 0]}]
+)
+
+
+def well(path: str, row: int) -> dict[str, Any]:
+    return plate(
+        rows=[{"name": "1"}, {"name": "2"}], wells=[{"path": path, "rowIndex": row, "columnIndex": 0}]
+    )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "place", "words"),
+    [
+        (VALID["scale too short"], f"{STEPS}/0/scale", "expected 3"),
+        (VALID["axes out of order"], "/multiscales/0/axes", "ordered by type"),
+        (VALID["two time axes"], "/multiscales/0/axes", "at most one axis of type 'time'"),
+        (VALID["color that is none"], "/omero/channels/0/color", "6 hexadecimal digits"),
+        (VALID["window upside down"], "/omero/channels/0/window", "start 9 is above end 1"),
+        (image(steps=[translation(1, 1), scale(1, 1)]), STEPS, "after the scale"),
+        (image(steps=[scale(-1, 1)]), f"{STEPS}/0/scale", "above 0"),
+        (image([space("x"), space("x", unit="meter")]), "/multiscales/0/axes", "must be unique"),
+        (UPWARDS, "/multiscales/0/datasets/0/path", "leads out"),
+        (COARSE_FIRST, "/multiscales/0/datasets", "from fine to coarse"),
+        (LABEL_TWICE, "/image-label/colors", "label 1 occurs more than once"),
+        (well("1/A", 7), "/plate/wells/0/rowIndex", "only 2 rows"),
+        (well("1/A", 1), "/plate/wells/0/rowIndex", "the path says '1'"),
+        (well("9/A", 0), "/plate/wells/0/path", "'9' is none"),
+        (plate(acquisitions=[{"id": 1}, {"id": 1}]), "/plate/acquisitions", "id 1 occurs more than once"),
+        ({"labels": ["a", "a"]}, "/labels/1", "occurs more than once"),
+    ],
+)
+def test_semantic_messages_do_not_make_a_document_invalid(
+    attributes: dict[str, Any], place: str, words: str
+) -> None:
+    report = check_attributes(attributes)
+    assert report.valid, report.messages
+    found = [(m.pointer, m.message) for m in report.messages if m.tier == "semantic"]
+    assert any(pointer == place and words in message for pointer, message in found), found
+
+
+def test_strict_messages_name_what_is_recommended() -> None:
+    def strict(attributes: dict[str, Any]) -> list[tuple[str, str]]:
+        return [(m.pointer, m.message) for m in check_attributes(attributes).messages if m.tier == "strict"]
+
+    complete = image(name="a", type="b", metadata={})
+    assert strict(complete) == []
+    assert [message for _, message in strict(image(version=ABSENT))] == [
+        f"'{key}' is recommended, but missing" for key in ("version", "metadata", "type", "name")
+    ]
+    assert ("/multiscales/0/axes/0/unit", "'micron' is no unit of UDUNITS-2, such as 'micrometer'") in strict(
+        VALID["unknown unit"]
+    )
+    assert strict({"well": {"images": [{"path": "0"}]}}) == [
+        ("/well", "'version' is recommended, but missing")
+    ]
+    assert strict(newer(plate())) == [("/ome/plate", "'name' is recommended, but missing")]
+    assert ("/image-label", "'colors' is recommended, but missing") in strict(label())
+
+
+OLD = {"multiscales": [{"version": "0.1", "datasets": [{"path": "0"}]}]}
+OLD_AXES = {"multiscales": [{"version": "0.3", "axes": ["z", "y", "x"], "datasets": [{"path": "0"}]}]}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "version", "valid"),
+    [
+        (OLD, "0.1", True),
+        ({"multiscales": [{"version": "0.1", "datasets": []}]}, "0.1", False),
+        ({"multiscales": [{"version": "0.2"}]}, "0.2", False),
+        ({"multiscales": [{"version": "0.2", "datasets": [{"path": 3}]}]}, "0.2", False),
+        (OLD_AXES, "0.3", True),
+        ({"multiscales": [{**OLD_AXES["multiscales"][0], "axes": ["z", "w"]}]}, "0.3", False),
+        ({"multiscales": [{**OLD_AXES["multiscales"][0], "axes": ABSENT}]}, "0.3", False),
+        ({**OLD, "omero": {"channels": [{"color": "FF0000"}]}}, "0.1", False),
+        ({**OLD, "omero": omero()["omero"]}, "0.1", True),
+        ({"plate": {**plate()["plate"], "version": "0.2"}}, "0.2", True),
+        ({"plate": {"rows": [], "version": "0.2"}}, "0.2", False),
+        ({"well": {"version": "0.2", "images": [{"path": "0"}]}}, "0.2", True),
+        ({"well": {"version": "0.2", "images": []}}, "0.2", False),
+        ({"multiscales": [{"datasets": [{"path": "0"}]}]}, "0.2", True),
+    ],
+)
+def test_old_versions_have_rules_of_their_own(attributes: Any, version: str, valid: bool) -> None:
+    report = check_attributes(attributes)
+    assert (report.version, report.valid) == (version, valid), report.messages
+
+
+def test_drafts_and_no_metadata_are_not_valid_and_say_why() -> None:
+    draft = check_attributes({"ome": {"version": "0.6.dev1", "multiscales": []}})
+    assert (draft.valid, draft.version) == (False, "0.6")
+    assert "draft later than OME-NGFF 0.5" in draft.messages[0].message
+    nothing = check_attributes({"hello": 1})
+    assert (nothing.valid, nothing.version) == (False, None)
+    assert "no OME-NGFF metadata" in nothing.messages[0].message
+
+
+@settings(max_examples=40)
+@given(st.dictionaries(KEYS, JSON, max_size=6))
+def test_no_document_makes_it_raise(attributes: dict[str, Any]) -> None:
+    report = check_attributes(attributes)
+    assert report.valid == ("schema" not in tiers(report))
+
+
+def stored(attributes: dict[str, Any], **arrays: dict[str, Any]) -> dict[str, bytes]:
+    store: dict[str, bytes] = {}
+    zarrfs.create_group(store, zarr_format=2, attributes=attributes)
+    for name, options in arrays.items():
+        options.setdefault("dimension_separator", "/")
+        zarrfs.create_array(store, name.lstrip("_"), zarr_format=2, **options)
+    return store
+
+
+def semantic(store: dict[str, bytes]) -> Iterator[tuple[str, str]]:
+    report = check_node(zarrfs.open(store))
+    return ((m.pointer, m.message) for m in report.messages if m.tier == "semantic")
+
+
+def two_levels() -> dict[str, Any]:
+    return image(
+        datasets=[
+            {"path": "0", "coordinateTransformations": [scale(1, 1)]},
+            {"path": "1", "coordinateTransformations": [scale(2, 2)]},
+        ]
+    )
+
+
+def test_a_store_that_holds_what_it_says() -> None:
+    store = stored(
+        two_levels(), _0={"shape": (8, 8), "dtype": "uint8"}, _1={"shape": (4, 4), "dtype": "uint8"}
+    )
+    assert list(semantic(store)) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ({"shape": (8, 8), "dtype": "u1"}, None, "there is no array '1'"),
+        ({"shape": (8, 8), "dtype": "u1"}, {"shape": (4, 4), "dtype": "u2"}, "share a data type"),
+        ({"shape": (8, 8), "dtype": "u1"}, {"shape": (4, 4, 4), "dtype": "u1"}, "3 dimensions for 2 axes"),
+        ({"shape": (4, 4), "dtype": "u1"}, {"shape": (8, 8), "dtype": "u1"}, "must not grow"),
+    ],
+)
+def test_a_store_that_does_not(first: dict[str, Any], second: dict[str, Any] | None, words: str) -> None:
+    store = stored(two_levels(), _0=first, **({"_1": second} if second else {}))
+    found = list(semantic(store))
+    assert any(
+        words in message and pointer == "/multiscales/0/datasets/1/path" for pointer, message in found
+    ), found
+
+
+def test_labels_must_be_integers_and_channels_must_be_as_many_as_described() -> None:
+    store = stored(label(colors=[{"label-value": 1}]), _0={"shape": (8, 8), "dtype": "f4"})
+    assert any("labels must be integers" in message for _, message in semantic(store))
+    store = stored(
+        {**image([CHANNEL, *YX]), "omero": omero()["omero"]}, _0={"shape": (3, 8, 8), "dtype": "u1"}
+    )
+    assert any("1 channels are described, the array has 3" in message for _, message in semantic(store))
+
+
+def test_members_that_are_named_must_exist() -> None:
+    assert any("no well '1/A'" in message for _, message in semantic(stored(plate())))
+    assert any("no image '0'" in m for _, m in semantic(stored({"well": {"images": [{"path": "0"}]}})))
+    assert any("no label image 'x'" in message for _, message in semantic(stored({"labels": ["x"]})))
+
+
+def test_the_zarr_format_must_be_that_of_the_version() -> None:
+    store: dict[str, bytes] = {}
+    zarrfs.create_group(store, attributes=image())
+    assert any("Zarr format 2, found format 3" in message for _, message in semantic(store))
+
+
+def test_the_command_prints_and_exits_by_the_schema_tier(tmp_path: Any) -> None:
+    zarrfs.create_group(str(tmp_path / "good"), zarr_format=2, attributes=V04)
+    zarrfs.create_group(str(tmp_path / "bad"), zarr_format=2, attributes=INVALID["no scale"])
+    runner = CliRunner()
+    good = runner.invoke(command, [str(tmp_path / "good"), "--json"])
+    assert good.exit_code == 0
+    answer = json.loads(good.output)
+    assert (answer["valid"], answer["version"]) == (True, "0.4")
+    assert {"tier", "pointer", "message"} == set(answer["messages"][0])
+    bad = runner.invoke(command, [str(tmp_path / "bad")])
+    assert bad.exit_code == 1
+    assert "NOT valid" in bad.output
+    assert (
+        "/multiscales/0/datasets/0/coordinateTransformations: There must be exactly one scale" in bad.output
+    )
