@@ -8,6 +8,7 @@ OME-NGFF 0.4 and 0.5; reading them back is the business of ``zarrfs.ngff``.
 
 from __future__ import annotations
 
+import colorsys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -124,8 +125,14 @@ def _place_cells(shape: tuple[int, ...], rng: np.random.Generator) -> Iterator[_
 
 def _nucleus(distance: Volume, brightness: float) -> Volume:
     """A soft-edged ball, a little hollow in its middle as chromatin is."""
-    edge = 1 / (1 + np.exp((distance - 1) * 14))
-    return (700 * brightness * edge * (0.7 + 0.3 * np.minimum(distance, 1))).astype(np.float32)
+    ball: Volume = 700 * brightness * _inside(distance, 1, 14) * (0.7 + 0.3 * np.minimum(distance, 1))
+    return ball
+
+
+def _inside(distance: Volume, radius: float, steepness: float) -> Volume:
+    """1 well inside the radius, 0 well outside."""
+    edge: Volume = (1 - np.tanh((distance - radius) * (steepness / 2))) / 2
+    return edge
 
 
 def _paint_cell(signal: Volume, labels: Volume, number: int, cell: _Cell, rng: np.random.Generator) -> None:
@@ -137,7 +144,7 @@ def _paint_cell(signal: Volume, labels: Volume, number: int, cell: _Cell, rng: n
 
     outer = cell.window(shape, 2.1)
     distance = cell.distance(outer)
-    shell = 420 * np.exp(-(((distance - 1.6) / 0.11) ** 2)) + 60 / (1 + np.exp((distance - 1.6) * 12))
+    shell = 420 * np.exp(-(((distance - 1.6) / 0.11) ** 2)) + 60 * _inside(distance, 1.6, 12)
     np.maximum(signal[1][outer], shell, out=signal[1][outer])
 
     for _ in range(int(rng.poisson(7))):
@@ -194,7 +201,7 @@ def write_image(
     _set_ome(
         image,
         version,
-        _multiscales(version, name, channel_axis + space_axes, len(pyramid)) | _omero(pyramid[-1]),
+        _multiscales(version, name, channel_axis + space_axes, len(pyramid), "mean") | _omero(pyramid[-1]),
     )
 
     labels = image.create_group("labels")
@@ -202,8 +209,9 @@ def write_image(
     nuclei = labels.create_group("nuclei")
     for level, data in enumerate(_pyramid(picture.labels, levels, _greatest_of_four)):
         _write_level(nuclei, str(level), data, chunks, shards, "zyx")
-    about = {"image-label": {"version": version, "source": {"image": "../../"}}}
-    _set_ome(nuclei, version, _multiscales(version, "nuclei", space_axes, len(pyramid)) | about)
+    colors = _label_colors(int(picture.labels.max()))
+    about = {"image-label": {"version": version, "colors": colors, "source": {"image": "../../"}}}
+    _set_ome(nuclei, version, _multiscales(version, "nuclei", space_axes, len(pyramid), "greatest") | about)
     return image
 
 
@@ -218,6 +226,7 @@ def _write_level(
         chunks=clipped,
         shards=None if shards is None else tuple(shards),
         dimension_names=list(axes) if group.zarr_format == 3 else None,
+        dimension_separator="/",
     )
     array[...] = data
 
@@ -245,7 +254,9 @@ def _greatest_of_four(data: Volume) -> Volume:
     return np.maximum(np.maximum(a, b), np.maximum(c, d))
 
 
-def _multiscales(version: NgffVersion, name: str, axes: list[dict[str, str]], levels: int) -> dict[str, Any]:
+def _multiscales(
+    version: NgffVersion, name: str, axes: list[dict[str, str]], levels: int, method: str
+) -> dict[str, Any]:
     leading = [1.0] * (len(axes) - 3)
     datasets = []
     for level in range(levels):
@@ -256,7 +267,8 @@ def _multiscales(version: NgffVersion, name: str, axes: list[dict[str, str]], le
         scale = {"type": "scale", "scale": [*leading, z, y * factor, x * factor]}
         move = {"type": "translation", "translation": [*(0.0 for _ in leading), 0.0, y * shift, x * shift]}
         datasets.append({"path": str(level), "coordinateTransformations": [scale, move]})
-    entry: dict[str, Any] = {"name": name, "axes": axes, "datasets": datasets, "type": "mean"}
+    entry: dict[str, Any] = {"name": name, "axes": axes, "datasets": datasets, "type": method}
+    entry["metadata"] = {"description": f"the {method} of 2 x 2 pixels", "method": "zarrfs.synthetic"}
     if version == "0.4":
         entry["version"] = version
     return {"multiscales": [entry]}
@@ -270,6 +282,13 @@ def _omero(coarsest: Volume) -> dict[str, Any]:
         window = {"min": 0.0, "max": 65535.0, "start": start, "end": end}
         channels.append({"label": channel.label, "color": channel.color, "active": True, "window": window})
     return {"omero": {"channels": channels, "rdefs": {"model": "color"}}}
+
+
+def _label_colors(count: int) -> list[dict[str, Any]]:
+    """A colour for each label; the golden angle between hues keeps neighbours in number apart."""
+    hues = (number * 0.618034 % 1 for number in range(count))
+    colors = ([round(255 * part) for part in colorsys.hsv_to_rgb(hue, 0.65, 1.0)] for hue in hues)
+    return [{"label-value": number, "rgba": [*rgb, 255]} for number, rgb in enumerate(colors, start=1)]
 
 
 def _set_ome(group: Group, version: NgffVersion, document: dict[str, Any]) -> None:
