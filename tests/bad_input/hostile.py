@@ -96,10 +96,10 @@ def sharded(
     entries = b"".join(struct.pack("<QQ", *entry) for entry in index)
     index_codecs = [little()]
     if checksum:
-        import crc32c
+        import google_crc32c
 
         index_codecs.append({"name": "crc32c"})
-        entries += struct.pack("<I", crc32c.crc32c(entries))
+        entries += struct.pack("<I", google_crc32c.value(entries))
     return v3(codecs=[sharding([2, 3], [little()], index_codecs)], chunk=body + entries)
 
 
