@@ -69,3 +69,24 @@ def test_file(case: FileCase, file_outcomes: dict[str, Any]) -> None:
     else:
         assert outcome["error"] == "NoneType", outcome["message"]
     assert outcome["seconds"] < SECONDS
+
+
+@pytest.fixture(scope="module")
+def info_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run_child("info", tmp_path_factory.mktemp("info"))
+
+
+@pytest.mark.parametrize("case", DOCUMENTS, ids=lambda case: case.name)
+def test_info_on_a_document(case: Case, info_outcomes: dict[str, Any]) -> None:
+    outcome = info_outcomes[case.name]
+    assert outcome["ours"], f"{outcome['error']}: {outcome['message'][:500]}"
+    assert outcome["message"].startswith("zarrfs: ")
+    assert "\n" not in outcome["message"]
+    assert outcome["seconds"] < SECONDS
+
+
+@pytest.mark.parametrize("name", [*(case.name for case in CHUNKS), "endless"])
+def test_info_looks_at_no_chunk(name: str, info_outcomes: dict[str, Any]) -> None:
+    """Nor does it mind a petabyte of absent chunks."""
+    assert info_outcomes[name]["error"] == "NoneType", info_outcomes[name]["message"]
+    assert info_outcomes[name]["seconds"] < SECONDS
