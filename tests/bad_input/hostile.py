@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import google_crc32c
 import numcodecs
 import numpy as np
 
