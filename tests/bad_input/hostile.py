@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import google_crc32c
 import numcodecs
 import numpy as np
 
@@ -96,8 +97,6 @@ def sharded(
     entries = b"".join(struct.pack("<QQ", *entry) for entry in index)
     index_codecs = [little()]
     if checksum:
-        import google_crc32c
-
         index_codecs.append({"name": "crc32c"})
         entries += struct.pack("<I", google_crc32c.value(entries))
     return v3(codecs=[sharding([2, 3], [little()], index_codecs)], chunk=body + entries)
