@@ -12,8 +12,8 @@ from viewer.state import ViewIntent, Viewport
 __all__ = ["FrameGrid", "choose_level", "frame_grid", "levels_in_use", "pixel_aspect", "visible_spans"]
 
 SHARPEST = 0.75
-"""A level serves while its pixels are at least this many device pixels long: a slightly too fine level costs
-up to 1.8 times the tiles, a too coarse one is seen as blur."""
+"""A level is sharp enough while a device pixel is at least this part of one of its pixels. A finer level costs up to
+1.8 times the tiles of the next one, a coarser one is seen as blur."""
 HYSTERESIS = 1.2
 """The level in use is kept until the zoom is past the border by this factor."""
 BACKDROP_PIXELS = 1 << 20

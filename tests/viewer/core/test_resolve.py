@@ -1,0 +1,245 @@
+"""Level, planes, tiles and frame that follow from intent, image and window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.viewer.core.doubles import numbers, open_pyramid, plain, pyramid
+from viewer.dataset import initial_intent
+from viewer.image import Image
+from viewer.levels import choose_level, frame_grid, pixel_aspect
+from viewer.prefetch import next_positions
+from viewer.resolve import DisplayState, resolve
+from viewer.state import (
+    LabelsSettings,
+    Projection,
+    Viewport,
+    fit,
+    with_channel,
+    with_displayed,
+    with_position,
+    with_projection,
+)
+from viewer.tiles import ALL, Rank, Slab
+
+
+def deep(levels: int = 4) -> Image:
+    """A z, y, x image halved along all axes."""
+    return open_pyramid(pyramid(numbers((32, 256, 256)), "zyx", levels, (8, 32, 32), halve="zyx"))
+
+
+def whole(image: Image, size: int) -> Viewport:
+    return fit(size, size, 256, 256)
+
+
+def show(
+    image: Image, size: int = 256, previous: DisplayState | None = None, z: float = 16.0
+) -> DisplayState:
+    return resolve(with_position(initial_intent(image), 0, z), image, whole(image, size), previous=previous)
+
+
+@pytest.mark.parametrize(
+    ("size", "level"), [(256, 0), (1000, 0), (128, 1), (64, 2), (32, 3), (8, 3), (165, 1), (180, 0)]
+)
+def test_the_level_follows_the_zoom(size: int, level: int) -> None:
+    assert show(deep(), size).level == level
+
+
+def test_the_level_does_not_flicker_at_a_border() -> None:
+    image = deep()
+    borders = [size for size in range(150, 230) if show(image, size).level != show(image, size + 1).level]
+    assert len(borders) == 1
+    state = show(image, borders[0] - 10)
+    coarse = state.level
+    for size in (borders[0] + 5, borders[0] - 5, borders[0] + 5):
+        state = show(image, size, state)
+        assert state.level == coarse
+    assert show(image, 256, state).level == coarse - 1
+
+
+@given(st.floats(0.01, 50), st.integers(0, 3))
+def test_hysteresis_never_strays_by_more_than_its_factor(zoom: float, previous: int) -> None:
+    image = FIXED
+    viewport = Viewport(100, 100, (128, 128), zoom)
+    kept = choose_level(image, viewport, (1, 2), previous)
+    around = {
+        choose_level(image, replace(viewport, zoom=zoom * factor), (1, 2)) for factor in (0.8, 1.0, 1.25)
+    }
+    assert min(around) <= kept <= max(around)
+
+
+FIXED = deep()
+
+
+def test_a_locked_level_stays() -> None:
+    image = deep()
+    intent = replace(initial_intent(image), level_lock=2)
+    assert resolve(intent, image, whole(image, 2000)).level == 2
+    assert resolve(replace(intent, level_lock=99), image, whole(image, 2000)).level == 3
+
+
+def test_slices_go_through_each_levels_own_transform() -> None:
+    state = show(deep(), 256, z=21.0)
+    (layer,) = state.layers
+    coarse, fine = layer.planes
+    assert (coarse.level, coarse.indices[0]) == (3, 3)  # 21 / 8 = 2.6
+    assert (fine.level, fine.indices[0]) == (0, 21)
+
+
+def test_a_translation_of_a_level_moves_its_slices() -> None:
+    group = pyramid(numbers((8, 16, 16)), "zyx", 2, halve="zyx", scale=(2.0, 1.0, 1.0))
+    steps = group.attrs["multiscales"][0]["datasets"][1]["coordinateTransformations"]
+    steps.append({"type": "translation", "translation": [1.0, 0.5, 0.5]})
+    image = open_pyramid(group)
+    # Level 1 has its planes at z = 1, 5, 9, 13; those of level 0 are at 0, 2, 4, ...
+    found = [image.level_index(1, 0, plane) for plane in range(8)]
+    assert found == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert image.from_level(1, 0, 0) == 0.5
+    assert image.to_physical(0, 3) == 6.0
+
+
+def test_every_visible_tile_is_asked_for_once_coarse_first_then_from_the_centre() -> None:
+    image = deep()
+    state = show(image)
+    keys = [request.key for request in state.tiles]
+    assert len(keys) == len(set(keys))
+    levels = [key.plane.level for key in keys]
+    assert levels == sorted(levels, reverse=True)
+    assert set(levels) == {0, 3}
+    distances = [request.distance for request in state.tiles if request.key.plane.level == 0]
+    assert distances == sorted(distances)
+    zoomed = resolve(initial_intent(image), image, Viewport(32, 32, (16, 16), 4.0))
+    assert len([r for r in zoomed.tiles if r.key.plane.level == 0]) == 1
+
+
+def test_nothing_in_sight_asks_for_nothing() -> None:
+    image = deep()
+    state = resolve(initial_intent(image), image, Viewport(100, 100, (5000, 5000), 1.0))
+    assert state.tiles == ()
+    assert 0 in state.grid.shape
+
+
+@given(
+    st.floats(0.02, 20),
+    st.floats(-50, 300),
+    st.floats(-50, 300),
+    st.integers(1, 500),
+    st.integers(1, 500),
+    st.integers(0, 3),
+)
+def test_a_frame_covers_what_is_seen_and_is_not_much_larger_than_the_window(
+    zoom: float, row: float, column: float, width: int, height: int, level: int
+) -> None:
+    viewport = Viewport(width, height, (row, column), zoom)
+    intent = initial_intent(FIXED)
+    grid = frame_grid(FIXED, level, intent, viewport)
+    if 0 in grid.shape:
+        return
+    top, left, bottom, right = viewport.rect
+    first = FIXED.from_level(level, 1, -0.5)
+    last = FIXED.from_level(level, 1, FIXED.levels[level].shape[1] - 0.5)
+    assert grid.rect[0] <= max(top, first) + 1e-6
+    assert grid.rect[2] >= min(bottom, last) - 1e-6
+    assert grid.rect[1] <= max(left, first) + 1e-6
+    assert grid.rect[3] >= min(right, last) - 1e-6
+    # A frame pixel is at least 2/3 of a device pixel, unless level pixels are larger than that anyway.
+    assert grid.shape[0] <= height * 1.5 + 3
+    assert grid.shape[1] <= width * 1.5 + 3
+
+
+def test_anisotropic_volumes_are_drawn_in_proportion_where_units_agree() -> None:
+    image = open_pyramid(pyramid(numbers((8, 16, 16)), "zyx", 1, scale=(2.0, 0.5, 0.5)))
+    assert pixel_aspect(image, (0, 2)) == 4.0
+    assert pixel_aspect(image, (1, 2)) == 1.0
+    timed = open_pyramid(pyramid(numbers((8, 16, 16)), "tyx", 1, scale=(300.0, 0.5, 0.5)))
+    assert pixel_aspect(timed, (0, 2)) == 1.0
+
+
+def test_other_planes_can_be_displayed() -> None:
+    image = deep()
+    intent = with_displayed(initial_intent(image), 0, 2)
+    state = resolve(intent, image, fit(256, 32, 32, 256))
+    assert state.layers[0].planes[-1].displayed == (0, 2)
+    assert state.grid.shape == (32, 256)
+
+
+def test_channels_become_layers_and_rgb_is_one() -> None:
+    data = numbers((3, 16, 16))
+    image = open_pyramid(pyramid(data, "cyx", 1))
+    intent = with_channel(initial_intent(image), 1, visible=False)
+    state = resolve(intent, image, fit(16, 16, 16, 16))
+    assert [layer.planes[-1].indices[0] for layer in state.layers] == [0, 2]
+    rgb = plain(numbers((16, 20, 3), np.uint8))
+    (layer,) = resolve(initial_intent(rgb), rgb, fit(20, 16, 16, 20)).layers
+    assert layer.planes[0].indices == (0, 0, ALL)
+
+
+def test_a_projection_becomes_a_slab_of_each_level() -> None:
+    image = deep()
+    intent = with_projection(with_position(initial_intent(image), 0, 16), Projection(0, "max", 9))
+    (layer,) = resolve(intent, image, whole(image, 256)).layers
+    assert layer.planes[-1].slab == Slab(0, 12, 21, "max")
+    assert layer.planes[0].slab == Slab(0, 2, 4, "max")  # 12 / 8 to 20 / 8, rounded
+    thin = resolve(with_projection(intent, Projection(0, "max", 1)), image, whole(image, 256))
+    assert thin.layers[0].planes[-1].slab is None
+
+
+def test_positions_outside_are_brought_in() -> None:
+    image = deep()
+    assert show(image, z=1e9).intent.position[0] == 31
+    assert show(image, z=float("nan")).intent.position[0] == 0
+
+
+def test_the_next_slices_are_fetched_where_the_slider_goes() -> None:
+    image = deep()
+    first = show(image, z=10.0)
+    rest = {r.key.plane.indices[0] for r in first.prefetch}
+    assert rest == {9, 11}
+    up = show(image, previous=first, z=11.0)
+    # Three steps on, and the first two planes of the next chunk (chunks are 8 deep).
+    assert {r.key.plane.indices[0] for r in up.prefetch} == {12, 13, 14, 16, 17}
+    down = show(image, previous=up, z=10.0)
+    assert {r.key.plane.indices[0] for r in down.prefetch} == {9, 8, 7, 6}
+    assert all(r.rank is Rank.PREFETCH for r in down.prefetch)
+    order = [r.key.plane.indices[0] for r in up.prefetch]
+    assert order == sorted(order)
+
+
+def test_fast_sliders_are_followed_in_their_steps() -> None:
+    image = deep()
+    state = show(image, previous=show(image, z=2.0), z=7.0)
+    assert {r.key.plane.indices[0] for r in state.prefetch} == {12, 17, 22}
+
+
+@given(st.integers(0, 31), st.integers(-31, 31), st.integers(0, 3))
+def test_what_is_fetched_ahead_lies_within_the_image(z: int, step: int, level: int) -> None:
+    now = with_position(initial_intent(FIXED), 0, z)
+    before = with_position(now, 0, z - step) if 0 <= z - step <= 31 else None
+    for position in next_positions(FIXED, level, now, before):
+        assert -0.5 <= position[0] <= 31.5
+        assert position[1:] == now.position[1:]
+
+
+def test_label_overlays_have_levels_and_slices_of_their_own() -> None:
+    labels = pyramid(numbers((16, 128, 128), np.uint16), "zyx", 3, scale=(2.0, 2.0, 2.0), image_label={})
+    image = open_pyramid(pyramid(numbers((32, 256, 256)), "zyx", 1, labels={"a": labels}))
+    overlay = open_pyramid(labels)
+    state = resolve(with_position(initial_intent(image), 0, 20), image, whole(image, 256), [overlay])
+    layer = state.layers[1]
+    assert layer.image is overlay
+    assert layer.planes[-1].level == 0
+    assert layer.planes[-1].indices[0] == 10
+    small = resolve(initial_intent(image), image, whole(image, 32), [overlay])
+    assert small.layers[1].planes[-1].level == 2
+    hidden = replace(initial_intent(image), labels=(LabelsSettings(visible=False),))
+    assert len(resolve(hidden, image, whole(image, 32), [overlay]).layers) == 1
+
+
+def test_state_is_the_same_for_the_same_question() -> None:
+    image = deep()
+    assert show(image) == show(image)
