@@ -87,25 +87,38 @@ class ZstdCodec(BytesBytesCodec):
         return _decode_stream(data, size)
 
 
+PIECE = 512
+"""How much is fed to the stream decoder at once: a few bytes can become 128 KiB, so that more than a little could
+become gigabytes before anybody looks.
+"""
+
+
 def _decode_stream(data: Buffer, size: int | None) -> bytes:
     """Decompress any number of frames, to ``size`` bytes or to the limit."""
     import zstandard
 
     limit = variable_limit(len(data)) if size is None else size
-    try:
-        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
-            parts: list[bytes] = []
-            done = 0
-            # One byte more than may come, to notice a stream that goes on.
-            while part := reader.read(min(limit + 1 - done, 1 << 20)):
-                parts.append(part)
-                done += len(part)
-                if done > limit:
-                    raise limit_error(limit) if size is None else size_error(f"more than {size}", size)
-    except zstandard.ZstdError as error:
-        raise CodecError(f"the data are broken: {error}") from error
+    decoder = zstandard.ZstdDecompressor()
+    parts: list[bytes] = []
+    done = 0
+    view = memoryview(data)
+    position = 0
+    while position < len(view) or not parts:
+        frame = decoder.decompressobj()
+        while not frame.eof:
+            piece = view[position : position + PIECE]
+            if not len(piece):
+                raise CodecError(f"the data are truncated: they end within a frame, after {done} bytes")
+            try:
+                part = frame.decompress(piece)
+            except zstandard.ZstdError as error:
+                raise CodecError(f"the data are broken: {error}") from error
+            position += len(piece)
+            parts.append(part)
+            done += len(part)
+            if done > limit:
+                raise limit_error(limit) if size is None else size_error(f"more than {size}", size)
+        position -= len(frame.unused_data)
     if size is not None and done != size:
         raise size_error(done, size)
-    if not done and not len(data):
-        raise CodecError("there are no bytes, not even a frame")
     return b"".join(parts)
