@@ -123,8 +123,7 @@ class TileStreamer:
         self._failed: dict[TileKey, TileError] = {}
         self._cache = TileCache(budget, self._is_shown)
         self._queue_limit = queue_limit
-        self._paused = False
-        self._closed = False
+        self._paused = self._closed = self._truncated = False
         self._hits = self._misses = 0
         self._threads = [
             threading.Thread(target=self._work, name=f"viewer-tiles-{number}", daemon=True)
@@ -273,11 +272,15 @@ class TileStreamer:
         for stream in self._streams:
             for request in stream._requests:
                 key = request.key
+                if key.plane.image not in stream._images:
+                    continue
                 if key in self._cache or key in self._running or key in self._failed:
                     continue
                 if key not in best or request.order < best[key].order:
                     best[key] = request
-        ordered = request_order(list(best.values()))[: self._queue_limit]
+        ordered = request_order(list(best.values()))
+        self._truncated = len(ordered) > self._queue_limit
+        del ordered[self._queue_limit :]
         ordered.reverse()  # the next one is popped from the end
         self._queue = ordered
         if ordered:
@@ -297,6 +300,8 @@ class TileStreamer:
                 if image is None:
                     continue
                 self._running[request.key] = image
+                if not self._queue and self._truncated:
+                    self._replan()
             tile, failure = read_tile(image, request.key)
             self._finish(request.key, tile, failure)
 

@@ -1,0 +1,243 @@
+"""The fused renderer against plain floating-point arithmetic, for every data type."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.viewer.core.doubles import numbers
+from viewer.colormaps import COLOR_BLIND_SAFE, NAMES, is_colormap, lookup
+from viewer.compose import NAN_COLOR, compose, compose_rgb
+from viewer.state import ChannelSettings
+from viewer.values import component, data_limits
+
+DTYPES = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float32",
+    "float64",
+]
+MAPS = ["gray", "viridis", "turbo", "#00FF00", "#FF8000", "magma"]
+
+
+def reference(planes: list[npt.NDArray[Any]], channels: list[ChannelSettings]) -> npt.NDArray[np.float64]:
+    """The sum of all channels as RGB from 0 to 255, in double precision, colours interpolated."""
+    total = np.zeros((*planes[0].shape, 3))
+    for plane, channel in zip(planes, channels, strict=True):
+        low, high = channel.limits if channel.limits is not None else data_limits(plane.dtype)
+        values = plane.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            scaled = np.clip((values - low) / (high - low), 0, 1) ** channel.gamma
+        if channel.invert:
+            scaled = 1 - scaled
+        table = lookup(channel.colormap).astype(np.float64)
+        color = np.stack(
+            [np.interp(scaled * 255, np.arange(256), table[:, part]) for part in range(3)], axis=-1
+        )
+        color[np.isnan(values)] = NAN_COLOR
+        total += color
+    return np.minimum(total, 255)
+
+
+def rgb(pixels: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
+    assert (pixels >> 24 == 255).all()
+    return np.stack([(pixels >> shift & 255).astype(np.float64) for shift in (16, 8, 0)], axis=-1)
+
+
+settings_of_channels = st.builds(
+    ChannelSettings,
+    colormap=st.sampled_from(MAPS),
+    gamma=st.sampled_from([0.2, 0.5, 0.8, 1.0, 1.7, 3.0]),
+    invert=st.booleans(),
+)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=25)
+@given(
+    channels=st.lists(settings_of_channels, min_size=1, max_size=9),
+    seed=st.integers(0, 99),
+    part=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+)
+def test_fused_composition_is_within_a_grey_level_of_plain_arithmetic(
+    dtype: str, channels: list[ChannelSettings], seed: int, part: tuple[float, float]
+) -> None:
+    planes = [numbers((7, 11), dtype, seed + number) for number in range(len(channels))]
+    drawn = []
+    for plane, channel in zip(planes, channels, strict=True):
+        values = plane.astype(np.float64)
+        low, high = sorted(values.min() + fraction * np.ptp(values) for fraction in part)
+        if high - low < np.ptp(values) * 1e-3 or high <= low:
+            high = low + max(1.0, np.ptp(values))
+        drawn.append(ChannelSettings(**{**channel.__dict__, "limits": (low, high)}))
+    difference = np.abs(rgb(compose(planes, drawn)) - reference(planes, drawn))
+    assert difference.max() <= 1.0
+
+
+def test_not_a_number_is_shown_apart_and_infinities_at_the_ends() -> None:
+    plane = np.array([[np.nan, -np.inf, 0.0, 1.0, np.inf]], np.float32)
+    found = rgb(compose([plane], [ChannelSettings(limits=(0.0, 1.0))]))
+    assert found[0, 0].tolist() == list(NAN_COLOR)
+    assert found[0, 1:].tolist() == [[0] * 3, [0] * 3, [255] * 3, [255] * 3]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        (-3e38, 3e38),
+        (0.0, 1e-42),
+        (1e30, 2e30),
+        (1e6, 1e6 + 1),
+        (5.0, 5.0),
+        (-1.7e308, 1.7e308),
+        (0.0, 5e-324),
+    ],
+)
+def test_extreme_limits_neither_warn_nor_wrap(dtype: str, limits: tuple[float, float]) -> None:
+    plane = np.array([[limits[0], limits[1], -np.inf, np.inf]]).astype(np.float64)
+    with np.errstate(over="ignore"):
+        plane = plane.astype(dtype)
+    found = rgb(compose([plane], [ChannelSettings(limits=limits)]))[..., 0]
+    assert found[0, 2] == 0
+    assert found[0, 3] == 255
+    assert found[0, 0] <= found[0, 1]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_large_integers_keep_all_their_bits(dtype: str) -> None:
+    base = 1 << 62
+    plane = np.array([[base, base + 1, base + 2, base + 4, base + 100]], dtype)
+    found = rgb(compose([plane], [ChannelSettings(limits=(base, base + 4))]))[0, :, 0]
+    assert found.tolist() == [0, 64, 128, 255, 255]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_limits_of_no_width_are_a_threshold(dtype: str) -> None:
+    plane = np.array([[0, 1]], dtype)
+    found = rgb(compose([plane], [ChannelSettings(limits=(0, 0))]))[0, :, 0]
+    assert found.tolist() == [0, 255]
+
+
+@pytest.mark.parametrize("what", ["value", "abs", "phase", "real", "imag"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_components_of_complex_numbers(what: Any, dtype: str) -> None:
+    plane = numbers((5, 6), dtype)
+    wanted = {"value": np.abs, "abs": np.abs, "phase": np.angle, "real": np.real, "imag": np.imag}[what](
+        plane
+    )
+    np.testing.assert_array_equal(component(plane, what), wanted)
+    channel = ChannelSettings(component=what, limits=(-math.pi, math.pi))
+    assert np.abs(rgb(compose([plane], [channel])) - reference([wanted], [channel])).max() <= 1
+
+
+def test_a_phase_without_limits_spans_the_circle() -> None:
+    plane = np.exp(1j * np.linspace(-3.14159, 3.14159, 9))[None]
+    found = rgb(compose([plane], [ChannelSettings(component="phase")]))[0, :, 0]
+    assert found[0] == 0
+    assert found[-1] == 255
+    assert (np.diff(found) > 20).all()
+
+
+def test_fields_of_structures() -> None:
+    plane = np.zeros((2, 3), [("a", ">u2"), ("b", "<f4"), ("name", "S3")])
+    plane["a"] = [[1, 2, 3], [4, 5, 6]]
+    plane["b"] = 0.5
+    both = [
+        ChannelSettings(field="a", limits=(0, 6), colormap="#FF0000"),
+        ChannelSettings(field="b", limits=(0, 1), colormap="#0000FF"),
+    ]
+    found = rgb(compose([plane, plane], both))
+    np.testing.assert_allclose(found[..., 0], plane["a"] / 6 * 255, atol=1)
+    np.testing.assert_allclose(found[..., 2], 127.5, atol=1)
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 8, 9, 16, 17, 33, 64])
+def test_many_channels_add_up_and_saturate(count: int) -> None:
+    plane = np.array([[0, 1, 2, 255]], np.uint8)
+    channels = [ChannelSettings(limits=(0, 255))] * count
+    found = rgb(compose([plane] * count, channels))[0, :, 0]
+    assert found.tolist() == [min(255, value * count) for value in (0, 1, 2, 255)]
+
+
+def test_the_picture_goes_where_it_is_told() -> None:
+    plane = numbers((40, 30), "uint16")
+    out = np.zeros((40, 30), np.uint32)
+    assert compose([plane], [ChannelSettings()], out) is out
+    np.testing.assert_array_equal(out, compose([plane], [ChannelSettings()]))
+
+
+def test_planes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="differ in shape"):
+        compose([np.zeros((2, 2)), np.zeros((3, 3))], [ChannelSettings()] * 2)
+    with pytest.raises(ValueError, match="0 planes"):
+        compose([], [])
+    with pytest.raises(ValueError, match="3 or 4"):
+        compose_rgb(np.zeros((2, 2, 5)), ChannelSettings())
+
+
+def test_rgb_of_bytes_is_unchanged_and_alpha_lies_over_black() -> None:
+    samples = numbers((6, 7, 3), "uint8")
+    np.testing.assert_array_equal(rgb(compose_rgb(samples, ChannelSettings())), samples)
+    alpha = np.dstack([samples, np.full((6, 7), 128, np.uint8)])
+    np.testing.assert_allclose(rgb(compose_rgb(alpha, ChannelSettings())), samples * (128 / 255), atol=0.51)
+    clear = np.dstack([samples, np.zeros((6, 7), np.uint8)])
+    assert not rgb(compose_rgb(clear, ChannelSettings())).any()
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+def test_rgb_of_other_types_goes_through_limits(dtype: str) -> None:
+    samples = numbers((6, 7, 3), "uint8").astype(dtype)
+    found = rgb(compose_rgb(samples, ChannelSettings(limits=(0, 255))))
+    np.testing.assert_allclose(found, samples, atol=0.51)
+    inverted = rgb(compose_rgb(samples, ChannelSettings(limits=(0, 255), invert=True)))
+    np.testing.assert_allclose(inverted, 255 - samples.astype(float), atol=0.51)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "#123456"])
+def test_every_colour_map_is_a_table_of_256(name: str) -> None:
+    table = lookup(name)
+    assert table.shape == (256, 3)
+    assert table.dtype == np.uint8
+    assert not table.flags.writeable
+    assert is_colormap(name)
+
+
+def test_known_colours() -> None:
+    assert lookup("gray")[[0, 128, 255]].tolist() == [[0] * 3, [128] * 3, [255] * 3]
+    assert lookup("#80FF00")[255].tolist() == [128, 255, 0]
+    assert lookup("#80FF00")[0].tolist() == [0, 0, 0]
+    assert lookup("viridis")[[0, 255]].tolist() == [[68, 1, 84], [253, 231, 37]]
+    assert lookup("hilo")[[0, 1, 255]].tolist() == [[0, 64, 255], [1, 1, 1], [255, 0, 0]]
+    assert set(NAMES) > COLOR_BLIND_SAFE
+    assert not is_colormap("#12345")
+    with pytest.raises(ValueError, match="unknown colour map 'jet'"):
+        lookup("jet")
+
+
+@pytest.mark.parametrize("name", sorted(COLOR_BLIND_SAFE))
+def test_safe_maps_rise_evenly_in_lightness(name: str) -> None:
+    red, green, blue = (lookup(name).astype(float)[:, part] / 255 for part in range(3))
+    luminance = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
+    assert (np.diff(luminance[::16]) > 0).all()
+
+
+def test_ends_of_hilo_do_not_bleed() -> None:
+    plane = np.array([[0, 1, 254, 255]], np.uint8)
+    found = rgb(compose([plane], [ChannelSettings(colormap="hilo", limits=(0, 255))]))[0]
+    assert found[0].tolist() == [0, 64, 255]
+    assert found[1].tolist() == [1, 1, 1]
+    assert found[3].tolist() == [255, 0, 0]

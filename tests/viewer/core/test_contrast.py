@@ -1,0 +1,111 @@
+"""Automatic limits that single pixels cannot spoil; histograms against NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.viewer.core.doubles import FakeArray, numbers, open_pyramid, plain, pyramid
+from viewer.contrast import auto_limits, channel_values, histogram
+from viewer.dataset import initial_intent
+from viewer.state import with_position
+
+
+@pytest.mark.parametrize("size", [(8, 8), (512, 512), (3000, 1000)])
+def test_a_hot_and_a_dead_pixel_do_not_matter(size: tuple[int, int]) -> None:
+    plane = np.random.default_rng(1).normal(1000, 50, size).astype(np.uint16)
+    plane[3, 3], plane[5, 5] = 65535, 0
+    low, high = auto_limits(plane)
+    assert 700 < low < 1000 < high < 1300
+
+
+@given(
+    st.lists(st.floats(width=32), max_size=60)
+    | st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=60)
+)
+def test_limits_always_have_a_width(values: list[float]) -> None:
+    low, high = auto_limits(np.array(values))
+    assert np.isfinite([low, high]).all()
+    assert low < high
+
+
+def test_little_on_an_empty_ground_is_seen() -> None:
+    plane = np.zeros((1000, 1000), np.uint16)
+    plane[100:120, 100:120] = 500
+    assert auto_limits(plane) == (0, 500)
+    negative = np.zeros((1000, 1000))
+    negative[100:120, 100:120] = -3
+    assert auto_limits(negative) == (-3, 0)
+
+
+def test_odd_inputs() -> None:
+    assert auto_limits(np.zeros((0,))) == (0, 1)
+    assert auto_limits(np.full((5, 5), np.nan)) == (0, 1)
+    assert auto_limits(np.array([True, False])) == (0, 1)
+    assert auto_limits(np.full((5, 5), 7, np.uint8)) == (7, 8)
+    low, high = auto_limits(np.array([np.nan, np.inf, -np.inf, *np.linspace(0, 1, 100)]))
+    assert 0 <= low < high <= 1
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "int32", "float32", "bool"])
+@pytest.mark.parametrize("limits", [None, (10, 200), (-5.5, 90.2)])
+def test_every_value_within_is_counted_once(dtype: str, limits: tuple[float, float] | None) -> None:
+    values = numbers((50, 40), dtype) if dtype != "int32" else numbers((50, 40), "int16").astype("int32")
+    found = histogram(values, 32, limits)
+    assert len(found.edges) == len(found.counts) + 1
+    assert len(found.counts) <= 33
+    plain_values = values.astype(float).ravel()
+    if dtype == "float32":
+        expected, _ = np.histogram(plain_values, found.edges)
+        np.testing.assert_array_equal(found.counts, expected)
+    else:
+        inside = (plain_values >= found.edges[0]) & (plain_values < found.edges[-1])
+        assert found.counts.sum() == inside.sum()
+        for count, low, high in zip(found.counts, found.edges, found.edges[1:], strict=False):
+            assert count == ((plain_values > low) & (plain_values < high)).sum()
+    if limits is None:
+        assert found.counts.sum() == values.size
+
+
+def test_integer_bins_are_equally_wide() -> None:
+    found = histogram(np.arange(1000, dtype=np.uint16), 256)
+    assert set(np.diff(found.edges)) == {4.0}
+    assert set(found.counts.tolist()) == {4}
+
+
+def test_nans_are_counted_apart() -> None:
+    found = histogram(np.array([np.nan, 0.0, 1.0, np.inf, np.nan]), 4)
+    assert found.nans == 2
+    assert found.counts.sum() == 2
+    assert histogram(np.array([np.nan])).nans == 1
+
+
+def test_heights() -> None:
+    found = histogram(np.array([0, 0, 0, 1], np.uint8))
+    assert found.heights().tolist() == [1.0, pytest.approx(1 / 3)]
+    assert found.heights(logarithmic=True).tolist() == [1.0, pytest.approx(np.log(2) / np.log(4))]
+    assert histogram(np.zeros(0)).heights().max() == 0
+
+
+def test_values_come_from_the_finest_level_that_is_small_enough() -> None:
+    data = numbers((4, 64, 64))
+    image = open_pyramid(pyramid(data, "zyx", 3))
+    intent = with_position(initial_intent(image), 0, 2)
+    channel = image.channels[0]
+    assert np.array_equal(channel_values(image, channel, intent).reshape(64, 64), data[2])
+    assert channel_values(image, channel, intent, max_pixels=1024).size == 32 * 32
+    assert channel_values(image, channel, intent, volume=True).size == data.size
+    assert channel_values(image, channel, intent, volume=True, max_pixels=2000).size == 4 * 16 * 16
+    few = channel_values(image, channel, intent, volume=True, max_pixels=600)
+    assert few.size == 2 * 16 * 16
+
+
+def test_a_huge_plane_without_a_pyramid_is_not_read_whole() -> None:
+    image = plain(numbers((400, 400)), (10, 10))
+    array = image.levels[0].array
+    assert isinstance(array, FakeArray)
+    found = channel_values(image, image.channels[0], initial_intent(image), max_pixels=100)
+    assert found.size == 100
+    assert len(array.reads) == 1
