@@ -38,7 +38,9 @@ def test_the_first_failure_is_raised_and_stops_the_rest(workers: int) -> None:
 
 def test_nested_work_cannot_wait_for_itself() -> None:
     done = []
-    for_each(lambda i: for_each(lambda j: done.append((i, j)), range(3), 4), range(3 * MOST_THREADS), MOST_THREADS)
+    for_each(
+        lambda i: for_each(lambda j: done.append((i, j)), range(3), 4), range(3 * MOST_THREADS), MOST_THREADS
+    )
     assert len(done) == 9 * MOST_THREADS
 
 

@@ -1,0 +1,279 @@
+"""What holds for every store and every wrapper. A new store adds one entry to ``STORES``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from zarrfs.engine.stores.base import ByteRange, Store
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers import (
+    CountingStore,
+    FailingStore,
+    LatencyStore,
+    ReadOnlyStore,
+    WrapperStore,
+)
+from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.errors import KeyNameError, ReadOnlyError, ZarrError
+
+STORES: dict[str, Callable[[Path], Store]] = {
+    "local": lambda path: LocalStore(path / "store"),
+    "local, durable": lambda path: LocalStore(path / "store", durable=True),
+    "memory": lambda path: MemoryStore(),
+    "a dictionary": lambda path: MemoryStore({}),
+    "zip": lambda path: ZipStore(path / "store.zip", "w"),
+    "wrapped": lambda path: WrapperStore(MemoryStore()),
+    "counting": lambda path: CountingStore(LocalStore(path / "store")),
+    "latency": lambda path: LatencyStore(MemoryStore(), lambda operation, key: None),
+    "failing": lambda path: FailingStore(MemoryStore(), lambda operation, key: None),
+}
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with STORES[request.param](tmp_path) as made:
+        yield made
+
+
+def test_what_was_set_is_got(store: Store) -> None:
+    for value in (b"", b"x", bytes(range(256)) * 1000, bytearray(b"ab"), memoryview(b"abc")[1:]):
+        store.set("a/b/c", value)
+        found = store.get("a/b/c")
+        assert found is not None
+        assert bytes(found) == bytes(value)
+        assert store.size("a/b/c") == len(bytes(value))
+        assert store.exists("a/b/c")
+
+
+def test_what_is_absent_is_none(store: Store) -> None:
+    store.set("a/b", b"1")
+    for key in ("x", "a", "a/x", "a/b/c", "A/B", "x" * 300, "a/" + "y" * 300):
+        assert store.get(key) is None
+        assert store.get_ranges(key, [ByteRange(0, 1)]) is None
+        assert store.get_into(key, memoryview(bytearray(1))) is None
+        assert store.size(key) is None
+        assert store.stamp(key) is None
+        assert not store.exists(key)
+
+
+def test_ranges(store: Store) -> None:
+    value = bytes(range(100))
+    store.set("a", value)
+    asked = [
+        ByteRange(0, 10),
+        ByteRange(90, 20),
+        ByteRange(50),
+        ByteRange(-7),
+        ByteRange(-200),
+        ByteRange(200, 5),
+        ByteRange(3, 0),
+    ]
+    pieces = store.get_ranges("a", asked)
+    assert pieces is not None
+    assert [bytes(piece) for piece in pieces] == [
+        value[:10],
+        value[90:],
+        value[50:],
+        value[-7:],
+        value,
+        b"",
+        b"",
+    ]
+    assert store.get_ranges("a", []) == []
+    huge = store.get_ranges("a", [ByteRange(0, 2**60)])
+    assert huge is not None
+    assert bytes(huge[0]) == value
+
+
+def test_reading_into_memory(store: Store) -> None:
+    store.set("a", b"abcd")
+    memory = bytearray(4)
+    assert store.get_into("a", memoryview(memory)) == 4
+    assert memory == b"abcd"
+    for wrong in (0, 3, 5):
+        assert store.get_into("a", memoryview(bytearray(wrong))) == 4
+
+
+def test_a_stamp_changes_with_the_value(store: Store) -> None:
+    store.set("a", b"1")
+    stamps = [store.stamp("a")]
+    assert store.stamp("a") == stamps[0]
+    for value in (b"22", b"1", b"333"):
+        store.set("a", value)
+        stamps.append(store.stamp("a"))
+    if stamps[0] is not None:
+        assert all(one != other for one, other in pairwise(stamps))
+
+
+def test_listings(store: Store) -> None:
+    for key in ("zarr.json", "a/zarr.json", "a/c/0/0", "a/c/0/1", "ab/x", "größe/日本"):
+        store.set(key, b"1")
+    root = store.list_dir()
+    assert root.keys == ["zarr.json"]
+    assert root.prefixes == ["a", "ab", "größe"]
+    assert store.list_dir("a") == (["zarr.json"], ["c"])
+    assert store.list_dir("a/c/0") == (["0", "1"], [])
+    assert store.list_dir("nothing") == ([], [])
+    assert sorted(store.list_prefix("a")) == ["a/c/0/0", "a/c/0/1", "a/zarr.json"]
+    assert len(list(store.list_prefix())) == 6
+    usage = store.usage("a")
+    assert (usage.keys, usage.nbytes) == (3, 3)
+    assert store.usage("nothing").keys == 0
+
+
+def test_deleting(store: Store) -> None:
+    for key in ("a/1", "a/b/2", "ab/3"):
+        store.set(key, b"1")
+    store.delete("a/1")
+    store.delete("a/1")
+    store.delete("never/there")
+    assert sorted(store.list_prefix()) == ["a/b/2", "ab/3"]
+    store.delete_prefix("a")
+    assert sorted(store.list_prefix()) == ["ab/3"]
+    assert store.list_dir().prefixes == ["ab"]
+
+
+@pytest.mark.parametrize(
+    "key", ["", "/", "/a", "a/", "a//b", "..", "../a", "a/../b", "a/..", ".", "a/./b", "a\0b"]
+)
+def test_keys_that_lead_astray_are_refused(key: str, store: Store) -> None:
+    with pytest.raises(KeyNameError):
+        store.set(key, b"1")
+    with suppress(KeyNameError):
+        assert store.get(key) is None
+    assert list(store.list_prefix()) == []
+
+
+def test_odd_keys_are_kept_as_they_are(store: Store) -> None:
+    for key in ("...", "a/...b", " ", "a b", "-x", "a:b", "a\nb", "%2F", "é", "e\u0301", "a?b#c", "{x}"):
+        store.set(key, key.encode())
+    for key in store.list_prefix():
+        assert bytes(store.get(key) or b"") == key.encode()
+    assert len(list(store.list_prefix())) == 12
+
+
+def test_threads_do_not_disturb_each_other(store: Store) -> None:
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for round_ in range(30):
+                store.set(f"own/{number}", bytes([number]) * (round_ + 1))
+                store.set("shared", bytes([number]) * 1000)
+                own, shared = store.get(f"own/{number}"), store.get("shared")
+                assert own is not None
+                assert bytes(own) == bytes([number]) * (round_ + 1)
+                assert shared is not None
+                assert len(set(bytes(shared))) == 1
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+def test_read_only_refuses_changes(store: Store) -> None:
+    store.set("a", b"1")
+    wrapped = ReadOnlyStore(store)
+    assert wrapped.read_only
+    for change in (
+        lambda: wrapped.set("a", b"2"),
+        lambda: wrapped.delete("a"),
+        lambda: wrapped.delete_prefix(""),
+    ):
+        with pytest.raises(ReadOnlyError):
+            change()
+    assert bytes(wrapped.get("a") or b"") == b"1"
+
+
+def test_closing_twice_is_fine(store: Store) -> None:
+    store.set("a", b"1")
+    store.close()
+    store.close()
+    assert store.url in repr(store)
+
+
+class Twin(RuleBasedStateMachine):
+    """Any sequence of operations on a store, and the same on a dictionary."""
+
+    make: Callable[[], Store]
+    keys = st.sampled_from(["a", "b", "c/d", "c/e", "c/f/g", "h/i/j/k"])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = type(self).make()
+        self.twin: dict[str, bytes] = {}
+
+    @rule(key=keys, value=st.binary(max_size=20))
+    def set(self, key: str, value: bytes) -> None:
+        self.store.set(key, value)
+        self.twin[key] = value
+
+    @rule(key=keys)
+    def delete(self, key: str) -> None:
+        self.store.delete(key)
+        self.twin.pop(key, None)
+
+    @rule(prefix=st.sampled_from(["c", "h/i", "c/f", "nothing"]))
+    def delete_prefix(self, prefix: str) -> None:
+        self.store.delete_prefix(prefix)
+        self.twin = {key: value for key, value in self.twin.items() if not key.startswith(prefix + "/")}
+
+    @rule(key=keys, start=st.integers(-25, 25), length=st.none() | st.integers(0, 25))
+    def read(self, key: str, start: int, length: int | None) -> None:
+        wanted = ByteRange(start, None if start < 0 else length)
+        pieces = self.store.get_ranges(key, [wanted])
+        value = self.twin.get(key)
+        if value is None:
+            assert pieces is None
+            return
+        low, high = wanted.resolve(len(value))
+        assert pieces is not None
+        assert bytes(pieces[0]) == value[low:high]
+
+    @invariant()
+    def both_hold_the_same(self) -> None:
+        assert sorted(self.store.list_prefix()) == sorted(self.twin)
+        for key, value in self.twin.items():
+            assert bytes(self.store.get(key) or b"") == value
+        tops = {key.partition("/")[0] for key in self.twin if "/" in key}
+        assert set(self.store.list_dir().prefixes) == tops
+
+    def teardown(self) -> None:
+        self.store.close()
+
+
+@pytest.mark.parametrize("kind", ["local", "memory", "zip"])
+def test_any_sequence_of_operations(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    class Machine(Twin):
+        make = staticmethod(lambda: STORES[kind](tmp_path_factory.mktemp("twin")))
+
+    run_state_machine_as_test(
+        Machine, settings=settings(max_examples=25, stateful_step_count=15, deadline=None)
+    )
+
+
+def test_errors_are_ours(tmp_path: Path) -> None:
+    store = FailingStore(MemoryStore(), lambda operation, key: OSError(5, "broken") if key == "bad" else None)
+    with pytest.raises(OSError, match="broken"):
+        store.get("bad")
+    assert store.get("good") is None
+    (tmp_path / "file").write_text("x")
+    local = LocalStore(tmp_path)
+    with pytest.raises(ZarrError, match="cannot be written"):
+        local.set("file/below", b"1")
+    assert (tmp_path / "file").read_text() == "x"

@@ -1,0 +1,113 @@
+"""Paths and URLs to stores, and the errors that help."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zarrfs
+from zarrfs.engine.locations import METADATA_NAMES, open_store
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.errors import LocationError, NodeNotFoundError, ZarrError
+
+
+@pytest.fixture
+def hierarchy(tmp_path: Path) -> Path:
+    path = tmp_path / "some data#1%.zarr"
+    zarrfs.create_group(path).create_array("labels/0", data=np.arange(4))
+    shutil.make_archive(f"{path}", "zip", path)
+    return path
+
+
+def test_every_way_to_say_where(hierarchy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(hierarchy.parent)
+    archive = Path(f"{hierarchy}.zip")
+    for location in (
+        hierarchy / "labels" / "0",
+        str(hierarchy / "labels" / "0"),
+        f"{hierarchy}/labels/0/",
+        os.path.relpath(hierarchy / "labels" / "0"),
+        (hierarchy / "labels" / "0").as_uri(),
+        f"file://localhost{hierarchy.as_uri()[7:]}/labels/0",
+        hierarchy / "labels" / "0" / "zarr.json",
+        archive / "labels" / "0",
+        archive.as_uri() + "/labels/0",
+        archive / "labels" / "0" / "zarr.json",
+    ):
+        node = zarrfs.open_array(location)
+        np.testing.assert_array_equal(node[...], np.arange(4))
+        node.store.close()
+    for location in (hierarchy, archive):
+        node = zarrfs.open_array(location, "labels/0")
+        assert node[3] == 3
+        node.store.close()
+
+
+def test_the_name_of_a_metadata_document_means_its_directory(tmp_path: Path) -> None:
+    for name in METADATA_NAMES:
+        (tmp_path / name).write_text("{}")
+        store, path = open_store(tmp_path / name)
+        assert isinstance(store, LocalStore)
+        assert (store.root, path) == (str(tmp_path), "")
+
+
+def test_stores_and_dictionaries() -> None:
+    store = MemoryStore()
+    assert open_store(store) == (store, "")
+    values: dict[str, bytes] = {}
+    zarrfs.create_array(values, data=np.arange(3))
+    assert "zarr.json" in values
+    assert zarrfs.open_array(values)[2] == 2
+
+
+def test_making(tmp_path: Path) -> None:
+    assert isinstance(open_store(tmp_path / "new.zarr", mode="a")[0], LocalStore)
+    store, _ = open_store(tmp_path / "new.zip", mode="a")
+    assert isinstance(store, ZipStore)
+    store.close()
+    with pytest.raises(LocationError):
+        open_store(tmp_path / "missing", mode="r+")
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("{tmp}/missing.zarr", "no such file or directory"),
+        ("{tmp}/a/b/missing", "{tmp} is there"),
+        ("{tmp}/file", "is a file, but no zip file"),
+        ("{tmp}/empty", "is empty"),
+        ("{tmp}/file/below", "is a file, but no zip file"),
+        ("{tmp}/broken.zip", "no zip file that can be read"),
+        ("", "the location is empty"),
+        ("gopher://host/x", "no store is known for 'gopher' URLs"),
+        ("file://host/path", "names no host"),
+        ("a\0b", "null"),
+    ],
+)
+def test_errors_that_help(location: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("hello")
+    (tmp_path / "empty").touch()
+    (tmp_path / "broken.zip").write_bytes(b"PK\3\4 and no more")
+    with pytest.raises(LocationError) as caught:
+        zarrfs.open(location.format(tmp=tmp_path))
+    assert said.format(tmp=tmp_path) in str(caught.value)
+
+
+def test_what_is_no_location() -> None:
+    for wrong in (5, None, ["a"]):
+        with pytest.raises(ZarrError, match="is no location"):
+            zarrfs.open(wrong)  # type: ignore[arg-type]
+
+
+def test_where_to_look_instead(hierarchy: Path) -> None:
+    with pytest.raises(NodeNotFoundError, match="open that") as caught:
+        zarrfs.open(hierarchy.parent)
+    assert hierarchy.name in str(caught.value)
+    with pytest.raises(NodeNotFoundError, match=r"no array or group 'x'.*'labels'"):
+        zarrfs.open_group(hierarchy)["x"]
