@@ -43,7 +43,6 @@ FLOORS = {
     "errors": 0,
     "logs": 0,
     "plugins": 0,
-    "plugins": 0,
     "engine": 1,
     "ngff": 2,
     "mount": 3,

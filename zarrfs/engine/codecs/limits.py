@@ -15,7 +15,7 @@ __all__ = ["VARIABLE_LIMIT_VARIABLE", "check_size", "size_error", "variable_limi
 VARIABLE_LIMIT_VARIABLE = "ZARRFS_VARIABLE_CHUNK_LIMIT"
 """The environment variable that sets the limit in bytes."""
 
-LEAST_LIMIT = 64 << 20
+LEAST_LIMIT = 32 << 20
 EXPANSION = 64
 
 
