@@ -8,7 +8,7 @@ name only when complete.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
@@ -22,7 +22,7 @@ import zarrfs
 from viewer.export_metadata import OME_DTYPES, ngff_document, physical_sizes, tiff_axes
 from viewer.image import Image
 from viewer.replacing import replacing
-from viewer.state import ViewIntent
+from viewer.state import ChannelSettings, ViewIntent
 from viewer.values import to_display
 from zarrfs.errors import NodeExistsError, UnsupportedError
 
@@ -186,7 +186,12 @@ def export_tiff(region: ExportRegion, file: Path, progress: Progress | None = No
         del target
 
 
-def export_ome_zarr(region: ExportRegion, directory: Path, progress: Progress | None = None) -> None:
+def export_ome_zarr(
+    region: ExportRegion,
+    directory: Path,
+    progress: Progress | None = None,
+    channels: Sequence[ChannelSettings] = (),
+) -> None:
     """Write the values as an OME-Zarr 0.5 image of one level; axes, units, scale, translation and channels
     are kept.
 
@@ -196,7 +201,7 @@ def export_ome_zarr(region: ExportRegion, directory: Path, progress: Progress | 
     source = image.levels[region.level]
     if directory.exists():
         raise NodeExistsError(f"{directory} is there already: choose another name, or delete it first")
-    attributes = {"ome": ngff_document(image, region.scale, region.translation)}
+    attributes = {"ome": ngff_document(image, region.scale, region.translation, channels)}
     try:
         zarrfs.create_group(str(directory), attributes=attributes)
         target = zarrfs.create_array(

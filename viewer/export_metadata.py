@@ -6,8 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from viewer.image import Image
 from viewer.readout import METERS, SECONDS
+from viewer.state import ChannelSettings
+from viewer.values import data_limits
 
 __all__ = ["OME_DTYPES", "ngff_document", "physical_sizes", "tiff_axes"]
 
@@ -42,8 +46,13 @@ def physical_sizes(image: Image, scale: Sequence[float]) -> dict[str, Any]:
     return found
 
 
-def ngff_document(image: Image, scale: Sequence[float], translation: Sequence[float]) -> dict[str, Any]:
-    """Return the ``ome`` attributes of an image of one level, at path ``0``."""
+def ngff_document(
+    image: Image,
+    scale: Sequence[float],
+    translation: Sequence[float],
+    channels: Sequence[ChannelSettings] = (),
+) -> dict[str, Any]:
+    """Return the ``ome`` attributes of an image of one level, at path ``0``; channels as given, else the image's."""
     axes = []
     for number, axis in enumerate(image.axes):
         entry = {"name": axis.name or f"dim{number}"}
@@ -65,17 +74,22 @@ def ngff_document(image: Image, scale: Sequence[float], translation: Sequence[fl
             }
         ],
     }
-    if image.channel_axis is not None:
-        document["omero"] = {"channels": [_channel(channel) for channel in image.channels]}
+    described = [_channel(channel, image.dtype) for channel in (channels or image.channels)]
+    known = [entry for entry in described if entry is not None]
+    if image.channel_axis is not None and len(known) == image.shape[image.channel_axis]:
+        document["omero"] = {"channels": known}
     return document
 
 
-def _channel(channel: Any) -> dict[str, Any]:
+def _channel(channel: ChannelSettings, dtype: np.dtype[Any]) -> dict[str, Any] | None:
+    """Return a channel of ``omero``; None where its window, which must be given, is not known."""
+    limits = channel.limits or (data_limits(dtype) if dtype.kind in "iu" else None)
+    if limits is None:
+        return None
+    low, high = limits
+    least, most = channel.limits_range or limits
     entry: dict[str, Any] = {"label": channel.label, "active": channel.visible, "inverted": channel.invert}
     # OMERO knows ramps to a colour only; other maps are written as white.
     entry["color"] = channel.colormap[1:].upper() if channel.colormap.startswith("#") else "FFFFFF"
-    if channel.limits is not None:
-        low, high = channel.limits
-        least, most = channel.limits_range or channel.limits
-        entry["window"] = {"start": low, "end": high, "min": least, "max": most}
+    entry["window"] = {"start": low, "end": high, "min": least, "max": most}
     return entry

@@ -148,7 +148,8 @@ def numbers(shape: Sequence[int], dtype: Any = np.uint16, seed: int = 0) -> npt.
         return generator.random(shape) > 0.5
     if kind.kind in "iu":
         info = np.iinfo(kind)
-        return generator.integers(info.min, info.max, shape, dtype=kind, endpoint=True)
+        native = kind.newbyteorder("=")
+        return generator.integers(info.min, info.max, shape, dtype=native, endpoint=True).astype(kind)
     if kind.kind == "c":
         return (generator.normal(size=shape) + 1j * generator.normal(size=shape)).astype(kind)
     return generator.normal(size=shape).astype(kind)

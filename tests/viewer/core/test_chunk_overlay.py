@@ -1,0 +1,88 @@
+"""Grid lines lie on chunk borders, and the chunks marked as missing are those that are not stored."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import zarrfs
+from tests.viewer.core.doubles import numbers, open_pyramid, plain, pyramid
+from viewer.chunk_overlay import chunk_grid, missing_chunks
+from viewer.dataset import describe, initial_intent
+from viewer.image import Image
+from viewer.state import Viewport, fit, with_position
+
+
+def stored(**options: object) -> Image:
+    store: dict[str, bytes] = {}
+    array = zarrfs.create_array(
+        store, shape=(4, 50, 60), dtype="u2", chunks=(1, 16, 16), dimension_names=["z", "y", "x"], **options
+    )
+    array[2, 0:16, 16:32] = 1
+    array[2, 48:50, 48:60] = 1
+    return describe(zarrfs.open(store)).open_image()
+
+
+def test_lines_are_the_borders_of_chunks() -> None:
+    image = plain(numbers((50, 60)), (16, 16))
+    grid = chunk_grid(image, initial_intent(image), fit(600, 500, 50, 60), 0)
+    assert grid.chunk_rows == (-0.5, 15.5, 31.5, 47.5, 49.5)
+    assert grid.chunk_columns == (-0.5, 15.5, 31.5, 47.5, 59.5)
+    assert grid.shard_rows == ()
+    part = chunk_grid(image, initial_intent(image), Viewport(100, 100, (16, 16), 10), 0)
+    assert part.chunk_rows == (15.5,)
+
+
+def test_lines_of_coarser_levels_are_where_they_are_seen() -> None:
+    image = open_pyramid(pyramid(numbers((64, 64)), "yx", 2, (16, 16)))
+    grid = chunk_grid(image, initial_intent(image), fit(640, 640, 64, 64), 1)
+    # Coarse pixel i has its centre on fine pixel 2 i: its border is at 2 i - 1.
+    assert grid.chunk_rows == (31.0, 63.0)
+    assert chunk_grid(image, initial_intent(image), Viewport(900, 900, (30, 30), 9), 1).chunk_rows == (
+        -1.0,
+        31.0,
+        63.0,
+    )
+
+
+def test_lines_that_would_be_a_veil_are_left_out() -> None:
+    image = plain(numbers((500, 500)), (4, 4))
+    grid = chunk_grid(image, initial_intent(image), fit(500, 500, 500, 500), 0)
+    assert grid.dense
+    assert grid.chunk_rows == ()
+
+
+def test_shards_have_lines_of_their_own() -> None:
+    image = stored(shards=(1, 32, 32))
+    grid = chunk_grid(image, initial_intent(image), fit(600, 600, 50, 60), 0)
+    assert grid.chunk_rows == (-0.5, 15.5, 31.5, 47.5, 49.5)
+    assert grid.shard_rows == (-0.5, 31.5, 49.5)
+
+
+def test_missing_chunks_are_those_not_stored() -> None:
+    image = stored()
+    intent = with_position(initial_intent(image), 0, 2)
+    found = missing_chunks(image, intent, fit(600, 600, 50, 60), 0)
+    assert len(found) == 16 - 2
+    assert (-0.5, 15.5, 15.5, 31.5) not in found
+    assert (47.5, 47.5, 49.5, 59.5) not in found
+    assert (-0.5, -0.5, 15.5, 15.5) in found
+    assert len(missing_chunks(image, with_position(intent, 0, 1), fit(600, 600, 50, 60), 0)) == 16
+
+
+def test_missing_shards_are_marked_whole() -> None:
+    image = stored(shards=(1, 32, 32))
+    found = missing_chunks(image, with_position(initial_intent(image), 0, 2), fit(600, 600, 50, 60), 0)
+    assert set(found) == {(-0.5, 31.5, 31.5, 59.5), (31.5, -0.5, 49.5, 31.5)}
+
+
+def test_only_what_is_in_sight_is_asked_for_and_never_too_much() -> None:
+    image = stored()
+    intent = initial_intent(image)
+    assert len(missing_chunks(image, intent, Viewport(10, 10, (8, 8), 10), 0)) == 1
+    assert missing_chunks(image, intent, fit(600, 600, 50, 60), 0, limit=3) == ()
+    assert missing_chunks(image, intent, Viewport(10, 10, (900, 900), 1), 0) == ()
+
+
+def test_a_double_without_keys_misses_nothing() -> None:
+    image = plain(np.zeros((50, 60)), (16, 16))
+    assert missing_chunks(image, initial_intent(image), fit(60, 50, 50, 60), 0) == ()

@@ -1,0 +1,44 @@
+"""What is dropped becomes locations."""
+
+from __future__ import annotations
+
+import pytest
+
+from viewer.locations import display_name, locations_in, node_location
+
+
+@pytest.mark.parametrize(
+    ("text", "location"),
+    [
+        ("/data/a.zarr", "/data/a.zarr"),
+        ("/data/a.zarr/", "/data/a.zarr"),
+        ("/data/a.zarr/zarr.json", "/data/a.zarr"),
+        ("/data/a.zarr/0/.zarray", "/data/a.zarr/0"),
+        ("/data/a.zarr/.zattrs", "/data/a.zarr"),
+        (".zgroup", "."),
+        ("/zarr.json", "/"),
+        ("/", "/"),
+        ("file:///data/a%20b.zarr", "/data/a b.zarr"),
+        ("file:/data/a.zarr", "/data/a.zarr"),
+        ("file:///data/a.zarr/zarr.json", "/data/a.zarr"),
+        ("https://example.org/a.zarr/zarr.json", "https://example.org/a.zarr"),
+        ("https://example.org/a.zarr/#view=AAA/zarr.json", "https://example.org/a.zarr#view=AAA/zarr.json"),
+        ("s3://bucket/a.zarr/", "s3://bucket/a.zarr"),
+        ("C:\\data\\a.zarr", "C:\\data\\a.zarr"),
+        ("/data/strange#name.zarr", "/data/strange#name.zarr"),
+    ],
+)
+def test_a_location(text: str, location: str) -> None:
+    assert node_location(text) == location
+
+
+def test_several_lines_quotes_and_comments() -> None:
+    text = "# a list\r\nfile:///a.zarr\r\n\r\n  '/b c.zarr'  \r\n\"/d.zarr\"\r\n/a.zarr\r\n"
+    assert locations_in(text) == ["/a.zarr", "/b c.zarr", "/d.zarr"]
+    assert locations_in("") == []
+
+
+def test_short_names() -> None:
+    assert display_name("/data/a.zarr/") == "a.zarr"
+    assert display_name("https://example.org/b.zarr?x=1#view=AAA") == "b.zarr"
+    assert display_name("/") == "/"

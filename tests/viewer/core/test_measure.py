@@ -1,0 +1,313 @@
+"""Readouts, profiles, regions and scale bars, against NumPy."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zarrfs
+from tests.viewer.core.doubles import FakeArray, numbers, open_pyramid, plain, pyramid
+from viewer.dataset import describe, initial_intent
+from viewer.image import Image
+from viewer.measure import (
+    Roi,
+    line_profile,
+    profile_csv,
+    readout,
+    roi_statistics,
+    scale_bar,
+    statistics_csv,
+)
+from viewer.readout import format_value, short_unit
+from viewer.resolve import DisplayState, resolve
+from viewer.state import ViewIntent, fit, with_position
+from viewer.statistics import RunningStatistics
+from viewer.streaming import TileStreamer
+from viewer.tiles import TileRequest
+
+
+@pytest.fixture
+def streamer() -> Iterator[TileStreamer]:
+    streamer = TileStreamer()
+    yield streamer
+    assert streamer.close()
+
+
+def load(streamer: TileStreamer, state: DisplayState, wanted: list[TileRequest] | None = None) -> None:
+    import threading
+
+    done = threading.Event()
+    stream = streamer.open(on_exact=lambda generation: done.set())
+    stream.show(state.images, list(state.tiles) if wanted is None else wanted)
+    assert done.wait(20)
+
+
+def state_of(image: Image, *overlays: Image, intent: ViewIntent | None = None) -> DisplayState:
+    rows, columns = (image.shape[axis] for axis in image.default_displayed)
+    return resolve(intent or initial_intent(image), image, fit(columns, rows, rows, columns), overlays)
+
+
+def test_a_readout_has_position_values_labels_and_chunk(streamer: TileStreamer) -> None:
+    data = numbers((2, 4, 16, 16))
+    label_data = np.zeros((4, 16, 16), np.uint8)
+    label_data[1, 5, 6] = 9
+    properties = [{"label-value": 9, "class": "mitotic"}]
+    labels = pyramid(label_data, "zyx", 1, image_label={"properties": properties}, scale=(2.0, 0.5, 0.5))
+    group = pyramid(data, "czyx", 1, (1, 2, 8, 8), scale=(1.0, 2.0, 0.5, 0.5), labels={"cells": labels})
+    image, overlay = open_pyramid(group), open_pyramid(labels)
+    intent = with_position(initial_intent(image), 1, 1)
+    state = state_of(image, overlay, intent=intent)
+    before = readout(state, streamer, 5, 6)
+    assert before is not None
+    assert [value for _, value in before.values] == [None, None]
+    load(streamer, state)
+    found = readout(state, streamer, 5.2, 5.8)
+    assert found is not None
+    assert found.pixel == (0, 1, 5, 6)
+    assert found.physical == (("z", 2.0, "micrometer"), ("y", 2.6, "micrometer"), ("x", 2.9, "micrometer"))
+    assert found.values == (("Channel 0", data[0, 1, 5, 6]), ("Channel 1", data[1, 1, 5, 6]))
+    assert (found.labels[0].value, found.labels[0].properties) == (9, {"class": "mitotic"})
+    assert found.chunk is None, "a double knows no keys"
+    text = found.text()
+    for part in (
+        "y 2.6 µm",
+        "pixel (0, 1, 5, 6) of level 0",
+        f"Channel 1: {data[1, 1, 5, 6]}",
+        "made: 9 (class=mitotic)",
+    ):
+        assert part in text
+    assert readout(state, streamer, -0.6, 3) is None
+    assert readout(state, streamer, 3, 15.5) is None
+
+
+def test_the_chunk_has_the_key_it_is_stored_under(streamer: TileStreamer) -> None:
+    store: dict[str, bytes] = {}
+    zarrfs.create_array(store, data=numbers((4, 30, 30)), chunks=(2, 10, 10), dimension_names=["z", "y", "x"])
+    image = describe(zarrfs.open(store)).open_image()
+    state = state_of(image, intent=with_position(initial_intent(image), 0, 3))
+    found = readout(state, streamer, 25, 11)
+    assert found is not None
+    assert found.chunk == "c/1/2/1"
+    assert found.chunk in store
+
+
+def test_until_the_sharp_tile_is_there_the_coarse_one_is_read_out(streamer: TileStreamer) -> None:
+    data = numbers((32, 32))
+    image = open_pyramid(pyramid(data, "yx", 2))
+    state = state_of(image)
+    load(streamer, state, [request for request in state.tiles if request.key.plane.level == 1])
+    found = readout(state, streamer, 20, 10)
+    assert found is not None
+    assert found.values[0][1] == data[20, 10]  # coarse pixel (10, 5) is fine pixel (20, 10)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"),
+    [
+        ("float32", "0.333333"),
+        ("bool", "True"),
+        ("complex64", "0.333333+0j"),
+        ("uint64", "18446744073709551615"),
+    ],
+)
+def test_values_of_all_types_are_read_out(streamer: TileStreamer, dtype: str, text: str) -> None:
+    value: Any = {"bool": True, "uint64": 2**64 - 1}.get(dtype, 1 / 3)
+    image = plain(np.full((4, 4), value, dtype))
+    state = state_of(image)
+    load(streamer, state)
+    found = readout(state, streamer, 1, 1)
+    assert found is not None
+    assert format_value(found.values[0][1]) == text
+
+
+def test_rgb_and_structures_are_read_out(streamer: TileStreamer) -> None:
+    rgb = plain(numbers((20, 20, 3), np.uint8))
+    array = rgb.levels[0].array
+    assert isinstance(array, FakeArray)
+    state = state_of(rgb)
+    load(streamer, state)
+    found = readout(state, streamer, 3, 4)
+    assert found is not None
+    assert found.values[0][1] == tuple(array.data[3, 4].tolist())
+    record = np.zeros((4, 4), [("a", ">u2"), ("b", "f4")])
+    record["a"] = 7
+    structured = plain(record)
+    state = state_of(structured)
+    load(streamer, state)
+    found = readout(state, streamer, 1, 1)
+    assert found is not None
+    assert found.values == (("a", 7), ("b", 0.0))
+
+
+def test_a_profile_is_bilinear_and_physical() -> None:
+    data = np.add.outer(np.arange(40.0) * 3, np.arange(50.0))
+    image = open_pyramid(pyramid(data, "yx", 1, (8, 8), scale=(0.5, 0.5)))
+    profile = line_profile(image, initial_intent(image), (2.0, 3.0), (32.0, 43.0))
+    assert profile.unit == "micrometer"
+    assert profile.distance[-1] == pytest.approx(25.0)
+    assert len(profile.distance) == 51
+    row = np.linspace(2, 32, 51)
+    column = np.linspace(3, 43, 51)
+    np.testing.assert_allclose(profile.values[0], row * 3 + column)
+    table = list(csv.reader(io.StringIO(profile_csv(profile))))
+    assert table[0] == ["distance [micrometer]", "channel 0"]
+    assert len(table) == 52
+
+
+def test_a_profile_has_all_channels_and_is_nan_outside() -> None:
+    data = numbers((3, 16, 16))
+    image = open_pyramid(pyramid(data, "cyx", 1, (1, 4, 4)))
+    profile = line_profile(image, initial_intent(image), (5.0, -4.0), (5.0, 20.0))
+    assert profile.values.shape == (3, 25)
+    assert np.isnan(profile.values[:, :3]).all()
+    np.testing.assert_allclose(profile.values[:, 4:20], data[:, 5].astype(float))
+    rgb = line_profile(*_with_intent(plain(numbers((20, 20, 3), np.uint8))), (0, 0), (0, 9))
+    assert rgb.channels == ("red", "green", "blue")
+
+
+def _with_intent(image: Image) -> tuple[Image, ViewIntent]:
+    return image, initial_intent(image)
+
+
+def test_a_neighbour_that_does_not_count_does_not_bring_its_nan() -> None:
+    data = np.array([[0.0, 1.0, np.nan, 3.0], [np.nan] * 4])
+    profile = line_profile(*_with_intent(plain(data)), (0, 0), (0, 3))
+    np.testing.assert_array_equal(profile.values[0], [0, 1, np.nan, 3])
+
+
+def test_a_profile_reads_only_the_tiles_it_crosses() -> None:
+    image = plain(numbers((1024, 1024)), (256, 256))
+    array = image.levels[0].array
+    assert isinstance(array, FakeArray)
+    line_profile(image, initial_intent(image), (10, 10), (10, 500))
+    assert len(array.reads) == 2
+
+
+def test_a_point_is_a_profile_too() -> None:
+    profile = line_profile(*_with_intent(plain(numbers((8, 8)))), (3, 3), (3, 3))
+    assert profile.distance.tolist() == [0, 0]
+
+
+def mask(roi: Roi, shape: tuple[int, int]) -> np.ndarray:
+    top, left, bottom, right = roi.rect
+    row, column = np.mgrid[: shape[0], : shape[1]]
+    if roi.shape == "rectangle":
+        return (row >= top) & (row <= bottom) & (column >= left) & (column <= right)
+    return ((row - (top + bottom) / 2) / ((bottom - top) / 2)) ** 2 + (
+        (column - (left + right) / 2) / ((right - left) / 2)
+    ) ** 2 <= 1
+
+
+@pytest.mark.parametrize("shape", ["rectangle", "ellipse"])
+@pytest.mark.parametrize(
+    "rect", [(2.2, 3.0, 30.7, 25.1), (-9.0, -9.0, 99.0, 99.0), (10.4, 10.4, 10.6, 10.6), (5.0, 5.0, 9.0, 9.0)]
+)
+@pytest.mark.parametrize("dtype", ["uint16", "int64", "float32", "bool"])
+def test_statistics_are_numpys(shape: Any, rect: tuple[float, float, float, float], dtype: str) -> None:
+    data = numbers((2, 40, 45), dtype)
+    if dtype == "float32":
+        data[:, 7, 7] = np.nan
+    image = open_pyramid(pyramid(data, "cyx", 1, (1, 8, 8), scale=(1.0, 0.5, 0.5)))
+    roi = Roi(shape, rect)
+    found = list(roi_statistics(image, initial_intent(image), roi))
+    for statistics, plane in zip(found, data, strict=True):
+        values = plane[mask(roi, (40, 45))]
+        known = values[~np.isnan(values)] if dtype == "float32" else values
+        assert statistics.count == known.size
+        assert statistics.nans == values.size - known.size
+        assert statistics.area == pytest.approx(values.size * 0.25)
+        assert statistics.unit == "micrometer"
+        if not known.size:
+            assert math.isnan(statistics.mean)
+            continue
+        exact = known.astype(np.float64)
+        assert statistics.mean == pytest.approx(exact.mean(), rel=1e-6, abs=1e-9)
+        assert statistics.std == pytest.approx(exact.std(), rel=1e-6, abs=1e-9)
+        assert (statistics.minimum, statistics.maximum) == (known.min(), known.max())
+        assert statistics.median == pytest.approx(np.median(exact), rel=1e-6)
+        if dtype != "float32":
+            assert statistics.sum == sum(int(value) for value in known)
+    table = list(csv.DictReader(io.StringIO(statistics_csv(found))))
+    assert [row["channel"] for row in table] == ["channel 0", "channel 1"] or len(table) == 2
+    assert int(table[0]["count"]) == found[0].count
+
+
+def test_a_region_is_read_tile_by_tile_as_it_is_asked_for() -> None:
+    image = plain(numbers((1024, 1024)), (256, 256))
+    array = image.levels[0].array
+    assert isinstance(array, FakeArray)
+    statistics = roi_statistics(image, initial_intent(image), Roi("rectangle", (0, 0, 1023, 1023)))
+    assert array.reads == []
+    assert next(statistics).count == 1 << 20
+    assert len(array.reads) == 16
+
+
+@given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20), max_size=6))
+def test_sums_of_large_integers_are_exact(pieces: list[list[int]]) -> None:
+    running = RunningStatistics()
+    for piece in pieces:
+        running.add(np.array(piece, np.int64))
+    assert running.result().sum == sum(map(sum, pieces))
+
+
+def test_a_large_offset_costs_no_digits() -> None:
+    running = RunningStatistics()
+    values = 1e9 + np.random.default_rng(0).normal(size=100_000)
+    for piece in np.array_split(values, 7):
+        running.add(piece)
+    assert running.result().std == pytest.approx(values.std(), rel=1e-9)
+
+
+def test_the_median_of_very_many_values_is_that_of_an_even_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viewer.statistics.MEDIAN_VALUES", 1000)
+    running = RunningStatistics()
+    values = np.arange(50_000)
+    for piece in np.array_split(values, 37):
+        running.add(piece)
+    found = running.result()
+    assert found.median == pytest.approx(np.median(values), rel=0.01)
+    assert found.count == 50_000
+
+
+@given(
+    st.floats(1e-4, 1e6),
+    st.floats(0.01, 50),
+    st.sampled_from(["micrometer", "nanometer", "second", "parsec", None]),
+)
+def test_scale_bars_are_round_and_fit(scale: float, zoom: float, unit: str | None) -> None:
+    group = pyramid(numbers((4, 4)), "yx", 1, scale=(scale, scale))
+    for axis in group.attrs["multiscales"][0]["axes"]:
+        axis.pop("unit")
+        if unit:
+            axis["unit"] = unit
+    bar = scale_bar(open_pyramid(group), 1, zoom)
+    assert 120 / 2.5 - 1e-6 <= bar.pixels <= 120 + 1e-6
+    number, symbol = bar.text.split(" ")
+    mantissa = f"{float(number):e}".split("e")[0]
+    assert float(mantissa) in (1.0, 2.0, 5.0)
+    assert symbol
+
+
+def test_scale_bars_take_the_prefix_that_suits_them() -> None:
+    image = open_pyramid(pyramid(numbers((4, 4)), "yx", 1, scale=(0.5, 0.5)))
+    assert scale_bar(image, 1, 1.0, 120).text == "50 µm"
+    assert scale_bar(image, 1, 1.0, 120).pixels == pytest.approx(100)
+    assert scale_bar(image, 1, 0.01, 120).text == "5 mm"
+    assert scale_bar(image, 1, 300.0, 120).text == "200 nm"
+    assert scale_bar(plain(numbers((4, 4))), 1, 1.0, 120).text == "100 px"
+
+
+def test_units_have_symbols() -> None:
+    found = [
+        short_unit(u)
+        for u in ("micrometer", "nanometer", "second", "millisecond", "angstrom", "minute", "furlong")
+    ]
+    assert found == ["µm", "nm", "s", "ms", "Å", "min", "furlong"]

@@ -1,0 +1,85 @@
+"""Planes of arrays of any axis order, slabs, and types, against NumPy."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.viewer.core.doubles import FakeArray, numbers
+from viewer.reading import read_plane_region, uniform_chunks
+from viewer.tiles import ALL, PlaneKey, Slab
+
+DATA = numbers((5, 6, 7, 8))
+
+
+@pytest.mark.parametrize("displayed", list(permutations(range(4), 2)))
+def test_any_two_axes_in_any_order(displayed: tuple[int, int]) -> None:
+    array = FakeArray(DATA, (2, 3, 4, 5))
+    others = [axis for axis in range(4) if axis not in displayed]
+    indices = [0, 0, 0, 0]
+    for axis in others:
+        indices[axis] = 3
+    rows, columns = slice(1, 4), slice(2, 5)
+    found = read_plane_region(array, PlaneKey(1, 0, displayed, tuple(indices)), rows, columns)
+    moved = DATA.transpose([*displayed, *others])
+    np.testing.assert_array_equal(found, moved[rows, columns, 3, 3])
+    assert found.flags.c_contiguous
+
+
+def test_samples_stay_last() -> None:
+    array = FakeArray(numbers((3, 9, 10)))
+    found = read_plane_region(array, PlaneKey(1, 0, (1, 2), (ALL, 0, 0)), slice(0, 9), slice(0, 10))
+    np.testing.assert_array_equal(found, array.data.transpose(1, 2, 0))
+
+
+@pytest.mark.parametrize("mode", ["max", "mean"])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex64", "bool", ">u2"])
+def test_slabs_are_projected_chunk_by_chunk(mode: Any, dtype: str) -> None:
+    data = numbers((9, 4, 5), dtype)
+    array = FakeArray(data, (4, 4, 5))
+    plane = PlaneKey(1, 0, (1, 2), (0, 0, 0), Slab(0, 1, 8, mode))
+    found = read_plane_region(array, plane, slice(0, 4), slice(0, 5))
+    slab = data[1:8]
+    if mode == "mean":
+        np.testing.assert_allclose(found, slab.mean(axis=0), rtol=1e-5, atol=1e-6)
+    elif dtype == "complex64":
+        np.testing.assert_array_equal(np.abs(found), np.abs(slab).max(axis=0))
+    else:
+        np.testing.assert_array_equal(found, slab.max(axis=0))
+    assert [selection[0] for selection in array.reads] == [slice(1, 4), slice(4, 8)]
+
+
+@pytest.mark.parametrize("mode", ["max", "mean"])
+def test_slabs_of_structures_are_projected_field_by_field(mode: Any) -> None:
+    data = np.zeros((4, 2, 2), [("a", "u1"), ("b", "f8")])
+    data["a"] = np.arange(16).reshape(4, 2, 2)
+    data["b"] = -np.arange(16).reshape(4, 2, 2)
+    plane = PlaneKey(1, 0, (1, 2), (0, 0, 0), Slab(0, 0, 4, mode))
+    found = read_plane_region(FakeArray(data), plane, slice(0, 2), slice(0, 2))
+    for field in ("a", "b"):
+        expected = data[field].max(0) if mode == "max" else data[field].mean(0)
+        np.testing.assert_array_equal(found[field], expected)
+
+
+def test_not_a_number_does_not_hide_a_maximum() -> None:
+    data = np.array([[[np.nan]], [[2.0]], [[1.0]]])
+    plane = PlaneKey(1, 0, (1, 2), (0, 0, 0), Slab(0, 0, 3, "max"))
+    assert read_plane_region(FakeArray(data), plane, slice(0, 1), slice(0, 1)) == 2.0
+
+
+def test_times_become_numbers() -> None:
+    data = np.array([["2020-01-01", "NaT"]], "datetime64[D]")
+    found = read_plane_region(FakeArray(data), PlaneKey(1, 0, (0, 1), (0, 0)), slice(0, 1), slice(0, 2))
+    assert found[0, 0] == 18262
+    assert np.isnan(found[0, 1])
+
+
+def test_chunks_of_different_lengths_count_as_the_longest() -> None:
+    array = FakeArray(numbers((10, 10)))
+    array.chunks = ((4, 6), (10,))  # type: ignore[assignment]
+    assert uniform_chunks(array) == (6, 10)
+    array.chunks = (99, 3)
+    assert uniform_chunks(array) == (10, 3)

@@ -1,0 +1,160 @@
+"""Saved views, links and command lines come back as they were, and damaged ones say what is wrong."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from viewer.state import ChannelSettings, LabelsSettings, Projection, ViewIntent, Viewport
+from viewer.views import View, command_line, from_json, from_link, load_views, save_views, to_json, to_link
+from zarrfs.errors import MetadataError
+
+finite = st.floats(-1e9, 1e9)
+pairs = st.none() | st.tuples(finite, finite)
+channels = st.builds(
+    ChannelSettings,
+    index=st.integers(0, 60),
+    label=st.text(max_size=8),
+    colormap=st.sampled_from(["gray", "viridis", "#12AB9F"]),
+    limits=pairs,
+    limits_range=pairs,
+    gamma=st.floats(0.1, 5),
+    invert=st.booleans(),
+    visible=st.booleans(),
+    solo=st.booleans(),
+    component=st.sampled_from(["value", "abs", "phase", "real", "imag"]),
+    field=st.none() | st.text(max_size=5),
+)
+labels = st.builds(
+    LabelsSettings,
+    index=st.integers(0, 9),
+    visible=st.booleans(),
+    opacity=st.floats(0, 1),
+    contour=st.integers(0, 5),
+    selected=st.none() | st.integers(),
+)
+intents = st.builds(
+    ViewIntent,
+    displayed=st.permutations([0, 1, 2]).map(lambda order: (order[0], order[1])),
+    position=st.tuples(finite, finite, finite),
+    channels=st.lists(channels, max_size=4).map(tuple),
+    labels=st.lists(labels, max_size=2).map(tuple),
+    level_lock=st.none() | st.integers(0, 9),
+    projection=st.none()
+    | st.builds(Projection, st.integers(0, 2), st.sampled_from(["max", "mean"]), st.floats(1, 50)),
+)
+viewports = st.none() | st.builds(
+    Viewport,
+    st.integers(1, 5000),
+    st.integers(1, 5000),
+    st.tuples(finite, finite),
+    st.floats(1e-3, 1e3),
+    st.floats(0.1, 9),
+)
+locations = st.sampled_from(
+    ["/data/it's here/a b.zarr", "https://example.org/x.zarr?token=1", "s3://bucket/é.zarr"]
+)
+views = st.builds(View, st.text(max_size=9), locations, st.text(max_size=9), intents, viewports)
+
+PLAIN = View(
+    "one",
+    "/a.zarr",
+    "",
+    ViewIntent((0, 1), (0.0, 0.0), (ChannelSettings(),)),
+    Viewport(9, 9, (0.0, 0.0), 1.0),
+)
+
+
+@given(views)
+def test_views_come_back(view: View) -> None:
+    assert from_json(json.loads(json.dumps(to_json(view)))) == view
+    assert from_link(to_link(view)) == (view.location, view)
+    program, link = shlex.split(command_line(view))
+    assert program == "zarrfs-viewer"
+    assert from_link(link)[1] == view
+
+
+def test_large_integers_in_limits_keep_their_bits() -> None:
+    view = View("", "", "", ViewIntent((0, 1), (0.0, 0.0), (ChannelSettings(limits=(2**62, 2**62 + 1)),)))
+    assert from_link(to_link(view))[1] == view
+
+
+def test_a_location_without_a_view_is_just_that() -> None:
+    assert from_link("/data/a.zarr") == ("/data/a.zarr", None)
+    assert from_link("https://x/y#page") == ("https://x/y#page", None)
+
+
+@pytest.mark.parametrize("damaged", ["", "!!!", "AAAA", to_link(PLAIN).partition("#view=")[2][:-6]])
+def test_a_damaged_link_says_so(damaged: str) -> None:
+    with pytest.raises(MetadataError, match="damaged"):
+        from_link(f"/a.zarr#view={damaged}")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("format",), 99, "/format: expected 1"),
+        (("name",), 5, "/name: expected text"),
+        (("intent",), [], "/intent: expected an object"),
+        (("intent", "displayed"), [0, 0], "/intent/displayed: expected two different axes"),
+        (("intent", "displayed"), [0, 7], "/intent/displayed"),
+        (("intent", "position"), [0, "x"], "/intent/position: expected a list of finite numbers"),
+        (("intent", "position"), [0, 10**400], "/intent/position"),
+        (("intent", "channels", 0, "gamma"), 0, "/intent/channels/0/gamma: expected a number above 0"),
+        (("intent", "channels", 0, "colormap"), "jet", "unknown colour map 'jet'"),
+        (("intent", "channels", 0, "component"), "x", "expected one of value, abs"),
+        (("intent", "channels", 0, "visible"), 1, "expected true or false"),
+        (("intent", "channels"), {}, "/intent/channels: expected a list"),
+        (("intent", "level_lock"), 1.5, "/intent/level_lock: expected a whole number"),
+        (("viewport", "zoom"), float("nan"), "/viewport/zoom: expected a finite number"),
+        (("viewport", "width"), 0, "/viewport/width"),
+    ],
+)
+def test_an_error_names_the_key(path: tuple[Any, ...], value: Any, words: str) -> None:
+    document = to_json(PLAIN)
+    holder: Any = document
+    for part in path[:-1]:
+        holder = holder[part]
+    holder[path[-1]] = value
+    with pytest.raises(MetadataError) as caught:
+        from_json(document)
+    assert words in str(caught.value)
+
+
+def test_missing_keys_are_named() -> None:
+    with pytest.raises(MetadataError, match="/location: is missing"):
+        from_json({key: value for key, value in to_json(PLAIN).items() if key != "location"})
+
+
+def test_views_are_kept_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "state" / "views.json"
+    assert load_views(file) == ()
+    save_views(file, (PLAIN, PLAIN))
+    assert load_views(file) == (PLAIN, PLAIN)
+    assert [entry.name for entry in file.parent.iterdir()] == ["views.json"]
+    file.write_text("{")
+    with pytest.raises(MetadataError, match="cannot be read"):
+        load_views(file)
+    file.write_text("[]")
+    with pytest.raises(MetadataError, match="no saved views"):
+        load_views(file)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(st.sampled_from([*to_json(PLAIN), "position", "displayed", "channels"]), inner)
+        ),
+    )
+)
+def test_no_document_makes_it_raise_anything_else(document: Any) -> None:
+    with pytest.raises(MetadataError):
+        from_json(document)
