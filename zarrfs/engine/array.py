@@ -27,6 +27,7 @@ from zarrfs.engine.selections import (
     pop_fields,
 )
 from zarrfs.engine.stores.base import Buffer, Store, Usage
+from zarrfs.engine.summary import Info, array_summary
 from zarrfs.engine.writing import as_values, write_selection
 from zarrfs.errors import ReadOnlyError, SelectionError
 
@@ -196,6 +197,11 @@ class Array:
     def nchunks_initialized(self) -> int:
         """The number of chunks (shards) that are there. Costs a listing of those."""
         return sum(1 for _ in self._layout.stored_chunks())
+
+    @property
+    def info(self) -> Info:
+        """What the metadata say, as a dictionary that shows itself as a table. Costs nothing."""
+        return Info(array_summary(self))
 
     def usage(self) -> Usage:
         """Return the keys, bytes and newest change of all that is stored of the array. Costs a listing."""

@@ -15,6 +15,7 @@ from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.hierarchy import copy_keys, delete_node, tree_text
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store, Usage
+from zarrfs.engine.summary import Info, group_summary
 from zarrfs.errors import MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError, ReadOnlyError
 from zarrfs.logs import logger
 
@@ -83,6 +84,11 @@ class Group(MutableMapping[str, "Array | Group"]):
     def metadata(self) -> dict[str, Any]:
         """The metadata document as it was read."""
         return dict(self._spec.document)
+
+    @property
+    def info(self) -> Info:
+        """What the metadata say, as a dictionary that shows itself as a table. Costs nothing."""
+        return Info(group_summary(self))
 
     def usage(self) -> Usage:
         """Return the keys, bytes and newest change of all that is stored below. Costs a listing."""

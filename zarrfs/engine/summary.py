@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zarrfs.engine.array import Array
 from zarrfs.engine.codecs.registry import codec_to_json
-from zarrfs.engine.group import Group
 
-__all__ = ["array_summary", "group_summary", "json_safe"]
+if TYPE_CHECKING:
+    from zarrfs.engine.array import Array
+    from zarrfs.engine.group import Group
+
+__all__ = ["Info", "array_summary", "group_summary", "json_safe"]
+
+
+class Info(dict[str, Any]):
+    """The facts of a node, by name; shown as a table of two columns."""
+
+    def __repr__(self) -> str:
+        width = max(map(len, self), default=0)
+        return "\n".join(f"{name:<{width}} : {value}" for name, value in self.items() if value is not None)
 
 
 def array_summary(array: Array) -> dict[str, Any]:

@@ -1,0 +1,222 @@
+"""The group node: members, changes, and what stands in the way."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+import zarrfs
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers import CountingStore, WrapperStore
+from zarrfs.errors import (
+    KeyNameError,
+    MetadataError,
+    NodeExistsError,
+    NodeNotFoundError,
+    NodeTypeError,
+    ReadOnlyError,
+    ZarrError,
+)
+
+FORMATS = [2, 3]
+
+
+def hierarchy(zarr_format: int = 3) -> zarrfs.Group:
+    root = zarrfs.create_group(MemoryStore(), zarr_format=zarr_format, attributes={"a": 1})
+    root.create_array("x", data=np.arange(6).reshape(2, 3), chunks=(1, 3))
+    root.create_group("g").create_array("y", shape=(5,), dtype="f4", fill_value=1)
+    root.create_array("g/h/z", data=np.zeros(2))
+    return root
+
+
+@pytest.mark.parametrize("zarr_format", FORMATS)
+def test_a_group_is_a_mapping(zarr_format: int) -> None:
+    root = hierarchy(zarr_format)
+    assert list(root) == ["g", "x"]
+    assert len(root) == 2
+    assert "x" in root
+    assert "g/h/z" in root
+    assert "nothing" not in root
+    assert 5 not in root
+    assert isinstance(root["g"], zarrfs.Group)
+    assert root["g/h"]["z"].shape == (2,)  # type: ignore[index, union-attr]
+    assert root["/g//y/"].path == "g/y"
+    assert root.get("nothing") is None
+    assert dict(root.arrays()).keys() == {"x"}
+    assert dict(root.groups()).keys() == {"g"}
+    assert list(root.array_keys()) == ["x"]
+    assert list(root.group_keys()) == ["g"]
+    assert [path for path, _ in root.walk()] == ["g", "g/h", "g/h/z", "g/y", "x"]
+    assert [path for path, _ in root.walk(1)] == ["g", "x"]
+    assert root.visit(lambda path: path if path.endswith("z") else None) == "g/h/z"
+    assert root.visititems(lambda path, node: None) is None
+    assert root.tree().splitlines() == [
+        *(
+            "/",
+            "├── g",
+            "│   ├── h",
+            "│   │   └── z (2,) float64",
+            "│   └── y (5,) float32",
+            "└── x (2, 3) int64",
+        )
+    ]
+    assert len(root.tree(1).splitlines()) == 3
+    assert root == zarrfs.open_group(root.store)
+    assert root.info["attributes"] == {"a": 1}
+    assert "shape" in repr(root["x"].info)
+
+
+@pytest.mark.parametrize("zarr_format", FORMATS)
+def test_what_is_not_there_is_said_with_what_is(zarr_format: int) -> None:
+    root = hierarchy(zarr_format)
+    with pytest.raises(NodeNotFoundError, match=r"no array or group 'nothing'.*'g', 'x'"):
+        root["nothing"]
+    with pytest.raises(KeyError):
+        root["nothing"]
+    with pytest.raises(KeyNameError):
+        root["../x"]
+    with pytest.raises(NodeTypeError, match="is a group, an array was asked for"):
+        zarrfs.open_array(root.store, "g")
+    with pytest.raises(NodeTypeError, match="is an array, a group was asked for"):
+        zarrfs.open_group(root.store, "x")
+
+
+@pytest.mark.parametrize("zarr_format", FORMATS)
+def test_creating_deleting_and_moving(zarr_format: int) -> None:
+    root = hierarchy(zarr_format)
+    with pytest.raises(NodeExistsError, match="overwrite=True"):
+        root.create_array("x", shape=3, dtype="u1")
+    with pytest.raises(NodeExistsError):
+        root.create_group("g")
+    with pytest.raises(NodeTypeError, match="nothing can be created below it"):
+        root.create_array("x/below", shape=3, dtype="u1")
+    root.create_array("x", shape=3, dtype="u1", overwrite=True)
+    assert root["x"].shape == (3,)  # type: ignore[union-attr]
+    root["numbers"] = np.arange(4)
+    np.testing.assert_array_equal(root["numbers"], np.arange(4))
+    root.move("g", "deep/er/g")
+    assert "g" not in root
+    np.testing.assert_array_equal(root["deep/er/g/y"], np.ones(5, "f4"))
+    assert isinstance(root["deep/er"], zarrfs.Group)
+    with pytest.raises(NodeExistsError):
+        root.move("x", "numbers")
+    with pytest.raises(NodeExistsError, match="into itself"):
+        root.move("deep", "deep/er/er")
+    with pytest.raises(NodeNotFoundError):
+        root.move("nothing", "somewhere")
+    del root["deep"]
+    assert list(root) == ["numbers", "x"]
+    with pytest.raises(NodeNotFoundError):
+        del root["deep"]
+
+
+@pytest.mark.parametrize("zarr_format", FORMATS)
+def test_requiring(zarr_format: int) -> None:
+    root = hierarchy(zarr_format)
+    assert root.require_group("g").path == "g"
+    assert root.require_group("new").path == "new"
+    assert root.require_array("x", shape=(2, 3), dtype="i4").path == "x"
+    assert root.require_array("more", shape=4, dtype="i4").shape == (4,)
+    for wrong in (
+        {"shape": (2, 4)},
+        {"shape": (2, 3), "dtype": "c8"},
+        {"shape": (2, 3), "dtype": "i4", "exact": True},
+    ):
+        with pytest.raises(NodeTypeError):
+            root.require_array("x", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(NodeTypeError):
+        root.require_group("x")
+    with pytest.raises(NodeTypeError):
+        root.require_array("g", shape=1)
+
+
+@pytest.mark.parametrize("zarr_format", FORMATS)
+def test_attributes_write_through(zarr_format: int, tmp_path: Path) -> None:
+    zarrfs.create_group(tmp_path / "s", zarr_format=zarr_format).create_array("x", data=np.arange(3))
+    for path in ("", "x"):
+        node = zarrfs.open(tmp_path / "s", path, mode="r+")
+        node.attrs["one"] = 1
+        node.attrs.update(two=[2, {"deep": None}], three="größe")
+        del node.attrs["one"]
+        assert zarrfs.open(tmp_path / "s", path).attrs == {"two": [2, {"deep": None}], "three": "größe"}
+        theirs = zarr.open(tmp_path / "s", path=path, mode="r", zarr_format=zarr_format)
+        assert dict(theirs.attrs) == {"two": [2, {"deep": None}], "three": "größe"}
+        node.attrs.put({"only": True})
+        assert zarrfs.open(tmp_path / "s", path).attrs.asdict() == {"only": True}
+        with pytest.raises(KeyError):
+            del node.attrs["nothing"]
+        with pytest.raises(ZarrError, match="JSON"):
+            node.attrs["bad"] = object()
+        assert node.attrs == {"only": True}
+    with pytest.raises(ReadOnlyError):
+        zarrfs.open(tmp_path / "s").attrs["x"] = 1
+    np.testing.assert_array_equal(zarrfs.open(tmp_path / "s", "x"), np.arange(3))
+
+
+def test_read_only_refuses_all_changes() -> None:
+    store = hierarchy().store
+    root = zarrfs.open_group(store)
+    for change in (
+        lambda: root.create_group("n"),
+        lambda: root.create_array("n", shape=1),
+        lambda: root.move("x", "n"),
+        lambda: root.__delitem__("x"),
+        lambda: root.__setitem__("n", np.zeros(1)),
+        lambda: root.require_group("n"),
+    ):
+        with pytest.raises(ReadOnlyError):
+            change()
+    assert list(root) == ["g", "x"]
+    assert root["x"].read_only
+
+
+def test_names_that_the_specification_forbids() -> None:
+    root = hierarchy()
+    for name in ("__hidden", "a/__b", "...", ".."):
+        with pytest.raises(ZarrError):
+            root.create_group(name)
+    assert list(root) == ["g", "x"]
+
+
+def test_a_broken_member_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    root = hierarchy()
+    root.store.set("bad/zarr.json", b"{")
+    with caplog.at_level(logging.WARNING):
+        assert list(root) == ["g", "x"]
+    assert "'bad' is left out" in caplog.text
+    assert "bad" in root.names()
+    with pytest.raises(MetadataError, match=r"bad/zarr\.json"):
+        root["bad"]
+
+
+class FarOff(WrapperStore):
+    """A store that cannot be listed, as a plain HTTP server cannot."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.listable = False
+
+
+@pytest.mark.parametrize("zarr_format", FORMATS)
+def test_consolidated_metadata_stand_in_for_listings(zarr_format: int, tmp_path: Path) -> None:
+    theirs = zarr.create_group(tmp_path / "s", zarr_format=zarr_format)
+    theirs.create_array("x", shape=(3,), dtype="u2", chunks=(2,))[:] = np.arange(3)
+    theirs.create_group("g").create_array("y", shape=(4,), dtype="u1", chunks=(2,))
+    with pytest.warns(UserWarning, match="Consolidated metadata") if zarr_format == 3 else nullcontext():
+        zarr.consolidate_metadata(tmp_path / "s")
+    values = {
+        str(f.relative_to(tmp_path / "s")): f.read_bytes() for f in (tmp_path / "s").rglob("*") if f.is_file()
+    }
+    counting = CountingStore(FarOff(MemoryStore(values)))  # type: ignore[arg-type]
+    counting.listable = False
+    root = zarrfs.open_group(counting)
+    counting.reset()
+    assert list(root) == ["g", "x"]
+    assert root["g/y"].shape == (4,)  # type: ignore[union-attr]
+    assert sum(counting.calls.values()) <= 2, "one look at the one document that has all of it"
+    np.testing.assert_array_equal(root["x"], np.arange(3))
