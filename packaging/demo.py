@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ MOST_COMPARED = 512 << 20
 """Bytes compared between the mount and the engine; of larger arrays it is this much, spread over the
 whole."""
 
+SHADES = " .:-=+*#%@"
+"""Characters from dark to bright."""
+
 console = Console(highlight=False, soft_wrap=True)
 
 
@@ -45,7 +49,7 @@ def main(arguments: list[str]) -> int:
             show_files(mountpoint)
             same = compare(store, mountpoint)
         show_picture(store)
-    except (zarrfs.ZarrError, subprocess.CalledProcessError) as error:
+    except zarrfs.ZarrError as error:
         console.print(f"\n[red]The demo cannot go on:[/red] {error}")
         return 1
     if not same:
@@ -89,7 +93,8 @@ def mounted(store: str) -> Iterator[Path]:
 def command(*words: str) -> None:
     """Show a command and run it."""
     console.print(f"   [green]$[/green] {' '.join(words)}", markup=True)
-    subprocess.run([str(BIN / words[0]), *words[1:]], check=True)
+    if subprocess.run([str(BIN / words[0]), *words[1:]], check=False).returncode:
+        raise zarrfs.ZarrError("the command failed, for the reason that it gave")
 
 
 def show_files(mountpoint: Path) -> None:
@@ -131,6 +136,7 @@ def compare(store: str, mountpoint: Path) -> bool:
     if equal != compared:
         console.print(f"   [red]{compared - equal} of {compared} bytes are in parts that differ[/red]")
         return False
+    draw(image)
     whole = "All" if compared == image.nbytes else "A sample of"
     detail(
         f"[green]{whole} {compared:,} bytes equal what the engine reads[/green] ({elapsed:.2f} s for both)"
@@ -138,17 +144,36 @@ def compare(store: str, mountpoint: Path) -> bool:
     return True
 
 
+def draw(image: np.ndarray[Any, Any], columns: int = 76) -> None:
+    """Draw the middle plane with characters, as seen through the mount."""
+    if image.ndim < 2 or image.dtype.kind not in "iuf" or min(image.shape[-2:]) < 8:
+        return
+    # The middle along z, the first of everything before it.
+    plane = np.asarray(image[(0,) * (image.ndim - 3)])
+    if plane.ndim == 3:
+        plane = plane[len(plane) // 2]
+    height, width = plane.shape
+    columns = min(columns, width)
+    rows = max(1, round(columns * height / width / 2))
+    ys, xs = np.linspace(0, height - 1, rows).astype(int), np.linspace(0, width - 1, columns).astype(int)
+    picture = plane[np.ix_(ys, xs)].astype(float)
+    low, high = np.nanpercentile(picture, (30, 99))
+    shades = np.clip(np.nan_to_num((picture - low) / max(high - low, 1e-9)) * len(SHADES), 0, len(SHADES) - 1)
+    for line in shades.astype(int):
+        console.print("   " + "".join(SHADES[shade] for shade in line), markup=False, style="cyan")
+
+
 def pick_array(store: str, mountpoint: Path) -> tuple[zarrfs.Array, Path]:
     """Return the largest array that is a .npy file in the mount, opened with the engine, and the file."""
     node = zarrfs.open(store, cache_size=0)
-    arrays = [("", node)] if isinstance(node, zarrfs.Array) else list(node.walk())
+    if isinstance(node, zarrfs.Array):
+        # An array alone is shown by the name of its store.
+        return node, next(mountpoint.glob("*.npy"))
     found = []
-    for path, member in arrays:
-        if isinstance(member, zarrfs.Array) and not member.dtype.hasobject:
-            name = path or "array"
-            file = mountpoint / f"{name}.npy"
-            if file.exists():
-                found.append((member.nbytes, path, member, file))
+    for path, member in node.walk():
+        file = mountpoint / f"{path}.npy"
+        if isinstance(member, zarrfs.Array) and file.exists():
+            found.append((member.nbytes, path, member, file))
     if not found:
         raise zarrfs.ZarrError(f"{store} has no array that can be a .npy file")
     _, _, array, file = max(found, key=lambda entry: entry[:2])
@@ -167,17 +192,17 @@ def parts(image: np.ndarray[Any, Any]) -> Iterator[Any]:
 
 
 def show_picture(store: str) -> None:
-    """Open the viewer where there is a display; without one, let it write a screenshot."""
-    viewer = str(BIN / "zarrfs-viewer")
+    """Open the viewer where there is a display; without one, let it write a screenshot. It is an extra."""
+    if not all(find_spec(name) for name in ("PyQt6", "pyqtgraph", "viewer.main")):
+        say("The desktop viewer is not installed here (the extra zarrfs[viewer]), so no picture this time.")
+        return
     if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
         say("Look at it. (Close the window to end the demo.)")
-        console.print(f"   [green]$[/green] zarrfs-viewer {store}")
-        subprocess.run([viewer, store], check=True)
+        command("zarrfs-viewer", store)
         return
     picture = SCRATCH / "screenshot.png"
     say("There is no display here, so the viewer draws into a file.")
-    console.print(f"   [green]$[/green] zarrfs-viewer --screenshot {picture} {store}")
-    subprocess.run([viewer, "--screenshot", str(picture), store], check=True)
+    command("zarrfs-viewer", "--screenshot", str(picture), store)
     detail(f"{size(picture.stat().st_size)} in {picture}")
 
 
