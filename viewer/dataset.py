@@ -5,7 +5,7 @@ Everything here blocks on the store: call it from a worker thread. Values are fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -91,16 +91,19 @@ class Dataset:
             )
         return image_from_multiscales(node, ngff, index, name, path)
 
-    def open_labels(self, image: Image) -> tuple[Image, ...]:
-        """Open the label images of an image, in the order of ``image.labels``; those that cannot be opened
-        are left out. Blocks.
+    def open_labels(
+        self, image: Image, on_problem: Callable[[str], object] | None = None
+    ) -> tuple[Image, ...]:
+        """Open the label images of an image, in the order of ``image.labels``; those that cannot be opened are
+        left out, and ``on_problem`` is told why. Blocks.
         """
         opened = []
         for entry in image.labels:
             try:
                 opened.append(self.open_image(_join(image.path.partition("#")[0], entry.path)))
-            except ZarrError:
-                continue
+            except ZarrError as error:
+                if on_problem is not None:
+                    on_problem(f"labels {entry.name!r} cannot be shown: {error}")
         return tuple(opened)
 
     def fields(self, well: str) -> tuple[Field, ...]:

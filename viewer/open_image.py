@@ -6,6 +6,7 @@ Tolerant: what is odd is put right where the right thing is clear, and said in `
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import numpy as np
@@ -69,13 +70,9 @@ def image_from_multiscales(group: Any, ngff: Ngff, index: int = 0, name: str = "
 def _open_levels(group: Any, multiscales: Multiscales, notes: list[str]) -> list[tuple[Level, SourceArray]]:
     opened: list[tuple[Level, SourceArray]] = []
     failure: ZarrError | None = None
-    for level in multiscales.levels:
-        try:
-            array = group[level.path.strip("/")]
-            if not hasattr(array, "dtype"):
-                raise MetadataError(f"level {level.path!r} is a group, an array was expected")
-        except (ZarrError, KeyError) as error:
-            failure = error if isinstance(error, ZarrError) else NodeNotFoundError(f"no level {level.path!r}")
+    for level, array in zip(multiscales.levels, _open_arrays(group, multiscales), strict=True):
+        if isinstance(array, ZarrError):
+            failure = array
             notes.append(f"level {level.path!r} is left out: {failure}")
             continue
         if opened and (len(array.shape), array.dtype) != (len(opened[0][1].shape), opened[0][1].dtype):
@@ -87,6 +84,26 @@ def _open_levels(group: Any, multiscales: Multiscales, notes: list[str]) -> list
     if not opened:
         raise failure or MetadataError("the multiscale names no datasets")
     return opened
+
+
+def _open_arrays(group: Any, multiscales: Multiscales) -> list[Any]:
+    """Return the array of each level, or the error in its place; from a store of long latency all at once."""
+    paths = [level.path.strip("/") for level in multiscales.levels]
+    workers = min(len(paths), getattr(getattr(group, "store", None), "concurrency", 1))
+    if workers <= 1:
+        return [_open_array(group, path) for path in paths]
+    with ThreadPoolExecutor(workers, "viewer-open") as pool:
+        return list(pool.map(lambda path: _open_array(group, path), paths))
+
+
+def _open_array(group: Any, path: str) -> Any:
+    try:
+        array = group[path]
+    except ZarrError as error:
+        return error
+    except KeyError:
+        return NodeNotFoundError(f"there is no array {path!r}")
+    return array if hasattr(array, "dtype") else MetadataError(f"{path!r} is a group, an array was expected")
 
 
 def _level(array: SourceArray, path: str, level: Level | None, base: SourceArray | None) -> ImageLevel:

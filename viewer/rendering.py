@@ -19,6 +19,7 @@ from viewer.levels import FrameGrid
 from viewer.resolve import DisplayState, Layer
 from viewer.sampling import Fetch, LayerBuffer, resample, sample_plane
 from viewer.state import ChannelSettings
+from viewer.streaming import TileError
 from viewer.values import component, data_limits
 
 __all__ = ["Frame", "FrameRenderer"]
@@ -30,10 +31,11 @@ ChannelId = tuple[Any, ...]
 class Frame:
     """One picture, to be drawn over ``grid.rect`` (data coordinates).
 
-    ``pixels`` are 0xAARRGGBB, 0 where nothing is known yet, and never written to again. ``exact``: every tile
-    of the target level is in it. ``settled``: no better one will come, as it is exact or what is missing has
-    failed. ``channels`` are the drawn channels with the limits they were drawn with, chosen automatically
-    where the intent had None.
+    ``pixels`` are 0xAARRGGBB, 0 where nothing is known yet, and never written to again. ``exact``: every tile of the
+    target level is in it, whole. ``settled``: no better one will come, as it is exact or what is missing has failed.
+    ``errors`` are the failures among its tiles; what they left blank is drawn like missing chunks or not at all.
+    ``channels`` are the drawn channels with the limits they were drawn with, chosen automatically where the intent
+    had None.
     """
 
     pixels: Pixels
@@ -42,6 +44,7 @@ class Frame:
     exact: bool
     settled: bool
     channels: tuple[ChannelSettings, ...] = ()
+    errors: tuple[TileError, ...] = ()
 
 
 class FrameRenderer:
@@ -58,10 +61,12 @@ class FrameRenderer:
         self._limits.clear()
         self._view = None
 
-    def render(self, state: DisplayState, fetch: Fetch, settled: bool = False) -> Frame | None:
+    def render(
+        self, state: DisplayState, fetch: Fetch, settled: bool = False, errors: tuple[TileError, ...] = ()
+    ) -> Frame | None:
         """Return the frame, None where nothing of it is there yet and more will come (not ``settled``).
 
-        ``fetch`` gives tiles that are there, or None.
+        ``fetch`` gives tiles that are there, or None; ``errors`` are those of the state's tiles.
         """
         view = state.image.uid, state.intent.displayed
         if view != self._view:
@@ -73,7 +78,7 @@ class FrameRenderer:
         }
         grid = state.grid
         pixels = np.zeros(grid.shape, np.uint32)
-        exact = all(done for _, _, done in sampled)
+        exact = not errors and all(done for _, _, done in sampled)
         shown = [(layer, buffer) for layer, buffer, _ in sampled if buffer is not None]
         if sampled and not shown and not settled:
             return None
@@ -81,7 +86,7 @@ class FrameRenderer:
         for layer, buffer in shown:
             if layer.labels is not None:
                 blend_labels(pixels, buffer.values, layer.labels, layer.image.image_label)
-        return Frame(pixels, grid, state, exact, exact or settled, channels)
+        return Frame(pixels, grid, state, exact, exact or settled, channels, errors)
 
     def _sample(self, state: DisplayState, layer: Layer, fetch: Fetch) -> tuple[LayerBuffer | None, bool]:
         """Return the values of a layer on the frame's grid, and whether the target level is complete."""

@@ -155,6 +155,13 @@ class TileStreamer:
         with self._lock:
             return frozenset(key for key in keys if key in self._cache)
 
+    def failures(self, keys: Sequence[TileKey]) -> tuple[TileError, ...]:
+        """Return what is known to have failed of these tiles."""
+        if not self._failed:
+            return ()
+        with self._lock:
+            return tuple(self._failed[key] for key in keys if key in self._failed)
+
     @property
     def memory(self) -> MemoryUse:
         """The meter. Hits and misses count the tiles wanted, at the time they were."""

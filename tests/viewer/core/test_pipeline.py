@@ -140,6 +140,7 @@ def test_a_broken_chunk_costs_its_own_pixels_and_is_reported(pane: Pane) -> None
     assert frame.settled
     assert (frame.pixels[:16] & 0xFF == 200).all()
     assert (frame.pixels[16:32, 32:48] & 0xFF == 0).all()
+    assert not frame.exact
     assert [error.failed for error in pane.errors] == [((16, 32, 32, 48),)]
     assert "chunk (1, 2) is broken" in pane.errors[0].message
 

@@ -1,0 +1,116 @@
+"""Real stores that are slow, broken in one chunk, or gone: what is shown, what is said, and that nothing hangs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zarrfs
+from tests.viewer.core.doubles import numbers
+from tests.viewer.core.test_pipeline import Pane, whole
+from viewer.compose import compose
+from viewer.dataset import describe, initial_intent
+from viewer.image import Image
+from viewer.state import ViewIntent, with_channel
+from viewer.streaming import TileStreamer
+from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers import FailingStore, LatencyStore
+from zarrfs.errors import StoreError
+
+DATA = numbers((128, 128), "uint8")
+
+
+@pytest.fixture
+def streamer() -> Iterator[TileStreamer]:
+    streamer = TileStreamer()
+    yield streamer
+    assert streamer.close()
+
+
+@pytest.fixture
+def pane(streamer: TileStreamer) -> Iterator[Pane]:
+    pane = Pane(streamer)
+    yield pane
+    assert pane.pipeline.close()
+
+
+def filled(store: Store) -> Store:
+    zarrfs.create_array(store, data=DATA, chunks=(32, 32))
+    return store
+
+
+def opened(store: Store) -> tuple[Image, ViewIntent]:
+    image = describe(zarrfs.open(store, cache_size=0)).open_image()
+    return image, with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
+
+
+def test_a_slow_chunk_holds_up_nothing_but_itself(pane: Pane) -> None:
+    gate = threading.Event()
+    reached = threading.Semaphore(0)
+
+    def wait(operation: str, key: str) -> None:
+        if key == "c/3/3" and operation != "stamp":
+            reached.release()
+            gate.wait(30)
+
+    image, intent = opened(LatencyStore(filled(MemoryStore()), wait))
+    pane.pipeline.show(image, intent, whole(image, 128, 128))
+    assert reached.acquire(timeout=20)
+    assert pane.pipeline.state is not None
+    pane.pipeline.show(image, with_channel(intent, 0, gamma=2.0), whole(image, 128, 128))  # answers at once
+    gate.set()
+    frame = pane.wait(lambda f: f.exact and f.channels[0].gamma == 2.0)
+    np.testing.assert_array_equal(frame.pixels, compose([DATA], frame.channels))
+
+
+def test_a_corrupt_chunk_is_named_and_the_others_are_shown(tmp_path: Path, pane: Pane) -> None:
+    filled(LocalStore(str(tmp_path / "a.zarr")))
+    (tmp_path / "a.zarr" / "c" / "1" / "2").write_bytes(b"nonsense")
+    image, intent = opened(LocalStore(str(tmp_path / "a.zarr")))
+    frame = pane.settled(image, intent, whole(image, 128, 128))
+    assert frame.settled
+    assert not frame.exact
+    assert frame.errors == tuple(pane.errors)
+    (error,) = pane.errors
+    assert error.failed == ((32, 64, 64, 96),)
+    assert "(1, 2)" in error.message
+    expected = DATA.copy()
+    expected[32:64, 64:96] = 0
+    np.testing.assert_array_equal(frame.pixels, compose([expected], frame.channels))
+
+
+def test_a_missing_chunk_is_the_fill_value_and_no_error(tmp_path: Path, pane: Pane) -> None:
+    filled(LocalStore(str(tmp_path / "a.zarr")))
+    (tmp_path / "a.zarr" / "c" / "1" / "2").unlink()
+    image, intent = opened(LocalStore(str(tmp_path / "a.zarr")))
+    frame = pane.settled(image, intent, whole(image, 128, 128))
+    assert frame.exact
+    assert not pane.errors
+    assert (frame.pixels[32:64, 64:96] == 0xFF000000).all()
+
+
+def test_a_store_that_is_gone_says_so_and_is_read_again_on_request(
+    pane: Pane, streamer: TileStreamer
+) -> None:
+    gone = threading.Event()
+
+    def failure(operation: str, key: str) -> Exception | None:
+        return StoreError("the network is unreachable") if gone.is_set() and key.startswith("c/") else None
+
+    image, intent = opened(FailingStore(filled(MemoryStore()), failure))
+    gone.set()
+    frame = pane.settled(image, intent, whole(image, 128, 128))
+    assert not frame.exact
+    assert "the network is unreachable" in pane.errors[0].message
+    assert pane.errors[0].failed == ((0, 0, 128, 128),)
+    gone.clear()
+    pane.frames.clear()
+    streamer.retry()
+    again = pane.wait(lambda f: f.exact)
+    np.testing.assert_array_equal(again.pixels, compose([DATA], again.channels))
