@@ -23,7 +23,7 @@ pytestmark = needs_fuse
 
 MEMORY = 192 << 20
 """Bytes that the mount's process may grow by while all of this is asked of it. A single read may take tens of
-megabytes (the engine is held to 64 MiB); the kernel asks for several at once, each on a thread with an arena of its own.
+megabytes (the engine is held to 64 MiB); the kernel asks for several at once, each on a thread with its own arena.
 """
 
 HONEST = np.arange(60, dtype="u2").reshape(6, 10)
