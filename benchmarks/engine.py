@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders import CONTENDERS
-from benchmarks.plan import SMALL, DataSet, Read, data_sets, reads
+from benchmarks.plan import SMALL, DataSet, data_sets, reads
 from zarrfs import synthetic
 
 __all__ = ["IMPORTS", "make_data", "run", "scratch_directory"]
@@ -74,7 +74,7 @@ def run(
     for data_set in wanted:
         found = {name: _measure(name, data_set, scratch / data_set.directory, repeats) for name in contenders}
         for read in reads(data_set):
-            timings = {name: found[name]["reads"][_key(read)] for name in contenders}
+            timings = {name: found[name]["reads"][read.key] for name in contenders}
             if len({timing["checksum"] for timing in timings.values()}) > 1:
                 raise SystemExit(
                     f"{data_set.name}, {read.name}: the contenders read different values: {timings}"
@@ -92,15 +92,11 @@ def run(
     return {"machine": machine(), "side": side, "repeats": repeats, "results": results, "imports": imports}
 
 
-def _key(read: Read) -> str:
-    return f"plane:{read.axis}" if read.kind == "plane" else read.kind
-
-
 def _measure(name: str, data_set: DataSet, directory: Path, repeats: int) -> dict[str, Any]:
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.contenders", name, str(directory)]
     # What takes milliseconds is repeated more often than what takes seconds.
     times = repeats * 5 if data_set.side == SMALL else repeats
-    command += [str(data_set.side), str(times), *map(_key, reads(data_set))]
+    command += [str(data_set.side), str(times), *(read.key for read in reads(data_set))]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

@@ -76,15 +76,22 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Read:
-    """One read to be timed: everything, a plane along an axis, or single voxels one after the other."""
+    """One read to be timed: everything, a plane along an axis, the plane after one that was just read (as in
+    scrolling), or single voxels one after the other.
+    """
 
     kind: str
-    axis: int = 0
+    axis: int | None = None
 
     @property
     def name(self) -> str:
         """For tables."""
-        return f"plane along {'zyx'[self.axis]}" if self.kind == "plane" else self.kind
+        return self.kind if self.axis is None else f"{self.kind} along {'zyx'[self.axis]}"
+
+    @property
+    def key(self) -> str:
+        """For the command line of a contender."""
+        return self.kind if self.axis is None else f"{self.kind}:{self.axis}"
 
 
 def data_sets(side: int = VOLUME) -> Iterator[DataSet]:
@@ -103,4 +110,4 @@ def reads(data_set: DataSet) -> list[Read]:
     """What is read of a data set."""
     if data_set.side == SMALL:
         return [Read("everything"), Read("one voxel")]
-    return [Read("everything"), *(Read("plane", axis) for axis in range(3))]
+    return [Read("everything"), *(Read("plane", axis) for axis in range(3)), Read("next plane", 0)]
