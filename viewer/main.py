@@ -1,0 +1,66 @@
+"""The ``zarrfs-viewer`` command."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from zarrfs._version import __version__
+
+__all__ = ["run"]
+
+PATIENCE_SECONDS = 120
+"""A screenshot that is not exact after so long says so and gives up."""
+
+MISSING = "the viewer needs PyQt6 and pyqtgraph: pip install 'zarrfs[viewer]'"
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the viewer; exits with 0, or 1 and one line that says why not."""
+    options = _parse(sys.argv[1:] if arguments is None else arguments)
+    try:
+        from viewer.qt.application import show, take_screenshot
+    except ImportError as error:
+        _fail(f"{MISSING} ({error})")
+    if options.screenshot is not None:
+        if len(options.locations) != 1:
+            _fail("a screenshot takes exactly one location")
+        problem = take_screenshot(options.locations[0], options.screenshot, options.size, PATIENCE_SECONDS)
+        if problem:
+            _fail(problem)
+        return
+    sys.exit(show(options.locations))
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="zarrfs-viewer",
+        description="Look at Zarr and OME-Zarr images: a folder, a zip file, or a path into one.",
+    )
+    parser.add_argument("locations", nargs="*", metavar="LOCATION", help="what to open")
+    parser.add_argument(
+        "--screenshot", type=Path, metavar="FILE", help="write a picture of the window as PNG and exit"
+    )
+    parser.add_argument(
+        "--size", type=_size, default=(1280, 900), metavar="WxH", help="size of the window (1280x900)"
+    )
+    parser.add_argument("--version", action="version", version=f"zarrfs-viewer {__version__}")
+    return parser.parse_args(arguments)
+
+
+def _size(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{2,5})x(\d{2,5})", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; expected WIDTHxHEIGHT such as 1280x900")
+    return int(match[1]), int(match[2])
+
+
+def _fail(text: str) -> None:
+    sys.stderr.write(f"zarrfs-viewer: {' '.join(text.split())}\n")
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    run()

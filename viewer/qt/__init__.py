@@ -1,0 +1,1 @@
+"""All of the viewer that imports Qt: thin widgets over the pure core in ``viewer``."""

@@ -1,0 +1,78 @@
+"""Starting the program: with its windows, or for one picture of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from PyQt6.QtCore import QSettings, QTimer
+from PyQt6.QtWidgets import QApplication
+
+from viewer.locations import node_location
+from viewer.qt.main_window import MainWindow
+from viewer.rendering import Frame
+
+__all__ = ["make_application", "show", "take_screenshot"]
+
+
+def make_application() -> QApplication:
+    """Return the application, made if there is none."""
+    running = QApplication.instance()
+    if isinstance(running, QApplication):
+        return running
+    QApplication.setApplicationName("zarrfs viewer")
+    QApplication.setDesktopFileName("zarrfs-viewer")
+    return QApplication(sys.argv[:1])
+
+
+def show(locations: list[str]) -> int:
+    """Open a window with these locations; return the exit code when it is closed."""
+    application = make_application()
+    window = MainWindow()
+    window.show()
+    for location in locations:
+        window.open_location(node_location(location))
+    return application.exec()
+
+
+def take_screenshot(location: str, file: Path, size: tuple[int, int], patience: float) -> str:
+    """Open a location, wait until its picture is exact, and write the window to a PNG file.
+
+    Returns why that was not possible, or an empty text. Needs no display.
+    """
+    if not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
+        os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    application = make_application()
+    with tempfile.TemporaryDirectory() as scratch:
+        # The state of the user's own window is neither used nor changed.
+        settings = QSettings(os.path.join(scratch, "settings.ini"), QSettings.Format.IniFormat)
+        window = MainWindow(settings)
+        window.resize(*size)
+        window.show()
+        problems: list[str] = []
+
+        def fail(text: str) -> None:
+            problems.append(text)
+            application.quit()
+
+        window.failed.connect(fail)
+
+        def done(frame: Frame) -> None:
+            if frame.settled:
+                if not frame.exact:
+                    problems.append(window.notice.text() or "a part of the picture could not be read")
+                # One turn of the loop more, so that what follows from the frame is drawn too.
+                QTimer.singleShot(150, application.quit)
+
+        window.framed.connect(done)
+        QTimer.singleShot(round(patience * 1000), lambda: fail("the picture took too long"))
+        window.open_location(node_location(location))
+        application.exec()
+        if not problems and not window.grab().save(str(file), "PNG"):
+            problems.append(f"{file} cannot be written")
+        window.close()
+        window.deleteLater()
+        application.processEvents()
+    return problems[0] if problems else ""

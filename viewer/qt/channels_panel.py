@@ -1,0 +1,261 @@
+"""How each channel looks: shown or not, colours, limits, gamma; and the histogram of the one that is chosen."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pyqtgraph
+from PyQt6.QtCore import Qt, pyqtSignal
+from PyQt6.QtGui import QColor, QIcon, QPainter, QPixmap
+from PyQt6.QtWidgets import (
+    QCheckBox,
+    QColorDialog,
+    QComboBox,
+    QDoubleSpinBox,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from viewer.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
+from viewer.contrast import Histogram
+from viewer.qt.widgets import tool_button
+from viewer.state import ChannelSettings
+
+__all__ = ["ChannelsPanel"]
+
+WIDEST = 1e300
+CUSTOM = "another colour ..."
+
+
+class ChannelRow(QFrame):
+    """The controls of one channel.
+
+    Signals:
+        changed: a dictionary of the settings that the user changed.
+        auto: the user wants the limits chosen.
+        chosen: the user looks at this channel.
+    """
+
+    changed = pyqtSignal(dict)
+    auto = pyqtSignal()
+    chosen = pyqtSignal()
+
+    def __init__(self, settings: ChannelSettings, integer: bool, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFrameShape(QFrame.Shape.StyledPanel)
+        self._filling = False
+        name = settings.label or f"Channel {settings.index}"
+        self.visible = QCheckBox(name)
+        self.visible.setAccessibleName(f"Show {name}")
+        self.colormap = QComboBox()
+        self.colormap.setAccessibleName(f"Colours of {name}")
+        self.low, self.high = (
+            self._limit(f"Black of {name}", integer),
+            self._limit(f"White of {name}", integer),
+        )
+        self.gamma = QDoubleSpinBox()
+        self.gamma.setRange(0.1, 10)
+        self.gamma.setSingleStep(0.1)
+        self.gamma.setValue(1)
+        self.gamma.setPrefix("γ ")
+        self.gamma.setAccessibleName(f"Gamma of {name}")
+        self.automatic = tool_button("Auto", f"Choose the limits of {name}; single hot pixels do not count")
+        self.invert = tool_button("Inv", f"Invert the colours of {name}", checkable=True)
+        self.solo = tool_button("Solo", f"Show {name} alone", checkable=True)
+        grid = QGridLayout(self)
+        grid.setContentsMargins(6, 4, 6, 4)
+        grid.addWidget(self.visible, 0, 0, 1, 2)
+        grid.addWidget(self.colormap, 0, 2, 1, 2)
+        grid.addWidget(self.low, 1, 0, 1, 2)
+        grid.addWidget(self.high, 1, 2, 1, 2)
+        buttons = QHBoxLayout()
+        for widget in (self.automatic, self.invert, self.solo, self.gamma):
+            buttons.addWidget(widget)
+        grid.addLayout(buttons, 2, 0, 1, 4)
+        self.show_settings(settings)
+        self.visible.toggled.connect(lambda on: self._tell(visible=on))
+        self.colormap.activated.connect(self._pick)
+        self.low.valueChanged.connect(self._tell_limits)
+        self.high.valueChanged.connect(self._tell_limits)
+        self.gamma.valueChanged.connect(lambda value: self._tell(gamma=value))
+        self.invert.toggled.connect(lambda on: self._tell(invert=on))
+        self.solo.toggled.connect(lambda on: self._tell(solo=on))
+        self.automatic.clicked.connect(self.auto)
+
+    def _limit(self, name: str, integer: bool) -> QDoubleSpinBox:
+        box = QDoubleSpinBox()
+        box.setRange(-WIDEST, WIDEST)
+        box.setDecimals(0 if integer else 4)
+        box.setAccessibleName(name)
+        box.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
+        box.setKeyboardTracking(False)
+        box.setMinimumWidth(90)
+        return box
+
+    def show_settings(self, settings: ChannelSettings) -> None:
+        """Show these settings without telling anybody."""
+        self._filling = True
+        self.visible.setChecked(settings.visible)
+        self.invert.setChecked(settings.invert)
+        self.solo.setChecked(settings.solo)
+        self.gamma.setValue(settings.gamma)
+        names = [*NAMES] if settings.colormap in NAMES else [settings.colormap, *NAMES]
+        if [self.colormap.itemText(i) for i in range(self.colormap.count() - 1)] != names:
+            self.colormap.clear()
+            for name in names:
+                self.colormap.addItem(swatch(name), name)
+                if name in COLOR_BLIND_SAFE:
+                    self.colormap.setItemData(self.colormap.count() - 1, "safe for colour-blind eyes", 3)
+            self.colormap.addItem(CUSTOM)
+        self.colormap.setCurrentText(settings.colormap)
+        if settings.limits is not None:
+            self.low.setValue(settings.limits[0])
+            self.high.setValue(settings.limits[1])
+        self._filling = False
+
+    def _pick(self, index: int) -> None:
+        name = self.colormap.itemText(index)
+        if name == CUSTOM:
+            colour = QColorDialog.getColor(QColor(255, 255, 255), self)
+            if not colour.isValid():
+                return
+            name = colour.name()
+        self._tell(colormap=name)
+
+    def _tell_limits(self) -> None:
+        low, high = sorted((self.low.value(), self.high.value()))
+        self._tell(limits=(low, high))
+
+    def _tell(self, **changes: Any) -> None:
+        if not self._filling:
+            self.chosen.emit()
+            self.changed.emit(changes)
+
+
+def swatch(name: str) -> QIcon:
+    """Return a little picture of a colour map."""
+    table = lookup(name)
+    pixmap = QPixmap(32, 12)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    for x in range(32):
+        red, green, blue = (int(part) for part in table[min(255, x * 8)][:3])
+        painter.fillRect(x, 0, 1, 12, QColor(red, green, blue))
+    painter.end()
+    return QIcon(pixmap)
+
+
+class ChannelsPanel(QWidget):
+    """All channels.
+
+    Signals:
+        changed: (number of the channel, dictionary of changed settings).
+        auto: (number of the channel) wants its limits chosen.
+        wants_histogram: (number of the channel).
+    """
+
+    changed = pyqtSignal(int, dict)
+    auto = pyqtSignal(int)
+    wants_histogram = pyqtSignal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.rows: list[ChannelRow] = []
+        self._column = QVBoxLayout()
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.addStretch(1)
+        inner = QWidget()
+        inner.setLayout(self._column)
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidget(inner)
+        self.plot = pyqtgraph.PlotWidget()
+        self.plot.setAccessibleName("Histogram")
+        self.plot.setFixedHeight(120)
+        self.plot.hideAxis("left")
+        self.plot.setMouseEnabled(x=False, y=False)
+        self.plot.setMenuEnabled(False)
+        self.plot.hideButtons()
+        self._curve = self.plot.plot([0, 1], [0], stepMode="center", fillLevel=0, brush=(130, 150, 190, 160))
+        self._range = pyqtgraph.LinearRegionItem(swapMode="sort")
+        self._range.sigRegionChanged.connect(self._dragged)
+        self.plot.addItem(self._range)
+        self.logarithmic = QCheckBox("logarithmic")
+        self.logarithmic.toggled.connect(self._draw)
+        self._title = QLabel("")
+        self._histogram: Histogram | None = None
+        self.current = 0
+        self._filling = False
+        bottom = QHBoxLayout()
+        bottom.addWidget(self._title, 1)
+        bottom.addWidget(self.logarithmic)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 4)
+        layout.addWidget(scroll, 1)
+        layout.addWidget(self.plot)
+        layout.addLayout(bottom)
+
+    def show_channels(self, channels: tuple[ChannelSettings, ...], integer: bool) -> None:
+        """Make the controls of these channels."""
+        for row in self.rows:
+            row.setParent(None)
+            row.deleteLater()
+        self.rows = []
+        self._histogram = None
+        for number, settings in enumerate(channels):
+            row = ChannelRow(settings, integer)
+            row.changed.connect(partial(self.changed.emit, number))
+            row.auto.connect(partial(self.auto.emit, number))
+            row.chosen.connect(partial(self.choose, number))
+            self._column.insertWidget(number, row)
+            self.rows.append(row)
+        self.current = -1
+        if channels:
+            self.choose(0)
+        self._draw()
+
+    def choose(self, number: int) -> None:
+        """Look at the histogram of one channel."""
+        if number != self.current and 0 <= number < len(self.rows):
+            self.current = number
+            self._title.setText(self.rows[number].visible.text())
+            self.wants_histogram.emit(number)
+
+    def show_settings(self, channels: tuple[ChannelSettings, ...]) -> None:
+        """Show settings that were changed elsewhere."""
+        for row, settings in zip(self.rows, channels, strict=False):
+            row.show_settings(settings)
+        if 0 <= self.current < len(channels):
+            limits = channels[self.current].limits
+            if limits is not None:
+                self._filling = True
+                self._range.setRegion(limits)
+                self._filling = False
+
+    def show_histogram(self, number: int, histogram: Histogram) -> None:
+        """Draw the histogram of a channel, if it is still the one looked at."""
+        if number == self.current:
+            self._histogram = histogram
+            self._draw()
+
+    def _draw(self) -> None:
+        found = self._histogram
+        self._range.setVisible(found is not None)
+        if found is None:
+            self._curve.setData([0, 1], [0])
+            return
+        self._curve.setData(found.edges, found.heights(self.logarithmic.isChecked()))
+        self.plot.setXRange(float(found.edges[0]), float(found.edges[-1]), padding=0.02)
+        self.plot.enableAutoRange("y")
+
+    def _dragged(self) -> None:
+        if not self._filling and 0 <= self.current < len(self.rows):
+            low, high = self._range.getRegion()
+            self.changed.emit(self.current, {"limits": (float(low), float(high))})

@@ -1,0 +1,40 @@
+"""Light and dark."""
+
+from __future__ import annotations
+
+from PyQt6.QtGui import QColor, QPalette
+from PyQt6.QtWidgets import QApplication
+
+__all__ = ["apply_theme"]
+
+DARK = {
+    QPalette.ColorRole.Window: "#23252b",
+    QPalette.ColorRole.WindowText: "#e4e6ea",
+    QPalette.ColorRole.Base: "#1b1d22",
+    QPalette.ColorRole.AlternateBase: "#22242a",
+    QPalette.ColorRole.Text: "#e4e6ea",
+    QPalette.ColorRole.Button: "#30333b",
+    QPalette.ColorRole.ButtonText: "#e4e6ea",
+    QPalette.ColorRole.ToolTipBase: "#30333b",
+    QPalette.ColorRole.ToolTipText: "#e4e6ea",
+    QPalette.ColorRole.PlaceholderText: "#8a8f99",
+    QPalette.ColorRole.Highlight: "#3d6fd1",
+    QPalette.ColorRole.HighlightedText: "#ffffff",
+    QPalette.ColorRole.Link: "#7aa8ff",
+    QPalette.ColorRole.Mid: "#3a3d45",
+    QPalette.ColorRole.Dark: "#17181c",
+    QPalette.ColorRole.Light: "#3f434c",
+}
+
+
+def apply_theme(application: QApplication, dark: bool) -> None:
+    """Colour the whole program."""
+    application.setStyle("Fusion")
+    style = application.style()
+    palette = QPalette() if style is None else style.standardPalette()
+    if dark:
+        for role, colour in DARK.items():
+            palette.setColor(role, QColor(colour))
+        for role in (QPalette.ColorRole.Text, QPalette.ColorRole.ButtonText, QPalette.ColorRole.WindowText):
+            palette.setColor(QPalette.ColorGroup.Disabled, role, QColor("#777c86"))
+    application.setPalette(palette)

@@ -1,0 +1,29 @@
+"""``zarrfs view``: open the desktop viewer."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+import click
+
+from zarrfs.errors import UnsupportedError
+
+__all__ = ["command"]
+
+
+@click.command(short_help="Open the desktop viewer.")
+@click.argument("locations", nargs=-1)
+def command(locations: tuple[str, ...]) -> None:
+    """Open the desktop viewer with LOCATIONS, as `zarrfs-viewer` does.
+
+    It is an extra: pip install 'zarrfs[viewer]'.
+
+    \b
+    Examples:
+      zarrfs view
+      zarrfs view image.ome.zarr survey.zarr.zip
+    """
+    if find_spec("viewer") is None or find_spec("PyQt6") is None:
+        raise UnsupportedError("the viewer is not installed; get it with: pip install 'zarrfs[viewer]'")
+    import_module("viewer.main").run(list(locations))
