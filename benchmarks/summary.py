@@ -1,7 +1,7 @@
 """The short table of the README, out of what ``python -m benchmarks --json FILE`` wrote.
 
-``python -m benchmarks.summary FILE`` prints Markdown: for each data set the milliseconds to read everything, and
-those to read a plane (the mean of the three axes).
+``python -m benchmarks.summary FILE [TEXT]`` prints Markdown: for each data set (with TEXT in its name) the milliseconds
+to read everything, and those to read a plane (the mean of the three axes).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def rows(results: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]
     }
 
 
-def markdown(document: dict[str, Any]) -> str:
+def markdown(document: dict[str, Any], text: str = "") -> str:
     """Return the table, the fastest of each row in bold."""
-    table = rows(document["results"])
+    table = rows([result for result in document["results"] if text in result["data"]])
     names = list(document["results"][0]["seconds"])
     lines = [f"| ms | {' | '.join(names)} |", "|---|" + "---:|" * len(names)]
     for data, kinds in table.items():
@@ -51,4 +51,4 @@ def _number(milliseconds: float) -> str:
 
 
 if __name__ == "__main__":
-    print(markdown(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))
+    print(markdown(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), *sys.argv[2:3]))
