@@ -184,7 +184,7 @@ class ChannelsPanel(QWidget):
         self.plot.setMenuEnabled(False)
         self.plot.hideButtons()
         self._curve = self.plot.plot([0, 1], [0], stepMode="center", fillLevel=0, brush=(130, 150, 190, 160))
-        self._range = pyqtgraph.LinearRegionItem(swapMode="sort")
+        self._range = pyqtgraph.LinearRegionItem(swapMode="sort", brush=(120, 150, 220, 40))
         self._range.sigRegionChanged.connect(self._dragged)
         self.plot.addItem(self._range)
         self.logarithmic = QCheckBox("logarithmic")

@@ -49,6 +49,7 @@ from viewer.readout import readout
 from viewer.rendering import Frame
 from viewer.state import ViewIntent, with_channel, with_displayed, with_labels, with_level_lock, with_position
 from viewer.streaming import TileError, TileStreamer
+from zarrfs.engine.stores.base import Store
 
 __all__ = ["MainWindow"]
 
@@ -239,14 +240,15 @@ class MainWindow(QMainWindow):
 
     # -- opening -----------------------------------------------------------------------------------------------
 
-    def open_location(self, location: str, path: str = "") -> None:
+    def open_location(self, location: str | Store, path: str = "") -> None:
         """Open a location; the answer comes when a worker has it."""
+        name = location.url if isinstance(location, Store) else location
         self.say("")
         self.worker.forget("image")
         self.worker.submit(
-            lambda: _open(location, path),
-            lambda found: self._opened(location, *found),
-            lambda error: self._not_opened(location, error),
+            lambda: _open(location, name, path),
+            lambda found: self._opened(name, *found),
+            lambda error: self._not_opened(name, error),
             "open",
         )
 
@@ -614,10 +616,12 @@ class MainWindow(QMainWindow):
 # -- on a worker -----------------------------------------------------------------------------------------------
 
 
-def _open(location: str, path: str) -> tuple[Any, Dataset, Image | None, tuple[Image, ...], str]:
+def _open(
+    location: str | Store, name: str, path: str
+) -> tuple[Any, Dataset, Image | None, tuple[Image, ...], str]:
     """Open a location and its first image; where there is none, say why."""
     node = zarrfs.open(location, path)
-    dataset = describe(node, location, path)
+    dataset = describe(node, name, path)
     return node, *_first_image(dataset)
 
 

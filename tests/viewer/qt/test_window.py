@@ -1,0 +1,308 @@
+"""Real windows: opening, the picture, the panels, failures, and the way to a file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PyQt6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PyQt6.QtGui import QDropEvent, QImage
+from pytestqt.modeltest import ModelTester
+from pytestqt.qtbot import QtBot
+
+import zarrfs
+from viewer.qt.actions import Palette, key_help
+from viewer.qt.main_window import MainWindow
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.wrappers import LatencyStore
+from zarrfs.synthetic import make_picture, write_image
+
+MILLISECONDS = 8_000
+Shown = Callable[[object], MainWindow]
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three channels, a pyramid, and labels."""
+    path = tmp_path_factory.mktemp("stack") / "cells.ome.zarr"
+    write_image(path, make_picture((12, 128, 160)))
+    return path
+
+
+def exact(qtbot: QtBot, window: MainWindow, act: Callable[[], object]) -> None:
+    """Do something, and wait until the picture is exact again."""
+    with qtbot.waitSignal(window.framed, timeout=MILLISECONDS, check_params_cb=lambda frame: frame.exact):
+        act()
+
+
+def pixels(window: MainWindow) -> np.ndarray:
+    frame = window.canvas.frame
+    assert frame is not None
+    return np.asarray(frame.pixels)
+
+
+def test_it_says_what_to_drop(window: MainWindow) -> None:
+    assert window.stack.currentWidget() is window.empty
+    assert "Drop a Zarr image here" in window.empty.text()
+
+
+def test_an_image_with_channels(qtbot: QtBot, shown: Shown, stack: Path) -> None:
+    window = shown(stack)
+    assert window.image is not None
+    assert len(window.channels.rows) == 3
+    assert pixels(window).any()
+    assert window.dimensions.axes == (1,)
+    assert stack.name in window.windowTitle() or window.image.name in window.windowTitle()
+    assert not window.notice.isVisible()
+    image = window.canvas.grab().toImage()
+    assert image.pixelColor(image.width() // 2, image.height() // 2).value() > 0
+
+
+def test_slices_are_those_of_the_data(qtbot: QtBot, shown: Shown, tmp_path: Path) -> None:
+    data = np.zeros((5, 64, 64), "u1")
+    for z in range(5):
+        data[z] = 50 * z
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(1, 32, 32), dimension_names=["z", "y", "x"])
+    window = shown(tmp_path / "a.zarr")
+    exact(qtbot, window, lambda: window._change_channel(0, {"limits": (0.0, 255.0)}))
+    for z in (0, 4, 2):
+        if window.intent is not None and window.intent.position[0] != z:
+            exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
+        middle = pixels(window)[pixels(window).shape[0] // 2, pixels(window).shape[1] // 2]
+        assert abs(int(middle & 0xFF) - 50 * z) <= 1
+
+
+def test_channels_are_changed_from_their_controls(qtbot: QtBot, shown: Shown, stack: Path) -> None:
+    window = shown(stack)
+    before = pixels(window).copy()
+    row = window.channels.rows[0]
+    exact(qtbot, window, lambda: row.visible.setChecked(False))
+    assert not np.array_equal(pixels(window), before)
+    exact(qtbot, window, lambda: window.channels.rows[1].solo.setChecked(True))
+    assert window.intent is not None
+    assert len(window.intent.shown_channels) == 1
+    exact(qtbot, window, lambda: row.gamma.setValue(2.0))
+    assert window.intent.channels[0].gamma == 2.0
+    exact(qtbot, window, lambda: row.low.setValue(17))
+    assert window.intent.channels[0].limits is not None
+    assert window.intent.channels[0].limits[0] == 17
+    exact(qtbot, window, window.auto_contrast)
+
+
+def test_zoom_pan_and_fit(qtbot: QtBot, shown: Shown, stack: Path) -> None:
+    window = shown(stack)
+    whole = window.canvas.viewport
+    exact(qtbot, window, lambda: window.canvas.zoom(3))
+    assert window.canvas.viewport.zoom == pytest.approx(3 * whole.zoom)
+    exact(qtbot, window, lambda: qtbot.keyClick(window.canvas, Qt.Key.Key_Right))
+    assert window.canvas.viewport.center != whole.center
+    exact(qtbot, window, window.canvas.one_to_one)
+    assert window.canvas.viewport.zoom == 1
+    exact(qtbot, window, window.canvas.fit)
+    assert window.canvas.viewport.zoom == pytest.approx(whole.zoom)
+
+
+def test_other_axes_and_levels(qtbot: QtBot, shown: Shown, stack: Path) -> None:
+    window = shown(stack)
+    assert window.intent is not None
+    first = window.intent.displayed
+    exact(qtbot, window, window.turn)
+    assert window.intent.displayed != first
+    assert window.dimensions.axes != (1,)
+    for _ in range(2):
+        exact(qtbot, window, window.turn)
+    assert window.intent.displayed == first
+
+
+def test_the_pointer_reads_values(qtbot: QtBot, shown: Shown, stack: Path) -> None:
+    window = shown(stack)
+    window._point((10.0, 20.0))
+    assert window.position.text()
+    window._point(None)
+    assert window.position.text() == ""
+
+
+def test_the_tree_fills_itself_and_a_click_shows_the_array(qtbot: QtBot, shown: Shown, stack: Path) -> None:
+    window = shown(stack)
+    top = window.filtered.index(0, 0)
+    qtbot.waitUntil(lambda: window.filtered.rowCount(top) >= 3, timeout=MILLISECONDS)
+    names = [window.filtered.index(row, 0, top).data() for row in range(window.filtered.rowCount(top))]
+    assert "labels" in names
+    assert "0" in names
+    exact(qtbot, window, lambda: window.tree.setCurrentIndex(window.filtered.index(names.index("1"), 0, top)))
+    facts = {
+        window.metadata.facts.topLevelItem(i).text(0)
+        for i in range(window.metadata.facts.topLevelItemCount())
+    }
+    assert {"shape", "codecs", "chunks"} <= facts
+    window.filtered.setFilterFixedString("labels")
+    assert window.filtered.rowCount(window.filtered.index(0, 0)) == 1
+
+
+def test_the_tree_model_keeps_qts_rules(
+    qtbot: QtBot, shown: Shown, stack: Path, qtmodeltester: ModelTester
+) -> None:
+    window = shown(stack)
+    qtbot.waitUntil(
+        lambda: window.hierarchy.rowCount(window.hierarchy.index(0, 0)) >= 3, timeout=MILLISECONDS
+    )
+    qtmodeltester.check(window.hierarchy)
+
+
+def test_metadata_are_searched(shown: Shown, stack: Path) -> None:
+    window = shown(stack)
+    root = window.metadata.attributes.invisibleRootItem()
+    assert root is not None
+    window.metadata.search.setText("micrometer")
+    assert any(not root.child(i).isHidden() for i in range(root.childCount()))
+    window.metadata.search.setText("nothing has this")
+    assert all(root.child(i).isHidden() for i in range(root.childCount()))
+
+
+def test_dropping_opens(qtbot: QtBot, window: MainWindow, stack: Path) -> None:
+    for data in (QMimeData(), QMimeData()):
+        if not data.hasUrls():
+            data.setUrls([QUrl.fromLocalFile(str(stack / "zarr.json"))])
+        event = QDropEvent(
+            QPointF(5, 5),
+            Qt.DropAction.CopyAction,
+            data,
+            Qt.MouseButton.LeftButton,
+            Qt.KeyboardModifier.NoModifier,
+        )
+        exact(qtbot, window, lambda event=event: window.dropEvent(event))
+    text = QMimeData()
+    text.setText(f"  '{stack}/1' ")
+    event = QDropEvent(
+        QPointF(5, 5),
+        Qt.DropAction.CopyAction,
+        text,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    exact(qtbot, window, lambda: window.dropEvent(event))
+    assert window.recent()[0] == f"{stack}/1"
+
+
+@pytest.mark.parametrize("kind", ["missing", "words", "empty group"])
+def test_what_cannot_be_shown_says_why(kind: str, qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "x.zarr"
+    if kind == "words":
+        zarrfs.create_array(path, data=np.array(["a"], object), dtype="string")
+    elif kind == "empty group":
+        zarrfs.create_group(path, attributes={"still": "shown"})
+    with qtbot.waitSignal(window.failed, timeout=MILLISECONDS):
+        window.open_location(str(path))
+    assert window.notice.text()
+    assert window.notice.isVisible()
+    if kind == "empty group":
+        assert "still" in window.metadata.document.toPlainText()
+
+
+def test_a_broken_chunk_is_told_and_the_rest_is_shown(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "b.zarr"
+    zarrfs.create_array(
+        path, data=np.indices((512, 512)).sum(0).astype("u2"), chunks=(256, 256), dimension_names=["y", "x"]
+    )
+    chunk = path / "c" / "1" / "1"
+    chunk.write_bytes(chunk.read_bytes()[:15])
+    with qtbot.waitSignal(window.framed, timeout=MILLISECONDS, check_params_cb=lambda frame: frame.settled):
+        window.open_location(str(path))
+    qtbot.waitUntil(lambda: "c/1/1" in window.notice.text(), timeout=MILLISECONDS)
+    frame = window.canvas.frame
+    assert frame is not None
+    assert not frame.exact
+    assert (frame.pixels & 0xFF).any()
+
+
+def test_the_window_answers_while_a_chunk_is_slow(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "s.zarr", data=np.ones((64, 64), "u1"), chunks=(64, 64))
+    gate, entered = threading.Event(), threading.Event()
+
+    def wait(operation: str, key: str) -> None:
+        if key.startswith("c/") and operation.startswith("get"):
+            entered.set()
+            gate.wait(30)
+
+    store = LatencyStore(LocalStore(tmp_path / "s.zarr"), wait)
+    try:
+        window.open_location(store)  # type: ignore[arg-type]
+        qtbot.waitUntil(entered.is_set, timeout=MILLISECONDS)
+        answered: list[int] = []
+        for number in range(5):
+            window.canvas.zoom(1.1)
+            answered.append(number)
+            qtbot.wait(1)
+        assert answered == list(range(5))
+        assert window.canvas.frame is None
+    finally:
+        with qtbot.waitSignal(window.framed, timeout=MILLISECONDS, check_params_cb=lambda frame: frame.exact):
+            gate.set()
+
+
+def test_every_action_has_menu_key_and_palette_entry(qtbot: QtBot, window: MainWindow) -> None:
+    keys = [action.shortcut().toString() for action in window.actions_by_name.values()]
+    assert all(keys)
+    assert len(set(keys)) == len(keys)
+    palette = Palette(window.actions_by_name, window)
+    qtbot.addWidget(palette)
+    assert palette.found.count() == len(window.actions_by_name)
+    palette.search.setText("chunk grid")
+    assert palette.found.count() == 1
+    qtbot.keyClick(palette.search, Qt.Key.Key_Return)
+    assert window.actions_by_name["chunks"].isChecked()
+    text = key_help(window.actions_by_name)
+    assert "Ctrl+Shift+P" in text
+    assert "?" in keys
+
+
+def test_chunk_grid_labels_and_colours(qtbot: QtBot, shown: Shown, stack: Path) -> None:
+    window = shown(stack)
+    plain = window.canvas.grab().toImage()
+    window.actions_by_name["chunks"].trigger()
+    assert window.canvas.grab().toImage() != plain
+    window.actions_by_name["chunks"].trigger()
+    if window.intent is not None and window.intent.labels:
+        before = pixels(window).copy()
+        exact(qtbot, window, window.actions_by_name["labels"].trigger)
+        assert not np.array_equal(pixels(window), before)
+    window.actions_by_name["dark"].trigger()
+    assert window.settings.value("dark", True, bool) is False
+
+
+def test_widgets_have_names_for_those_who_do_not_see_them(shown: Shown, stack: Path) -> None:
+    window = shown(stack)
+    for widget in (
+        window.canvas,
+        window.tree,
+        window.metadata.search,
+        window.channels.plot,
+        window.channels.rows[0].low,
+    ):
+        assert widget.accessibleName()
+
+
+@pytest.mark.parametrize("size", ["640x480", "1280x900"])
+def test_a_screenshot_from_the_command_line(size: str, stack: Path, tmp_path: Path) -> None:
+    file = tmp_path / "picture.png"
+    command = [sys.executable, "-m", "viewer.main", "--screenshot", str(file), "--size", size, str(stack)]
+    environment = {
+        key: value for key, value in os.environ.items() if key not in ("DISPLAY", "QT_QPA_PLATFORM")
+    }
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    image = QImage(str(file))
+    assert image.width() >= 640
+    done = subprocess.run(
+        [*command[:-1], str(tmp_path / "no")], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if "zarrfs-viewer:" in line and "no such file" in line]
