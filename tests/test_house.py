@@ -144,6 +144,12 @@ def test_one_room_knows_the_fuse_binding() -> None:
     assert all(is_in(module, ["mount"]) for module in users)
 
 
+def test_one_room_knows_qt() -> None:
+    for module, path in MODULES.items():
+        if {name.partition(".")[0] for name in imports(path)} & {"PyQt6", "pyqtgraph"}:
+            assert is_in(module, ["viewer.qt"]), module
+
+
 def test_exports_are_pinned() -> None:
     assert sorted(zarrfs.__all__) == EXPORTS
     assert all(hasattr(zarrfs, name) for name in zarrfs.__all__)
