@@ -7,18 +7,31 @@ import sys
 import tempfile
 from pathlib import Path
 
-from PyQt6.QtCore import QSettings, QTimer
+from PyQt6.QtCore import QMessageLogContext, QSettings, QTimer, QtMsgType, qInstallMessageHandler
 from PyQt6.QtWidgets import QApplication
 
 from viewer.locations import node_location
 from viewer.qt.main_window import MainWindow
 from viewer.rendering import Frame
+from zarrfs.engine.cache import set_default_capacity
 
 __all__ = ["make_application", "show", "take_screenshot"]
 
 
+ENGINE_CACHE_NBYTES = 128 << 20
+"""Tiles are kept by the viewer itself; the engine keeps the chunks that several of them are cut from."""
+
+OFFSCREEN_CHATTER = "This plugin does not support propagateSizeHints()"
+
+
+def _only_what_matters(kind: QtMsgType, context: QMessageLogContext, text: str | None) -> None:
+    if text and text != OFFSCREEN_CHATTER:
+        sys.stderr.write(f"Qt: {text}\n")
+
+
 def make_application() -> QApplication:
     """Return the application, made if there is none."""
+    set_default_capacity(ENGINE_CACHE_NBYTES)
     running = QApplication.instance()
     if isinstance(running, QApplication):
         return running
@@ -44,6 +57,7 @@ def take_screenshot(location: str, file: Path, size: tuple[int, int], patience: 
     """
     if not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
         os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    qInstallMessageHandler(_only_what_matters)
     application = make_application()
     with tempfile.TemporaryDirectory() as scratch:
         # The state of the user's own window is neither used nor changed.

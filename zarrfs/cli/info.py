@@ -174,7 +174,9 @@ def _plain(value: Any) -> str:
 
 def _codec(codec: dict[str, Any]) -> str:
     configuration = codec.get("configuration")
-    return f"{codec['name']} {json.dumps(configuration, ensure_ascii=False) if configuration else ''}".rstrip()
+    return (
+        f"{codec['name']} {json.dumps(configuration, ensure_ascii=False) if configuration else ''}".rstrip()
+    )
 
 
 def _bytes(nbytes: int) -> str:
