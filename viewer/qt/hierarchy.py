@@ -78,6 +78,7 @@ class HierarchyModel(QAbstractItemModel):
         super().__init__(parent)
         self._worker = worker
         self._tops: list[Item] = []
+        self._removed: list[Item] = []
         self._root = Item("", None, "", children=self._tops)
 
     def add(self, name: str, node: zarrfs.Array | zarrfs.Group, location: str) -> QModelIndex:
@@ -86,7 +87,8 @@ class HierarchyModel(QAbstractItemModel):
         for row, item in enumerate(tops):
             if item.location == location:
                 self.beginRemoveRows(QModelIndex(), row, row)
-                del tops[row]
+                # Qt may still hold an index of it, which is a bare pointer.
+                self._removed.append(tops.pop(row))
                 self.endRemoveRows()
                 break
         self.beginInsertRows(QModelIndex(), len(tops), len(tops))
@@ -152,12 +154,19 @@ class HierarchyModel(QAbstractItemModel):
 
     def _fill(self, item: Item, found: list[Item]) -> None:
         item.loading = False
+        if self._is_removed(item):
+            return
         index = self.createIndex(item.row, 0, item)
         item.children = []
         if found:
             self.beginInsertRows(index, 0, len(found) - 1)
             item.children = found
             self.endInsertRows()
+
+    def _is_removed(self, item: Item) -> bool:
+        while item.parent is not None and item.parent is not self._root:
+            item = item.parent
+        return item in self._removed
 
     def _fail(self, item: Item, error: Exception) -> None:
         self._fill(item, [])
