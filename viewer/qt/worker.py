@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from PyQt6.QtCore import QObject, pyqtSignal
+from PyQt6.QtCore import QObject, Qt, pyqtSignal
 
 __all__ = ["Worker"]
 
@@ -29,7 +29,8 @@ class Worker(QObject):
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="viewer-work")
         self._generations: dict[str, int] = {}
         self._running = 0
-        self._finished.connect(self._deliver)
+        # Queued: what is done at once is delivered later all the same, never within ``submit``.
+        self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
 
     def submit(
         self,

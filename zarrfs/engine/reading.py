@@ -30,7 +30,10 @@ PARALLEL_PLAIN_NBYTES = 256 << 10
 """Uncompressed ones, which cost nothing but a copy, must be larger."""
 
 FEW_CHUNKS = 64
-"""A read of whole chunks that touches at most this many is a look, and likely to come again; more is a pass."""
+FEW_NBYTES = 32 << 20
+"""A read of whole chunks that touches at most so many, and so much, is a look, and likely to come again; more is a
+pass, and keeping what it decodes would cost more (fresh memory, page by page) than decoding.
+"""
 
 
 def read_selection(layout: ArrayLayout, selection: OuterSelection | PointSelection) -> Array:
@@ -63,7 +66,7 @@ def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, o
     sharded = layout.sharding() is not None
     touched = min(count * typical, out.nbytes * 2) if sharded else count * typical
     keep_parts = touched * 2 <= capacity
-    keep_whole = count <= FEW_CHUNKS and touched * 8 <= capacity
+    keep_whole = count <= FEW_CHUNKS and touched <= FEW_NBYTES and touched * 8 <= capacity
     look = len(layout.cache) > 0
     pipeline = layout.pipeline
     store, fill = layout.store, layout.fill
