@@ -30,7 +30,7 @@ class Worker(QObject):
         self._generations: dict[str, int] = {}
         self._running = 0
         # Queued: what is done at once is delivered later all the same, never within ``submit``.
-        self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
+        self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)  # type: ignore[call-arg]
 
     def submit(
         self,
