@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from math import prod
 from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.engine.attributes import Attributes
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import detect
 from zarrfs.engine.layout import ArrayLayout
 from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.node import StoredNode
 from zarrfs.engine.reading import check_flat, read_flat, read_selection
 from zarrfs.engine.selections import (
     OuterSelection,
@@ -26,17 +25,17 @@ from zarrfs.engine.selections import (
     orthogonal_selection,
     pop_fields,
 )
-from zarrfs.engine.stores.base import Buffer, Store, Usage
+from zarrfs.engine.stores.base import Buffer, Store
 from zarrfs.engine.summary import Info, array_summary
 from zarrfs.engine.writing import as_values, write_selection
-from zarrfs.errors import ReadOnlyError, SelectionError
+from zarrfs.errors import SelectionError
 
 __all__ = ["Array"]
 
 Selector = Callable[[Any, tuple[int, ...]], OuterSelection | PointSelection]
 
 
-class Array:
+class Array(StoredNode[ArraySpec]):
     """An N-dimensional array of chunks in a store. Made by ``zarrfs.open_array`` and ``zarrfs.create_array``.
 
     Indexing reads into new NumPy arrays and assignment writes to the store at once. Safe to use from several
@@ -52,61 +51,21 @@ class Array:
         read_only: bool,
         write_empty_chunks: bool = False,
     ) -> None:
-        self._store = store
-        self._path = path
-        self._cache = cache
-        self._read_only = read_only
         self.write_empty_chunks = write_empty_chunks
-        self._set_spec(spec)
+        super().__init__(store, path, spec, cache, read_only)
 
     def _set_spec(self, spec: ArraySpec) -> None:
-        self._spec = spec
+        super()._set_spec(spec)
         self._layout = ArrayLayout(
             self._store, self._path, detect.chunk_prefix(spec, self._path), spec, self._cache
         )
-        self._attrs = Attributes(spec.attributes, self._save_attributes)
 
     # -- what it is --------------------------------------------------------------------------------------------
-
-    @property
-    def store(self) -> Store:
-        """The store that the array is in."""
-        return self._store
-
-    @property
-    def path(self) -> str:
-        """The path in the store, without a leading slash; empty for the root."""
-        return self._path
-
-    @property
-    def name(self) -> str:
-        """The path with a leading slash."""
-        return "/" + self._path
-
-    @property
-    def basename(self) -> str:
-        """The last part of the path."""
-        return self._path.rpartition("/")[2]
-
-    @property
-    def spec(self) -> ArraySpec:
-        """The metadata in their internal form."""
-        return self._spec
 
     @property
     def layout(self) -> ArrayLayout:
         """Where the chunks are: keys, grid, codecs. For tools that look at chunks."""
         return self._layout
-
-    @property
-    def read_only(self) -> bool:
-        """Whether writing is refused."""
-        return self._read_only
-
-    @property
-    def zarr_format(self) -> int | str:
-        """The version of the format on disk."""
-        return self._spec.zarr_format
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -174,16 +133,6 @@ class Array:
         return self._spec.dimension_names
 
     @property
-    def attrs(self) -> Attributes:
-        """The user attributes, writing through."""
-        return self._attrs
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """The metadata document as it was read."""
-        return dict(self._spec.document)
-
-    @property
     def cdata_shape(self) -> tuple[int, ...]:
         """The number of stored chunks (shards, where there are) in each dimension."""
         return self._layout.grid_shape
@@ -202,10 +151,6 @@ class Array:
     def info(self) -> Info:
         """What the metadata say, as a dictionary that shows itself as a table. Costs nothing."""
         return Info(array_summary(self))
-
-    def usage(self) -> Usage:
-        """Return the keys, bytes and newest change of all that is stored of the array. Costs a listing."""
-        return self._store.usage(self._path)
 
     def nbytes_stored(self) -> int:
         """Return the bytes of all that is stored of the array, metadata included. Costs a listing."""
@@ -372,17 +317,6 @@ class Array:
         values = as_values(value, self.dtype, shape, self._layout.where)
         laid = plain.laid(values) if isinstance(plain, OuterSelection) else values.reshape(-1)
         write_selection(self._layout, plain, laid, self.write_empty_chunks)
-
-    def _check_writable(self, what: str) -> None:
-        if self._read_only:
-            raise ReadOnlyError(
-                f"{self._layout.where} is open read-only: {what} is refused; open it with mode 'r+'"
-            )
-
-    def _save_attributes(self, values: dict[str, Any]) -> None:
-        self._check_writable("changing attributes")
-        spec = replace(self._spec, attributes=values)
-        self._spec = detect.write_attributes(self._store, self._path, spec)
 
     def resize(self, *shape: int | tuple[int, ...], delete: bool = True) -> None:
         """Change the shape; the rank stays. Chunks that no longer lie in the array are deleted, or with

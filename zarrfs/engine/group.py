@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
-from dataclasses import replace
 from typing import Any
 
 from zarrfs.engine import creation
 from zarrfs.engine.array import Array
-from zarrfs.engine.attributes import Attributes
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.hierarchy import copy_keys, delete_node, tree_text
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
-from zarrfs.engine.stores.base import Store, Usage
+from zarrfs.engine.node import StoredNode
+from zarrfs.engine.stores.base import Store
 from zarrfs.engine.summary import Info, group_summary
-from zarrfs.errors import MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError, ReadOnlyError
+from zarrfs.errors import MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError
 from zarrfs.logs import logger
 
 __all__ = ["Group", "Node", "make_node"]
 
 
-class Group(MutableMapping[str, "Array | Group"]):
+class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
     """A group of arrays and groups. Made by ``zarrfs.open_group`` and ``zarrfs.create_group``.
 
     Members are looked up when asked for and not remembered, so that a group shows the store as it is. Where asking
@@ -30,69 +29,12 @@ class Group(MutableMapping[str, "Array | Group"]):
     A name may be a path (``group["labels/0"]``).
     """
 
-    def __init__(self, store: Store, path: str, spec: GroupSpec, cache: ChunkCache, read_only: bool) -> None:
-        self._store = store
-        self._path = path
-        self._spec = spec
-        self._cache = cache
-        self._read_only = read_only
-        self._attrs = Attributes(spec.attributes, self._save_attributes)
-
     # -- what it is --------------------------------------------------------------------------------------------
-
-    @property
-    def store(self) -> Store:
-        """The store that the group is in."""
-        return self._store
-
-    @property
-    def path(self) -> str:
-        """The path in the store, without a leading slash; empty for the root."""
-        return self._path
-
-    @property
-    def name(self) -> str:
-        """The path with a leading slash."""
-        return "/" + self._path
-
-    @property
-    def basename(self) -> str:
-        """The last part of the path."""
-        return self._path.rpartition("/")[2]
-
-    @property
-    def spec(self) -> GroupSpec:
-        """The metadata in their internal form."""
-        return self._spec
-
-    @property
-    def read_only(self) -> bool:
-        """Whether writing is refused."""
-        return self._read_only
-
-    @property
-    def zarr_format(self) -> int | str:
-        """The version of the format on disk."""
-        return self._spec.zarr_format
-
-    @property
-    def attrs(self) -> Attributes:
-        """The user attributes, writing through."""
-        return self._attrs
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """The metadata document as it was read."""
-        return dict(self._spec.document)
 
     @property
     def info(self) -> Info:
         """What the metadata say, as a dictionary that shows itself as a table. Costs nothing."""
         return Info(group_summary(self))
-
-    def usage(self) -> Usage:
-        """Return the keys, bytes and newest change of all that is stored below. Costs a listing."""
-        return self._store.usage(self._path)
 
     def __repr__(self) -> str:
         return f"<zarrfs.Group {self.name} in {self._store.url}>"
@@ -218,17 +160,6 @@ class Group(MutableMapping[str, "Array | Group"]):
         return tree_text(self, depth)
 
     # -- changing ----------------------------------------------------------------------------------------------
-
-    def _check_writable(self, what: str) -> None:
-        if self._read_only:
-            raise ReadOnlyError(
-                f"{self._store.url}: {what} in {self.name} is refused: it is open read-only; use mode 'r+'"
-            )
-
-    def _save_attributes(self, values: dict[str, Any]) -> None:
-        self._check_writable("changing attributes")
-        spec = detect.write_attributes(self._store, self._path, replace(self._spec, attributes=values))
-        self._spec = spec
 
     def create_group(
         self, name: str, *, attributes: dict[str, Any] | None = None, overwrite: bool = False
