@@ -36,7 +36,7 @@ CHUNK_NBYTES = 1 << 20
 SHARD_CHUNKS = 8
 """How many chunks a shard of guessed shape has along each dimension, at most."""
 
-WRITABLE_FORMATS = (2, 3)
+WRITABLE_FORMATS: tuple[int | str, ...] = (2, 3, "n5", "draft2019")
 
 
 # -- groups ----------------------------------------------------------------------------------------------------
@@ -138,6 +138,7 @@ def create_array_node(
         fill_value: what unwritten elements read as; zero by default.
         order: the memory order within chunks; in v3 ``"F"`` adds a transpose codec.
         dimension_separator: ``"."`` or ``"/"`` between the parts of a chunk key.
+        zarr_format: 3, 2, ``"n5"``, or ``"draft2019"`` for the draft of June 2019.
         overwrite: delete a node that is there; otherwise that is a NodeExistsError.
         write_empty_chunks: store chunks that hold nothing but the fill value.
     """
@@ -177,6 +178,7 @@ def create_array_node(
         order,
         {},
     )
+    spec = detect.adapted(spec)
     # All is checked before anything is changed in the store.
     detect.check_writable(spec)
     Array(store, path, spec, cache, False)

@@ -110,7 +110,7 @@ def _written(name: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
     if name == "blosc":
         shuffle = _SHUFFLES.index(options["shuffle"])
         kept = {key: options[key] for key in ("cname", "clevel", "blocksize")}
-        return {"type": "blosc", **kept, "shuffle": shuffle, "nthreads": 1}
+        return {"type": "blosc", **kept, "shuffle": shuffle}
     if name == "zstd":
         return {"type": "zstd", "level": options["level"]}
     return None

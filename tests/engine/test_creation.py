@@ -1,0 +1,102 @@
+"""Making arrays in every format that can be written, by the same call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorstore
+
+import zarrfs
+from zarrfs.engine.creation import WRITABLE_FORMATS, guess_chunks
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import MetadataError, UnsupportedError
+
+DATA = np.arange(4 * 6 * 5, dtype="u2").reshape(4, 6, 5)
+COMPRESSORS: list[Any] = [None, "gzip", "auto", {"name": "zstd", "configuration": {"level": 3}}]
+
+
+@pytest.mark.parametrize("compressors", COMPRESSORS, ids=str)
+@pytest.mark.parametrize("zarr_format", WRITABLE_FORMATS)
+def test_the_same_call_makes_every_format(zarr_format: int | str, compressors: Any, tmp_path: Path) -> None:
+    root = zarrfs.create_group(tmp_path / "s", zarr_format=zarr_format, attributes={"who": "me"})
+    array = root.create_array(
+        "inner/img", data=DATA, chunks=(2, 3, 2), compressors=compressors, attributes={"k": 1}
+    )
+    array[1, 2, 3] = 777
+    expected = DATA.copy()
+    expected[1, 2, 3] = 777
+    found = zarrfs.open_group(tmp_path / "s")["inner"]["img"]  # type: ignore[index]
+    assert isinstance(found, zarrfs.Array)
+    assert found.zarr_format == zarr_format
+    assert found.attrs["k"] == 1
+    assert found.chunks == (2, 3, 2)
+    np.testing.assert_array_equal(found, expected)
+    assert zarrfs.open_group(tmp_path / "s").attrs["who"] == "me"
+
+
+@pytest.mark.parametrize("compressors", COMPRESSORS, ids=str)
+def test_tensorstore_reads_our_n5(compressors: Any, tmp_path: Path) -> None:
+    zarrfs.create_group(tmp_path / "s", zarr_format="n5").create_array(
+        "img", data=DATA, chunks=(2, 4, 2), compressors=compressors
+    )
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(tmp_path / "s" / "img")}}
+    theirs = tensorstore.open(spec, open=True).result().read().result()
+    np.testing.assert_array_equal(theirs.T, DATA)
+
+
+def test_chunks_are_guessed_and_spelt_in_many_ways() -> None:
+    for given, expected in [
+        ("auto", (100, 100)),
+        (True, (100, 100)),
+        (None, (100, 100)),
+        (False, (100, 100)),
+        (30, (30, 30)),
+        ((-1, 10), (100, 10)),
+        ((None, 10), (100, 10)),
+    ]:
+        assert zarrfs.create_array(MemoryStore(), shape=(100, 100), chunks=given).chunks == expected
+    big = guess_chunks((10_000, 10_000, 10_000), 2)
+    assert np.prod(big) * 2 <= 1 << 20
+    assert max(big) <= 2 * min(big)
+    assert guess_chunks((10**9, 3), 8)[1] == 3
+    auto = zarrfs.create_array(MemoryStore(), shape=(1000, 1000), dtype="f8", shards="auto")
+    assert auto.shards is not None
+    assert all(s % c == 0 for s, c in zip(auto.shards, auto.chunks, strict=True))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"shape": (-1,)},
+        {"shape": 2.5},
+        {},
+        {"shape": (4, 4), "chunks": (2,)},
+        {"shape": 4, "chunks": 0},
+        {"shape": 4, "chunks": 2, "shards": 3},
+        {"shape": 4, "codecs": ["gzip"]},
+        {"shape": 4, "codecs": ["bytes"], "compressors": None},
+        {"shape": 4, "dimension_names": ["a", "b"]},
+        {"shape": 4, "dtype": "i2", "fill_value": "x"},
+        {"shape": 4, "compressors": 5},
+        {"shape": 4, "zarr_format": 2, "compressors": ["gzip", "zstd"]},
+        {"shape": 4, "zarr_format": 2, "codecs": ["bytes"]},
+        {"shape": 4, "chunk_key_encoding": "nonsense"},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_made_is_refused_before_anything_is_written(wrong: dict[str, Any]) -> None:
+    store = MemoryStore()
+    with pytest.raises((MetadataError, TypeError)):
+        zarrfs.create_array(store, **wrong)
+    assert not list(store.list_prefix())
+
+
+def test_shards_need_a_format_that_has_them() -> None:
+    for zarr_format in (2, "n5", "draft2019"):
+        with pytest.raises(UnsupportedError, match="shards"):
+            zarrfs.create_array(MemoryStore(), shape=4, shards=4, zarr_format=zarr_format)
+    with pytest.raises(UnsupportedError, match="cannot be written"):
+        zarrfs.create_array(MemoryStore(), shape=4, zarr_format=1)
