@@ -28,6 +28,7 @@ from zarrfs.engine.codecs.base import (
     CodecError,
 )
 from zarrfs.engine.codecs.limits import VARIABLE_LIMIT_VARIABLE
+from zarrfs.engine.codecs.pipeline import CodecPipeline
 from zarrfs.engine.codecs.registry import (
     BUILT_IN,
     codec_from_json,
@@ -493,6 +494,16 @@ def test_array_codecs_round_trip(entry: dict[str, Any], kind: str) -> None:
     view = codec.view(array)
     if view is not None:
         same(np.ascontiguousarray(view), np.ascontiguousarray(encoded))
+
+
+@pytest.mark.parametrize(("entry", "kind"), [(e, k) for e, kinds in ARRAY_ARRAYS for k in kinds], ids=str)
+@pytest.mark.parametrize("endian", ["little", "big"])
+def test_array_codecs_take_elements_of_either_byte_order(
+    entry: dict[str, Any], kind: str, endian: str
+) -> None:
+    array = chunk(kind)
+    pipeline = CodecPipeline(codecs_from_json([entry, named("bytes", endian=endian)], "test"), spec_of(array))
+    same(pipeline.decode(pipeline.encode(array)), array)
 
 
 def test_a_plane_of_plain_bytes_costs_that_plane() -> None:

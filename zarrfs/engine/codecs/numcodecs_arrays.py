@@ -92,7 +92,8 @@ class NumcodecsArrayCodec(ArrayArrayCodec):
 
     def decode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
         shape = spec.shape if self.id not in ELEMENTWISE else array.shape
-        flat = np.ascontiguousarray(array).reshape(-1)
+        # numcodecs looks at the bytes, so that they must be in the byte order that it counts on.
+        flat = np.ascontiguousarray(array, self.encoded_spec(spec).dtype).reshape(-1)
         with np.errstate(all="ignore"):
             decoded = np.asarray(self._codec(spec).decode(flat))
         return decoded.view(spec.dtype).reshape(shape)
