@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["DOCUMENTS", "display_name", "locations_in", "node_location"]
+__all__ = ["DOCUMENTS", "display_name", "locations_in", "node_location", "within"]
 
 DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "attributes.json")
 """Files that are dropped in place of the node they describe."""
@@ -52,3 +52,8 @@ def display_name(location: str) -> str:
     """Return the short name of a location, for a title or a list of recent ones."""
     path = location.partition("#")[0].partition("?")[0].rstrip("/")
     return path.rpartition("/")[2] or path or location
+
+
+def within(location: str, path: str) -> str:
+    """Return the location of a node below another one."""
+    return f"{location.rstrip('/')}/{path.strip('/')}" if path.strip("/") else location

@@ -25,6 +25,7 @@ __all__ = [
     "LabelReadout",
     "Readout",
     "ScaleBar",
+    "format_bytes",
     "format_value",
     "readout",
     "scale_bar",
@@ -257,3 +258,12 @@ def _prefixed(base: str, per_pixel: float, target: float) -> ScaleBar:
     if base == "s":
         exponent = min(exponent, 0)
     return ScaleBar(length / per_pixel, f"{length / 1000.0**exponent:.6g} {PREFIXES[exponent]}{base}")
+
+
+def format_bytes(nbytes: float) -> str:
+    """Return a number of bytes for people: ``1.5 GiB``."""
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if nbytes < 1024 or unit == "TiB":
+            break
+        nbytes /= 1024
+    return f"{nbytes:.4g} {unit}"

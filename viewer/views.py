@@ -12,15 +12,27 @@ import os
 import shlex
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from viewer.image import Image
 from viewer.state import ChannelSettings, LabelsSettings, Projection, ViewIntent, Viewport
 from viewer.view_fields import Fields
 from zarrfs.errors import MetadataError
 
-__all__ = ["View", "command_line", "from_json", "from_link", "load_views", "save_views", "to_json", "to_link"]
+__all__ = [
+    "View",
+    "command_line",
+    "fitted_intent",
+    "fitted_viewport",
+    "from_json",
+    "from_link",
+    "load_views",
+    "save_views",
+    "to_json",
+    "to_link",
+]
 
 FORMAT = 1
 FRAGMENT = "#view="
@@ -201,3 +213,41 @@ def save_views(file: Path, views: tuple[View, ...]) -> None:
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def fitted_intent(view: View, image: Image, usual: ViewIntent) -> ViewIntent:
+    """Return a view's intent for an image that has been opened now; ``usual`` is how it is shown without a view.
+
+    Positions are clipped to what there is. Labels and a pyramid level that the image no longer has are left out.
+    Raises MetadataError where axes or channels are others than when the view was kept.
+    """
+    intent = view.intent
+    if len(intent.position) != len(image.shape) or not set(intent.displayed) <= set(image.slider_axes):
+        raise MetadataError(
+            f"the view {view.name!r} is of an image with {len(intent.position)} axes that it shows along "
+            f"{intent.displayed}; {image.name!r} has now {len(image.shape)}: the usual view is shown"
+        )
+    known = {(channel.index, channel.field) for channel in usual.channels}
+    if {(channel.index, channel.field) for channel in intent.channels} != known:
+        raise MetadataError(
+            f"the view {view.name!r} has {len(intent.channels)} channels, {image.name!r} has now "
+            f"{len(usual.channels)} or others: the usual view is shown"
+        )
+    position = tuple(
+        min(max(value, 0.0), float(length - 1))
+        for value, length in zip(intent.position, image.shape, strict=True)
+    )
+    kept = {label.index: label for label in intent.labels}
+    lock = intent.level_lock
+    return replace(
+        intent,
+        position=position,
+        labels=tuple(kept.get(label.index, label) for label in usual.labels),
+        level_lock=lock if lock is not None and 0 <= lock < len(image.levels) else None,
+    )
+
+
+def fitted_viewport(kept: Viewport, now: Viewport) -> Viewport:
+    """Return the window of the size of ``now`` that shows at least all that ``kept`` showed."""
+    factor = min(now.width / kept.width, now.height / kept.height)
+    return replace(now, center=kept.center, zoom=kept.zoom * factor, aspect=kept.aspect)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from PyQt6.QtCore import Qt
-from PyQt6.QtGui import QAction, QKeyEvent, QKeySequence
+from PyQt6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence
 from PyQt6.QtWidgets import (
     QDialog,
     QListWidget,
@@ -24,7 +24,7 @@ __all__ = ["ActionSpec", "Palette", "add_actions", "key_help"]
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """One thing that the user can do. ``checked`` is None for what is no switch."""
+    """One thing that the user can do. ``checked`` is None for what is no switch; of a ``group`` just one is on."""
 
     name: str
     menu: str
@@ -32,12 +32,14 @@ class ActionSpec:
     shortcut: str
     run: Callable[..., object]
     checked: bool | None = None
+    group: str = ""
 
 
 def add_actions(window: QMainWindow, specs: list[ActionSpec]) -> dict[str, QAction]:
     """Make the actions and put each into its menu of the window's menu bar."""
     bar = window.menuBar()
     menus: dict[str, QMenu] = {}
+    groups: dict[str, QActionGroup] = {}
     actions: dict[str, QAction] = {}
     for spec in specs:
         if spec.menu not in menus and bar is not None:
@@ -48,7 +50,9 @@ def add_actions(window: QMainWindow, specs: list[ActionSpec]) -> dict[str, QActi
         action.setShortcut(QKeySequence(spec.shortcut))
         action.setCheckable(spec.checked is not None)
         action.setChecked(bool(spec.checked))
-        if spec.checked is None:
+        if spec.group:
+            groups.setdefault(spec.group, QActionGroup(window)).addAction(action)
+        if spec.checked is None or spec.group:
             action.triggered.connect(lambda _=False, run=spec.run: run())
         else:
             action.toggled.connect(spec.run)

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from PyQt6.QtCore import QMessageLogContext, QSettings, QTimer, QtMsgType, qInstallMessageHandler
+from PyQt6.QtCore import QMessageLogContext, QSettings, Qt, QTimer, QtMsgType, qInstallMessageHandler
 from PyQt6.QtWidgets import QApplication
 
 from viewer.locations import node_location
@@ -15,7 +15,7 @@ from viewer.qt.main_window import MainWindow
 from viewer.rendering import Frame
 from zarrfs.engine.cache import set_default_capacity
 
-__all__ = ["make_application", "show", "take_screenshot"]
+__all__ = ["make_application", "open_window", "show", "take_screenshot"]
 
 
 ENGINE_CACHE_NBYTES = 128 << 20
@@ -43,11 +43,25 @@ def make_application() -> QApplication:
 def show(locations: list[str]) -> int:
     """Open a window with these locations; return the exit code when it is closed."""
     application = make_application()
-    window = MainWindow()
-    window.show()
+    window = open_window()
     for location in locations:
         window.open_location(node_location(location))
     return application.exec()
+
+
+def open_window(settings: QSettings | None = None) -> MainWindow:
+    """Open a window; it can open further ones. It goes when it is closed."""
+    window = MainWindow(settings)
+    window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    window.wants_window.connect(lambda: open_window(settings))
+    _windows.add(window)
+    window.destroyed.connect(lambda: _windows.discard(window))
+    window.show()
+    return window
+
+
+_windows: set[MainWindow] = set()
+"""Python would delete a window that nobody holds."""
 
 
 def take_screenshot(location: str, file: Path, size: tuple[int, int], patience: float) -> str:

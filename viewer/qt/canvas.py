@@ -1,4 +1,4 @@
-"""The picture: draws the newest frame under the current viewport, and turns the mouse into pan and zoom.
+"""The picture: draws the newest frame under the current viewport, and turns mouse and keys into pan, zoom and shapes.
 
 Nothing is read, decoded or composed here: a frame arrives ready, and panning moves the one that is there until a
 better one comes.
@@ -7,18 +7,16 @@ better one comes.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
-from PyQt6.QtCore import QPointF, QRectF, QSize, Qt, pyqtSignal
+from PyQt6.QtCore import QPointF, QSize, Qt, pyqtSignal
 from PyQt6.QtGui import (
     QColor,
-    QFont,
     QImage,
     QKeyEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
-    QPen,
     QResizeEvent,
     QWheelEvent,
 )
@@ -27,30 +25,54 @@ from PyQt6.QtWidgets import QSizePolicy, QWidget
 from viewer.chunk_overlay import ChunkGrid
 from viewer.image import Image
 from viewer.levels import pixel_aspect
+from viewer.qt.painting import (
+    Rect,
+    draw_bar,
+    draw_cross,
+    draw_grid,
+    draw_missing,
+    draw_shape,
+    draw_sign,
+    rect_of,
+)
 from viewer.readout import scale_bar
 from viewer.rendering import Frame
+from viewer.shapes import Shape, ShapeKind, grab, moved
 from viewer.state import Viewport, fit, one_to_one, pan, zoom_at
 
-__all__ = ["Canvas"]
+__all__ = ["KEY_ZOOM", "Canvas", "Tool"]
+
+Tool = Literal["move", "line", "rectangle", "ellipse"]
+"""What dragging does: moves the picture, or draws."""
 
 BACKGROUND = QColor(18, 18, 22)
 ZOOM_STEP = 1.0015
 KEY_ZOOM = 1.25
 KEY_PAN = 60
+CLICK_REACH = 4
+"""A press that moves less than so many pixels is a click."""
 
 
 class Canvas(QWidget):
-    """One pane.
+    """One pane's picture.
+
+    Attributes:
+        tool: what dragging with the left button does; the middle button always moves.
+        title: the axes, written beside the sign.
 
     Signals:
         viewport_changed: another part of the plane is to be seen.
         pointed: the pointer is at (row, column) in data coordinates; None when it left.
+        clicked: a click without a drag at (row, column).
         stepped: the wheel with Control held, or the keys, ask for so many slices on.
+        shape_changed: (shape or None, whether the user let go of it).
     """
 
     viewport_changed = pyqtSignal()
     pointed = pyqtSignal(object)
+    clicked = pyqtSignal(float, float)
     stepped = pyqtSignal(int)
+    shape_changed = pyqtSignal(object, bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -58,16 +80,23 @@ class Canvas(QWidget):
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setMinimumSize(200, 150)
+        self.setMinimumSize(120, 90)
+        self.tool: Tool = "move"
+        self.title = ""
+        self.show_scale_bar = True
         self._image: Image | None = None
         self._displayed = (0, 1)
         self._viewport = Viewport(1, 1, (0.0, 0.0), 1.0)
         self._frame: Frame | None = None
         self._pixels: QImage | None = None
-        self._dragged: QPointF | None = None
         self._fitted = True
         self._grid: ChunkGrid | None = None
-        self.show_scale_bar = True
+        self._missing: tuple[Rect, ...] = ()
+        self._cross: tuple[float, float] | None = None
+        self._shape: Shape | None = None
+        self._pressed: QPointF | None = None
+        self._last: QPointF | None = None
+        self._held: Literal["picture", "start", "end", "all"] | None = None
 
     def sizeHint(self) -> QSize:
         return QSize(900, 700)
@@ -84,10 +113,16 @@ class Canvas(QWidget):
         """The frame that is drawn."""
         return self._frame
 
+    @property
+    def shape(self) -> Shape | None:
+        """What was drawn to measure with."""
+        return self._shape
+
     def show_image(self, image: Image | None, displayed: tuple[int, int]) -> None:
-        """Prepare for another image or other axes; the old frame goes."""
+        """Prepare for another image or other axes; the old frame, grid and shape go."""
         self._image, self._displayed = image, displayed
-        self._frame = self._pixels = self._grid = None
+        self._frame = self._pixels = self._grid = self._shape = self._cross = None
+        self._missing = ()
         self.fit()
 
     def show_frame(self, frame: Frame) -> None:
@@ -99,17 +134,35 @@ class Canvas(QWidget):
         self._pixels = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
         self.update()
 
-    def show_grid(self, grid: ChunkGrid | None) -> None:
-        """Draw the borders of chunks, or none."""
-        self._grid = grid
+    def show_grid(self, grid: ChunkGrid | None, missing: tuple[Rect, ...] = ()) -> None:
+        """Draw the borders of chunks, and hatch those that are missing."""
+        self._grid, self._missing = grid, missing
         self.update()
 
-    def set_viewport(self, viewport: Viewport) -> None:
+    def show_cross(self, point: tuple[float, float] | None) -> None:
+        """Draw a cross-hair at (row, column), or none."""
+        if point != self._cross:
+            self._cross = point
+            self.update()
+
+    def show_shape(self, shape: Shape | None, let_go: bool = True) -> None:
+        """Draw a shape, or none; tells of it."""
+        self._shape = shape
+        self.update()
+        self.shape_changed.emit(shape, let_go)
+
+    def set_viewport(self, viewport: Viewport, fitted: bool = False) -> None:
         """Show another part of the plane."""
+        self._fitted = fitted
         if viewport != self._viewport:
             self._viewport = viewport
             self.update()
             self.viewport_changed.emit()
+
+    def follow(self, viewport: Viewport) -> None:
+        """Show what another pane leads to, in this pane's own size."""
+        width, height = self._device_size()
+        self.set_viewport(replace(viewport, width=width, height=height))
 
     def fit(self) -> None:
         """Show the whole plane."""
@@ -120,16 +173,14 @@ class Canvas(QWidget):
         rows, columns = (self._image.shape[axis] for axis in self._displayed)
         width, height = self._device_size()
         aspect = pixel_aspect(self._image, self._displayed)
-        self.set_viewport(fit(width, height, rows, columns, aspect, 0.02))
+        self.set_viewport(fit(width, height, rows, columns, aspect, 0.02), fitted=True)
 
     def one_to_one(self) -> None:
         """Show one data pixel per screen pixel."""
-        self._fitted = False
         self.set_viewport(one_to_one(self._viewport))
 
     def zoom(self, factor: float) -> None:
         """Zoom around the middle."""
-        self._fitted = False
         self.set_viewport(
             zoom_at(self._viewport, factor, self._viewport.width / 2, self._viewport.height / 2)
         )
@@ -145,68 +196,23 @@ class Canvas(QWidget):
         painter.fillRect(self.rect(), BACKGROUND)
         if self._image is None:
             return
+        painter.setFont(self.font())
         ratio = self.devicePixelRatioF()
         painter.scale(1 / ratio, 1 / ratio)
         if self._frame is not None and self._pixels is not None:
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, self._viewport.zoom < 1)
-            painter.drawImage(self._target(self._frame), self._pixels)
+            painter.drawImage(rect_of(self._viewport, self._frame.grid.rect), self._pixels)
+        draw_missing(painter, self._viewport, self._missing)
         if self._grid is not None:
-            self._draw_grid(painter, self._grid)
+            draw_grid(painter, self._viewport, self._grid)
+        if self._cross is not None:
+            draw_cross(painter, self._viewport, self._cross)
+        if self._shape is not None:
+            draw_shape(painter, self._viewport, self._shape)
         if self.show_scale_bar:
-            self._draw_scale_bar(painter)
-        self._draw_sign(painter)
-
-    def _target(self, frame: Frame) -> QRectF:
-        top, left, bottom, right = frame.grid.rect
-        x0, y0 = self._viewport.to_device(top, left)
-        x1, y1 = self._viewport.to_device(bottom, right)
-        return QRectF(QPointF(x0, y0), QPointF(x1, y1))
-
-    def _draw_grid(self, painter: QPainter, grid: ChunkGrid) -> None:
-        width, height = self._viewport.width, self._viewport.height
-        chunks = QColor(255, 210, 80, 110), grid.chunk_rows, grid.chunk_columns
-        shards = QColor(80, 200, 255, 190), grid.shard_rows, grid.shard_columns
-        for colour, rows, columns in (chunks, shards):
-            painter.setPen(QPen(colour, 0))
-            for row in rows:
-                y = self._viewport.to_device(row, 0)[1]
-                painter.drawLine(QPointF(0, y), QPointF(width, y))
-            for column in columns:
-                x = self._viewport.to_device(0, column)[0]
-                painter.drawLine(QPointF(x, 0), QPointF(x, height))
-
-    def _draw_scale_bar(self, painter: QPainter) -> None:
-        if self._image is None:
-            return
-        bar = scale_bar(self._image, self._displayed[1], self._viewport.zoom)
-        margin = 18
-        y = self._viewport.height - margin
-        x = self._viewport.width - margin - bar.pixels
-        painter.fillRect(QRectF(x - 8, y - 24, bar.pixels + 16, 34), QColor(0, 0, 0, 110))
-        painter.fillRect(QRectF(x, y, bar.pixels, 3), QColor(255, 255, 255))
-        painter.setPen(QColor(255, 255, 255))
-        painter.setFont(QFont(self.font().family(), 9))
-        box = QRectF(x - 8, y - 22, bar.pixels + 16, 18)
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, bar.text)
-
-    def _draw_sign(self, painter: QPainter) -> None:
-        """Say whether the picture is all there, and at which level."""
-        frame = self._frame
-        text = (
-            "loading" if frame is None else f"level {frame.state.level}{'' if frame.exact else '  loading'}"
-        )
-        if frame is not None and frame.settled and not frame.exact:
-            text = f"level {frame.state.level}  incomplete"
-        exact = frame is not None and frame.exact
-        painter.setFont(QFont(self.font().family(), 9))
-        metrics = painter.fontMetrics()
-        width = metrics.horizontalAdvance(text) + 30
-        painter.fillRect(QRectF(12, self._viewport.height - 38, width, 24), QColor(0, 0, 0, 110))
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(90, 220, 120) if exact else QColor(240, 180, 60))
-        painter.drawEllipse(QPointF(24, self._viewport.height - 26), 4, 4)
-        painter.setPen(QColor(235, 235, 235))
-        painter.drawText(QPointF(36, self._viewport.height - 21), text)
+            bar = scale_bar(self._image, self._displayed[1], self._viewport.zoom)
+            draw_bar(painter, self._viewport, bar.pixels, bar.text)
+        draw_sign(painter, self._viewport, self._frame, self.title)
 
     # -- input -------------------------------------------------------------------------------------------------
 
@@ -222,6 +228,9 @@ class Canvas(QWidget):
         ratio = self.devicePixelRatioF()
         return point.x() * ratio, point.y() * ratio
 
+    def _data(self, point: QPointF) -> tuple[float, float]:
+        return self._viewport.to_data(*self._device(point))
+
     def wheelEvent(self, event: QWheelEvent | None) -> None:
         if event is None:
             return
@@ -229,32 +238,69 @@ class Canvas(QWidget):
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             self.stepped.emit(1 if delta > 0 else -1)
         else:
-            self._fitted = False
             self.set_viewport(zoom_at(self._viewport, ZOOM_STEP**delta, *self._device(event.position())))
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent | None) -> None:
-        if event is not None and event.button() in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
-            self._dragged = event.position()
-            self.setCursor(Qt.CursorShape.ClosedHandCursor)
+        if event is None or event.button() not in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
+            return
+        self._pressed = self._last = event.position()
+        self._held = "picture"
+        if event.button() == Qt.MouseButton.LeftButton and self._image is not None:
+            if self._shape is not None:
+                self._held = grab(self._shape, self._viewport, *self._device(event.position())) or "picture"
+            if self._held == "picture" and self.tool != "move":
+                here = self._data(event.position())
+                kind: ShapeKind = self.tool
+                self.show_shape(Shape(kind, here, here), let_go=False)
+                self._held = "end"
+        self.setCursor(
+            Qt.CursorShape.ClosedHandCursor if self._held == "picture" else Qt.CursorShape.CrossCursor
+        )
 
     def mouseMoveEvent(self, event: QMouseEvent | None) -> None:
         if event is None:
             return
-        if self._dragged is not None:
-            x0, y0 = self._device(self._dragged)
-            x1, y1 = self._device(event.position())
-            self._fitted = False
-            self._dragged = event.position()
+        here = event.position()
+        if self._last is not None and self._held == "picture":
+            x0, y0 = self._device(self._last)
+            x1, y1 = self._device(here)
             self.set_viewport(pan(self._viewport, x1 - x0, y1 - y0))
-        self.pointed.emit(self._viewport.to_data(*self._device(event.position())))
+        elif self._last is not None and self._shape is not None:
+            old, new = self._data(self._last), self._data(here)
+            by = new[0] - old[0], new[1] - old[1]
+            part = "all" if self._held is None or self._held == "picture" else self._held
+            self.show_shape(moved(self._shape, part, by), let_go=False)
+        if self._last is not None:
+            self._last = here
+        self.pointed.emit(self._data(here))
 
     def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:
-        self._dragged = None
-        self.unsetCursor()
+        pressed, held = self._pressed, self._held
+        self._pressed = self._last = self._held = None
+        self._show_tool_cursor()
+        if event is None or pressed is None:
+            return
+        if held != "picture":
+            shape = self._shape
+            self.show_shape(None if shape is None or shape.empty else shape)
+        if (event.position() - pressed).manhattanLength() < CLICK_REACH:
+            self.clicked.emit(*self._data(event.position()))
+
+    def set_tool(self, tool: Tool) -> None:
+        """Choose what dragging does."""
+        self.tool = tool
+        self._show_tool_cursor()
+
+    def _show_tool_cursor(self) -> None:
+        if self.tool == "move":
+            self.unsetCursor()
+        else:
+            self.setCursor(Qt.CursorShape.CrossCursor)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent | None) -> None:
-        self.fit()
+        if self.tool == "move":
+            self.fit()
 
     def leaveEvent(self, event: object) -> None:
         self.pointed.emit(None)
@@ -270,9 +316,10 @@ class Canvas(QWidget):
         }
         key = Qt.Key(event.key())
         if key in moves:
-            self._fitted = False
             self.set_viewport(pan(self._viewport, *moves[key]))
         elif key in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
             self.stepped.emit(1 if key == Qt.Key.Key_PageUp else -1)
+        elif key in (Qt.Key.Key_Escape, Qt.Key.Key_Delete) and self._shape is not None:
+            self.show_shape(None)
         else:
             super().keyPressEvent(event)

@@ -30,6 +30,7 @@ from viewer.state import ChannelSettings
 __all__ = ["ChannelsPanel"]
 
 WIDEST = 1e300
+COMPONENTS = ("abs", "phase", "real", "imag")
 CUSTOM = "another colour ..."
 
 
@@ -46,8 +47,11 @@ class ChannelRow(QFrame):
     auto = pyqtSignal()
     chosen = pyqtSignal()
 
-    def __init__(self, settings: ChannelSettings, integer: bool, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, settings: ChannelSettings, kind: str, rgb: bool = False, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
+        integer = kind in "iub"
         self.setFrameShape(QFrame.Shape.StyledPanel)
         self._filling = False
         name = settings.label or f"Channel {settings.index}"
@@ -68,6 +72,12 @@ class ChannelRow(QFrame):
         self.automatic = tool_button("Auto", f"Choose the limits of {name}; single hot pixels do not count")
         self.invert = tool_button("Inv", f"Invert the colours of {name}", checkable=True)
         self.solo = tool_button("Solo", f"Show {name} alone", checkable=True)
+        self.component = QComboBox()
+        self.component.setAccessibleName(f"Part of the complex numbers of {name}")
+        for part in COMPONENTS:
+            self.component.addItem(part)
+        self.component.setVisible(kind == "c")
+        self.colormap.setVisible(not rgb)
         grid = QGridLayout(self)
         grid.setContentsMargins(6, 4, 6, 4)
         grid.addWidget(self.visible, 0, 0, 1, 2)
@@ -78,6 +88,7 @@ class ChannelRow(QFrame):
         for widget in (self.automatic, self.invert, self.solo, self.gamma):
             buttons.addWidget(widget)
         grid.addLayout(buttons, 2, 0, 1, 4)
+        grid.addWidget(self.component, 3, 0, 1, 4)
         self.show_settings(settings)
         self.visible.toggled.connect(lambda on: self._tell(visible=on))
         self.colormap.activated.connect(self._pick)
@@ -87,6 +98,7 @@ class ChannelRow(QFrame):
         self.invert.toggled.connect(lambda on: self._tell(invert=on))
         self.solo.toggled.connect(lambda on: self._tell(solo=on))
         self.automatic.clicked.connect(self.auto)
+        self.component.activated.connect(self._pick_component)
 
     def _limit(self, name: str, integer: bool) -> QDoubleSpinBox:
         box = QDoubleSpinBox()
@@ -114,10 +126,16 @@ class ChannelRow(QFrame):
                     self.colormap.setItemData(self.colormap.count() - 1, "safe for colour-blind eyes", 3)
             self.colormap.addItem(CUSTOM)
         self.colormap.setCurrentText(settings.colormap)
+        if settings.component in COMPONENTS:
+            self.component.setCurrentText(settings.component)
         if settings.limits is not None:
             self.low.setValue(settings.limits[0])
             self.high.setValue(settings.limits[1])
         self._filling = False
+
+    def _pick_component(self) -> None:
+        # The limits of another part are others: they are chosen anew.
+        self._tell(component=self.component.currentText(), limits=None)
 
     def _pick(self, index: int) -> None:
         name = self.colormap.itemText(index)
@@ -157,12 +175,12 @@ class ChannelsPanel(QWidget):
     Signals:
         changed: (number of the channel, dictionary of changed settings).
         auto: (number of the channel) wants its limits chosen.
-        wants_histogram: (number of the channel).
+        wants_histogram: (number of the channel, whether of the whole stack).
     """
 
     changed = pyqtSignal(int, dict)
     auto = pyqtSignal(int)
-    wants_histogram = pyqtSignal(int)
+    wants_histogram = pyqtSignal(int, bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -189,12 +207,16 @@ class ChannelsPanel(QWidget):
         self.plot.addItem(self._range)
         self.logarithmic = QCheckBox("logarithmic")
         self.logarithmic.toggled.connect(self._draw)
+        self.volume = QCheckBox("whole stack")
+        self.volume.setToolTip("Count the whole stack at this time point, not just the slice")
+        self.volume.toggled.connect(lambda on: self.ask_again())
         self._title = QLabel("")
         self._histogram: Histogram | None = None
         self.current = 0
         self._filling = False
         bottom = QHBoxLayout()
         bottom.addWidget(self._title, 1)
+        bottom.addWidget(self.volume)
         bottom.addWidget(self.logarithmic)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
@@ -202,15 +224,15 @@ class ChannelsPanel(QWidget):
         layout.addWidget(self.plot)
         layout.addLayout(bottom)
 
-    def show_channels(self, channels: tuple[ChannelSettings, ...], integer: bool) -> None:
-        """Make the controls of these channels."""
+    def show_channels(self, channels: tuple[ChannelSettings, ...], kind: str, rgb: bool) -> None:
+        """Make the controls of these channels; ``kind`` is that of the data type."""
         for row in self.rows:
             row.setParent(None)
             row.deleteLater()
         self.rows = []
         self._histogram = None
         for number, settings in enumerate(channels):
-            row = ChannelRow(settings, integer)
+            row = ChannelRow(settings, kind, rgb)
             row.changed.connect(partial(self.changed.emit, number))
             row.auto.connect(partial(self.auto.emit, number))
             row.chosen.connect(partial(self.choose, number))
@@ -226,7 +248,12 @@ class ChannelsPanel(QWidget):
         if number != self.current and 0 <= number < len(self.rows):
             self.current = number
             self._title.setText(self.rows[number].visible.text())
-            self.wants_histogram.emit(number)
+            self.wants_histogram.emit(number, self.volume.isChecked())
+
+    def ask_again(self) -> None:
+        """Ask for the histogram that is looked at: what it counts has changed."""
+        if 0 <= self.current < len(self.rows):
+            self.wants_histogram.emit(self.current, self.volume.isChecked())
 
     def show_settings(self, channels: tuple[ChannelSettings, ...]) -> None:
         """Show settings that were changed elsewhere."""

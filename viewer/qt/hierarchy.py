@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from PyQt6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt, pyqtSignal
+from PyQt6.QtCore import QAbstractItemModel, QMimeData, QModelIndex, QObject, Qt, QUrl, pyqtSignal
 
 import zarrfs
 from viewer.qt.worker import Worker
+from viewer.readout import format_bytes
 from zarrfs.errors import ZarrError
 
 __all__ = ["HierarchyModel", "Item"]
 
-COLUMNS = ("Name", "Shape", "Type", "Chunks")
+COLUMNS = ("Name", "Shape", "Type", "Chunks", "Size")
 
 
 @dataclass(eq=False)
@@ -40,13 +43,14 @@ class Item:
 def describe(name: str, node: Any, location: str, path: str, parent: Item | None) -> Item:
     """Return the line of a node, or of the error in its place."""
     if isinstance(node, ZarrError):
-        return Item(name, None, location, path, parent, str(node), [], columns=(name, "", "broken", ""))
+        return Item(name, None, location, path, parent, str(node), [], columns=(name, "", "broken", "", ""))
     if isinstance(node, zarrfs.Array):
         chunks = " x ".join(map(str, node.chunks))
         shape = " x ".join(map(str, node.shape)) or "scalar"
-        columns = (name, shape, node.spec.data_type.name, chunks)
+        size = "" if node.dtype.hasobject else format_bytes(node.nbytes)
+        columns = (name, shape, node.spec.data_type.name, chunks, size)
         return Item(name, node, location, path, parent, children=[], columns=columns)
-    return Item(name, node, location, path, parent, columns=(name, "", "group", ""))
+    return Item(name, node, location, path, parent, columns=(name, "", "group", "", ""))
 
 
 def members(item: Item) -> list[Item]:
@@ -68,6 +72,9 @@ def members(item: Item) -> list[Item]:
 class HierarchyModel(QAbstractItemModel):
     """A tree of stores and what is in them.
 
+    Attributes:
+        file_of: called for each item that is dragged out; gives the file that other programs can open in its place.
+
     Signals:
         failed: a branch could not be listed; with what the user is told.
     """
@@ -77,6 +84,7 @@ class HierarchyModel(QAbstractItemModel):
     def __init__(self, worker: Worker, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._worker = worker
+        self.file_of: Callable[[Item], Path | None] = lambda item: None
         self._tops: list[Item] = []
         self._removed: list[Item] = []
         self._root = Item("", None, "", children=self._tops)
@@ -138,6 +146,23 @@ class HierarchyModel(QAbstractItemModel):
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return COLUMNS[section]
         return None
+
+    def flags(self, index: QModelIndex) -> Qt.ItemFlag:
+        dragged = Qt.ItemFlag.ItemIsDragEnabled if index.isValid() else Qt.ItemFlag.NoItemFlags
+        return super().flags(index) | dragged
+
+    def mimeTypes(self) -> list[str]:
+        return ["text/uri-list"]
+
+    def mimeData(self, indexes: Iterable[QModelIndex]) -> QMimeData | None:
+        items = dict.fromkeys(self.item(index) for index in indexes)
+        files = [file for item in items if (file := self.file_of(item)) is not None]
+        if not files:
+            return None
+        data = QMimeData()
+        data.setUrls([QUrl.fromLocalFile(str(file)) for file in files])
+        data.setText("\n".join(map(str, files)))
+        return data
 
     def canFetchMore(self, parent: QModelIndex) -> bool:
         item = self.item(parent)

@@ -18,6 +18,8 @@ from PyQt6.QtWidgets import (
 )
 
 import zarrfs
+from viewer.qt.check_panel import CheckPanel
+from viewer.qt.session import Session
 from viewer.qt.widgets import search_box
 from zarrfs.engine.summary import array_summary, group_summary, json_safe
 
@@ -29,10 +31,13 @@ LONGEST_TEXT = 400
 
 
 class MetadataPanel(QWidget):
-    """Facts, attributes and document of one node."""
+    """Facts, attributes and document of one node, and what the OME-NGFF check says of it."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._session = session
+        self.check = CheckPanel(session)
+        self.check.pointed.connect(self.go_to)
         self.search = search_box("Find a key or value")
         self.search.textChanged.connect(self._filter)
         self.facts = self._tree("Facts")
@@ -47,6 +52,7 @@ class MetadataPanel(QWidget):
             (self.facts, "Summary"),
             (self.attributes, "Attributes"),
             (self.document, "Document"),
+            (self.check, "Check"),
         ):
             self.tabs.addTab(widget, title)
         layout = QVBoxLayout(self)
@@ -65,18 +71,52 @@ class MetadataPanel(QWidget):
         return tree
 
     def show_node(self, node: zarrfs.Array | zarrfs.Group) -> None:
-        """Show what the metadata of a node say; nothing is read for it."""
+        """Show what the metadata of a node say; how much of an array is stored follows from a worker."""
+        self._session.worker.forget("stored")
         facts = array_summary(node) if isinstance(node, zarrfs.Array) else group_summary(node)
         attributes = facts.pop("attributes")
         self._fill(self.facts, {key: value for key, value in facts.items() if value is not None})
         self._fill(self.attributes, attributes)
         self.document.setPlainText(json.dumps(json_safe(node.metadata), indent=2, ensure_ascii=False))
+        self.check.show_node(node)
         self._filter(self.search.text())
+        if isinstance(node, zarrfs.Array):
+            self._session.worker.submit(
+                lambda: _stored(node),
+                self._add_facts,
+                lambda error: self._add_facts({"stored": f"not known: {error}"}),
+                "stored",
+                last=True,
+            )
+
+    def _add_facts(self, facts: dict[str, Any]) -> None:
+        root = self.facts.invisibleRootItem()
+        if root is not None:
+            for key, value in facts.items():
+                _add(root, key, value, "")
+        self._filter(self.search.text())
+
+    def go_to(self, pointer: str) -> None:
+        """Show the attribute at a JSON pointer, or the nearest one above it that there is."""
+        self.search.clear()
+        self.tabs.setCurrentWidget(self.attributes)
+        root = self.attributes.invisibleRootItem()
+        found = None
+        while root is not None and found is None:
+            found = _at_pointer(root, pointer)
+            if found is None and not pointer:
+                return
+            pointer = pointer.rpartition("/")[0] if found is None else pointer
+        if found is not None:
+            self.attributes.setCurrentItem(found)
+            self.attributes.scrollToItem(found)
 
     def show_text(self, text: str) -> None:
         """Show a message in place of a node that could not be opened."""
+        self._session.worker.forget("stored")
         self.facts.clear()
         self.attributes.clear()
+        self.check.show_node(None)
         self.document.setPlainText(text)
         self.tabs.setCurrentWidget(self.document)
 
@@ -106,6 +146,32 @@ class MetadataPanel(QWidget):
             if action is not None:
                 action.triggered.connect(lambda _=False, role=role: clipboard.setText(item.data(0, role)))
         menu.exec(viewport.mapToGlobal(point))
+
+
+def _stored(node: zarrfs.Array) -> dict[str, Any]:
+    """Return how much of an array is stored. Walks its chunks: for a worker."""
+    stored = node.nbytes_stored()
+    facts: dict[str, Any] = {
+        "chunks stored": f"{node.nchunks_initialized:,} of {node.nchunks:,}",
+        "bytes stored": f"{stored:,}",
+    }
+    if stored:
+        facts["compression ratio"] = f"{node.nbytes / stored:.2f}"
+    return facts
+
+
+def _at_pointer(parent: QTreeWidgetItem, pointer: str) -> QTreeWidgetItem | None:
+    """Return the item of exactly this pointer below another one."""
+    for row in range(parent.childCount()):
+        child = parent.child(row)
+        if child is None:
+            continue
+        own = child.data(0, POINTER)
+        if own == pointer:
+            return child
+        if pointer.startswith(f"{own}/"):
+            return _at_pointer(child, pointer)
+    return None
 
 
 def _add(parent: QTreeWidgetItem, key: str, value: Any, pointer: str) -> None:

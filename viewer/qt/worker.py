@@ -27,6 +27,7 @@ class Worker(QObject):
     def __init__(self, threads: int = 2) -> None:
         super().__init__()
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="viewer-work")
+        self._patient = ThreadPoolExecutor(1, thread_name_prefix="viewer-patient")
         self._generations: dict[str, int] = {}
         self._running = 0
         # Queued: what is done at once is delivered later all the same, never within ``submit``.
@@ -38,12 +39,21 @@ class Worker(QObject):
         done: Callable[[Any], None],
         failed: Callable[[Exception], None],
         owner: str = "",
+        last: bool = False,
     ) -> None:
-        """Call ``function`` on a thread, then ``done`` with its result or ``failed`` with its exception here."""
+        """Call ``function`` on a thread, then ``done`` with its result or ``failed`` with its exception here.
+
+        What nobody waits for is ``last``: it has a thread of its own, and holds nothing else up. Functions whose owner
+        was forgotten before they began are not called at all.
+        """
         generation = self._generations.get(owner, 0)
         self._running += 1
         self.busy.emit(self._running)
-        future = self._pool.submit(function)
+
+        def call() -> Any:
+            return function() if generation == self._generations.get(owner, 0) else None
+
+        future = (self._patient if last else self._pool).submit(call)
         future.add_done_callback(lambda f: self._finished.emit((f, done, failed, owner, generation)))
 
     def forget(self, owner: str) -> None:
@@ -53,7 +63,10 @@ class Worker(QObject):
     def close(self) -> None:
         """Wait for what is running; nothing is called back any more."""
         self._finished.disconnect(self._deliver)
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._pool, self._patient):
+            pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._patient):
+            pool.shutdown(wait=True)
 
     def _deliver(self, packet: tuple[Future[Any], Any, Any, str, int]) -> None:
         future, done, failed, owner, generation = packet

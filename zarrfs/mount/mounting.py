@@ -19,7 +19,16 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MountError, ZarrError
 from zarrfs.logs import logger
 
-__all__ = ["MountOptions", "is_mounted", "mount", "mounts", "serve", "serve_in_background", "unmount"]
+__all__ = [
+    "MountOptions",
+    "is_mounted",
+    "mount",
+    "mounts",
+    "root_name",
+    "serve",
+    "serve_in_background",
+    "unmount",
+]
 
 SUBTYPE = "zarrfs"
 TYPES = (f"fuse.{SUBTYPE}", "fuse.ZarrOperations")
@@ -85,7 +94,7 @@ def serve(
     )
     try:
         tree = Tree(
-            node, _root_name(source), list_all_views=options.list_all_views, immutable=options.immutable
+            node, root_name(source), list_all_views=options.list_all_views, immutable=options.immutable
         )
         served = False
 
@@ -137,7 +146,7 @@ def _clean(text: str) -> str:
     return text.replace("\\", "\\\\").replace(",", "\\,")
 
 
-def _root_name(location: str) -> str:
+def root_name(location: str) -> str:
     """Return the name that a store whose root is an array shows it by: the location's, without .zarr or .zip."""
     name = Path(location.rstrip("/")).name
     for ending in (".zip", ".zarr"):

@@ -70,7 +70,7 @@ def test_slices_are_those_of_the_data(qtbot: QtBot, shown: Shown, tmp_path: Path
         data[z] = 50 * z
     zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(1, 32, 32), dimension_names=["z", "y", "x"])
     window = shown(tmp_path / "a.zarr")
-    exact(qtbot, window, lambda: window._change_channel(0, {"limits": (0.0, 255.0)}))
+    exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 255.0)))
     for z in (0, 4, 2):
         if window.intent is not None and window.intent.position[0] != z:
             exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
@@ -122,27 +122,28 @@ def test_other_axes_and_levels(qtbot: QtBot, shown: Shown, stack: Path) -> None:
 
 def test_the_pointer_reads_values(qtbot: QtBot, shown: Shown, stack: Path) -> None:
     window = shown(stack)
-    window._point((10.0, 20.0))
+    window.canvas.pointed.emit((10.0, 20.0))
     assert window.position.text()
-    window._point(None)
+    window.canvas.pointed.emit(None)
     assert window.position.text() == ""
 
 
 def test_the_tree_fills_itself_and_a_click_shows_the_array(qtbot: QtBot, shown: Shown, stack: Path) -> None:
     window = shown(stack)
-    top = window.filtered.index(0, 0)
-    qtbot.waitUntil(lambda: window.filtered.rowCount(top) >= 3, timeout=MILLISECONDS)
-    names = [window.filtered.index(row, 0, top).data() for row in range(window.filtered.rowCount(top))]
+    lines, view = window.tree_panel.filtered, window.tree_panel.view
+    top = lines.index(0, 0)
+    qtbot.waitUntil(lambda: lines.rowCount(top) >= 3, timeout=MILLISECONDS)
+    names = [lines.index(row, 0, top).data() for row in range(lines.rowCount(top))]
     assert "labels" in names
     assert "0" in names
-    exact(qtbot, window, lambda: window.tree.setCurrentIndex(window.filtered.index(names.index("1"), 0, top)))
+    exact(qtbot, window, lambda: view.setCurrentIndex(lines.index(names.index("1"), 0, top)))
     facts = {
         window.metadata.facts.topLevelItem(i).text(0)
         for i in range(window.metadata.facts.topLevelItemCount())
     }
     assert {"shape", "codecs", "chunks"} <= facts
-    window.filtered.setFilterFixedString("labels")
-    assert window.filtered.rowCount(window.filtered.index(0, 0)) == 1
+    window.tree_panel.filtered.setFilterFixedString("labels")
+    assert window.tree_panel.filtered.rowCount(window.tree_panel.filtered.index(0, 0)) == 1
 
 
 def test_the_tree_model_keeps_qts_rules(
@@ -150,9 +151,10 @@ def test_the_tree_model_keeps_qts_rules(
 ) -> None:
     window = shown(stack)
     qtbot.waitUntil(
-        lambda: window.hierarchy.rowCount(window.hierarchy.index(0, 0)) >= 3, timeout=MILLISECONDS
+        lambda: window.tree_panel.model.rowCount(window.tree_panel.model.index(0, 0)) >= 3,
+        timeout=MILLISECONDS,
     )
-    qtmodeltester.check(window.hierarchy)
+    qtmodeltester.check(window.tree_panel.model)
 
 
 def test_metadata_are_searched(shown: Shown, stack: Path) -> None:
@@ -187,7 +189,7 @@ def test_dropping_opens(qtbot: QtBot, window: MainWindow, stack: Path) -> None:
         Qt.KeyboardModifier.NoModifier,
     )
     exact(qtbot, window, lambda: window.dropEvent(event))
-    assert window.recent()[0] == f"{stack}/1"
+    assert window.opening.recent()[0] == f"{stack}/1"
 
 
 @pytest.mark.parametrize("kind", ["missing", "words", "empty group"])
@@ -282,7 +284,7 @@ def test_widgets_have_names_for_those_who_do_not_see_them(shown: Shown, stack: P
     window = shown(stack)
     for widget in (
         window.canvas,
-        window.tree,
+        window.tree_panel.view,
         window.metadata.search,
         window.channels.plot,
         window.channels.rows[0].low,

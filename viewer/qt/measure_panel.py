@@ -1,0 +1,179 @@
+"""What was measured: the profile along the line, or the statistics of the region, of all channels; and its CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyqtgraph
+from PyQt6.QtGui import QGuiApplication
+from PyQt6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QStackedWidget,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from viewer.colormaps import lookup
+from viewer.image import Image
+from viewer.measure import (
+    Profile,
+    RoiStatistics,
+    line_profile,
+    profile_csv,
+    roi_statistics,
+    statistics_csv,
+)
+from viewer.qt.session import Session
+from viewer.readout import format_value, short_unit
+from viewer.replacing import replacing
+from viewer.shapes import Shape
+from viewer.state import ViewIntent
+
+__all__ = ["MeasurePanel"]
+
+HINT = (
+    "Choose a tool: P draws a line, R a rectangle, O an ellipse; drag on the picture. M goes back to moving it. "
+    "Drag the ends or the middle to change it, Delete takes it away."
+)
+ROWS = ("count", "area", "mean", "std", "minimum", "maximum", "median", "sum", "nans")
+MOST_PIXELS = 1 << 26
+"""Regions of more pixels are measured at the level on the screen, not the finest; the panel says so."""
+
+
+class MeasurePanel(QWidget):
+    """The results, read by the session's worker."""
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.text = ""
+        self.title = QLabel(HINT)
+        self.title.setWordWrap(True)
+        self.title.setAccessibleName("What was measured")
+        self.plot = pyqtgraph.PlotWidget()
+        self.plot.setAccessibleName("Profile")
+        self.plot.showGrid(x=True, y=True, alpha=0.2)
+        self.plot.addLegend(offset=(-5, 5))
+        self.table = QTableWidget()
+        self.table.setAccessibleName("Statistics of the region")
+        self.table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+        self.stack = QStackedWidget()
+        for widget in (QWidget(), self.plot, self.table):
+            self.stack.addWidget(widget)
+        self.copy = QPushButton("Copy CSV")
+        self.save = QPushButton("Save CSV ...")
+        self.copy.clicked.connect(self.copy_csv)
+        self.save.clicked.connect(self.ask_file)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.copy)
+        buttons.addWidget(self.save)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 4)
+        layout.addWidget(self.title)
+        layout.addWidget(self.stack, 1)
+        layout.addLayout(buttons)
+        self.clear()
+
+    def clear(self) -> None:
+        """Show nothing but how to measure."""
+        self._session.worker.forget("measure")
+        self.title.setText(HINT)
+        self.stack.setCurrentIndex(0)
+        self._have("")
+
+    def _have(self, text: str) -> None:
+        self.text = text
+        for button in (self.copy, self.save):
+            button.setEnabled(bool(text))
+
+    def measure(self, shape: Shape | None, intent: ViewIntent | None, level: int) -> None:
+        """Measure on the pane with this intent; ``level`` is the one on the screen."""
+        image = self._session.image
+        if shape is None or intent is None or image is None:
+            self.clear()
+            return
+        if shape.kind == "line":
+            self._session.ask_of_image(
+                lambda: line_profile(image, intent, shape.start, shape.end),
+                lambda found: self._show_profile(found, intent),
+                "measure",
+            )
+            return
+        used = level_for(image, intent, shape, level)
+        self._session.ask_of_image(
+            lambda: list(roi_statistics(image, intent, shape.roi(), used)),
+            lambda found: self._show_statistics(found, used),
+            "measure",
+        )
+
+    def _show_profile(self, profile: Profile, intent: ViewIntent) -> None:
+        unit = short_unit(profile.unit) if profile.unit else "px"
+        self.title.setText(f"Line of {profile.distance[-1]:.6g} {unit}, {len(profile.distance)} samples")
+        self.plot.clear()
+        self.plot.setLabel("bottom", f"distance [{unit}]")
+        for number, (name, values) in enumerate(zip(profile.channels, profile.values, strict=True)):
+            pen = pyqtgraph.mkPen(_colour(intent, number, len(profile.channels)), width=1.5)
+            self.plot.plot(profile.distance, values, pen=pen, name=name, connect="finite")
+        self.stack.setCurrentWidget(self.plot)
+        self._have(profile_csv(profile))
+
+    def _show_statistics(self, found: Sequence[RoiStatistics], level: int) -> None:
+        where = "" if level == 0 else f" at level {level} (it is too large for the finest)"
+        self.title.setText(f"Statistics of the region{where}")
+        unit = short_unit(found[0].unit) if found and found[0].unit else "px"
+        self.table.setRowCount(len(ROWS))
+        self.table.setColumnCount(len(found))
+        self.table.setHorizontalHeaderLabels([entry.channel for entry in found])
+        self.table.setVerticalHeaderLabels([f"area [{unit}²]" if row == "area" else row for row in ROWS])
+        for column, entry in enumerate(found):
+            for row, name in enumerate(ROWS):
+                self.table.setItem(row, column, QTableWidgetItem(format_value(getattr(entry, name))))
+        self.stack.setCurrentWidget(self.table)
+        self._have(statistics_csv(found))
+
+    def copy_csv(self) -> None:
+        """Put the numbers on the clipboard."""
+        clipboard = QGuiApplication.clipboard()
+        if clipboard is not None and self.text:
+            clipboard.setText(self.text)
+
+    def ask_file(self) -> None:
+        """Ask for a file and write the numbers to it."""
+        file, _ = QFileDialog.getSaveFileName(self, "Save the numbers", "measured.csv", "CSV (*.csv)")
+        if file:
+            self.write_csv(Path(file))
+
+    def write_csv(self, file: Path) -> None:
+        """Write the numbers to a file, replaced as a whole; errors are told."""
+        text = self.text
+
+        def write() -> None:
+            with replacing(file) as temporary:
+                temporary.write_text(text, "utf-8")
+
+        self._session.ask(write, lambda _: self._session.say(f"Saved to {file}"), "csv")
+
+
+def level_for(image: Image, intent: ViewIntent, shape: Shape, level: int) -> int:
+    """Return the level to measure a region at: the finest, unless the region has too many pixels there."""
+    top, left, bottom, right = shape.rect
+    rows, columns = (image.shape[axis] for axis in intent.displayed)
+    height = min(bottom, rows) - max(top, 0)
+    width = min(right, columns) - max(left, 0)
+    return level if max(0.0, height) * max(0.0, width) > MOST_PIXELS else 0
+
+
+def _colour(intent: ViewIntent, number: int, count: int) -> tuple[int, int, int]:
+    """Return the brightest colour of a channel's map; the samples of RGB have their own."""
+    if count != len(intent.channels):
+        return [(230, 80, 80), (80, 200, 90), (90, 140, 255)][number % 3]
+    table = lookup(intent.channels[number].colormap)
+    red, green, blue = (int(part) for part in table[-1][:3])
+    # A map that ends in black, or white on a white ground, could not be seen.
+    return (150, 150, 160) if red == green == blue else (red, green, blue)
