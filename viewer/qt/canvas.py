@@ -218,8 +218,7 @@ class Canvas(QWidget):
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
         width, height = self._device_size()
-        if self._fitted:
-            self._viewport = replace(self._viewport, width=width, height=height)
+        if self._fitted and self._image is not None:
             self.fit()
         else:
             self.set_viewport(replace(self._viewport, width=width, height=height))

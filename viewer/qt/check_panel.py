@@ -40,8 +40,7 @@ class CheckPanel(QWidget):
         self.verdict.setAccessibleName("Verdict")
         self.messages = QTreeWidget()
         self.messages.setAccessibleName("Messages of the check")
-        self.messages.setHeaderLabels(["Message", "Key"])
-        self.messages.setColumnWidth(0, 260)
+        self.messages.setHeaderHidden(True)
         self.messages.setWordWrap(True)
         self.messages.itemActivated.connect(self._go)
         self.messages.itemClicked.connect(self._go)
@@ -87,10 +86,9 @@ class CheckPanel(QWidget):
             found = [message for message in report.messages if message.tier == tier]
             if not found:
                 continue
-            top = QTreeWidgetItem(self.messages, [f"{title} ({len(found)})", ""])
-            top.setFirstColumnSpanned(True)
+            top = QTreeWidgetItem(self.messages, [f"{title} ({len(found)})"])
             for message in found:
-                item = QTreeWidgetItem(top, [message.message, message.pointer or "/"])
+                item = QTreeWidgetItem(top, [f"{message.pointer or '/'}\n{message.message}"])
                 item.setData(0, POINTER, message.pointer)
                 item.setToolTip(0, message.message)
             top.setExpanded(True)

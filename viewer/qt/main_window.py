@@ -49,7 +49,7 @@ from viewer.qt.plate_panel import PlatePanel
 from viewer.qt.session import Session
 from viewer.qt.theme import apply_theme
 from viewer.qt.tree_panel import TreePanel
-from viewer.readout import Readout
+from viewer.readout import Readout, format_bytes
 from viewer.rendering import Frame
 from viewer.shapes import Shape
 from viewer.state import ViewIntent, with_displayed, with_level_lock, with_position, with_projection
@@ -64,6 +64,7 @@ EMPTY = """<div style="text-align:center; color:#9aa0ab">
 <p>OME-Zarr with its channels, pyramids, labels and plates, and any other Zarr or N5 array</p>
 <p><b>Ctrl+Shift+P</b> finds every action, <b>?</b> shows the keys</p></div>"""
 
+DOCK_WIDTH = 320
 WARNING, NOTE = "background: #7a3b1d; color: white;", "background: #2d4a7a; color: white;"
 
 
@@ -153,6 +154,9 @@ class MainWindow(QMainWindow):
         self.measure = MeasurePanel(self.session)
         self.metadata = MetadataPanel(self.session)
         self.panels = QTabWidget()
+        bar = self.panels.tabBar()
+        if bar is not None:
+            bar.setUsesScrollButtons(False)
         for widget, title in (
             (self.channels, "Channels"),
             (self.labels, "Labels"),
@@ -189,7 +193,7 @@ class MainWindow(QMainWindow):
         dock.setObjectName(title)
         dock.setWidget(widget)
         self.addDockWidget(area, dock)
-        self.resizeDocks([dock], [290], Qt.Orientation.Horizontal)
+        self.resizeDocks([dock], [DOCK_WIDTH], Qt.Orientation.Horizontal)
         return dock
 
     def _connect(self) -> None:
@@ -284,8 +288,11 @@ class MainWindow(QMainWindow):
             self.gallery.show_dataset(dataset)
         if dataset.plate is not None:
             self.plate.show_dataset(dataset)
-        self.gallery_dock.setVisible(several)
-        self.plate_dock.setVisible(dataset.plate is not None)
+        for dock, wanted in ((self.gallery_dock, several), (self.plate_dock, dataset.plate is not None)):
+            if wanted and dock.isHidden():
+                dock.show()
+                self.resizeDocks([dock], [self.height() // 2], Qt.Orientation.Vertical)
+            dock.setVisible(wanted)
 
     def _show_image(self) -> None:
         session = self.session
@@ -313,7 +320,7 @@ class MainWindow(QMainWindow):
 
     def _show_frame(self, frame: Frame) -> None:
         use = self.session.streamer.memory
-        self.memory.setText(f"{use.nbytes >> 20} of {use.budget >> 20} MiB")
+        self.memory.setText(f"{format_bytes(use.nbytes)} of {format_bytes(use.budget)}")
         self.framed.emit(frame)
 
     def _show_readout(self, found: Readout | None) -> None:

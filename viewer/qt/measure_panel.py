@@ -42,6 +42,7 @@ HINT = (
     "Drag the ends or the middle to change it, Delete takes it away."
 )
 ROWS = ("count", "area", "mean", "std", "minimum", "maximum", "median", "sum", "nans")
+RESULT_HEIGHT = 330
 MOST_PIXELS = 1 << 26
 """Regions of more pixels are measured at the level on the screen, not the finest; the panel says so."""
 
@@ -70,14 +71,16 @@ class MeasurePanel(QWidget):
         self.save = QPushButton("Save CSV ...")
         self.copy.clicked.connect(self.copy_csv)
         self.save.clicked.connect(self.ask_file)
+        self.stack.setFixedHeight(RESULT_HEIGHT)
         buttons = QHBoxLayout()
         buttons.addWidget(self.copy)
         buttons.addWidget(self.save)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.title)
-        layout.addWidget(self.stack, 1)
+        layout.addWidget(self.stack)
         layout.addLayout(buttons)
+        layout.addStretch(1)
         self.clear()
 
     def clear(self) -> None:

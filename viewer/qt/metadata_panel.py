@@ -48,10 +48,13 @@ class MetadataPanel(QWidget):
         self.document.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self.document.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.tabs = QTabWidget()
+        bar = self.tabs.tabBar()
+        if bar is not None:
+            bar.setUsesScrollButtons(False)
         for widget, title in (
             (self.facts, "Summary"),
             (self.attributes, "Attributes"),
-            (self.document, "Document"),
+            (self.document, "Raw"),
             (self.check, "Check"),
         ):
             self.tabs.addTab(widget, title)

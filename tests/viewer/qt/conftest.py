@@ -14,9 +14,8 @@ from PyQt6.QtCore import QSettings
 from PyQt6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from tests.viewer.qt.waiting import opened
 from viewer.qt.main_window import MainWindow
-
-MILLISECONDS = 8_000
 
 
 @pytest.fixture
@@ -34,8 +33,7 @@ def shown(qtbot: QtBot, window: MainWindow) -> Callable[[object], MainWindow]:
     """Open a location and wait until its picture is exact."""
 
     def open_and_wait(location: object) -> MainWindow:
-        with qtbot.waitSignal(window.framed, timeout=MILLISECONDS, check_params_cb=lambda frame: frame.exact):
-            window.open_location(str(location))
+        opened(qtbot, window, lambda: window.open_location(str(location)))
         return window
 
     return open_and_wait

@@ -17,13 +17,13 @@ from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
 import zarrfs
+from tests.viewer.qt.waiting import MILLISECONDS, exact, opened
 from viewer.qt.actions import Palette, key_help
 from viewer.qt.main_window import MainWindow
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.wrappers import LatencyStore
 from zarrfs.synthetic import make_picture, write_image
 
-MILLISECONDS = 8_000
 Shown = Callable[[object], MainWindow]
 
 
@@ -33,12 +33,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("stack") / "cells.ome.zarr"
     write_image(path, make_picture((12, 128, 160)))
     return path
-
-
-def exact(qtbot: QtBot, window: MainWindow, act: Callable[[], object]) -> None:
-    """Do something, and wait until the picture is exact again."""
-    with qtbot.waitSignal(window.framed, timeout=MILLISECONDS, check_params_cb=lambda frame: frame.exact):
-        act()
 
 
 def pixels(window: MainWindow) -> np.ndarray:
@@ -136,7 +130,7 @@ def test_the_tree_fills_itself_and_a_click_shows_the_array(qtbot: QtBot, shown: 
     names = [lines.index(row, 0, top).data() for row in range(lines.rowCount(top))]
     assert "labels" in names
     assert "0" in names
-    exact(qtbot, window, lambda: view.setCurrentIndex(lines.index(names.index("1"), 0, top)))
+    opened(qtbot, window, lambda: view.setCurrentIndex(lines.index(names.index("1"), 0, top)))
     facts = {
         window.metadata.facts.topLevelItem(i).text(0)
         for i in range(window.metadata.facts.topLevelItemCount())
@@ -178,7 +172,7 @@ def test_dropping_opens(qtbot: QtBot, window: MainWindow, stack: Path) -> None:
             Qt.MouseButton.LeftButton,
             Qt.KeyboardModifier.NoModifier,
         )
-        exact(qtbot, window, lambda event=event: window.dropEvent(event))
+        opened(qtbot, window, lambda event=event: window.dropEvent(event))
     text = QMimeData()
     text.setText(f"  '{stack}/1' ")
     event = QDropEvent(
@@ -188,7 +182,7 @@ def test_dropping_opens(qtbot: QtBot, window: MainWindow, stack: Path) -> None:
         Qt.MouseButton.LeftButton,
         Qt.KeyboardModifier.NoModifier,
     )
-    exact(qtbot, window, lambda: window.dropEvent(event))
+    opened(qtbot, window, lambda: window.dropEvent(event))
     assert window.opening.recent()[0] == f"{stack}/1"
 
 

@@ -1,0 +1,426 @@
+"""Measuring, slabs, linked panes, export, kept views, messages: what the user does with a picture."""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from PyQt6.QtCore import QPoint, Qt
+from PyQt6.QtGui import QGuiApplication, QImage
+from PyQt6.QtWidgets import QDialog, QFileDialog, QInputDialog
+from pytestqt.qtbot import QtBot
+
+import zarrfs
+from tests.viewer.qt.waiting import MILLISECONDS, exact, opened
+from viewer.qt.application import open_window
+from viewer.qt.export_dialog import ExportDialog
+from viewer.qt.main_window import MainWindow
+from viewer.shapes import Shape
+from viewer.state import Projection
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.wrappers import LatencyStore
+
+Shown = Callable[[object], MainWindow]
+
+
+@pytest.fixture(scope="module")
+def ramp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """z, y, x of 6 x 40 x 60 with the value 1000 z + 10 y + x; one chunk of two is missing in z = 5."""
+    path = tmp_path_factory.mktemp("ramp") / "ramp.zarr"
+    z, y, x = np.indices((6, 40, 60))
+    data = (1000 * z + 10 * y + x).astype("u2")
+    zarrfs.create_array(
+        path,
+        data=data,
+        chunks=(1, 40, 30),
+        dimension_names=["z", "y", "x"],
+        fill_value=7,
+        attributes={},
+    )
+    (path / "c" / "5" / "0" / "1").unlink()
+    return path
+
+
+def at(window: MainWindow, row: float, column: float) -> QPoint:
+    x, y = window.canvas.viewport.to_device(row, column)
+    ratio = window.canvas.devicePixelRatioF()
+    return QPoint(round(x / ratio), round(y / ratio))
+
+
+def drag(qtbot: QtBot, window: MainWindow, start: QPoint, end: QPoint) -> None:
+    qtbot.mousePress(window.canvas, Qt.MouseButton.LeftButton, pos=start)
+    qtbot.mouseMove(window.canvas, (start + end) / 2)
+    qtbot.mouseMove(window.canvas, end)
+    qtbot.mouseRelease(window.canvas, Qt.MouseButton.LeftButton, pos=end)
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_a_line_is_drawn_and_its_profile_copied(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
+    window = shown(ramp)
+    window.actions_by_name["line"].trigger()
+    assert window.panels.currentWidget() is window.measure
+    drag(qtbot, window, at(window, 10, 5), at(window, 10, 45))
+    shape = window.canvas.shape
+    assert shape is not None
+    assert shape.kind == "line"
+    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=MILLISECONDS)
+    rows = table(window.measure.text)
+    values = np.array([float(list(row.values())[1]) for row in rows])
+    position = window.intent.position[0] if window.intent is not None else 0
+    expected = 1000 * position + 10 * shape.start[0] + np.linspace(shape.start[1], shape.end[1], len(rows))
+    slope = np.linspace(0, 10 * (shape.end[0] - shape.start[0]), len(rows))
+    assert np.allclose(values, expected + slope, atol=0.01)
+    window.actions_by_name["copy_csv"].trigger()
+    clipboard = QGuiApplication.clipboard()
+    assert clipboard is not None
+    assert clipboard.text() == window.measure.text
+
+
+@pytest.mark.parametrize("kind", ["rectangle", "ellipse"])
+def test_a_region_is_drawn_and_measured(kind: str, qtbot: QtBot, shown: Shown, ramp: Path) -> None:
+    window = shown(ramp)
+    exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
+    window.actions_by_name[kind].trigger()
+    window.canvas.show_shape(
+        Shape("rectangle" if kind == "rectangle" else "ellipse", (9.6, 4.6), (20.4, 25.4))
+    )
+    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=MILLISECONDS)
+    (row,) = table(window.measure.text)
+    data = zarrfs.open(ramp)[2]
+    y, x = np.indices(data.shape)
+    inside = (abs(y - 15) <= 5.4) & (abs(x - 15) <= 10.4)
+    if kind == "ellipse":
+        inside = ((y - 15) / 5.4) ** 2 + ((x - 15) / 10.4) ** 2 <= 1
+    assert int(row["count"]) == inside.sum()
+    assert float(row["mean"]) == pytest.approx(data[inside].mean())
+    before = window.measure.text
+    exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    qtbot.waitUntil(lambda: window.measure.text != before, timeout=MILLISECONDS)
+    (again,) = table(window.measure.text)
+    assert float(again["mean"]) == pytest.approx(data[inside].mean() + 1000)
+
+
+def test_shapes_are_moved_changed_and_taken_away(
+    qtbot: QtBot, shown: Shown, ramp: Path, tmp_path: Path
+) -> None:
+    window = shown(ramp)
+    window.set_tool("rectangle")
+    drag(qtbot, window, at(window, 10, 10), at(window, 20, 30))
+    first = window.canvas.shape
+    assert first is not None
+    drag(qtbot, window, at(window, 15, 20), at(window, 20, 25))
+    second = window.canvas.shape
+    assert second is not None
+    assert np.allclose(np.subtract(second.rect, first.rect), 5, atol=0.5)
+    drag(qtbot, window, at(window, *second.end), at(window, 35, 50))
+    third = window.canvas.shape
+    assert third is not None
+    assert third.start == second.start
+    assert np.allclose(third.end, (35, 50), atol=0.5)
+    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=MILLISECONDS)
+    window.measure.write_csv(tmp_path / "numbers.csv")
+    qtbot.waitUntil(lambda: "numbers.csv" in window.notice.text(), timeout=MILLISECONDS)
+    assert (tmp_path / "numbers.csv").read_text() == window.measure.text
+    window.measure.write_csv(tmp_path / "nowhere" / "numbers.csv")
+    qtbot.waitUntil(lambda: "cannot be written" in window.notice.text(), timeout=MILLISECONDS)
+    window.actions_by_name["no_shape"].trigger()
+    assert window.canvas.shape is None
+    assert not window.measure.text
+    window.set_tool("move")
+    before = window.canvas.viewport.center
+    drag(qtbot, window, at(window, 10, 10), at(window, 20, 30))
+    assert window.canvas.shape is None
+    assert window.canvas.viewport.center != before
+
+
+def test_slabs_are_projected(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
+    window = shown(ramp)
+    exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
+    window.dimensions.thickness.setValue(3)
+    exact(qtbot, window, window.actions_by_name["slab"].trigger)
+    assert window.intent is not None
+    assert window.intent.projection == Projection(0, "max", 3.0)
+    window.canvas.pointed.emit((4.0, 6.0))
+    assert "3046" in window.position.text()
+    exact(qtbot, window, window.actions_by_name["slab"].trigger)
+    assert window.intent.projection == Projection(0, "mean", 3.0)
+    window.canvas.pointed.emit((4.0, 6.0))
+    assert "2046" in window.position.text()
+    exact(qtbot, window, window.actions_by_name["slab"].trigger)
+    assert window.intent.projection is None
+
+
+def test_playing_goes_on_slice_by_slice(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
+    window = shown(ramp)
+    start = window.intent.position[0] if window.intent is not None else 0
+    window.actions_by_name["play"].trigger()
+    seen: list[float] = []
+    window.framed.connect(lambda frame: seen.append(frame.state.intent.position[0]))
+    qtbot.waitUntil(lambda: len(set(seen) - {start}) >= 3, timeout=MILLISECONDS)
+    window.actions_by_name["play"].trigger()
+    order = [position for position in dict.fromkeys(seen) if position != start]
+    assert order[:3] == [(start + step) % 6 for step in (1, 2, 3)]
+
+
+def test_three_linked_panes(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
+    window = shown(ramp)
+    window.actions_by_name["linked"].trigger()
+    right, below = window.panes.side
+    assert [pane.displayed for pane in window.panes.all] == [(1, 2), (1, 0), (0, 2)]
+    qtbot.waitUntil(
+        lambda: all(p.canvas.frame is not None and p.canvas.frame.exact for p in window.panes.all),
+        timeout=MILLISECONDS,
+    )
+    # A click in the pane below chooses the slice and the column of the others.
+    below.canvas.clicked.emit(4.2, 17.8)
+    assert window.intent is not None
+    assert window.intent.position == (4.0, window.intent.position[1], 18.0)
+    assert window.dimensions._sliders[0].value() == 4
+    # Zooming one zooms all, around the same point of the shared axes.
+    window.canvas.zoom(2)
+    viewports = [pane.canvas.viewport for pane in window.panes.all]
+    assert viewports[1].zooms[0] == pytest.approx(viewports[0].zooms[0])
+    assert viewports[2].zooms[1] == pytest.approx(viewports[0].zooms[1])
+    assert viewports[1].center[0] == pytest.approx(viewports[0].center[0])
+    before = window.intent.position
+    right.canvas.stepped.emit(1)
+    assert window.intent.position == (before[0], before[1], before[2] + 1)
+    below.canvas.pointed.emit((3.0, 20.0))
+    assert "302" in window.position.text() or "3" in window.position.text()
+    window.actions_by_name["linked"].trigger()
+    assert window.panes.side == ()
+
+
+def test_linking_needs_a_third_axis(qtbot: QtBot, shown: Shown, tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "flat.zarr", data=np.eye(8), chunks=(8, 8))
+    window = shown(tmp_path / "flat.zarr")
+    window.actions_by_name["linked"].trigger()
+    assert "third axis" in window.notice.text()
+    assert not window.actions_by_name["linked"].isChecked()
+
+
+def test_missing_chunks_are_hatched(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
+    window = shown(ramp)
+    window.actions_by_name["chunks"].trigger()
+    exact(qtbot, window, lambda: window.dimensions.set_position(0, 5))
+    qtbot.waitUntil(lambda: len(window.canvas._missing) == 1, timeout=MILLISECONDS)
+    assert window.canvas._missing[0] == (-0.5, 29.5, 39.5, 59.5)
+    exact(qtbot, window, lambda: window.dimensions.set_position(0, 1))
+    qtbot.waitUntil(lambda: window.canvas._missing == (), timeout=MILLISECONDS)
+
+
+def chosen(window: MainWindow, part: str, form: str) -> ExportDialog:
+    assert window.image is not None
+    assert window.intent is not None
+    dialog = ExportDialog(window.image, window.intent, window.canvas.viewport, 0, window.canvas.shape, window)
+    dialog.part.setCurrentText(part)
+    dialog.format.setCurrentIndex(dialog.format.findData(form))
+    return dialog
+
+
+def test_export_of_values_and_pictures(
+    qtbot: QtBot, shown: Shown, ramp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = shown(ramp)
+    exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    window.canvas.show_shape(Shape("rectangle", (3.5, 9.5), (13.5, 29.5)))
+    data = zarrfs.open(ramp)[...]
+    part = data[3:4, 4:14, 10:30]
+    monkeypatch.setattr(ExportDialog, "exec", lambda self: QDialog.DialogCode.Accepted)
+    for form, suffix in (("npy", ".npy"), ("tiff", ".ome.tif"), ("ome-zarr", ".ome.zarr"), ("png", ".png")):
+        file = tmp_path / f"part{suffix}"
+        monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, file=file: (str(file), ""))
+        dialog = chosen(window, "the region drawn", form)
+        assert window.intent is not None
+        with qtbot.waitSignal(window.exporter.finished, timeout=MILLISECONDS):
+            window.exporter.ask(dialog, window.intent)
+        dialog.deleteLater()
+    assert np.array_equal(np.load(tmp_path / "part.npy"), part)
+    assert np.array_equal(tifffile.imread(tmp_path / "part.ome.tif").reshape(part.shape), part)
+    assert np.array_equal(zarrfs.open(tmp_path / "part.ome.zarr", "0")[...], part)
+    assert QImage(str(tmp_path / "part.png")).size().width() == 20
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(tmp_path / "all.npy"), ""))
+    with qtbot.waitSignal(window.exporter.finished, timeout=MILLISECONDS):
+        dialog = chosen(window, "all slices", "npy")
+        window.exporter.ask(dialog, window.intent)
+    assert np.array_equal(np.load(tmp_path / "all.npy"), data)
+
+
+def test_export_says_what_is_impossible(qtbot: QtBot, shown: Shown, ramp: Path, tmp_path: Path) -> None:
+    window = shown(ramp)
+    dialog = chosen(window, "all slices", "png")
+    qtbot.addWidget(dialog)
+    save = dialog.buttons.button(dialog.buttons.StandardButton.Save)
+    assert save is not None
+    assert not save.isEnabled()
+    assert "one slice" in dialog.summary.text()
+    dialog.format.setCurrentIndex(dialog.format.findData("npy"))
+    assert save.isEnabled()
+    assert "6 x 40 x 60" in dialog.summary.text()
+    assert window.intent is not None
+    window.exporter.write(dialog.choice(), tmp_path / "no" / "where.npy", window.intent)
+    qtbot.waitUntil(lambda: "cannot be written" in window.notice.text(), timeout=MILLISECONDS)
+
+
+def test_an_export_that_is_stopped_leaves_nothing(
+    qtbot: QtBot, shown: Shown, ramp: Path, tmp_path: Path
+) -> None:
+    window = shown(ramp)
+    dialog = chosen(window, "all slices", "npy")
+    qtbot.addWidget(dialog)
+    assert window.intent is not None
+    window.exporter.write(dialog.choice(), tmp_path / "x.npy", window.intent)
+    window.exporter.close()
+    qtbot.waitUntil(lambda: bool(window.notice.text()), timeout=MILLISECONDS)
+    stopped = "stopped" in window.notice.text()
+    assert stopped or "Exported" in window.notice.text()
+    files = [file.name for file in tmp_path.iterdir() if file.name != "settings.ini"]
+    assert files == ([] if stopped else ["x.npy"])
+
+
+def test_views_are_kept_shown_and_deleted(
+    qtbot: QtBot, shown: Shown, ramp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = shown(ramp)
+    exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
+    exact(qtbot, window, lambda: window.session.change_channel(0, colormap="magma", limits=(5.0, 900.0)))
+    exact(qtbot, window, lambda: window.canvas.zoom(3))
+    kept_intent, kept_viewport = window.intent, window.canvas.viewport
+    monkeypatch.setattr(QInputDialog, "getText", lambda *a, **k: ("the good one", True))
+    window.actions_by_name["keep_view"].trigger()
+    qtbot.waitUntil(lambda: "is kept" in window.notice.text(), timeout=MILLISECONDS)
+    with qtbot.waitSignal(window.session.image_changed, timeout=MILLISECONDS):
+        window.open_location(str(ramp))
+    assert window.intent != kept_intent
+    asked: list[list[str]] = []
+
+    def choose(*arguments: object) -> tuple[str, bool]:
+        names = arguments[3]
+        assert isinstance(names, list)
+        asked.append(names)
+        return names[0], True
+
+    monkeypatch.setattr(QInputDialog, "getItem", choose)
+    window.actions_by_name["show_view"].trigger()
+    qtbot.waitUntil(lambda: window.intent == kept_intent, timeout=MILLISECONDS)
+    assert window.canvas.viewport == kept_viewport
+    assert "the good one" in asked[0][0]
+    window.actions_by_name["delete_view"].trigger()
+    qtbot.waitUntil(lambda: "is deleted" in window.notice.text(), timeout=MILLISECONDS)
+    window.actions_by_name["show_view"].trigger()
+    qtbot.waitUntil(lambda: "No view is kept" in window.notice.text(), timeout=MILLISECONDS)
+
+
+def test_a_link_shows_the_same_again(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
+    window = shown(ramp)
+    exact(qtbot, window, lambda: window.dimensions.set_position(0, 1))
+    exact(qtbot, window, lambda: window.canvas.zoom(2))
+    intent, viewport = window.intent, window.canvas.viewport
+    window.actions_by_name["copy_link"].trigger()
+    exact(qtbot, window, window.canvas.fit)
+    window.actions_by_name["paste"].trigger()
+    qtbot.waitUntil(lambda: window.canvas.viewport == viewport, timeout=MILLISECONDS)
+    assert window.intent == intent
+    assert window.canvas.viewport == viewport
+    window.actions_by_name["copy_command"].trigger()
+    clipboard = QGuiApplication.clipboard()
+    assert clipboard is not None
+    assert clipboard.text().startswith("zarrfs-viewer ")
+
+
+def test_a_damaged_link_is_told(qtbot: QtBot, window: MainWindow, ramp: Path) -> None:
+    window.open_location(f"{ramp}#view=AAAA")
+    assert "damaged" in window.notice.text()
+
+
+def test_a_view_of_another_image_is_told_and_the_usual_one_shown(
+    qtbot: QtBot, shown: Shown, ramp: Path, tmp_path: Path
+) -> None:
+    window = shown(ramp)
+    view = window.session.view("v", window.canvas.viewport)
+    assert view is not None
+    zarrfs.create_array(tmp_path / "flat.zarr", data=np.eye(8), chunks=(8, 8))
+    other = type(view)("v", str(tmp_path / "flat.zarr"), "", view.intent, view.viewport)
+    opened(qtbot, window, lambda: window.session.open_view(other))
+    assert "the usual view is shown" in window.notice.text()
+
+
+def test_messages_are_kept_and_warnings_of_the_engine_shown(qtbot: QtBot, window: MainWindow) -> None:
+    window.session.say("just so")
+    window.session.say("it broke", True)
+    assert window.log.messages.count() == 2
+    assert window.warnings.isVisible()
+    relayed = logging.LogRecord("zarrfs", logging.WARNING, "", 0, "from the engine", None, None)
+    thread = threading.Thread(target=lambda: window.relay.handle(relayed))
+    thread.start()
+    thread.join()
+    qtbot.waitUntil(lambda: "from the engine" in window.log.text(), timeout=MILLISECONDS)
+    window.actions_by_name["messages"].trigger()
+    assert window.log_dock.isVisible()
+    window.log.copy()
+    clipboard = QGuiApplication.clipboard()
+    assert clipboard is not None
+    assert "it broke" in clipboard.text()
+    window.log.clear()
+    assert not window.warnings.isVisible()
+
+
+def test_complex_numbers_have_parts(qtbot: QtBot, shown: Shown, tmp_path: Path) -> None:
+    data = (np.indices((20, 30)).sum(0) * np.exp(1j * np.linspace(0, 3, 30))).astype("c8")
+    zarrfs.create_array(tmp_path / "c.zarr", data=data, chunks=(20, 30))
+    window = shown(tmp_path / "c.zarr")
+    box = window.channels.rows[0].component
+    assert box.isVisibleTo(window)
+    before = window.canvas.frame.pixels.copy()  # type: ignore[union-attr]
+    box.setCurrentText("phase")
+    exact(qtbot, window, lambda: box.activated.emit(1))
+    assert window.intent is not None
+    assert window.intent.channels[0].component == "phase"
+    assert not np.array_equal(before, window.canvas.frame.pixels)  # type: ignore[union-attr]
+
+
+def test_the_histogram_counts_slice_or_stack(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
+    window = shown(ramp)
+    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=MILLISECONDS)
+    first = window.channels._histogram
+    assert first is not None
+    window.channels.volume.setChecked(True)
+    qtbot.waitUntil(lambda: window.channels._histogram is not first, timeout=MILLISECONDS)
+    stack = window.channels._histogram
+    assert stack is not None
+    assert stack.edges[-1] - stack.edges[0] > first.edges[-1] - first.edges[0]
+
+
+def test_several_windows(qtbot: QtBot, window: MainWindow) -> None:
+    other = open_window(window.settings)
+    with qtbot.waitSignal(other.destroyed, timeout=MILLISECONDS):
+        other.close()
+
+
+def test_the_gui_thread_never_touches_the_store(qtbot: QtBot, window: MainWindow, ramp: Path) -> None:
+    threads: set[int] = set()
+    store = LatencyStore(LocalStore(ramp), lambda operation, key: threads.add(threading.get_ident()))
+    opened(qtbot, window, lambda: window.open_location(store))
+    exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
+    window.actions_by_name["chunks"].trigger()
+    window.actions_by_name["linked"].trigger()
+    window.auto_contrast()
+    window.channels.volume.setChecked(True)
+    window.panels.setCurrentWidget(window.metadata)
+    for row in range(4):
+        window.metadata.tabs.setCurrentIndex(row)
+    window.canvas.show_shape(Shape("line", (1.0, 1.0), (20.0, 30.0)))
+    exact(qtbot, window, window.turn)
+    qtbot.waitUntil(lambda: not window.busy.isVisible(), timeout=MILLISECONDS)
+    assert threads
+    assert threading.get_ident() not in threads
