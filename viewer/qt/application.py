@@ -21,6 +21,11 @@ __all__ = ["make_application", "open_window", "show", "take_screenshot"]
 ENGINE_CACHE_NBYTES = 128 << 20
 """Tiles are kept by the viewer itself; the engine keeps the chunks that several of them are cut from."""
 
+SWITCH_SECONDS = 0.0005
+"""A window that is painted asks for the interpreter a dozen times; by default a worker that imports or computes may
+keep it for 5 ms each time.
+"""
+
 OFFSCREEN_CHATTER = "This plugin does not support propagateSizeHints()"
 
 
@@ -32,6 +37,7 @@ def _only_what_matters(kind: QtMsgType, context: QMessageLogContext, text: str |
 def make_application() -> QApplication:
     """Return the application, made if there is none."""
     set_default_capacity(ENGINE_CACHE_NBYTES)
+    sys.setswitchinterval(SWITCH_SECONDS)
     running = QApplication.instance()
     if isinstance(running, QApplication):
         return running

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 from typing import Any
 
-import pyqtgraph
 from PyQt6.QtCore import Qt, pyqtSignal
 from PyQt6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PyQt6.QtWidgets import (
@@ -24,6 +24,7 @@ from PyQt6.QtWidgets import (
 
 from viewer.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
 from viewer.contrast import Histogram
+from viewer.qt.plots import PlotHolder
 from viewer.qt.widgets import tool_button
 from viewer.state import ChannelSettings
 
@@ -194,17 +195,10 @@ class ChannelsPanel(QWidget):
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidget(inner)
-        self.plot = pyqtgraph.PlotWidget()
-        self.plot.setAccessibleName("Histogram")
+        self.plot = PlotHolder("Histogram")
         self.plot.setFixedHeight(120)
-        self.plot.hideAxis("left")
-        self.plot.setMouseEnabled(x=False, y=False)
-        self.plot.setMenuEnabled(False)
-        self.plot.hideButtons()
-        self._curve = self.plot.plot([0, 1], [0], stepMode="center", fillLevel=0, brush=(130, 150, 190, 160))
-        self._range = pyqtgraph.LinearRegionItem(swapMode="sort", brush=(120, 150, 220, 40))
-        self._range.sigRegionChanged.connect(self._dragged)
-        self.plot.addItem(self._range)
+        self._curve: Any = None
+        self._range: Any = None
         self.logarithmic = QCheckBox("logarithmic")
         self.logarithmic.toggled.connect(self._draw)
         self.volume = QCheckBox("whole stack")
@@ -212,6 +206,7 @@ class ChannelsPanel(QWidget):
         self.volume.toggled.connect(lambda on: self.ask_again())
         self._title = QLabel("")
         self._histogram: Histogram | None = None
+        self._settings: tuple[ChannelSettings, ...] = ()
         self.current = 0
         self._filling = False
         bottom = QHBoxLayout()
@@ -257,11 +252,12 @@ class ChannelsPanel(QWidget):
 
     def show_settings(self, channels: tuple[ChannelSettings, ...]) -> None:
         """Show settings that were changed elsewhere."""
+        self._settings = channels
         for row, settings in zip(self.rows, channels, strict=False):
             row.show_settings(settings)
         if 0 <= self.current < len(channels):
             limits = channels[self.current].limits
-            if limits is not None:
+            if limits is not None and self._range is not None:
                 self._filling = True
                 self._range.setRegion(limits)
                 self._filling = False
@@ -272,15 +268,33 @@ class ChannelsPanel(QWidget):
             self._histogram = histogram
             self._draw()
 
+    def _make_plot(self) -> None:
+        plot = self.plot.plot()
+        plot.hideAxis("left")
+        plot.setMouseEnabled(x=False, y=False)
+        plot.setMenuEnabled(False)
+        plot.hideButtons()
+        self._curve = plot.plot([0, 1], [0], stepMode="center", fillLevel=0, brush=(130, 150, 190, 160))
+        region = import_module("pyqtgraph").LinearRegionItem
+        self._range = region(swapMode="sort", brush=(120, 150, 220, 40))
+        self._range.sigRegionChanged.connect(self._dragged)
+        plot.addItem(self._range)
+
     def _draw(self) -> None:
         found = self._histogram
+        if found is not None and not self.plot.made:
+            self._make_plot()
+            self.show_settings(self._settings)
+        if not self.plot.made:
+            return
         self._range.setVisible(found is not None)
         if found is None:
             self._curve.setData([0, 1], [0])
             return
+        plot = self.plot.plot()
         self._curve.setData(found.edges, found.heights(self.logarithmic.isChecked()))
-        self.plot.setXRange(float(found.edges[0]), float(found.edges[-1]), padding=0.02)
-        self.plot.enableAutoRange("y")
+        plot.setXRange(float(found.edges[0]), float(found.edges[-1]), padding=0.02)
+        plot.enableAutoRange("y")
 
     def _dragged(self) -> None:
         if not self._filling and 0 <= self.current < len(self.rows):

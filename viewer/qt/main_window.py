@@ -46,6 +46,7 @@ from viewer.qt.metadata_panel import MetadataPanel
 from viewer.qt.opening import Opening
 from viewer.qt.panes import Pane, Panes
 from viewer.qt.plate_panel import PlatePanel
+from viewer.qt.plots import with_plots
 from viewer.qt.session import Session
 from viewer.qt.theme import apply_theme
 from viewer.qt.tree_panel import TreePanel
@@ -417,7 +418,7 @@ class MainWindow(QMainWindow):
         if image is None or intent is None or image.rgb_axis is not None:
             return
         self.session.ask_of_image(
-            lambda: histogram(channel_values(image, intent.channels[number], intent, volume)),
+            with_plots(lambda: histogram(channel_values(image, intent.channels[number], intent, volume))),
             lambda found: self.channels.show_histogram(number, found),
             "histogram",
         )
@@ -482,8 +483,6 @@ class MainWindow(QMainWindow):
         application = QApplication.instance()
         if isinstance(application, QApplication):
             apply_theme(application, on)
-        for plot in (self.channels.plot, self.measure.plot):
-            plot.setBackground("#1b1d22" if on else "#ffffff")
 
     def show_palette(self) -> None:
         """Show all actions to choose from."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
-import pyqtgraph
 from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import (
     QFileDialog,
@@ -29,6 +29,7 @@ from viewer.measure import (
     roi_statistics,
     statistics_csv,
 )
+from viewer.qt.plots import PlotHolder, with_plots
 from viewer.qt.session import Session
 from viewer.readout import format_value, short_unit
 from viewer.replacing import replacing
@@ -57,10 +58,7 @@ class MeasurePanel(QWidget):
         self.title = QLabel(HINT)
         self.title.setWordWrap(True)
         self.title.setAccessibleName("What was measured")
-        self.plot = pyqtgraph.PlotWidget()
-        self.plot.setAccessibleName("Profile")
-        self.plot.showGrid(x=True, y=True, alpha=0.2)
-        self.plot.addLegend(offset=(-5, 5))
+        self.plot = PlotHolder("Profile")
         self.table = QTableWidget()
         self.table.setAccessibleName("Statistics of the region")
         self.table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
@@ -103,7 +101,7 @@ class MeasurePanel(QWidget):
             return
         if shape.kind == "line":
             self._session.ask_of_image(
-                lambda: line_profile(image, intent, shape.start, shape.end),
+                with_plots(lambda: line_profile(image, intent, shape.start, shape.end)),
                 lambda found: self._show_profile(found, intent),
                 "measure",
             )
@@ -118,11 +116,16 @@ class MeasurePanel(QWidget):
     def _show_profile(self, profile: Profile, intent: ViewIntent) -> None:
         unit = short_unit(profile.unit) if profile.unit else "px"
         self.title.setText(f"Line of {profile.distance[-1]:.6g} {unit}, {len(profile.distance)} samples")
-        self.plot.clear()
-        self.plot.setLabel("bottom", f"distance [{unit}]")
+        new = not self.plot.made
+        plot = self.plot.plot()
+        if new:
+            plot.showGrid(x=True, y=True, alpha=0.2)
+            plot.addLegend(offset=(-5, 5))
+        plot.clear()
+        plot.setLabel("bottom", f"distance [{unit}]")
         for number, (name, values) in enumerate(zip(profile.channels, profile.values, strict=True)):
-            pen = pyqtgraph.mkPen(_colour(intent, number, len(profile.channels)), width=1.5)
-            self.plot.plot(profile.distance, values, pen=pen, name=name, connect="finite")
+            pen = import_module("pyqtgraph").mkPen(_colour(intent, number, len(profile.channels)), width=1.5)
+            plot.plot(profile.distance, values, pen=pen, name=name, connect="finite")
         self.stack.setCurrentWidget(self.plot)
         self._have(profile_csv(profile))
 
