@@ -20,6 +20,10 @@ SAMPLE = 1 << 18
 """Percentiles of so many values are as good as those of all: 1 ms instead of 44 for a 2048 x 2048 plane."""
 
 
+COUNTED_AT_ONCE = 1 << 18
+"""Values: a millisecond or so."""
+
+
 @dataclass(frozen=True, eq=False)
 class Histogram:
     """Counts per bin; ``edges`` has one more entry. ``nans`` are counted apart, infinities left out."""
@@ -60,7 +64,7 @@ def histogram(
         count = max(1, -(-(int(np.floor(high)) - low + 1) // width))
         edges = low + width * np.arange(count + 1, dtype=np.float64)
         if flat.size and flat.dtype.itemsize <= 2 and flat.dtype.kind == "u":
-            every = np.bincount(flat, minlength=low + width * count + 1)[max(low, 0) :]
+            every = _count_each(flat, low + width * count + 1)[max(low, 0) :]
             return Histogram(_add_up(every, width, count, max(low, 0) - low), edges - 0.5, nans)
         counts, _ = np.histogram(flat.astype(np.float64), edges - 0.5)
         return Histogram(counts.astype(np.int64), edges - 0.5, nans)
@@ -68,6 +72,17 @@ def histogram(
         high = low + (abs(low) * 1e-6 or 1.0)
     counts, edges = np.histogram(flat.astype(np.float64), max(1, bins), (low, high))
     return Histogram(counts.astype(np.int64), edges, nans)
+
+
+def _count_each(flat: npt.NDArray[Any], length: int) -> npt.NDArray[np.intp]:
+    """Return how often each small whole number occurs, at least ``length`` of them.
+
+    In pieces: ``np.bincount`` keeps the interpreter to itself, and the window would stand still for all of a stack.
+    """
+    total = np.zeros(max(length, int(flat.max()) + 1), np.intp)
+    for start in range(0, flat.size, COUNTED_AT_ONCE):
+        total += np.bincount(flat[start : start + COUNTED_AT_ONCE], minlength=len(total))
+    return total
 
 
 def _add_up(every: npt.NDArray[Any], width: int, count: int, skip: int) -> npt.NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -157,6 +157,7 @@ class ChannelRow(QFrame):
             self.changed.emit(changes)
 
 
+@lru_cache(maxsize=256)
 def swatch(name: str) -> QIcon:
     """Return a little picture of a colour map."""
     table = lookup(name)

@@ -119,10 +119,17 @@ class DimensionsPanel(QWidget):
         if intent is not None:
             self.show_intent(intent)
 
+    def warm_up(self) -> None:
+        """Make a row and drop it: the first one takes PyQt several times as long as the next."""
+        self._add_row(0, "", 1, 0)
+        self.show_image(None, None)
+
     def _add(self, image: Image, axis: int, value: int) -> None:
+        self._add_row(axis, image.axes[axis].name, image.shape[axis] - 1, value)
+        self._tell(axis, value)
+
+    def _add_row(self, axis: int, name: str, last: int, value: int) -> None:
         row = len(self._sliders)
-        name = image.axes[axis].name
-        last = image.shape[axis] - 1
         play = tool_button("▶", f"Play along {name}", checkable=True)
         play.setAutoRaise(True)
         play.toggled.connect(partial(self._toggle, axis))
@@ -147,7 +154,6 @@ class DimensionsPanel(QWidget):
         for column, widget in enumerate((title, slider, box, label, play)):
             self._grid.addWidget(widget, row, column)
         self._sliders[axis], self._labels[axis], self._buttons[axis] = slider, label, play
-        self._tell(axis, value)
 
     def show_intent(self, intent: ViewIntent) -> None:
         """Show what was changed elsewhere, without telling anybody."""

@@ -53,7 +53,14 @@ from viewer.qt.tree_panel import TreePanel
 from viewer.readout import Readout, format_bytes
 from viewer.rendering import Frame
 from viewer.shapes import Shape
-from viewer.state import ViewIntent, with_displayed, with_level_lock, with_position, with_projection
+from viewer.state import (
+    ChannelSettings,
+    ViewIntent,
+    with_displayed,
+    with_level_lock,
+    with_position,
+    with_projection,
+)
 from zarrfs.engine.stores.base import Store
 
 __all__ = ["MainWindow"]
@@ -103,6 +110,7 @@ class MainWindow(QMainWindow):
         dark = self.settings.value("dark", True, bool)
         self.actions_by_name = add_actions(self, command_specs(self, dark))
         self.set_dark(dark)
+        self._warm_up()
         self._restore()
 
     # -- making ------------------------------------------------------------------------------------------------
@@ -226,6 +234,14 @@ class MainWindow(QMainWindow):
         self.log_dock.visibilityChanged.connect(
             lambda seen: self.actions_by_name["messages"].setChecked(seen) if not self.isHidden() else None
         )
+
+    def _warm_up(self) -> None:
+        """Make once what every image needs: first widgets of a kind cost PyQt several times the later ones, and that
+        time is better spent before the window is there than while a picture is awaited.
+        """
+        self.channels.show_channels((ChannelSettings(),), "u", False)
+        self.channels.show_channels((), "u", False)
+        self.dimensions.warm_up()
 
     def _restore(self) -> None:
         for name, restore in (("geometry", self.restoreGeometry), ("windows", self.restoreState)):
