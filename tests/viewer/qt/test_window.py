@@ -21,7 +21,8 @@ from tests.viewer.qt.waiting import MILLISECONDS, exact, opened
 from viewer.qt.actions import Palette, key_help
 from viewer.qt.main_window import MainWindow
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.wrappers import LatencyStore
+from zarrfs.engine.stores.wrappers import FailingStore, LatencyStore
+from zarrfs.errors import StoreError
 from zarrfs.synthetic import make_picture, write_image
 
 Shown = Callable[[object], MainWindow]
@@ -244,6 +245,27 @@ def test_the_window_answers_while_a_chunk_is_slow(qtbot: QtBot, window: MainWind
             gate.set()
 
 
+def test_a_store_that_vanishes_is_told_and_what_was_seen_stays(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "v.zarr"
+    zarrfs.create_array(path, data=np.full((9, 64, 64), 9, "u1"), chunks=(1, 64, 64))
+    gone: list[bool] = []
+    store = FailingStore(
+        LocalStore(path), lambda _, key: StoreError(f"{key}: the disk is gone") if gone else None
+    )
+    opened(qtbot, window, lambda: window.open_location(store))
+    before = pixels(window).copy()
+    assert before.any()
+    gone.append(True)
+    window.dimensions.set_position(0, 8)
+    qtbot.waitUntil(lambda: "the disk is gone" in window.notice.text(), timeout=MILLISECONDS)
+    assert "c/8/0/0" in window.notice.text()
+    gone.clear()
+    exact(qtbot, window, window.actions_by_name["retry"].trigger)
+    assert not window.notice.isVisible()
+
+
 def test_every_action_has_menu_key_and_palette_entry(qtbot: QtBot, window: MainWindow) -> None:
     keys = [action.shortcut().toString() for action in window.actions_by_name.values()]
     assert all(keys)
@@ -295,6 +317,7 @@ def test_a_screenshot_from_the_command_line(size: str, stack: Path, tmp_path: Pa
     }
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
     image = QImage(str(file))
     assert image.width() >= 640
     done = subprocess.run(
