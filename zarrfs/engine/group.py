@@ -60,11 +60,14 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         return dear and self._spec.consolidated is not None
 
     def names(self) -> list[str]:
-        """Return the names below this group that may be members, sorted, without looking whether they are."""
+        """Return the names below this group that may be members, sorted, without looking whether they are.
+
+        Raises StoreError where neither the store (a web server) nor consolidated metadata tell.
+        """
         names = set()
         if self._consolidated and self._spec.consolidated is not None:
             names = {path.partition("/")[0] for path in self._spec.consolidated if path}
-        elif self._store.listable:
+        else:
             names = set(detect.child_names(self._store, self._path, self._spec))
         return sorted(name for name in names if not name.startswith("__"))
 

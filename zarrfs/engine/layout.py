@@ -39,6 +39,11 @@ class StoreSource:
         self._store = store
         self._key = key
 
+    @property
+    def far(self) -> bool:
+        """Whether each question is a round trip."""
+        return self._store.concurrency > 1
+
     def read(self) -> Buffer | None:
         return self._store.get(self._key)
 

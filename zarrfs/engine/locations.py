@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
+from importlib import import_module
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
@@ -27,14 +28,33 @@ METADATA_NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 
+SQLITE_MAGIC = b"SQLite format 3\0"
+
 ENTRY_POINTS = "zarrfs.stores"
 
+DATABASES = {
+    "sqlite": ("sqlite", "SQLiteStore"),
+    "dbm": ("dbm", "DBMStore"),
+    "lmdb": ("lmdb", "LMDBStore"),
+    "redis": ("redis", "RedisStore"),
+    "rediss": ("redis", "RedisStore"),
+    "mongodb": ("mongodb", "MongoDBStore"),
+    "mongodb+srv": ("mongodb", "MongoDBStore"),
+}
+"""Scheme -> module and class of its store."""
 
-def open_store(location: Location, *, mode: str = "r") -> tuple[Store, str]:
+FILES = {"sqlite", "dbm", "lmdb"}
+"""Databases that are opened by a path."""
+
+
+def open_store(
+    location: Location, *, mode: str = "r", storage_options: Mapping[str, Any] | None = None
+) -> tuple[Store, str]:
     """Return a store and the path in it that the location points to.
 
-    ``mode`` is ``"r"``, ``"r+"`` (there must be something, to be changed), ``"a"`` (made if absent) or ``"w"``. The
-    caller owns the store, except one that was given, which comes back as it is.
+    ``mode`` is ``"r"``, ``"r+"`` (there must be something, to be changed), ``"a"`` (made if absent) or ``"w"``.
+    ``storage_options`` are credentials and the like for a URL that fsspec opens. The caller owns the store, except one
+    that was given, which comes back as it is.
 
     Raises LocationError, which says what to do.
     """
@@ -52,11 +72,11 @@ def open_store(location: Location, *, mode: str = "r") -> tuple[Store, str]:
     scheme, separator, _ = text.partition("://")
     if (
         separator
-        and scheme.replace("+", "").replace("-", "").replace(":", "").isalnum()
+        and scheme.replace("+", "").replace("-", "").replace("_", "").replace(":", "").isalnum()
         and "/" not in scheme
     ):
         if scheme.lower() != "file":
-            return _open_url(text, scheme, mode)
+            return _open_url(text, scheme, mode, storage_options)
         text = _path_of(text)
     return _open_path(os.path.expanduser(text), mode)
 
@@ -74,12 +94,40 @@ def _path_of(url: str) -> str:
     )
 
 
-def _open_url(url: str, scheme: str, mode: str) -> tuple[Store, str]:
+def _open_url(
+    url: str, scheme: str, mode: str, storage_options: Mapping[str, Any] | None
+) -> tuple[Store, str]:
+    read_only = mode == "r"
+    if scheme in DATABASES:
+        module, name = DATABASES[scheme]
+        maker: Any = getattr(import_module(f"zarrfs.engine.stores.{module}"), name)
+        return maker(
+            _path_of(f"file://{url.partition('://')[2]}") if module in FILES else url, read_only=read_only
+        ), ""
     opener: Any = find_plugin(ENTRY_POINTS, scheme)
     if opener is not None:
         store: Store = opener(url, mode)
         return store, ""
-    raise LocationError(f"{url}: no store is known for {scheme!r} URLs; expected a path or a file:// URL")
+    return _open_remote(url, scheme, read_only, storage_options)
+
+
+def _open_remote(
+    url: str, scheme: str, read_only: bool, storage_options: Mapping[str, Any] | None
+) -> tuple[Store, str]:
+    """Open a URL by fsspec. A zip file is gone into by itself; the name of a document means what it is in."""
+    from zarrfs.engine.stores.remote import RemoteStore, is_known
+
+    if not all(is_known(part) for part in scheme.split("::")):
+        raise LocationError(
+            f"{url}: no store is known for {scheme!r} URLs; expected a path, or a URL such as file://, https:// or s3://"
+        )
+    bare, mark, query = url.partition("?")
+    head, _, last = bare.rpartition("/")
+    if last in METADATA_NAMES:
+        bare = head
+    elif last.endswith(".zip") and "::" not in scheme:
+        return RemoteStore(f"zip::{url}", read_only=True, storage_options=storage_options), ""
+    return RemoteStore(bare + mark + query, read_only=read_only, storage_options=storage_options), ""
 
 
 def _open_path(path: str, mode: str) -> tuple[Store, str]:
@@ -89,6 +137,8 @@ def _open_path(path: str, mode: str) -> tuple[Store, str]:
         path = head
     found = _stat(path)
     if found is not None and stat.S_ISDIR(found.st_mode):
+        if os.path.isfile(os.path.join(path, "data.mdb")):
+            return _open_url(f"lmdb://{quote(path)}", "lmdb", mode, None)
         return LocalStore(path, read_only=mode == "r"), ""
     if found is not None:
         return _open_file(path, "", mode)
@@ -123,10 +173,12 @@ def _stat(path: str) -> os.stat_result | None:
 def _open_file(path: str, inner: str, mode: str) -> tuple[Store, str]:
     try:
         with open(path, "rb") as file:
-            magic = file.read(4)
+            magic = file.read(len(SQLITE_MAGIC))
     except OSError as error:
         raise LocationError(f"{path} cannot be opened: {error.strerror}") from error
-    if magic not in ZIP_MAGIC:
+    if magic == SQLITE_MAGIC:
+        return _open_url(f"sqlite://{quote(path)}", "sqlite", mode, None)[0], inner
+    if magic[:4] not in ZIP_MAGIC:
         size = os.path.getsize(path)
         what = "is empty" if size == 0 else "is a file, but no zip file"
         raise LocationError(f"{path} {what}; expected a directory or a zip file that holds a Zarr hierarchy")

@@ -30,6 +30,7 @@ def open(
     *,
     cache_size: int | None = None,
     allow_pickle: bool = False,
+    storage_options: dict[str, Any] | None = None,
 ) -> Array | Group:
     """Open the array or group at ``path`` in ``location``; the format is found out.
 
@@ -41,6 +42,7 @@ def open(
             the process shares one cache.
         allow_pickle: whether object arrays that were stored by pickle may be read. Unpickling runs code that the
             data choose; say yes only to data of your own.
+        storage_options: credentials and the like for a URL, as fsspec takes them: ``anon``, ``key``, ``headers`` ...
 
     Raises:
         LocationError: there is no such store.
@@ -51,7 +53,7 @@ def open(
         raise LocationError(
             f"mode must be 'r' or 'r+', found {mode!r}; create_array and create_group make new nodes"
         )
-    store, inner = open_store(location, mode=mode)
+    store, inner = open_store(location, mode=mode, storage_options=storage_options)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
     spec = detect.read_node(store, full, allow_pickle=allow_pickle)
     if spec is None:
@@ -87,19 +89,25 @@ def create_group(
     attributes: dict[str, Any] | None = None,
     overwrite: bool = False,
     cache_size: int | None = None,
+    storage_options: dict[str, Any] | None = None,
 ) -> Group:
     """Create a group, with groups on the way to it.
 
     Raises NodeExistsError if there is a node already, unless ``overwrite`` deletes it with all below.
     """
-    store, inner = open_store(location, mode="a")
+    store, inner = open_store(location, mode="a", storage_options=storage_options)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
     spec = creation.create_group_node(store, full, zarr_format, attributes or {}, overwrite)
     return Group(store, full, spec, _cache(cache_size), False)
 
 
 def create_array(
-    location: Location, path: str = "", *, cache_size: int | None = None, **options: Any
+    location: Location,
+    path: str = "",
+    *,
+    cache_size: int | None = None,
+    storage_options: dict[str, Any] | None = None,
+    **options: Any,
 ) -> Array:
     """Create an array, with groups on the way to it; the options are those of ``creation.create_array_node``.
 
@@ -107,7 +115,7 @@ def create_array(
     ``serializer`` and ``compressors``, ``fill_value``, ``order``, ``dimension_names``, ``attributes``,
     ``zarr_format`` and ``overwrite``.
     """
-    store, inner = open_store(location, mode="a")
+    store, inner = open_store(location, mode="a", storage_options=storage_options)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
     return creation.create_array_node(store, full, _cache(cache_size), **options)
 

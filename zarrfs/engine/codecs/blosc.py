@@ -149,6 +149,7 @@ class _AbsentSource:
     """A source of nothing, for a value that is not there."""
 
     in_memory = True
+    far = False
 
     def read(self) -> None:
         return None
@@ -167,6 +168,7 @@ class BloscSource:
         self._source = source
         self._size = size
         self.in_memory = source.in_memory
+        self.far = source.far
 
     def size(self) -> int:
         return self._size

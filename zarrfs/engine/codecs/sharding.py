@@ -214,7 +214,7 @@ class ShardingCodec(RegionCodec):
             wanted.append(piece)
         if not wanted:
             return True
-        sources = self._sources(source, wanted, layout)
+        sources = self._sources(source, wanted, layout, index)
 
         def read(job: tuple[_Piece, ByteSource]) -> None:
             piece, piece_source = job
@@ -274,9 +274,12 @@ class ShardingCodec(RegionCodec):
                 tuple(p[2] for p in parts),
             )
 
-    def _sources(self, source: ByteSource, wanted: list[_Piece], layout: _Layout) -> list[ByteSource]:
+    def _sources(
+        self, source: ByteSource, wanted: list[_Piece], layout: _Layout, index: Array
+    ) -> list[ByteSource]:
         """Return a source for each piece, having fetched what is to be fetched in as few ranges as is wise."""
-        size = source.size()
+        # Asking a far store for the size is a request of its own; there what is fetched shows whether it is all.
+        size = _extent(index) + layout.index_nbytes if source.far else source.size()
         if size is None:
             raise CodecError("the shard vanished while it was being read")
         for piece in wanted:
@@ -296,7 +299,10 @@ class ShardingCodec(RegionCodec):
             for piece in wanted:
                 part = view[piece.offset : piece.offset + piece.nbytes]
                 if len(part) != piece.nbytes:
-                    raise CodecError(f"the shard shrank to {len(view)} bytes while it was being read")
+                    raise CodecError(
+                        f"inner chunk {piece.coords} is said to end at byte {piece.offset + piece.nbytes}, but the "
+                        f"shard has {len(view)} bytes: it is truncated, or was changed while it was being read"
+                    )
                 sources.append(BufferSource(part))
             return sources
         if layout.pipeline.partial or isinstance(layout.pipeline.codecs[0], RegionCodec):
@@ -351,7 +357,7 @@ class ShardingCodec(RegionCodec):
         present = [
             p for p in self._pieces(index, everything) if not (p.offset == ABSENT and p.nbytes == ABSENT)
         ]
-        sources = self._sources(source, present, layout) if present else []
+        sources = self._sources(source, present, layout, index) if present else []
         return {piece.coords: part.read() or b"" for piece, part in zip(present, sources, strict=True)}
 
     def assemble(self, chunks: Mapping[tuple[int, ...], Buffer], spec: ChunkSpec) -> Buffer:
@@ -379,6 +385,7 @@ class PartSource:
     in_memory = False
 
     def __init__(self, source: ByteSource, offset: int, nbytes: int) -> None:
+        self.far = source.far
         self._source = source
         self._offset = offset
         self._nbytes = nbytes
@@ -396,6 +403,13 @@ class PartSource:
 
     def size(self) -> int:
         return self._nbytes
+
+
+def _extent(index: Array) -> int:
+    """Return where the last inner chunk ends, by the index."""
+    entries = index.reshape(-1, 2)
+    there = entries[entries[:, 0] != ABSENT]
+    return int((there[:, 0] + there[:, 1]).max()) if len(there) else 0
 
 
 def _fetch(source: ByteSource, wanted: Sequence[_Piece]) -> list[BufferSource]:

@@ -1,0 +1,230 @@
+"""Far stores as their users have them: web servers of all manners, S3, references, archives, missing packages."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import s3fs
+import zarr
+from click.testing import CliRunner
+
+import zarrfs
+from tests.engine.stores.servers import WebServer, s3_server, web_server
+from zarrfs.cli.main import main
+from zarrfs.engine.stores.base import ByteRange
+from zarrfs.engine.stores.remote import RemoteStore
+from zarrfs.errors import LocationError, NodeNotFoundError, StoreError
+
+DATA = np.arange(40 * 60, dtype="u2").reshape(40, 60)
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[WebServer]:
+    """A server of one group with a plain array, a sharded one and one of v2."""
+    root = tmp_path / "site"
+    zarrfs.create_group(root / "g.zarr", attributes={"title": "far"})
+    zarrfs.create_array(root / "g.zarr", "plain", data=DATA, chunks=(10, 10))
+    zarrfs.create_array(root / "g.zarr", "shards", data=DATA, chunks=(5, 5), shards=(20, 20))
+    zarrfs.create_array(root / "old.zarr", data=DATA, chunks=(7, 11), zarr_format=2)
+    with web_server(root) as server:
+        yield server
+
+
+@pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no ranges"])
+@pytest.mark.parametrize("path", ["g.zarr/plain", "g.zarr/shards", "old.zarr"])
+def test_arrays_of_a_plain_web_server(path: str, ranges: bool, web: WebServer) -> None:
+    web.ranges = ranges
+    array = zarrfs.open_array(f"{web.url}/{path}")
+    assert np.array_equal(array[...], DATA)
+    assert np.array_equal(array[13:29, 7], DATA[13:29, 7])
+    assert array[-1, -1] == DATA[-1, -1]
+    array.store.close()
+
+
+def test_a_document_stands_for_its_node(web: WebServer) -> None:
+    with zarrfs.open_group(f"{web.url}/g.zarr/zarr.json").store as store:
+        assert store.url == f"{web.url}/g.zarr"
+
+
+def test_few_requests(web: WebServer) -> None:
+    array = zarrfs.open_array(f"{web.url}/g.zarr/shards")
+    assert sum(web.requests.values()) == 1
+    web.requests.clear()
+    assert array[0, 0] == DATA[0, 0]
+    # Its index, its inner chunk; nothing else, and the other shards not at all.
+    assert dict(web.requests) == {"/g.zarr/shards/c/0/0": 2}
+    web.requests.clear()
+    assert array[0, 1] == DATA[0, 1]
+    assert sum(web.requests.values()) == 0
+    array.store.close()
+
+
+def test_many_chunks_are_in_flight_at_once(web: WebServer) -> None:
+    array = zarrfs.open_array(f"{web.url}/g.zarr/plain")
+    together = threading.Barrier(12)
+    alone: list[str] = []
+
+    def wait(path: str) -> None:
+        try:
+            together.wait(10)
+        except threading.BrokenBarrierError:
+            alone.append(path)
+
+    web.waiting = wait
+    assert np.array_equal(array[...], DATA)  # 24 chunks: two rounds of twelve
+    assert not alone
+    web.waiting = lambda path: None
+    array.store.close()
+
+
+def test_a_missing_chunk_is_the_fill_value_and_trouble_is_an_error(web: WebServer) -> None:
+    (web.folder / "g.zarr" / "plain" / "c" / "0" / "0").unlink()
+    array = zarrfs.open_array(f"{web.url}/g.zarr/plain", cache_size=0)
+    assert (array[:10, :10] == 0).all()
+    for status in (403, 500, 503):
+        web.trouble = lambda path, status=status: status if path.endswith("c/1/1") else None
+        with pytest.raises(StoreError, match=f"c/1/1 cannot be read: {status}"):
+            array[10:20, 10:20]
+        assert np.array_equal(array[20:], DATA[20:])
+    web.trouble = lambda path: None
+    assert np.array_equal(array[10:20], DATA[10:20])
+    array.store.close()
+
+
+def test_a_server_that_is_gone(web: WebServer) -> None:
+    array = zarrfs.open_array(f"{web.url}/g.zarr/plain")
+    web.close()
+    with pytest.raises(StoreError, match="cannot be read"):
+        array[...]
+    with pytest.raises(StoreError, match="cannot be read"):
+        zarrfs.open(f"{web.url}/g.zarr")
+    array.store.close()
+
+
+def test_nothing_at_a_url_says_so(web: WebServer) -> None:
+    with pytest.raises(NodeNotFoundError, match="no Zarr array or group here"):
+        zarrfs.open(f"{web.url}/nothing.zarr")
+
+
+def test_a_login(web: WebServer) -> None:
+    web.login = ("ada", "secret")
+    with pytest.raises(StoreError, match="401"):
+        zarrfs.open(f"{web.url}/g.zarr")
+    array = zarrfs.open_array(f"{web.url}/g.zarr/plain".replace("http://", "http://ada:secret@"))
+    assert np.array_equal(array[...], DATA)
+    assert "secret" not in array.store.url
+    assert "secret" not in repr(array)
+    array.store.close()
+
+
+def test_headers_by_storage_options(web: WebServer) -> None:
+    web.login = ("ada", "secret")
+    options = {"headers": {"Authorization": "Basic YWRhOnNlY3JldA=="}}
+    array = zarrfs.open(f"{web.url}/g.zarr/shards", storage_options=options)
+    assert isinstance(array, zarrfs.Array)
+    assert np.array_equal(array[...], DATA)
+    array.store.close()
+
+
+def test_members_without_listing(web: WebServer) -> None:
+    group = zarrfs.open_group(f"{web.url}/g.zarr")
+    assert np.array_equal(group["plain"][...], DATA)
+    with pytest.raises(StoreError, match="cannot be listed"):
+        group.names()
+    group.store.close()
+
+
+def test_consolidated_metadata_need_no_listing(web: WebServer) -> None:
+    with pytest.warns(match="not part in the Zarr format 3"):
+        zarr.consolidate_metadata(str(web.folder / "g.zarr"))
+    group = zarrfs.open_group(f"{web.url}/g.zarr")
+    assert sorted(group.names()) == ["plain", "shards"]
+    assert sum(web.requests.values()) == 1
+    group.store.close()
+
+
+def test_a_zip_file_of_a_web_server(web: WebServer) -> None:
+    with zipfile.ZipFile(web.folder / "g.zarr.zip", "w") as archive:
+        for file in (web.folder / "g.zarr").rglob("*"):
+            if file.is_file():
+                archive.write(file, file.relative_to(web.folder / "g.zarr"))
+    for url in (f"{web.url}/g.zarr.zip", f"zip::{web.url}/g.zarr.zip"):
+        group = zarrfs.open_group(url)
+        assert sorted(group.names()) == ["plain", "shards"]
+        assert np.array_equal(group["shards"][...], DATA)
+        group.store.close()
+
+
+def test_references(web: WebServer, tmp_path: Path) -> None:
+    chunk = web.folder / "old.zarr" / "0.0"
+    refs = {
+        ".zarray": (web.folder / "old.zarr" / ".zarray").read_text(),
+        "0.0": [f"{web.url}/old.zarr/0.0", 0, chunk.stat().st_size],
+        "0.1": "base64:" + __import__("base64").b64encode((chunk.parent / "0.1").read_bytes()).decode(),
+    }
+    (tmp_path / "refs.json").write_text(json.dumps({"version": 1, "refs": refs}))
+    options = {"fo": str(tmp_path / "refs.json"), "remote_protocol": "http"}
+    array = zarrfs.open("reference://", storage_options=options)
+    assert isinstance(array, zarrfs.Array)
+    assert np.array_equal(array[:7, :22], DATA[:7, :22])
+    assert (array[7:14] == 0).all()
+
+
+def test_the_command_line_reads_urls(web: WebServer) -> None:
+    done = CliRunner().invoke(main, ["info", f"{web.url}/g.zarr/plain"])
+    assert done.exit_code == 0, done.output
+    assert "uint16" in done.output
+    done = CliRunner().invoke(main, ["info", f"{web.url}/nothing"])
+    assert done.exit_code != 0
+    assert "Traceback" not in done.output
+
+
+def test_suffixes_and_ends(web: WebServer) -> None:
+    (web.folder / "value").write_bytes(bytes(range(100)))
+    with RemoteStore(web.url, read_only=True) as store:
+        for ranges in (True, False):
+            web.ranges = ranges
+            asked = [ByteRange(-3), ByteRange(98, 10), ByteRange(100, 5), ByteRange(5, 0), ByteRange(40)]
+            found = store.get_ranges("value", asked)
+            assert found is not None
+            expected = [bytes(range(97, 100)), bytes([98, 99]), b"", b"", bytes(range(40, 100))]
+            assert [bytes(piece) for piece in found] == expected
+            assert store.get_ranges("absent", asked) is None
+
+
+def test_what_is_unknown_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LocationError, match="no store is known for 'nonsense'"):
+        zarrfs.open("nonsense://host/x")
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(LocationError, match=r"pip install 'zarrfs\[http\]'"):
+        zarrfs.open("https://localhost/x.zarr")
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(LocationError, match=r"pip install 'zarrfs\[redis\]'"):
+        zarrfs.open("redis://localhost")
+
+
+def test_s3_both_ways_with_zarr_python() -> None:
+    with s3_server() as endpoint:
+        options = {"endpoint_url": endpoint, "key": "x", "secret": "x"}
+        s3fs.S3FileSystem(**options).mkdir("bucket")
+        ours = zarrfs.create_array(
+            "s3://bucket/ours.zarr", data=DATA, chunks=(10, 10), shards=(20, 20), storage_options=options
+        )
+        assert np.array_equal(ours[...], DATA)
+        theirs = zarr.open_array("s3://bucket/ours.zarr", mode="r", storage_options=options)
+        assert np.array_equal(np.asarray(theirs[...]), DATA)
+        made = zarr.create_array("s3://bucket/theirs.zarr", data=DATA, chunks=(9, 9), storage_options=options)
+        assert made.shape == DATA.shape
+        found = zarrfs.open("s3://bucket/theirs.zarr", storage_options=options)
+        assert isinstance(found, zarrfs.Array)
+        assert np.array_equal(found[...], DATA)
+        again = pickle.loads(pickle.dumps(found.store))
+        assert again.get("zarr.json") == found.store.get("zarr.json")

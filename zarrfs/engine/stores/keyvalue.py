@@ -1,0 +1,71 @@
+"""What databases have in common as stores: values by key, whole, and keys in order. One database a file beside this.
+
+Their layouts are those of zarr-python 2, which reads what we write and the other way round. Values come and go whole:
+each write is one statement of the database, so a reader sees the old or the new one.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+
+from zarrfs.engine.stores.base import Buffer, Listing, Store, check_key
+from zarrfs.engine.stores.memory import list_keys
+from zarrfs.errors import LocationError
+
+__all__ = ["KeyValueStore", "load_library"]
+
+
+class KeyValueStore(Store):
+    """Keys to values, by five operations that a database has."""
+
+    @abstractmethod
+    def _read(self, key: str) -> bytes | None:
+        """Return the value, None where there is none."""
+
+    @abstractmethod
+    def _write(self, key: str, value: bytes) -> None:
+        """Set a value, atomically."""
+
+    @abstractmethod
+    def _remove(self, key: str) -> None:
+        """Remove a key; nothing if it is not there."""
+
+    @abstractmethod
+    def _keys(self, start: str) -> Iterator[str]:
+        """Yield the keys that begin with ``start``, which is empty or ends with a slash."""
+
+    def get(self, key: str) -> Buffer | None:
+        return self._read(check_key(key))
+
+    def size(self, key: str) -> int | None:
+        value = self._read(check_key(key))
+        return None if value is None else len(value)
+
+    def set(self, key: str, value: Buffer) -> None:
+        if self.read_only:
+            raise self._refuse(f"writing {key!r}")
+        self._write(check_key(key), bytes(value))
+
+    def delete(self, key: str) -> None:
+        if self.read_only:
+            raise self._refuse(f"deleting {key!r}")
+        self._remove(check_key(key))
+
+    def list_prefix(self, prefix: str = "") -> Iterator[str]:
+        return self._keys(f"{prefix}/" if prefix else "")
+
+    def list_dir(self, prefix: str = "") -> Listing:
+        return list_keys(self.list_prefix(prefix), prefix)
+
+
+def load_library(name: str, extra: str, what: str) -> ModuleType:
+    """Import the library of a store. Raises LocationError saying how to install it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise LocationError(
+            f"{what} needs the package {name!r}, which is not here: pip install 'zarrfs[{extra}]' ({error})"
+        ) from error
