@@ -45,6 +45,7 @@ FLOORS = {
     "plugins": 0,
     "engine": 1,
     "ngff": 2,
+    "tools": 2,
     "mount": 3,
     "cli": 4,
     "viewer": 5,

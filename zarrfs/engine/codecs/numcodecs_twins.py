@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from zarrfs.engine.codecs.base import BytesBytesCodec, ChunkSpec
+from zarrfs.engine.codecs.base import BytesBytesCodec, ChunkSpec, Codec
 from zarrfs.engine.codecs.blosc import CNAMES, SHUFFLES, BloscCodec
 from zarrfs.engine.codecs.configuration import choice, integer
 from zarrfs.engine.codecs.crc32c import Crc32cCodec
@@ -24,7 +24,7 @@ from zarrfs.engine.codecs.gzip import GzipCodec
 from zarrfs.engine.codecs.zstd import LEAST_LEVEL, MOST_LEVEL, ZstdCodec
 from zarrfs.errors import MetadataError
 
-__all__ = ["TwinBloscCodec", "twin_codec"]
+__all__ = ["TwinBloscCodec", "core_codec", "twin_codec"]
 
 AUTOSHUFFLE = -1
 
@@ -129,3 +129,15 @@ TWINS: dict[str, type[BytesBytesCodec]] = {
 def twin_codec(codec_id: str) -> type[BytesBytesCodec]:
     """Return the class for one numcodecs codec of which there is one of our own."""
     return TWINS[codec_id]
+
+
+def core_codec(codec: Codec, spec: ChunkSpec) -> Codec:
+    """Return the codec of the Zarr v3 core that makes the same bytes of these chunks, or the codec itself."""
+    if isinstance(codec, TwinBloscCodec):
+        codec.check(spec)
+        return BloscCodec(codec.cname, codec.clevel, codec.shuffle, codec.typesize, codec.blocksize)
+    if isinstance(codec, TwinZstdCodec):
+        return ZstdCodec(codec.level, codec.checksum)
+    if isinstance(codec, TwinGzipCodec):
+        return GzipCodec(codec.level)
+    return codec

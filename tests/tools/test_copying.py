@@ -1,0 +1,260 @@
+"""Copies of arrays and hierarchies: same values, attributes and names, whatever the stores, formats and chunks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+from click.testing import CliRunner
+
+import zarrfs
+from zarrfs.cli.main import main
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers import CountingStore, FailingStore
+from zarrfs.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
+from zarrfs.tools import convert, copy, copy_all, copy_store, rechunk
+from zarrfs.tools.planning import blocks
+
+FORMATS: list[Any] = [2, 3, "n5", "draft2019"]
+RNG = np.random.default_rng(0)
+
+
+def make(path: Path, zarr_format: Any) -> zarrfs.Group:
+    """A hierarchy of several data types, with an empty and a partly stored array."""
+    group = zarrfs.create_group(path, zarr_format=zarr_format, attributes={"title": "t", "n": [1, 2]})
+    names = None if zarr_format in (2, "draft2019") else ["y", "x"]
+    group.create_array(
+        "a",
+        data=RNG.integers(0, 99, (30, 41)).astype("u2"),
+        chunks=(8, 9),
+        dimension_names=names,
+        attributes={"k": 1},
+    )
+    group.create_group("inner", attributes={"deep": True})
+    fills = (0, 0) if zarr_format == "n5" else (2.5, -1)
+    group.create_array("inner/f", data=RNG.normal(size=(7, 5)), chunks=(4, 4), fill_value=fills[0])
+    part = group.create_array("inner/part", shape=(20,), dtype="i4", chunks=(5,), fill_value=fills[1])
+    part[5:10] = np.arange(5)
+    return group
+
+
+def plain(node: Any) -> dict[str, Any]:
+    """The attributes without those in which v2 and N5 keep the names of dimensions."""
+    return {key: value for key, value in node.attrs.items() if key not in ("_ARRAY_DIMENSIONS", "axes")}
+
+
+def same(one: zarrfs.Group, other: zarrfs.Group) -> None:
+    assert dict(other.attrs) == dict(one.attrs)
+    first, second = dict(one.walk()), dict(other.walk())
+    assert sorted(first) == sorted(second)
+    for path, node in first.items():
+        found = second[path]
+        assert plain(found) == plain(node)
+        if isinstance(node, zarrfs.Array):
+            assert isinstance(found, zarrfs.Array)
+            assert found.dtype.newbyteorder("=") == node.dtype.newbyteorder("=")
+            assert np.array_equal(found[...], node[...])
+            assert found.dimension_names == node.dimension_names
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("source", FORMATS)
+def test_every_format_becomes_every_other(source: Any, target: Any, tmp_path: Path) -> None:
+    if target == "draft2019" and source in (3, "n5"):
+        pytest.skip("the draft has no dimension names")
+    group = make(tmp_path / "source.zarr", source)
+    convert(tmp_path / "source.zarr", tmp_path / "target.zarr", zarr_format=target, verify=True)
+    found = zarrfs.open_group(tmp_path / "target.zarr")
+    assert found.zarr_format == target
+    same(group, found)
+
+
+@pytest.mark.parametrize(("source", "target"), [(2, 3), (3, 2), (3, 3), (2, 2)])
+def test_chunks_are_untouched_where_only_documents_differ(source: int, target: int, tmp_path: Path) -> None:
+    array = zarrfs.create_array(
+        tmp_path / "s",
+        data=RNG.integers(0, 9, (20, 20)),
+        chunks=(6, 6),
+        zarr_format=source,
+        compressors="zstd",
+    )
+    lines = convert(tmp_path / "s", tmp_path / "t", zarr_format=target)
+    assert lines == ["/: chunks copied as they are"]
+    found = zarrfs.open_array(tmp_path / "t")
+    for coords in array.layout.stored_chunks():
+        old = array.store.get(array.layout.key(coords))
+        assert old == found.store.get(found.layout.key(coords))
+    assert np.array_equal(np.asarray(zarr.open_array(str(tmp_path / "t"), mode="r")[...]), array[...])
+
+
+def test_peers_read_what_was_converted(tmp_path: Path) -> None:
+    data = RNG.integers(0, 999, (33, 21)).astype("u2")
+    zarr.create_array(tmp_path / "v2", data=data, chunks=(10, 10), zarr_format=2)
+    convert(tmp_path / "v2", tmp_path / "v3", zarr_format=3, shards=(20, 20))
+    assert np.array_equal(np.asarray(zarr.open_array(tmp_path / "v3", mode="r")[...]), data)
+    convert(tmp_path / "v3", tmp_path / "n5", zarr_format="n5", compressors="gzip")
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(tmp_path / "n5")}}
+    assert np.array_equal(tensorstore.open(spec).result().read().result().T, data)
+
+
+def test_compression_and_shards_are_changed(tmp_path: Path) -> None:
+    data = RNG.integers(0, 5, (64, 64)).astype("u1")
+    zarrfs.create_array(tmp_path / "a", data=data, chunks=(16, 16), shards=(32, 32))
+    convert(tmp_path / "a", tmp_path / "b", compressors={"name": "gzip", "configuration": {"level": 9}})
+    found = zarrfs.open_array(tmp_path / "b")
+    assert (found.chunks, found.shards) == ((16, 16), (32, 32))
+    assert "gzip" in str(found.info["codecs"])
+    convert(tmp_path / "a", tmp_path / "c", compressors="none", shards=False)
+    plain = zarrfs.open_array(tmp_path / "c")
+    assert plain.shards is None
+    assert plain.nbytes_stored() >= data.nbytes
+    for array in (found, plain):
+        assert np.array_equal(array[...], data)
+
+
+def test_strings_and_structures_are_kept(tmp_path: Path) -> None:
+    words = np.array([["a", "größe"], ["", "日本"]], object)
+    zarrfs.create_array(tmp_path / "w", data=words, dtype="string", chunks=(1, 2), zarr_format=2)
+    records = np.array([(1, 2.5), (3, 4.5)], [("i", "<i4"), ("f", "<f8")])
+    zarrfs.create_array(tmp_path / "r", data=records, chunks=(1,), zarr_format=2)
+    for name, expected in (("w", words), ("r", records)):
+        convert(tmp_path / name, tmp_path / f"{name}3", zarr_format=3, verify=True)
+        found = zarrfs.open_array(tmp_path / f"{name}3")[...]
+        assert np.asarray(found).tolist() == expected.tolist()
+
+
+def test_a_rechunk_writes_each_chunk_once_and_bounds_memory(tmp_path: Path) -> None:
+    data = RNG.integers(0, 2**16, (16, 64, 64)).astype("u2")
+    planes = zarrfs.create_array(MemoryStore(), data=data, chunks=(1, 64, 64))
+    store = CountingStore(MemoryStore())
+    rechunk(planes.store, store, (16, 8, 8), memory=16 << 10, shards=(16, 16, 16))
+    found = zarrfs.open_array(store)
+    assert np.array_equal(found[...], data)
+    assert found.shards == (16, 16, 16)
+    assert store.calls["set"] == 16 + 1
+    for block in blocks(found, planes, 16 << 10):
+        assert np.empty(data.shape, "u1")[block].size * 2 <= 16 << 10
+
+
+def test_an_interrupted_copy_goes_on(tmp_path: Path) -> None:
+    data = RNG.integers(1, 99, (40, 40)).astype("u2")
+    zarrfs.create_array(tmp_path / "s", data=data, chunks=(10, 10))
+    for options in ({}, {"compressors": "gzip"}, {"chunks": (8, 8)}):
+        kept = MemoryStore()
+        left = [5]
+
+        def failure(operation: str, key: str, left: list[int] = left) -> Exception | None:
+            if operation == "set" and key.startswith("c/"):
+                left[0] -= 1
+                if left[0] < 0:
+                    return StoreError("the disk is full")
+            return None
+
+        with pytest.raises(StoreError, match="full"):
+            convert(tmp_path / "s", FailingStore(kept, failure), **options)  # type: ignore[arg-type]
+        done = sum(key.startswith("c/") for key in kept.list_prefix())
+        assert 0 < done <= 5
+        counting = CountingStore(kept)
+        convert(tmp_path / "s", counting, if_exists="resume", **options)  # type: ignore[arg-type]
+        found = zarrfs.open_array(kept)
+        assert counting.calls["set"] < found.nchunks
+        assert np.array_equal(found[...], data)
+
+
+def test_another_array_is_not_gone_on_with(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "s", data=np.ones((4, 4)), chunks=(2, 2))
+    zarrfs.create_array(tmp_path / "t", data=np.ones((5, 4)), chunks=(2, 2))
+    for options in ({}, {"chunks": (4, 4)}):
+        with pytest.raises(MetadataError, match="no interrupted copy"):
+            convert(tmp_path / "s", tmp_path / "t", if_exists="resume", **options)  # type: ignore[arg-type]
+    assert zarrfs.open_array(tmp_path / "t").shape == (5, 4)
+
+
+def test_what_is_there_is_respected(tmp_path: Path) -> None:
+    make(tmp_path / "s", 3)
+    zarrfs.create_array(tmp_path / "t", "a", data=np.zeros(3))
+    with pytest.raises(NodeExistsError, match="already something"):
+        convert(tmp_path / "s", tmp_path / "t")
+    assert list(zarrfs.open_group(tmp_path / "t").names()) == ["a"]
+    lines = convert(tmp_path / "s", tmp_path / "t", if_exists="skip")
+    assert "a: skipped, it is there" in lines
+    assert zarrfs.open_array(tmp_path / "t", "a").shape == (3,)
+    convert(tmp_path / "s", tmp_path / "t", if_exists="replace")
+    assert zarrfs.open_array(tmp_path / "t", "a").shape == (30, 41)
+    with pytest.raises(NodeExistsError, match="into itself"):
+        convert(tmp_path / "s", tmp_path / "s" / "copy")
+
+
+def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
+    make(tmp_path / "s", 2)
+    lines = convert(tmp_path / "s", tmp_path / "t", zarr_format=3, dry_run=True)
+    assert "a: chunks copied as they are" in lines
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_difference_is_found(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "s", data=np.arange(100), chunks=(10,))
+    convert(tmp_path / "s", tmp_path / "t")
+    array = zarrfs.open_array(tmp_path / "t", mode="r+")
+    array[55] = 0
+    with pytest.raises(StoreError, match="differs from the source"):
+        convert(tmp_path / "s", tmp_path / "t", if_exists="resume", verify=True)
+
+
+def test_shards_of_a_format_without_them_are_refused(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "s", data=np.arange(100), chunks=(10,))
+    with pytest.raises(UnsupportedError, match="shards need zarr_format 3"):
+        convert(tmp_path / "s", tmp_path / "t", zarr_format=2, shards=(20,))
+
+
+def test_copy_and_copy_all(tmp_path: Path) -> None:
+    source = make(tmp_path / "s", 2)
+    dest = zarrfs.create_group(tmp_path / "t")
+    copy(source["inner"], dest, "other")
+    assert np.array_equal(dest["other/f"][...], source["inner/f"][...])
+    assert dest["other/f"].zarr_format == 3
+    copy_all(source, dest)
+    assert sorted(dest.names()) == ["a", "inner", "other"]
+
+
+def test_copy_store(tmp_path: Path) -> None:
+    make(tmp_path / "s", 3)
+    source, dest = LocalStore(tmp_path / "s"), MemoryStore()
+    count, skipped, nbytes = copy_store(source, dest, "inner", "below", dry_run=True)
+    assert list(dest.list_prefix()) == []
+    assert copy_store(source, dest, "inner", "below") == (count, 0, nbytes)
+    assert skipped == 0
+    assert np.array_equal(zarrfs.open_array(dest, "below/f")[...], zarrfs.open_array(source, "inner/f")[...])
+    with pytest.raises(NodeExistsError):
+        copy_store(source, dest, "inner", "below")
+    assert copy_store(source, dest, "inner", "below", if_exists="skip") == (0, count, 0)
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    group = make(tmp_path / "s.zarr", 2)
+
+    def run(*words: str) -> str:
+        done = CliRunner().invoke(main, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    s, t = str(tmp_path / "s.zarr"), str(tmp_path / "t.zarr")
+    assert "would be" in run("convert", s, t, "--format", "3", "--dry-run")
+    assert "as they are" in run("convert", s, t, "--format", "3", "--verify")
+    same(group, zarrfs.open_group(t))
+    run("copy", s, str(tmp_path / "c.zarr.zip"))
+    same(group, zarrfs.open_group(tmp_path / "c.zarr.zip"))
+    run("copy", s, f"sqlite://{tmp_path}/c.sqldb")
+    same(group, zarrfs.open_group(tmp_path / "c.sqldb"))
+    run("rechunk", f"{t}/a", str(tmp_path / "r.zarr"), "--chunks", "5,-1", "--shards", "10,41")
+    found = zarrfs.open_array(tmp_path / "r.zarr")
+    assert (found.chunks, found.shards) == ((5, 41), (10, 41))
+    run("convert", f"{t}/a", str(tmp_path / "g.zarr"), "--compressor", "gzip:9")
+    assert "gzip" in str(zarrfs.open_array(tmp_path / "g.zarr").info["codecs"])
+    done = CliRunner().invoke(main, ["convert", s, t])
+    assert isinstance(done.exception, NodeExistsError) or done.exit_code

@@ -1,0 +1,45 @@
+"""``zarrfs consolidate``: all metadata of a hierarchy in one document, or whether that is out of date."""
+
+from __future__ import annotations
+
+import click
+
+from zarrfs.cli.console import safe
+from zarrfs.cli.transfer import storage_options
+from zarrfs.engine.open import open_group
+from zarrfs.tools import consolidate_metadata, stale_entries
+
+__all__ = ["command"]
+
+
+@click.command(short_help="Gather all metadata in one document.")
+@click.argument("location")
+@click.option(
+    "--check", "only_check", is_flag=True, help="Only say whether it is up to date; exit with 1 if not."
+)
+@click.option(
+    "--storage-option", "storage", multiple=True, metavar="KEY=VALUE", help="For URLs, as fsspec has it."
+)
+def command(location: str, only_check: bool, storage: tuple[str, ...]) -> None:
+    """Write the metadata of all nodes of the group at LOCATION into one document.
+
+    A web server lists no names: consolidated metadata are how a hierarchy is browsed there. Format 2 has them in
+    .zmetadata, format 3 inline in zarr.json, as zarr-python writes it. Do it again after every change of the
+    hierarchy.
+
+    \b
+    Examples:
+      zarrfs consolidate survey.zarr
+      zarrfs consolidate survey.zarr --check
+    """
+    options = storage_options(storage)
+    if not only_check:
+        count = consolidate_metadata(location, storage_options=options)
+        click.echo(f"{count} nodes")
+        return
+    problems = stale_entries(open_group(location, storage_options=options))
+    for problem in problems:
+        click.echo(safe(problem))
+    click.echo("out of date" if problems else "up to date")
+    if problems:
+        raise SystemExit(1)

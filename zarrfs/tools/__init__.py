@@ -1,0 +1,18 @@
+"""Whole hierarchies at once: copying, converting, migrating, rechunking, consolidating. Above the engine, below the
+command line.
+"""
+
+from zarrfs.tools.consolidation import consolidate_metadata, stale_entries
+from zarrfs.tools.copying import convert, copy, copy_all, copy_store, rechunk
+from zarrfs.tools.migration import migrate
+
+__all__ = [
+    "consolidate_metadata",
+    "convert",
+    "copy",
+    "copy_all",
+    "copy_store",
+    "migrate",
+    "rechunk",
+    "stale_entries",
+]

@@ -1,0 +1,357 @@
+"""Copying arrays and hierarchies: between stores, formats and chunk shapes. On threads, resumable, verifiable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from zarrfs.engine import creation
+from zarrfs.engine.array import Array
+from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.formats import detect
+from zarrfs.engine.formats.paths import normalise_path
+from zarrfs.engine.group import Group
+from zarrfs.engine.locations import open_store
+from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.open import Location
+from zarrfs.engine.open import open as open_node
+from zarrfs.engine.parallel import CORES, for_each
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
+from zarrfs.tools.planning import Form, blocks, creation_options, same_chunks
+
+__all__ = ["IfExists", "Progress", "convert", "copy", "copy_all", "copy_store", "rechunk"]
+
+IfExists = Literal["raise", "replace", "skip", "resume"]
+"""What to do about a node that is at the destination: an error; replace it; leave it; go on with a copy of this very
+array that was interrupted (chunks that are there are taken for done).
+"""
+
+Progress = Callable[[str, int, int], object]
+"""Told (path, pieces done, pieces in all) as an array is copied."""
+
+CACHE_NBYTES = 256 << 20
+
+
+def convert(
+    source: Location,
+    target: Location,
+    *,
+    zarr_format: int | str | None = None,
+    chunks: Any = None,
+    shards: Any = None,
+    compressors: Any = None,
+    if_exists: IfExists = "raise",
+    verify: bool = False,
+    memory: int = CACHE_NBYTES,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+    storage_options: dict[str, Any] | None = None,
+) -> list[str]:
+    """Copy the node at a location, with all below it, to another location, in another form.
+
+    Chunks are copied byte by byte where only the documents differ. Attributes and dimension names are kept. Threads
+    copy; at most about ``memory`` bytes of decoded chunks are in flight on each.
+
+    Args:
+        zarr_format, chunks, shards, compressors: what is to be different, as ``create_array`` takes them.
+        if_exists: see ``IfExists``.
+        verify: read both afterwards, and raise StoreError where they differ.
+        dry_run: change nothing.
+
+    Returns a line for each node, saying what was done (or would be).
+
+    Raises NodeExistsError before anything is written; ZarrError.
+    """
+    node = open_node(source, storage_options=storage_options)
+    store, path = open_store(target, mode="a", storage_options=storage_options)
+    form = Form(zarr_format, chunks, shards, compressors)
+    try:
+        return _copy_node(node, store, path, form, if_exists, verify, memory, progress, dry_run)
+    finally:
+        if not isinstance(target, Store | Mapping):
+            store.close()
+
+
+def rechunk(source: Location, target: Location, chunks: Any, **options: Any) -> list[str]:
+    """Copy an array or hierarchy with other chunks; options as ``convert``. Memory stays within ``memory`` bytes a
+    thread, whatever the shapes: source chunks that span several blocks are then read as often.
+    """
+    return convert(source, target, chunks=chunks, **options)
+
+
+def copy(
+    source: Array | Group,
+    dest: Group,
+    name: str | None = None,
+    if_exists: IfExists = "raise",
+    dry_run: bool = False,
+    **form: Any,
+) -> list[str]:
+    """Copy a node, with all below it, into a group under its own name or another one."""
+    path = dest._join(name or source.basename)
+    wanted = Form(**{"zarr_format": dest.zarr_format, **form})
+    return _copy_node(source, dest.store, path, wanted, if_exists, False, CACHE_NBYTES, None, dry_run)
+
+
+def copy_all(
+    source: Group, dest: Group, if_exists: IfExists = "raise", dry_run: bool = False, **form: Any
+) -> list[str]:
+    """Copy all members of a group into another one."""
+    done: list[str] = []
+    for name, node in source.members():
+        done += copy(node, dest, name, if_exists, dry_run, **form)
+    return done
+
+
+def copy_store(
+    source: Store,
+    dest: Store,
+    source_path: str = "",
+    dest_path: str = "",
+    if_exists: Literal["raise", "replace", "skip"] = "raise",
+    dry_run: bool = False,
+) -> tuple[int, int, int]:
+    """Copy keys and values as they are; return how many were copied and skipped, and the bytes copied.
+
+    Raises NodeExistsError for the first key that is there, before anything is copied.
+    """
+    start, goal = normalise_path(source_path), normalise_path(dest_path)
+    cut = len(start) + 1 if start else 0
+    keys = {key: "/".join(part for part in (goal, key[cut:]) if part) for key in source.list_prefix(start)}
+    there = {key for key, new in keys.items() if dest.exists(new)}
+    if there and if_exists == "raise":
+        raise NodeExistsError(
+            f"{dest.url}: {keys[min(there)]!r} is there already, and {len(there) - 1} more of the keys; "
+            "give if_exists='replace' or 'skip'"
+        )
+    wanted = [key for key in keys if if_exists != "skip" or key not in there]
+    if dry_run:
+        return len(wanted), len(keys) - len(wanted), sum(source.size(key) or 0 for key in wanted)
+    nbytes = []
+
+    def carry(key: str) -> None:
+        value = source.get(key)
+        if value is not None:
+            dest.set(keys[key], value)
+            nbytes.append(len(value))
+
+    for_each(carry, wanted, _workers(source, dest))
+    return len(nbytes), len(keys) - len(wanted), sum(nbytes)
+
+
+# -- nodes -----------------------------------------------------------------------------------------------------
+
+
+def _copy_node(
+    node: Array | Group,
+    store: Store,
+    path: str,
+    form: Form,
+    if_exists: IfExists,
+    verify: bool,
+    memory: int,
+    progress: Progress | None,
+    dry_run: bool,
+) -> list[str]:
+    _check_apart(node, store, path)
+    pairs = [(path, node)]
+    if isinstance(node, Group):
+        pairs += [("/".join(p for p in (path, below) if p), inner) for below, inner in node.walk()]
+    if if_exists == "raise":
+        for place, _ in pairs:
+            if detect.read_kind(store, place) is not None:
+                raise NodeExistsError(
+                    f"{store.url}: there is already something at {place or '/'!r}: give if_exists='replace', 'skip' or "
+                    "'resume'"
+                )
+    done = []
+    for place, inner in pairs:
+        if isinstance(inner, Group):
+            done.append(_copy_group(inner, store, place, form, dry_run))
+        else:
+            done.append(_copy_array(inner, store, place, form, if_exists, memory, progress, dry_run))
+            if verify and not dry_run:
+                _verify(inner, store, place, memory, progress)
+    return done
+
+
+def _check_apart(node: Array | Group, store: Store, path: str) -> None:
+    """A copy into itself would never end."""
+    old, new = (
+        f"{s.url.rstrip('/')}/{p}".rstrip("/") + "/" for s, p in ((node.store, node.path), (store, path))
+    )
+    if new.startswith(old):
+        raise NodeExistsError(f"{store.url}: {node.path or '/'!r} cannot be copied to itself or into itself")
+
+
+def _copy_group(group: Group, store: Store, path: str, form: Form, dry_run: bool) -> str:
+    wanted = group.zarr_format if form.zarr_format is None else form.zarr_format
+    wanted = 2 if wanted == 1 else wanted
+    if not dry_run and detect.read_kind(store, path) is None:
+        creation.create_group_node(store, path, wanted, dict(group.attrs), False)
+    return f"{path or '/'}: group"
+
+
+def _copy_array(
+    source: Array,
+    store: Store,
+    path: str,
+    form: Form,
+    if_exists: IfExists,
+    memory: int,
+    progress: Progress | None,
+    dry_run: bool,
+) -> str:
+    kind = detect.read_kind(store, path)
+    if kind is not None and if_exists == "skip":
+        return f"{path or '/'}: skipped, it is there"
+    resume = kind is not None and if_exists == "resume"
+    spec = same_chunks(source.spec, form)
+    if spec is not None:
+        if not dry_run:
+            target = _make_alike(spec, store, path, resume, kind is not None)
+            _carry_chunks(source, target, resume, progress)
+        return f"{path or '/'}: chunks copied as they are"
+    if not dry_run:
+        target = _make(source, store, path, form, resume, kind is not None)
+        _carry_values(source, target, resume, memory, progress)
+    return f"{path or '/'}: decoded and encoded anew"
+
+
+def _make_alike(spec: ArraySpec, store: Store, path: str, resume: bool, there: bool) -> Array:
+    cache = ChunkCache(0)
+    if resume:
+        found = detect.read_node(store, path)
+        made = Array(store, path, found, cache, False) if found is not None else None  # type: ignore[arg-type]
+        if made is None or made.shape != spec.shape or made.spec.codecs != spec.codecs:
+            raise MetadataError(
+                f"{store.url}: {path or '/'!r} is no interrupted copy of this array: it differs"
+            )
+        return made
+    if there:
+        store.delete_prefix(path)
+    creation.create_ancestors(store, path, spec.zarr_format)
+    return Array(store, path, detect.write_node(store, path, spec), cache, False)
+
+
+def _make(source: Array, store: Store, path: str, form: Form, resume: bool, there: bool) -> Array:
+    cache = ChunkCache(0)
+    last: Exception | None = None
+    for options in creation_options(source, form):
+        try:
+            if not resume:
+                return creation.create_array_node(store, path, cache, overwrite=there, **options)
+            scratch = creation.create_array_node(_nowhere(), path, cache, **options)
+        except (UnsupportedError, MetadataError) as error:
+            last = error
+            continue
+        found = detect.read_node(store, path)
+        same = (
+            found is not None
+            and not hasattr(found, "consolidated")
+            and replace(found, document={}, attributes={})
+            == replace(scratch.spec, document={}, attributes={})
+        )
+        if same:
+            return Array(store, path, found, cache, False)  # type: ignore[arg-type]
+        last = MetadataError(f"{store.url}: {path or '/'!r} is no interrupted copy of this array: it differs")
+    if last is None:
+        raise UnsupportedError(f"{source.name} cannot be written in this form")
+    raise last
+
+
+def _nowhere() -> Store:
+    from zarrfs.engine.stores.memory import MemoryStore
+
+    return MemoryStore()
+
+
+# -- values ----------------------------------------------------------------------------------------------------
+
+
+def _workers(*stores: Store) -> int:
+    return max(CORES, *(store.concurrency for store in stores))
+
+
+def _carry_chunks(source: Array, target: Array, resume: bool, progress: Progress | None) -> None:
+    """Copy the stored bytes of every chunk."""
+    old, new = source.layout, target.layout
+    wanted = sorted(old.stored_chunks()) if source.store.listable else list(np.ndindex(*old.grid_shape))
+    count = _Counter(target.name, len(wanted), progress)
+
+    def carry(coords: tuple[int, ...]) -> None:
+        key = new.key(coords)
+        if not (resume and target.store.exists(key)):
+            value = source.store.get(old.key(coords))
+            if value is not None:
+                target.store.set(key, value)
+        count.one_more()
+
+    for_each(carry, wanted, _workers(source.store, target.store))
+
+
+def _carry_values(source: Array, target: Array, resume: bool, memory: int, progress: Progress | None) -> None:
+    """Copy values block by block; each chunk is written once, whole."""
+    wanted = blocks(target, source, memory)
+    count = _Counter(target.name, len(wanted), progress)
+
+    def carry(block: tuple[slice, ...]) -> None:
+        if not (resume and _is_there(target, block)):
+            target[block] = source[block]
+        count.one_more()
+
+    for_each(carry, wanted, CORES)
+
+
+def _is_there(target: Array, block: tuple[slice, ...]) -> bool:
+    """Whether all chunks of a block are stored. Each was written whole, or not at all."""
+    layout = target.layout
+    spans = [
+        range(axis.find(part.start), axis.find(part.stop - 1) + 1)
+        for axis, part in zip(layout.axes, block, strict=True)
+    ]
+    coordinates: Iterator[tuple[int, ...]] = (
+        tuple(span[i] for span, i in zip(spans, index, strict=True))
+        for index in np.ndindex(*(len(span) for span in spans))
+    )
+    return all(target.store.exists(layout.key(coords)) for coords in coordinates)
+
+
+def _verify(source: Array, store: Store, path: str, memory: int, progress: Progress | None) -> None:
+    target = Array(store, path, detect.read_node(store, path), ChunkCache(0), True)  # type: ignore[arg-type]
+    wanted = blocks(target, source, memory)
+    count = _Counter(f"{target.name} (verifying)", len(wanted), progress)
+
+    def compare(block: tuple[slice, ...]) -> None:
+        one, other = np.asarray(source[block]), np.asarray(target[block])
+        if one.dtype.hasobject or one.dtype.names is not None:
+            same = bool(np.array_equal(one, other))
+        else:
+            same = one.astype(other.dtype).tobytes() == other.tobytes()
+        if not same:
+            raise StoreError(f"{target.store.url}: {target.name} differs from the source at {block}")
+        count.one_more()
+
+    for_each(compare, wanted, CORES)
+
+
+class _Counter:
+    """Counts pieces and tells of them."""
+
+    def __init__(self, name: str, total: int, progress: Progress | None) -> None:
+        self._name, self._total, self._progress = name, total, progress
+        self._done = 0
+        self._tell()
+
+    def one_more(self) -> None:
+        """Another piece is done. An integer more or less between threads does not matter for a bar."""
+        self._done += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self._name, self._done, self._total)

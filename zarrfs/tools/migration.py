@@ -1,0 +1,83 @@
+"""Migrating a hierarchy in place: new documents beside the old ones, chunks untouched.
+
+Everything is planned and checked before anything is written. Documents of the leaves come first and the root's last, so
+that an interrupted migration leaves a hierarchy that opens as it did before, and may be begun again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from zarrfs.engine.array import Array
+from zarrfs.engine.formats import detect
+from zarrfs.engine.formats.paths import join
+from zarrfs.engine.group import Group
+from zarrfs.engine.model import GroupSpec, NodeSpec
+from zarrfs.engine.open import Location
+from zarrfs.engine.open import open as open_node
+from zarrfs.errors import UnsupportedError
+from zarrfs.tools.planning import Form, same_chunks
+
+__all__ = ["migrate"]
+
+OLD_DOCUMENTS = {1: ("meta", "attrs"), 2: (".zarray", ".zgroup", ".zattrs", ".zmetadata")}
+
+
+@dataclass(frozen=True)
+class _Step:
+    path: str
+    old_format: int | str
+    spec: NodeSpec
+
+
+def migrate(
+    location: Location,
+    zarr_format: int = 3,
+    *,
+    remove_old: bool = False,
+    dry_run: bool = False,
+    storage_options: dict[str, Any] | None = None,
+) -> list[str]:
+    """Give every node at and below a location the documents of another format, in place; chunks stay as they are.
+
+    v1 to v2 or v3, and v2 to v3. ``remove_old`` deletes the old documents once all new ones are there; without it both
+    are there, and the newer format is taken by readers that know it.
+
+    Returns a line for each node. Raises UnsupportedError, naming every array whose chunks the format cannot describe,
+    before anything is written.
+    """
+    node = open_node(location, mode="r+", storage_options=storage_options)
+    nodes: list[tuple[str, Array | Group]] = [(node.path, node)]
+    if isinstance(node, Group):
+        nodes += [(join(node.path, below), inner) for below, inner in node.walk()]
+    steps, refused = [], []
+    for path, inner in nodes:
+        old = inner.zarr_format
+        if old == zarr_format:
+            continue
+        if old not in (1, 2) or (old == 2 and zarr_format != 3):
+            refused.append(f"{path or '/'} is in format {old}, which cannot become {zarr_format} in place")
+            continue
+        spec: NodeSpec | None = GroupSpec(zarr_format, dict(inner.attrs))
+        if isinstance(inner, Array):
+            spec = same_chunks(inner.spec, Form(zarr_format), in_place=True)
+        if spec is None:
+            refused.append(
+                f"{path or '/'} has codecs, a data type or keys that format {zarr_format} cannot describe"
+            )
+        else:
+            steps.append(_Step(path, old, spec))
+    if refused:
+        raise UnsupportedError(
+            f"{node.store.url} cannot be migrated; nothing was changed: {'; '.join(refused)}. "
+            "zarrfs convert makes a copy that is encoded anew"
+        )
+    if not dry_run:
+        for step in reversed(steps):
+            detect.write_node(node.store, step.path, step.spec)  # type: ignore[type-var]
+        if remove_old:
+            for step in steps:
+                for name in OLD_DOCUMENTS.get(int(step.old_format), ()):
+                    node.store.delete(join(step.path, name))
+    return [f"{step.path or '/'}: {step.old_format} to {zarr_format}" for step in steps]
