@@ -32,11 +32,21 @@ EXPORTS = [
     "UnsupportedError",
     "ZarrError",
     "__version__",
+    "array",
     "create_array",
     "create_group",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
     "open",
     "open_array",
     "open_group",
+    "open_like",
+    "zeros",
+    "zeros_like",
 ]
 
 FLOORS = {

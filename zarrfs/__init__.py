@@ -4,6 +4,18 @@ from zarrfs._version import __version__
 from zarrfs.engine.array import Array
 from zarrfs.engine.group import Group
 from zarrfs.engine.open import create_array, create_group, open, open_array, open_group
+from zarrfs.engine.routines import (
+    array,
+    empty,
+    empty_like,
+    full,
+    full_like,
+    ones,
+    ones_like,
+    open_like,
+    zeros,
+    zeros_like,
+)
 from zarrfs.errors import (
     ChunkDecodeError,
     ChunkEncodeError,
@@ -39,9 +51,19 @@ __all__ = [
     "UnsupportedError",
     "ZarrError",
     "__version__",
+    "array",
     "create_array",
     "create_group",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
     "open",
     "open_array",
     "open_group",
+    "open_like",
+    "zeros",
+    "zeros_like",
 ]

@@ -178,7 +178,7 @@ class Array(StoredNode[ArraySpec]):
         )
 
     def __hash__(self) -> int:
-        return hash((id(self._store), self._path))
+        return hash((self._store, self._path))
 
     # -- reading -----------------------------------------------------------------------------------------------
 

@@ -14,6 +14,16 @@ from zarrfs.errors import ReadOnlyError
 
 __all__ = ["StoredNode"]
 
+
+def reopened(store: Store, path: str, read_only: bool) -> Any:
+    """Return the node at a path of a store, as unpickling needs it."""
+    from zarrfs.engine.open import open
+
+    node = open(store, path, "r" if read_only or store.read_only else "r+")
+    node._read_only = read_only
+    return node
+
+
 Spec = TypeVar("Spec", ArraySpec, GroupSpec)
 
 
@@ -81,6 +91,10 @@ class StoredNode(Generic[Spec]):
         listing.
         """
         return self._store.usage(self._path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as store and path: the copy reads its metadata anew."""
+        return reopened, (self._store, self._path, self._read_only)
 
     def _check_writable(self, what: str) -> None:
         if self._read_only:

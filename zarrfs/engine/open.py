@@ -22,38 +22,69 @@ Location = str | os.PathLike[str] | Store | dict[str, bytes]
 
 Mode = Literal["r", "r+", "a", "w", "w-"]
 
+MODES = ("r", "r+", "a", "w", "w-")
+
 
 def open(
     location: Location,
     path: str = "",
-    mode: Literal["r", "r+"] = "r",
+    mode: Mode = "r",
     *,
     cache_size: int | None = None,
     allow_pickle: bool = False,
     storage_options: dict[str, Any] | None = None,
+    **creation: Any,
 ) -> Array | Group:
-    """Open the array or group at ``path`` in ``location``; the format is found out.
+    """Open the array or group at ``path`` in ``location``; the format is found out. Or make one.
 
     Args:
         location: a path or URL, which may point into a hierarchy (``image.zarr/labels/0``), a store, or a dict.
         path: the path of the node below the location.
-        mode: ``"r"`` to read, ``"r+"`` to read and write.
+        mode: ``"r"`` to read; ``"r+"`` to read and write; ``"a"`` to read and write, made if there is nothing; ``"w"``
+            to make it anew, deleting what is there; ``"w-"`` to make it, an error if there is something.
         cache_size: bytes of decoded chunks kept for this node and those reached from it; 0 keeps none. By default
             the process shares one cache.
         allow_pickle: whether object arrays that were stored by pickle may be read. Unpickling runs code that the
             data choose; say yes only to data of your own.
         storage_options: credentials and the like for a URL, as fsspec takes them: ``anon``, ``key``, ``headers`` ...
+        creation: of what is made: the options of ``create_array`` if there is ``shape`` or ``data`` among them, else
+            those of ``create_group``.
 
     Raises:
         LocationError: there is no such store.
         NodeNotFoundError: there is nothing at the path.
+        NodeExistsError: mode is ``"w-"``, and there is something.
         MetadataError: there is something, but its metadata are broken or ask for what is not supported.
     """
-    if mode not in ("r", "r+"):
+    if mode not in MODES:
+        raise LocationError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
+    if mode in ("r", "r+") and creation:
         raise LocationError(
-            f"mode must be 'r' or 'r+', found {mode!r}; create_array and create_group make new nodes"
+            f"mode {mode!r} opens what is there and takes no {', '.join(creation)}; mode 'a', 'w' or 'w-' makes nodes"
         )
-    store, inner = open_store(location, mode=mode, storage_options=storage_options)
+    common: dict[str, Any] = {"cache_size": cache_size, "storage_options": storage_options}
+    if mode in ("r", "r+", "a"):
+        try:
+            return _open(location, path, mode, cache_size, allow_pickle, storage_options)
+        except (NodeNotFoundError, LocationError):
+            if mode != "a":
+                raise
+    creation["overwrite"] = mode == "w"
+    if "shape" in creation or "data" in creation:
+        return create_array(location, path, **common, **creation)
+    return create_group(location, path, **common, **creation)
+
+
+def _open(
+    location: Location,
+    path: str,
+    mode: str,
+    cache_size: int | None,
+    allow_pickle: bool,
+    storage_options: dict[str, Any] | None,
+) -> Array | Group:
+    """Open what is there."""
+    store, inner = open_store(location, mode="r" if mode == "r" else "r+", storage_options=storage_options)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
     spec = detect.read_node(store, full, allow_pickle=allow_pickle)
     if spec is None:
@@ -61,8 +92,12 @@ def open(
     return make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only)
 
 
-def open_array(location: Location, path: str = "", mode: Literal["r", "r+"] = "r", **options: Any) -> Array:
-    """Open the array at ``path`` in ``location``; arguments and errors as ``open``. A group is a NodeTypeError."""
+def open_array(location: Location, path: str = "", mode: Mode = "r", **options: Any) -> Array:
+    """Open, or make, the array at ``path`` in ``location``; arguments and errors as ``open``. A group is a
+    NodeTypeError; an array that is to be made needs a ``shape`` or ``data``.
+    """
+    if mode in ("w", "w-") and not {"shape", "data"} & set(options):
+        raise LocationError(f"mode {mode!r} makes an array, which needs a shape, or data to take it from")
     node = open(location, path, mode, **options)
     if isinstance(node, Group):
         raise NodeTypeError(
@@ -71,8 +106,10 @@ def open_array(location: Location, path: str = "", mode: Literal["r", "r+"] = "r
     return node
 
 
-def open_group(location: Location, path: str = "", mode: Literal["r", "r+"] = "r", **options: Any) -> Group:
-    """Open the group at ``path`` in ``location``; arguments and errors as ``open``. An array is a NodeTypeError."""
+def open_group(location: Location, path: str = "", mode: Mode = "r", **options: Any) -> Group:
+    """Open, or make, the group at ``path`` in ``location``; arguments and errors as ``open``. An array is a
+    NodeTypeError.
+    """
     node = open(location, path, mode, **options)
     if isinstance(node, Array):
         raise NodeTypeError(

@@ -51,6 +51,12 @@ class LocalStore(Store):
     def url(self) -> str:
         return Path(self.root).as_uri()
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalStore) and self.root == other.root
+
+    def __hash__(self) -> int:
+        return hash(self.root)
+
     def _path(self, key: str) -> str:
         # The cheap test first, as this runs once for every chunk: what it lets through cannot leave the root.
         if ".." in key or "\0" in key or not key:

@@ -61,6 +61,13 @@ class ZipStore(Store):
         if not self.read_only:
             _open_for_writing.add(self)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        if not self.read_only:
+            raise StoreError(
+                f"{self.url} is open for writing and cannot be pickled; close it, and open it to read"
+            )
+        return ZipStore, (self.path, "r")
+
     def _open(self) -> None:
         try:
             with zipfile.ZipFile(self.path) as archive:

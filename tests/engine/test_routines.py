@@ -1,0 +1,162 @@
+"""Creation routines and modes of opening, held against zarr-python where both have them."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import zarrfs
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import (
+    LocationError,
+    NodeExistsError,
+    NodeNotFoundError,
+    NodeTypeError,
+    ReadOnlyError,
+    StoreError,
+)
+
+FORMATS: list[Any] = [2, 3, "n5", "draft2019"]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "<i4", ">f8", "bool", "c8"])
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty"])
+def test_routines_read_as_those_of_zarr_python(name: str, dtype: str) -> None:
+    ours = getattr(zarrfs, name)((5, 7), dtype=dtype, chunks=(2, 3))
+    theirs = getattr(zarr, name)(shape=(5, 7), dtype=dtype, chunks=(2, 3))
+    assert (ours.shape, ours.chunks) == (theirs.shape, theirs.chunks)
+    assert np.array_equal(ours[...], np.asarray(theirs[...]))
+    assert ours.nchunks_initialized == 0
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_full_and_array(zarr_format: int, tmp_path: Path) -> None:
+    ours = zarrfs.full((4, 4), 42, tmp_path / "f", dtype="i2", zarr_format=zarr_format)
+    assert (ours[...] == 42).all()
+    assert (np.asarray(zarr.open_array(tmp_path / "f", mode="r")[...]) == 42).all()
+    made = zarrfs.array([[1, 2], [3, 4]], tmp_path / "g", "deep/er", zarr_format=zarr_format)
+    assert np.array_equal(made[...], [[1, 2], [3, 4]])
+    assert np.array_equal(
+        np.asarray(zarr.open_group(tmp_path / "g", mode="r")["deep/er"][...]), [[1, 2], [3, 4]]
+    )
+
+
+@pytest.mark.parametrize("zarr_format", FORMATS)
+def test_the_like_of_an_array_of_ours(zarr_format: Any) -> None:
+    options = {"dimension_names": ["a", "b"], "shards": (6, 4)} if zarr_format == 3 else {}
+    source = zarrfs.zeros((9, 8), chunks=(3, 2), dtype="u2", zarr_format=zarr_format, **options)
+    for like in (zarrfs.zeros_like, zarrfs.empty_like):
+        made = like(source)
+        assert (made.shape, made.chunks, made.shards, made.dtype) == (
+            source.shape,
+            source.chunks,
+            source.shards,
+            source.dtype,
+        )
+        assert made.zarr_format == zarr_format
+        assert made.dimension_names == source.dimension_names
+    other = zarrfs.ones_like(source, zarr_format=2)
+    assert other.shards is None
+    assert (other[...] == 1).all()
+
+
+def test_the_like_of_other_arrays(tmp_path: Path) -> None:
+    made = zarrfs.full_like(np.zeros((3, 4), "f4"), 2.5)
+    assert (made.shape, made.dtype) == ((3, 4), np.dtype("f4"))
+    assert (made[...] == 2.5).all()
+    theirs = zarr.zeros(shape=(6, 6), chunks=(2, 3), dtype="u1")
+    assert zarrfs.zeros_like(theirs).chunks == (2, 3)
+    opened = zarrfs.open_like(theirs, tmp_path / "o")
+    opened[0, 0] = 9
+    assert zarrfs.open_like(theirs, tmp_path / "o")[0, 0] == 9
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        (False, (30, 40)),
+        (None, (30, 40)),
+        (-1, (30, 40)),
+        (10, (10, 10)),
+        ((7, -1), (7, 40)),
+        ((None, 5), (30, 5)),
+    ],
+)
+def test_chunk_shapes(chunks: Any, expected: tuple[int, int]) -> None:
+    assert zarrfs.zeros((30, 40), chunks=chunks).chunks == expected
+
+
+def test_modes(tmp_path: Path) -> None:
+    place = tmp_path / "x.zarr"
+    for mode in ("r", "r+"):
+        with pytest.raises((LocationError, NodeNotFoundError)):
+            zarrfs.open(place, mode=mode)  # type: ignore[arg-type]
+    made = zarrfs.open(place, mode="a", shape=(10,), chunks=(5,), dtype="i4")
+    assert isinstance(made, zarrfs.Array)
+    made[:] = 7
+    again = zarrfs.open(place, mode="a", shape=(99,))
+    assert isinstance(again, zarrfs.Array)
+    assert (again[...] == 7).all()
+    with pytest.raises(NodeExistsError):
+        zarrfs.open(place, mode="w-", shape=(10,))
+    with pytest.raises(ReadOnlyError):
+        zarrfs.open_array(place)[0] = 1
+    zarrfs.open_array(place, mode="r+")[0] = 1
+    assert zarrfs.open_array(place)[0] == 1
+    fresh = zarrfs.open(place, mode="w", shape=(3,))
+    assert isinstance(fresh, zarrfs.Array)
+    assert (fresh[...] == 0).all()
+    group = zarrfs.open_group(tmp_path / "g", mode="w-", attributes={"a": 1})
+    assert dict(group.attrs) == {"a": 1}
+    with pytest.raises(NodeExistsError):
+        zarrfs.open_group(tmp_path / "g", mode="w-")
+    with pytest.raises(NodeTypeError):
+        zarrfs.open_group(place, mode="a")
+    assert zarrfs.open_group(tmp_path / "g", mode="w").attrs.asdict() == {}
+
+
+def test_modes_that_make_no_sense_are_told(tmp_path: Path) -> None:
+    with pytest.raises(LocationError, match="mode must be one of"):
+        zarrfs.open(tmp_path, mode="x")  # type: ignore[arg-type]
+    with pytest.raises(LocationError, match="takes no shape"):
+        zarrfs.open(tmp_path, mode="r", shape=(3,))
+    with pytest.raises(LocationError, match="needs a shape"):
+        zarrfs.open_array(tmp_path / "y", mode="w")
+
+
+def test_nodes_are_pickled(tmp_path: Path) -> None:
+    group = zarrfs.create_group(tmp_path / "g")
+    array = group.create_array("a", data=np.arange(12).reshape(3, 4), chunks=(2, 2))
+    copied = pickle.loads(pickle.dumps(array))
+    assert copied == array
+    assert np.array_equal(copied[...], array[...])
+    copied[0, 0] = 99
+    assert array[0, 0] == 99
+    assert "a" in pickle.loads(pickle.dumps(group))
+    reading = pickle.loads(pickle.dumps(zarrfs.open_array(tmp_path / "g", "a")))
+    with pytest.raises(ReadOnlyError):
+        reading[0, 0] = 1
+    inside = pickle.loads(pickle.dumps(zarrfs.array([1, 2, 3])))
+    assert np.array_equal(inside[...], [1, 2, 3])
+
+
+def test_an_archive_is_pickled_to_read_only(tmp_path: Path) -> None:
+    array = zarrfs.array([1, 2, 3], tmp_path / "a.zarr.zip")
+    with pytest.raises(StoreError, match="cannot be pickled"):
+        pickle.dumps(array)
+    array.store.close()
+    opened = zarrfs.open_array(tmp_path / "a.zarr.zip")
+    assert np.array_equal(pickle.loads(pickle.dumps(opened))[...], [1, 2, 3])
+
+
+def test_equal_stores_make_equal_nodes(tmp_path: Path) -> None:
+    zarrfs.array([1, 2], tmp_path / "a")
+    one, other = zarrfs.open_array(tmp_path / "a"), zarrfs.open_array(tmp_path / "a")
+    assert one == other
+    assert len({one, other}) == 1
+    assert zarrfs.array([1], MemoryStore()) != zarrfs.array([1], MemoryStore())
