@@ -13,6 +13,7 @@ import zarrfs
 from viewer.qt.worker import Worker
 from viewer.readout import format_bytes
 from zarrfs.errors import ZarrError
+from zarrfs.ngff.members import member_names
 
 __all__ = ["HierarchyModel", "Item"]
 
@@ -58,7 +59,7 @@ def members(item: Item) -> list[Item]:
     if not isinstance(item.node, zarrfs.Group):
         return []
     found = []
-    for name in item.node.names():
+    for name in member_names(item.node):
         try:
             node: Any = item.node[name]
         except KeyError:

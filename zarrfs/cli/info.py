@@ -11,6 +11,7 @@ import zarrfs
 from zarrfs.cli.console import print_facts, print_json, print_table, progress, readable_bytes, safe
 from zarrfs.engine.summary import array_summary, group_summary
 from zarrfs.errors import MetadataError, NodeNotFoundError
+from zarrfs.ngff.members import member_names
 
 __all__ = ["command"]
 
@@ -68,7 +69,7 @@ def stored_facts(array: zarrfs.Array) -> dict[str, Any]:
 def member_facts(group: zarrfs.Group) -> list[dict[str, Any]]:
     """Return a line for each member; one that is broken says why and hides no other."""
     members: list[dict[str, Any]] = []
-    for name in group.names():
+    for name in member_names(group):
         try:
             node = group[name]
         except NodeNotFoundError:

@@ -10,7 +10,8 @@ import click
 import zarrfs
 from zarrfs.cli.console import print_json, safe
 from zarrfs.engine.summary import array_summary
-from zarrfs.errors import MetadataError, NodeNotFoundError
+from zarrfs.errors import MetadataError, NodeNotFoundError, StoreError, ZarrError
+from zarrfs.ngff.members import member_names
 
 __all__ = ["command"]
 
@@ -42,16 +43,16 @@ def command(location: str, path: str, depth: int | None, as_json: bool) -> None:
 
 def members(
     node: zarrfs.Array | zarrfs.Group,
-) -> Iterator[tuple[str, zarrfs.Array | zarrfs.Group | MetadataError]]:
+) -> Iterator[tuple[str, zarrfs.Array | zarrfs.Group | ZarrError]]:
     """Yield each member, or why it cannot be opened."""
     if isinstance(node, zarrfs.Array):
         return
-    for name in node.names():
+    for name in member_names(node):
         try:
             yield name, node[name]
         except NodeNotFoundError:
             continue
-        except MetadataError as error:
+        except (MetadataError, StoreError) as error:
             yield name, error
 
 
@@ -63,7 +64,7 @@ def branches(node: zarrfs.Array | zarrfs.Group, indent: str, depth: int | None) 
     for position, (name, member) in enumerate(found):
         last = position == len(found) - 1
         head = f"{indent}{'└── ' if last else '├── '}{safe(name)}"
-        if isinstance(member, MetadataError):
+        if isinstance(member, ZarrError):
             yield head + click.style(f"  broken: {safe(str(member))}", fg="red")
             continue
         yield head + suffix(member)
@@ -92,7 +93,7 @@ def as_object(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> dict[str,
     if depth != 0:
         entry["members"] = {
             name: {"kind": "broken", "error": str(member)}
-            if isinstance(member, MetadataError)
+            if isinstance(member, ZarrError)
             else as_object(member, None if depth is None else depth - 1)
             for name, member in members(node)
         }

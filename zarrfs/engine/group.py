@@ -15,7 +15,7 @@ from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.node import StoredNode
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.summary import Info, group_summary
-from zarrfs.errors import MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError
+from zarrfs.errors import MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError, StoreError
 from zarrfs.logs import logger
 
 __all__ = ["Group", "Node", "make_node"]
@@ -110,7 +110,7 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
                 yield name, self[name]
             except NodeNotFoundError:
                 continue
-            except MetadataError as error:
+            except (MetadataError, StoreError) as error:
                 logger.warning("%s: member %r is left out: %s", self._store.url, name, error)
 
     def __iter__(self) -> Iterator[str]:

@@ -21,6 +21,7 @@ from zarrfs.logs import logger
 from zarrfs.mount.byte_layout import ByteLayout, BytesPiece
 from zarrfs.mount.views import View, all_views
 from zarrfs.mount.views.json import group_json
+from zarrfs.ngff.members import member_names
 
 __all__ = ["Directory", "Entry", "Tree", "VirtualFile"]
 
@@ -211,7 +212,7 @@ class Tree:
         base = self._relative(node)
         names = {GROUP_DOCUMENT}
         views: set[str] = set()
-        for name in node.names():
+        for name in member_names(node):
             member = self._look(f"{base}/{name}" if base else name).node
             if isinstance(member, Group):
                 names.add(name)

@@ -2,6 +2,7 @@
 
 from zarrfs.ngff.checks import Message, Report, Tier, check_attributes, check_node
 from zarrfs.ngff.load import load
+from zarrfs.ngff.members import member_names
 from zarrfs.ngff.model import (
     Axis,
     Channel,
@@ -39,6 +40,7 @@ __all__ = [
     "check_attributes",
     "check_node",
     "load",
+    "member_names",
     "ome_attributes",
     "parse",
 ]

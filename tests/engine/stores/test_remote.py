@@ -22,6 +22,7 @@ from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.remote import RemoteStore
 from zarrfs.errors import LocationError, NodeNotFoundError, StoreError
+from zarrfs.synthetic import make_picture, write_image
 
 DATA = np.arange(40 * 60, dtype="u2").reshape(40, 60)
 
@@ -149,6 +150,17 @@ def test_consolidated_metadata_need_no_listing(web: WebServer) -> None:
     assert sorted(group.names()) == ["plain", "shards"]
     assert sum(web.requests.values()) == 1
     group.store.close()
+
+
+def test_ome_metadata_name_members_where_nothing_lists_them(web: WebServer) -> None:
+    write_image(web.folder / "i.zarr", make_picture((2, 32, 32)), levels=2)
+    done = CliRunner().invoke(main, ["tree", f"{web.url}/i.zarr"])
+    assert done.exit_code == 0, done.output
+    for name in ("── 0", "── 1", "── labels", "── nuclei"):
+        assert name in done.output
+    done = CliRunner().invoke(main, ["info", f"{web.url}/i.zarr"])
+    assert done.exit_code == 0, done.output
+    assert "labels" in done.output
 
 
 def test_a_zip_file_of_a_web_server(web: WebServer) -> None:
