@@ -25,7 +25,7 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 OUR_LOGGERS = ("zarrfs", "viewer")
 
-LASTING_THREADS = ("zarrfs-", "zarr_io", "asyncio_", "fsspecIO", "pytest_timeout")
+LASTING_THREADS = ("ThreadPoolExecutor-", "zarrfs-", "zarr_io", "asyncio_", "fsspecIO", "pytest_timeout")
 """Threads that stay for the life of the process: our worker pool, and those of the libraries we are held
 against."""
 

@@ -180,6 +180,10 @@ class Array(StoredNode[ArraySpec]):
     def __hash__(self) -> int:
         return hash((self._store, self._path))
 
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        """Return what names the array to Dask: the same for the same place, another once its metadata change."""
+        return type(self).__name__, self._store.url, self._path, repr(self._spec.document)
+
     # -- reading -----------------------------------------------------------------------------------------------
 
     def __getitem__(self, selection: Any) -> Any:
