@@ -39,6 +39,9 @@ BUILT_IN = {
     "vlen-utf8": "vlen:VlenUtf8Codec",
     "vlen-bytes": "vlen:VlenBytesCodec",
     "packbits": "packbits:PackBitsCodec",
+    "cast_value": "cast_value:CastValueCodec",
+    "scale_offset": "scale_offset:ScaleOffsetCodec",
+    "reshape": "reshape:ReshapeCodec",
     "n5_default": "n5_block:N5BlockCodec",
     "n5_lz4": "n5_lz4:N5Lz4Codec",
 }

@@ -1,0 +1,97 @@
+"""reshape: the same elements in the same order, in another shape.
+
+Specification: https://github.com/zarr-developers/zarr-extensions, codecs/reshape
+
+Names: ``reshape``.
+
+Example (dimensions 0 and 1 merged, and one for what is left)::
+
+    {"name": "reshape", "configuration": {"shape": [[0, 1], -1]}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from zarrfs.engine.codecs.base import ArrayArrayCodec, ChunkSpec
+from zarrfs.engine.codecs.configuration import check_keys
+from zarrfs.errors import MetadataError
+
+__all__ = ["ReshapeCodec"]
+
+FOLLOWS = -1
+
+
+class ReshapeCodec(ArrayArrayCodec):
+    """array -> array: ``shape`` has a length, -1 (what is left, at most once), or a list of input dimensions whose
+    product it is, per output dimension. Input dimensions are named in increasing order.
+    """
+
+    name: ClassVar[str] = "reshape"
+
+    def __init__(self, shape: Sequence[int | Sequence[int]]) -> None:
+        self.shape = tuple(entry if isinstance(entry, int) else tuple(entry) for entry in shape)
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
+        check_keys(cls.name, configuration, ("shape",))
+        shape = configuration.get("shape")
+        if not isinstance(shape, list | tuple) or not all(map(_is_entry, shape)):
+            raise MetadataError(
+                f"codec 'reshape': shape must be a list of lengths, -1, and lists of input dimensions, found {shape!r}"
+            )
+        named = [axis for entry in shape if isinstance(entry, list | tuple) for axis in entry]
+        if list(shape).count(FOLLOWS) > 1 or named != sorted(set(named)):
+            raise MetadataError(
+                f"codec 'reshape': -1 may be there once, and dimensions named once in increasing order, found {shape!r}"
+            )
+        return cls(shape)
+
+    def configuration(self) -> dict[str, Any]:
+        return {"shape": [entry if isinstance(entry, int) else list(entry) for entry in self.shape]}
+
+    def _lengths(self, spec: ChunkSpec) -> tuple[int, ...]:
+        lengths: list[int] = []
+        for entry in self.shape:
+            if isinstance(entry, int):
+                lengths.append(entry)
+                continue
+            if entry and entry[-1] >= len(spec.shape):
+                raise MetadataError(
+                    f"codec 'reshape': dimension {entry[-1]} is named, the chunk has {len(spec.shape)} dimensions"
+                )
+            lengths.append(prod(spec.shape[axis] for axis in entry))
+        known = prod(length for length in lengths if length != FOLLOWS)
+        if FOLLOWS in lengths:
+            if known == 0 or spec.size % known:
+                raise MetadataError(
+                    f"codec 'reshape': {spec.shape} has no shape {self.shape}: nothing fits -1"
+                )
+            lengths[lengths.index(FOLLOWS)] = spec.size // known
+        if prod(lengths) != spec.size:
+            raise MetadataError(
+                f"codec 'reshape': the shape {tuple(lengths)} does not have the elements of {spec.shape}"
+            )
+        return tuple(lengths)
+
+    def check(self, spec: ChunkSpec) -> None:
+        self._lengths(spec)
+
+    def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
+        return ChunkSpec(self._lengths(spec), spec.dtype, spec.fill_value)
+
+    def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
+        return array.reshape(self._lengths(spec))
+
+    def decode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
+        return array.reshape(spec.shape)
+
+
+def _is_entry(entry: Any) -> bool:
+    if isinstance(entry, list | tuple):
+        return all(type(axis) is int and axis >= 0 for axis in entry)
+    return type(entry) is int and (entry > 0 or entry == FOLLOWS)
