@@ -4,7 +4,9 @@ Specification: https://github.com/zarr-developers/zarr-extensions, codecs/reshap
 
 Names: ``reshape``.
 
-Example (dimensions 0 and 1 merged, and one for what is left)::
+Dimensions 0 and 1 merged, and one for what is left.
+
+Example::
 
     {"name": "reshape", "configuration": {"shape": [[0, 1], -1]}}
 """
