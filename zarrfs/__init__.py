@@ -16,6 +16,7 @@ from zarrfs.engine.routines import (
     zeros,
     zeros_like,
 )
+from zarrfs.engine.stores.synchronizers import ProcessSynchronizer, ThreadSynchronizer
 from zarrfs.errors import (
     ChunkDecodeError,
     ChunkEncodeError,
@@ -45,9 +46,11 @@ __all__ = [
     "NodeExistsError",
     "NodeNotFoundError",
     "NodeTypeError",
+    "ProcessSynchronizer",
     "ReadOnlyError",
     "SelectionError",
     "StoreError",
+    "ThreadSynchronizer",
     "UnsupportedError",
     "ZarrError",
     "__version__",

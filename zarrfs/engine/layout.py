@@ -27,6 +27,9 @@ __all__ = ["ArrayLayout", "StoreSource"]
 
 _tokens = itertools.count()
 
+_locks = [threading.RLock() for _ in range(256)]
+"""Chunks share locks by the hash of their array's place and their own: the same chunk always has the same one."""
+
 
 class StoreSource:
     """A ByteSource that is one value of a store."""
@@ -80,7 +83,6 @@ class ArrayLayout:
         self._encode_key = spec.chunk_key_encoding.encoder(len(spec.shape))
         self._token = next(_tokens)
         self._epochs: dict[tuple[int, ...], int] = {}
-        self._locks = [threading.RLock() for _ in range(64)]
         self._pipelines: dict[tuple[int, ...], CodecPipeline] = {}
         grid = spec.chunk_grid
         self.chunk_shape: tuple[int, ...] | None = grid.chunk_shape
@@ -159,8 +161,8 @@ class ArrayLayout:
         self._epochs[coords] = self._epochs.get(coords, 0) + 1
 
     def lock(self, coords: Hashable) -> threading.RLock:
-        """Return the lock that guards reading, changing and writing of one chunk."""
-        return self._locks[hash(coords) % len(self._locks)]
+        """Return the lock that guards reading, changing and writing of one chunk, by whichever object of the array."""
+        return _locks[hash((self.where, coords)) % len(_locks)]
 
     def stored_chunks(self) -> Iterator[tuple[int, ...]]:
         """Yield the coordinates of the chunks that are present, from a listing."""

@@ -13,6 +13,7 @@ from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.group import Group, make_node
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.synchronizers import SynchronizedStore, Synchronizer
 from zarrfs.errors import LocationError, NodeNotFoundError, NodeTypeError
 
 __all__ = ["Location", "Mode", "create_array", "create_group", "open", "open_array", "open_group"]
@@ -33,6 +34,7 @@ def open(
     cache_size: int | None = None,
     allow_pickle: bool = False,
     storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
     **creation: Any,
 ) -> Array | Group:
     """Open the array or group at ``path`` in ``location``; the format is found out. Or make one.
@@ -47,6 +49,8 @@ def open(
         allow_pickle: whether object arrays that were stored by pickle may be read. Unpickling runs code that the
             data choose; say yes only to data of your own.
         storage_options: credentials and the like for a URL, as fsspec takes them: ``anon``, ``key``, ``headers`` ...
+        synchronizer: by what writers take turns; a ``ProcessSynchronizer`` where several processes write to parts of
+            one chunk or shard. Threads take turns without.
         creation: of what is made: the options of ``create_array`` if there is ``shape`` or ``data`` among them, else
             those of ``create_group``.
 
@@ -62,10 +66,14 @@ def open(
         raise LocationError(
             f"mode {mode!r} opens what is there and takes no {', '.join(creation)}; mode 'a', 'w' or 'w-' makes nodes"
         )
-    common: dict[str, Any] = {"cache_size": cache_size, "storage_options": storage_options}
+    common: dict[str, Any] = {
+        "cache_size": cache_size,
+        "storage_options": storage_options,
+        "synchronizer": synchronizer,
+    }
     if mode in ("r", "r+", "a"):
         try:
-            return _open(location, path, mode, cache_size, allow_pickle, storage_options)
+            return _open(location, path, mode, cache_size, allow_pickle, storage_options, synchronizer)
         except (NodeNotFoundError, LocationError):
             if mode != "a":
                 raise
@@ -82,9 +90,10 @@ def _open(
     cache_size: int | None,
     allow_pickle: bool,
     storage_options: dict[str, Any] | None,
+    synchronizer: Synchronizer | None,
 ) -> Array | Group:
     """Open what is there."""
-    store, inner = open_store(location, mode="r" if mode == "r" else "r+", storage_options=storage_options)
+    store, inner = _store(location, "r" if mode == "r" else "r+", storage_options, synchronizer)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
     spec = detect.read_node(store, full, allow_pickle=allow_pickle)
     if spec is None:
@@ -127,12 +136,13 @@ def create_group(
     overwrite: bool = False,
     cache_size: int | None = None,
     storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
 ) -> Group:
     """Create a group, with groups on the way to it.
 
     Raises NodeExistsError if there is a node already, unless ``overwrite`` deletes it with all below.
     """
-    store, inner = open_store(location, mode="a", storage_options=storage_options)
+    store, inner = _store(location, "a", storage_options, synchronizer)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
     spec = creation.create_group_node(store, full, zarr_format, attributes or {}, overwrite)
     return Group(store, full, spec, _cache(cache_size), False)
@@ -144,6 +154,7 @@ def create_array(
     *,
     cache_size: int | None = None,
     storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
     **options: Any,
 ) -> Array:
     """Create an array, with groups on the way to it; the options are those of ``creation.create_array_node``.
@@ -152,9 +163,16 @@ def create_array(
     ``serializer`` and ``compressors``, ``fill_value``, ``order``, ``dimension_names``, ``attributes``,
     ``zarr_format`` and ``overwrite``.
     """
-    store, inner = open_store(location, mode="a", storage_options=storage_options)
+    store, inner = _store(location, "a", storage_options, synchronizer)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
     return creation.create_array_node(store, full, _cache(cache_size), **options)
+
+
+def _store(
+    location: Location, mode: str, storage_options: dict[str, Any] | None, synchronizer: Synchronizer | None
+) -> tuple[Store, str]:
+    store, inner = open_store(location, mode=mode, storage_options=storage_options)
+    return (store if synchronizer is None else SynchronizedStore(store, synchronizer)), inner
 
 
 def _cache(cache_size: int | None) -> ChunkCache:

@@ -70,7 +70,7 @@ def write_selection(
 
     def write(part: ChunkPart) -> None:
         try:
-            with layout.lock(part.coords):
+            with layout.lock(part.coords), layout.store.lock(layout.key(part.coords)):
                 _write_chunk(layout, part, values[part.target], write_empty)
         except CodecError as error:
             raise layout.encode_error(part.coords, error) from error

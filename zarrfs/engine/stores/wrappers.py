@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
 
@@ -70,6 +72,9 @@ class WrapperStore(Store):
     def delete_prefix(self, prefix: str) -> None:
         self._before("delete_prefix", prefix)
         self.store.delete_prefix(prefix)
+
+    def lock(self, key: str) -> AbstractContextManager[Any]:
+        return self.store.lock(key)
 
     def close(self) -> None:
         self.store.close()

@@ -1,0 +1,143 @@
+"""Several writers at once, and writers that are killed: nothing is lost, and nothing is ever between old and new."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrfs
+from zarrfs.engine.stores.memory import MemoryStore
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "chunks": {"chunks": (16, 16)},
+    "shards": {"chunks": (2, 2), "shards": (16, 16)},
+    "v2": {"chunks": (16, 16), "zarr_format": 2},
+    "n5": {"chunks": (16, 16), "zarr_format": "n5"},
+}
+
+WRITER = """
+import sys, zarrfs
+path, locks, own, of = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+array = zarrfs.open_array(path, mode="r+", synchronizer=zarrfs.ProcessSynchronizer(locks))
+print("ready", flush=True)
+sys.stdin.readline()
+for row in range(own, 16, of):
+    for column in range(0, 16, 2):
+        array[row, column : column + 2] = row * 16 + column + 1
+"""
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_processes_that_write_to_one_chunk_lose_nothing(layout: str, tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a", shape=(16, 16), dtype="u2", **LAYOUTS[layout])
+    count = 3
+    writers = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                WRITER,
+                str(tmp_path / "a"),
+                str(tmp_path / "locks"),
+                str(own),
+                str(count),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for own in range(count)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate()
+        assert writer.returncode == 0
+    row, column = np.indices((16, 16))
+    assert np.array_equal(zarrfs.open_array(tmp_path / "a")[...], row * 16 + column // 2 * 2 + 1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_threads_with_objects_of_their_own_lose_nothing(layout: str) -> None:
+    store = MemoryStore()
+    zarrfs.create_array(store, shape=(16, 16), dtype="u2", **LAYOUTS[layout])
+
+    def write(own: int) -> None:
+        array = zarrfs.open_array(store, mode="r+")
+        for row in range(own, 16, 4):
+            for column in range(16):
+                array[row, column] = row * 16 + column + 1
+
+    threads = [threading.Thread(target=write, args=(own,)) for own in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert np.array_equal(zarrfs.open_array(store)[...], np.arange(1, 257).reshape(16, 16))
+
+
+def test_synchronizers_are_carried_along(tmp_path: Path) -> None:
+    locks = pickle.loads(pickle.dumps(zarrfs.ProcessSynchronizer(tmp_path / "locks")))
+    group = zarrfs.create_group(tmp_path / "g", synchronizer=locks)
+    array = group.create_array("a", data=np.zeros(10), chunks=(5,))
+    array[3] = 1
+    assert list((tmp_path / "locks").iterdir())
+    again = pickle.loads(pickle.dumps(array))
+    again[4] = 2
+    assert zarrfs.open_array(tmp_path / "g", "a", synchronizer=zarrfs.ThreadSynchronizer())[3:5].tolist() == [
+        1,
+        2,
+    ]
+
+
+KILLED = """
+import sys, zarrfs
+array = zarrfs.open_array(sys.argv[1], mode="r+")
+for number in range(1, 100000):
+    array[...] = number
+    array[3:13, 5:27] = number
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_writer_that_is_killed_leaves_old_chunks_or_new_ones(layout: str, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    zarrfs.create_array(path, shape=(32, 32), dtype="u4", fill_value=0, **LAYOUTS[layout])
+    chance = random.Random(layout)
+    for _ in range(5):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdout is not None
+        for _ in range(chance.randint(1, 25)):
+            last = int(writer.stdout.readline())
+        writer.send_signal(signal.SIGKILL)
+        rest = writer.stdout.read()
+        writer.wait()
+        writer.stdout.close()
+        last = int(rest.split()[-1]) if rest.split() else last
+        found = zarrfs.open_array(path, cache_size=0)[...]
+        for row in (0, 16):
+            for column in (0, 16):
+                values = set(found[row : row + 16, column : column + 16].reshape(-1).tolist())
+                assert len(values) == 1, values
+                assert values <= {last, last + 1}
+    array = zarrfs.open_array(path, mode="r+")
+    assert array.nchunks_initialized == 4
+    array[...] = 7
+    assert (array[...] == 7).all()
