@@ -7,6 +7,7 @@ import json
 import click
 
 import zarrfs
+from zarrfs.cli.values import storage_option, storage_options
 from zarrfs.ngff import Report, check_node
 
 __all__ = ["command"]
@@ -22,7 +23,8 @@ TIERS = {
 @click.argument("location")
 @click.option("--path", default="", help="Check the group or array at this path of the hierarchy.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(location: str, path: str, as_json: bool) -> None:
+@storage_option
+def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -> None:
     """Check the OME-NGFF metadata of the group at LOCATION, versions 0.1 to 0.5, without any network.
 
     There are three tiers: schema (what makes metadata invalid), strict (what is recommended), and semantic
@@ -35,7 +37,7 @@ def command(location: str, path: str, as_json: bool) -> None:
       zarrfs check image.ome.zarr
       zarrfs check plate.ome.zarr --path A/1/0 --json
     """
-    report = check_node(zarrfs.open(location, path))
+    report = check_node(zarrfs.open(location, path, storage_options=storage_options(storage)))
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:

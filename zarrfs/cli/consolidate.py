@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.console import safe
-from zarrfs.cli.transfer import storage_options
+from zarrfs.cli.values import storage_option, storage_options
 from zarrfs.engine.open import open_group
 from zarrfs.tools import consolidate_metadata, stale_entries
 
@@ -17,9 +17,7 @@ __all__ = ["command"]
 @click.option(
     "--check", "only_check", is_flag=True, help="Only say whether it is up to date; exit with 1 if not."
 )
-@click.option(
-    "--storage-option", "storage", multiple=True, metavar="KEY=VALUE", help="For URLs, as fsspec has it."
-)
+@storage_option
 def command(location: str, only_check: bool, storage: tuple[str, ...]) -> None:
     """Write the metadata of all nodes of the group at LOCATION into one document.
 

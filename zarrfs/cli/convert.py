@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import (
-    compression,
-    copy_options,
-    format_name,
-    lengths,
-    progress_bar,
-    say_lines,
-    storage_options,
-)
+from zarrfs.cli.transfer import copy_options, progress_bar, say_lines
+from zarrfs.cli.values import compression, format_name, lengths, storage_options
 from zarrfs.tools import convert
 
 __all__ = ["command"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import copy_options, progress_bar, say_lines, storage_options
+from zarrfs.cli.transfer import copy_options, progress_bar, say_lines
+from zarrfs.cli.values import storage_options
 from zarrfs.tools import convert
 
 __all__ = ["command"]

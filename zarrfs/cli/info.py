@@ -9,6 +9,7 @@ import click
 
 import zarrfs
 from zarrfs.cli.console import print_facts, print_json, print_table, progress, readable_bytes, safe
+from zarrfs.cli.values import storage_option, storage_options
 from zarrfs.engine.summary import array_summary, group_summary
 from zarrfs.errors import MetadataError, NodeNotFoundError
 from zarrfs.ngff.members import member_names
@@ -23,7 +24,8 @@ MOST_LISTED = 1000
 @click.argument("path", default="")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--no-count", is_flag=True, help="Do not count the chunks that are stored, nor their bytes.")
-def command(location: str, path: str, as_json: bool, no_count: bool) -> None:
+@storage_option
+def command(location: str, path: str, as_json: bool, no_count: bool, storage: tuple[str, ...]) -> None:
     """Say what the array or group at LOCATION (and PATH below it) is.
 
     For an array: shape, data type, chunks, shards, codecs, fill value, attributes, how many chunks are stored, how many
@@ -35,7 +37,7 @@ def command(location: str, path: str, as_json: bool, no_count: bool) -> None:
       zarrfs info image.zarr/0
       zarrfs info survey.zarr.zip labels/0 --json
     """
-    node = zarrfs.open(location, path)
+    node = zarrfs.open(location, path, storage_options=storage_options(storage))
     with node.store:
         facts: dict[str, Any] = {"location": node.store.url}
         if isinstance(node, zarrfs.Array):

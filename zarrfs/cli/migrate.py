@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import say_lines, storage_options
+from zarrfs.cli.transfer import say_lines
+from zarrfs.cli.values import storage_option, storage_options
 from zarrfs.tools import migrate
 
 __all__ = ["command"]
@@ -17,9 +18,7 @@ __all__ = ["command"]
 )
 @click.option("--remove-old", is_flag=True, help="Delete the old documents when all new ones are there.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
-@click.option(
-    "--storage-option", "storage", multiple=True, metavar="KEY=VALUE", help="For URLs, as fsspec has it."
-)
+@storage_option
 def command(
     location: str, zarr_format: str, remove_old: bool, dry_run: bool, storage: tuple[str, ...]
 ) -> None:

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
+from zarrfs.cli.values import SizeType, storage_option, storage_options
 from zarrfs.mount.mounting import MountOptions, serve, serve_in_background
 
 __all__ = ["command"]
-
-UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-
-
-class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic only to newer versions of click
-    """A number of bytes: ``0``, ``500M``, ``2GiB``."""
-
-    name = "size"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", str(value), re.IGNORECASE)
-        if match is None:
-            self.fail(f"{value!r} is no size; expected a number of bytes such as 500M or 2GiB", param, ctx)
-        return int(float(match[1]) * UNITS[match[2].lower()])
 
 
 @click.command(short_help="Show a Zarr hierarchy as ordinary files.")
@@ -51,6 +34,7 @@ class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic only to ne
 @click.option(
     "-o", "fuse_options", multiple=True, metavar="OPTION[=VALUE]", help="A further option for libfuse."
 )
+@storage_option
 def command(
     location: str,
     mountpoint: str,
@@ -62,6 +46,7 @@ def command(
     allow_other: bool,
     log_file: str | None,
     fuse_options: tuple[str, ...],
+    storage: tuple[str, ...],
 ) -> None:
     """Show the Zarr hierarchy at LOCATION as files in the empty directory MOUNTPOINT.
 
@@ -79,7 +64,9 @@ def command(
     A broken chunk gives an input/output error for its bytes and a line in the log
     (--log-file, by default ~/.local/state/zarrfs/mount.log; on the terminal with -f).
     """
-    options = MountOptions(path, cache_size, views, immutable, allow_other, log_file, fuse_options)
+    options = MountOptions(
+        path, cache_size, views, immutable, allow_other, log_file, fuse_options, storage_options(storage)
+    )
     if foreground:
         serve(location, mountpoint, options)
     else:

@@ -11,67 +11,14 @@ from typing import Any, TypeVar
 import click
 
 from zarrfs.cli.console import safe
-from zarrfs.cli.mount import SizeType
+from zarrfs.cli.values import SizeType, storage_option
 
-__all__ = [
-    "compression",
-    "copy_options",
-    "format_name",
-    "lengths",
-    "progress_bar",
-    "say_lines",
-    "storage_options",
-]
+__all__ = ["copy_options", "progress_bar", "say_lines"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 INTERRUPTED = 130
 MOST_LINES = 40
-
-
-def lengths(text: str | None) -> Any:
-    """Return a chunk or shard shape as typed: ``64`` or ``1,256,256`` or ``auto``; -1 for a whole dimension."""
-    if text is None or text in ("auto", "none"):
-        return False if text == "none" else text
-    try:
-        values = tuple(int(part) for part in text.replace("x", ",").split(","))
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no shape; expected numbers such as 64 or 1,256,256") from None
-    return values[0] if len(values) == 1 else values
-
-
-def format_name(text: str | None) -> int | str | None:
-    """Return a format as typed."""
-    return int(text) if text is not None and text.isdigit() else text
-
-
-def compression(text: str | None) -> Any:
-    """Return a compressor as typed: ``zstd``, ``gzip:5``, ``blosc``, ``none``."""
-    if text is None or text in ("none", "auto"):
-        return text
-    name, colon, level = text.partition(":")
-    if colon and not level.isdigit():
-        raise click.BadParameter(
-            f"{text!r} is no compressor; expected a name, or a name and level such as gzip:5"
-        )
-    if name in ("blosc",):
-        return "auto"
-    return {"name": name, "configuration": {"level": int(level)} if colon else DEFAULTS.get(name, {})}
-
-
-DEFAULTS: dict[str, dict[str, Any]] = {"zstd": {"level": 3, "checksum": False}, "gzip": {"level": 5}}
-
-
-def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
-    """Return KEY=VALUE pairs as a dictionary; true, false and whole numbers are taken for what they say."""
-    options: dict[str, Any] = {}
-    for pair in given:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{pair!r}: expected KEY=VALUE")
-        words: dict[str, Any] = {"true": True, "false": False}
-        options[key] = words.get(value.lower(), int(value) if value.isdigit() else value)
-    return options or None
 
 
 def copy_options(function: F) -> F:
@@ -93,13 +40,7 @@ def copy_options(function: F) -> F:
                 default=256 << 20,
                 help="Memory for decoded values on each thread, such as 1GiB. Default: 256MiB.",
             ),
-            click.option(
-                "--storage-option",
-                "storage",
-                multiple=True,
-                metavar="KEY=VALUE",
-                help="For URLs, as fsspec has it.",
-            ),
+            storage_option,
         )
     ):
         function = option(function)

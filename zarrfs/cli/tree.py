@@ -9,6 +9,7 @@ import click
 
 import zarrfs
 from zarrfs.cli.console import print_json, safe
+from zarrfs.cli.values import storage_option, storage_options
 from zarrfs.engine.summary import array_summary
 from zarrfs.errors import MetadataError, NodeNotFoundError, StoreError, ZarrError
 from zarrfs.ngff.members import member_names
@@ -21,7 +22,8 @@ __all__ = ["command"]
 @click.argument("path", default="")
 @click.option("--depth", type=click.IntRange(min=1), help="How many levels to go down; all by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: nested objects with 'members'.")
-def command(location: str, path: str, depth: int | None, as_json: bool) -> None:
+@storage_option
+def command(location: str, path: str, depth: int | None, as_json: bool, storage: tuple[str, ...]) -> None:
     """Draw the hierarchy at LOCATION (and PATH below it): groups, and arrays with shape, data type and chunks.
 
     A member whose metadata are broken is shown with the reason.
@@ -31,7 +33,7 @@ def command(location: str, path: str, depth: int | None, as_json: bool) -> None:
       zarrfs tree image.zarr
       zarrfs tree survey.zarr.zip --depth 2
     """
-    node = zarrfs.open(location, path)
+    node = zarrfs.open(location, path, storage_options=storage_options(storage))
     with node.store:
         if as_json:
             print_json(as_object(node, depth))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Any
 
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MountError, ZarrError
@@ -58,6 +59,7 @@ class MountOptions:
         allow_other: let other users see the mount (file permissions are then checked by the kernel).
         log_file: where a mount in the background writes its log; None for the state directory of the user.
         fuse_options: further ``-o`` options for libfuse.
+        storage_options: credentials and the like for a URL.
     """
 
     path: str = ""
@@ -67,6 +69,7 @@ class MountOptions:
     allow_other: bool = False
     log_file: str | None = None
     fuse_options: tuple[str, ...] = ()
+    storage_options: dict[str, Any] | None = None
 
 
 # -- serving ---------------------------------------------------------------------------------------------------
@@ -90,7 +93,10 @@ def serve(
     source = location.url if isinstance(location, Store) else location
     cache_size = options.cache_size
     node = zarrfs.open(
-        location, options.path, cache_size=default_cache_size() if cache_size is None else cache_size
+        location,
+        options.path,
+        cache_size=default_cache_size() if cache_size is None else cache_size,
+        storage_options=options.storage_options,
     )
     try:
         tree = Tree(
@@ -260,6 +266,8 @@ def mount(location: str, mountpoint: str, options: MountOptions | None = None) -
     command += [flag for flag, given in flags.items() if given]
     for option in options.fuse_options:
         command += ["-o", option]
+    for key, value in (options.storage_options or {}).items():
+        command += ["--storage-option", f"{key}={value}"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
         raise MountError(

@@ -20,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from tests.engine.stores.servers import ftp_server, redis_server, s3_server
 from zarrfs.engine.stores.base import ByteRange, Store
+from zarrfs.engine.stores.caching import LRUStore, MetadataCacheStore
 from zarrfs.engine.stores.dbm import DBMStore
 from zarrfs.engine.stores.lmdb import LMDBStore
 from zarrfs.engine.stores.local import LocalStore
@@ -27,7 +28,9 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.mongodb import MongoDBStore
 from zarrfs.engine.stores.redis import RedisStore
 from zarrfs.engine.stores.remote import RemoteStore
+from zarrfs.engine.stores.retrying import RetryStore
 from zarrfs.engine.stores.sqlite import SQLiteStore
+from zarrfs.engine.stores.synchronizers import ProcessSynchronizer, SynchronizedStore
 from zarrfs.engine.stores.wrappers import (
     CountingStore,
     FailingStore,
@@ -48,6 +51,10 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "counting": lambda path: CountingStore(LocalStore(path / "store")),
     "latency": lambda path: LatencyStore(MemoryStore(), lambda operation, key: None),
     "failing": lambda path: FailingStore(MemoryStore(), lambda operation, key: None),
+    "values kept": lambda path: LRUStore(LocalStore(path / "store"), 100),
+    "metadata kept": lambda path: MetadataCacheStore(MemoryStore(), 60),
+    "retrying": lambda path: RetryStore(MemoryStore()),
+    "synchronized": lambda path: SynchronizedStore(MemoryStore(), ProcessSynchronizer(path / "locks")),
     "sqlite": lambda path: SQLiteStore(path / "store.sqldb"),
     "dbm": lambda path: DBMStore(path / "store.dbm"),
     "lmdb": lambda path: LMDBStore(path / "store.lmdb"),

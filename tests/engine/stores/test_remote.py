@@ -238,5 +238,10 @@ def test_s3_both_ways_with_zarr_python() -> None:
         found = zarrfs.open("s3://bucket/theirs.zarr", storage_options=options)
         assert isinstance(found, zarrfs.Array)
         assert np.array_equal(found[...], DATA)
+        given = [word for key, value in options.items() for word in ("--storage-option", f"{key}={value}")]
+        for verb in ("info", "tree"):
+            done = CliRunner().invoke(main, [verb, "s3://bucket/theirs.zarr", *given])
+            assert done.exit_code == 0, done.output
+            assert "uint16" in done.output
         again = pickle.loads(pickle.dumps(found.store))
         assert again.get("zarr.json") == found.store.get("zarr.json")
