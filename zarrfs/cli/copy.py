@@ -6,7 +6,9 @@ import click
 
 from zarrfs.cli.transfer import copy_options, progress_bar, say_lines
 from zarrfs.cli.values import storage_options
-from zarrfs.tools import convert
+from zarrfs.errors import UnsupportedError
+from zarrfs.tools import convert, from_hdf5, to_hdf5
+from zarrfs.tools.hdf5 import is_hdf5
 
 __all__ = ["command"]
 
@@ -27,13 +29,18 @@ def command(
     """Copy the array or hierarchy at SOURCE to DESTINATION, chunks as they are.
 
     Between directories, zip files, databases and URLs of any kind. (What is no longer written, Zarr 1, becomes 2.)
+    An HDF5 file on one side (.h5, .hdf5, .nc) is translated.
 
     \b
     Examples:
       zarrfs copy image.zarr image.zarr.zip
       zarrfs copy https://example.org/image.zarr image.zarr --if-exists resume
+      zarrfs copy simulation.h5 simulation.zarr
       zarrfs copy image.zarr/labels sqlite:///data/labels.sqldb
     """
+    if is_hdf5(source) or is_hdf5(destination):
+        _copy_hdf5(source, destination, if_exists, verify or dry_run)
+        return
     with progress_bar() as progress:
         done = convert(
             source,
@@ -46,3 +53,12 @@ def command(
             storage_options=storage_options(storage),
         )
     say_lines(done, dry_run)
+
+
+def _copy_hdf5(source: str, destination: str, if_exists: str, more: bool) -> None:
+    """Translate an HDF5 file, or into one."""
+    if if_exists != "raise" or more:
+        raise UnsupportedError("HDF5 is copied whole and anew: without --if-exists, --verify and --dry-run")
+    if is_hdf5(source) and is_hdf5(destination):
+        raise UnsupportedError("both are HDF5 files: copy them with cp, or repack them with h5repack")
+    say_lines(from_hdf5(source, destination) if is_hdf5(source) else to_hdf5(source, destination), False)

@@ -4,6 +4,7 @@ command line.
 
 from zarrfs.tools.consolidation import consolidate_metadata, stale_entries
 from zarrfs.tools.copying import convert, copy, copy_all, copy_store, rechunk
+from zarrfs.tools.hdf5 import from_hdf5, to_hdf5
 from zarrfs.tools.migration import migrate
 
 __all__ = [
@@ -12,7 +13,9 @@ __all__ = [
     "copy",
     "copy_all",
     "copy_store",
+    "from_hdf5",
     "migrate",
     "rechunk",
     "stale_entries",
+    "to_hdf5",
 ]
