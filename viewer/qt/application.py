@@ -21,6 +21,9 @@ __all__ = ["make_application", "open_window", "show", "take_screenshot"]
 ENGINE_CACHE_NBYTES = 128 << 20
 """Tiles are kept by the viewer itself; the engine keeps the chunks that several of them are cut from."""
 
+FINISHING_TRIES = 40
+"""Twentieths of a second that a screenshot waits for the panels once the picture is exact."""
+
 SWITCH_SECONDS = 0.0005
 """A window that is painted asks for the interpreter a dozen times; by default a worker that imports or computes may
 keep it for 5 ms each time.
@@ -93,12 +96,19 @@ def take_screenshot(location: str, file: Path, size: tuple[int, int], patience: 
 
         window.failed.connect(fail)
 
+        def finish(tries: int) -> None:
+            """End when the panels are filled too, such as the histogram; but they are not waited for long."""
+            if window.session.worker.idle or not tries:
+                # One turn of the loop more, so that what has come is drawn.
+                QTimer.singleShot(150, application.quit)
+            else:
+                QTimer.singleShot(50, lambda: finish(tries - 1))
+
         def done(frame: Frame) -> None:
             if frame.settled:
                 if not frame.exact:
                     problems.append(window.notice.text() or "a part of the picture could not be read")
-                # One turn of the loop more, so that what follows from the frame is drawn too.
-                QTimer.singleShot(150, application.quit)
+                finish(FINISHING_TRIES)
 
         window.framed.connect(done)
         QTimer.singleShot(round(patience * 1000), lambda: fail("the picture took too long"))

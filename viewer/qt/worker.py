@@ -56,6 +56,11 @@ class Worker(QObject):
         future = (self._patient if last else self._pool).submit(call)
         future.add_done_callback(lambda f: self._finished.emit((f, done, failed, owner, generation)))
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return self._running == 0
+
     def forget(self, owner: str) -> None:
         """Drop the callbacks of what was submitted for ``owner`` and has not come back."""
         self._generations[owner] = self._generations.get(owner, 0) + 1

@@ -6,7 +6,9 @@ import dbm
 import os
 import threading
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from zarrfs.engine.stores.keyvalue import KeyValueStore
@@ -20,6 +22,23 @@ ERRORS: tuple[type[Exception], ...] = (
 )
 
 
+KINDS = ("dbm.gnu", "dbm.ndbm", "dbm.dumb")
+"""What a new file is made as, whichever this Python has first."""
+
+UNSUITABLE = ("dbm.sqlite3",)
+"""Its objects belong to one thread; there is a store of its own for SQLite."""
+
+
+def _library(kind: str | None) -> ModuleType:
+    for name in KINDS if kind is None else (kind,):
+        try:
+            return import_module(name)
+        except ImportError:
+            if name == KINDS[-1] or kind is not None:
+                raise
+    raise ImportError("there is no dbm library")
+
+
 class DBMStore(KeyValueStore):
     """Values in a dbm file. Safe under threads by a lock; of processes only one at a time may write."""
 
@@ -28,10 +47,12 @@ class DBMStore(KeyValueStore):
         self.read_only = read_only
         self._lock = threading.RLock()
         kind = dbm.whichdb(self.path)
-        if kind == "" or (kind is None and read_only):
-            raise LocationError(f"{self.path} is no dbm file that this Python can read")
+        if kind in ("", *UNSUITABLE) or (kind is None and read_only):
+            raise LocationError(
+                f"{self.path} is no dbm file that can be used here (it is {kind or 'of no known kind'})"
+            )
         try:
-            self._values: Any = dbm.open(self.path, "r" if read_only else "c")  # noqa: SIM115
+            self._values: Any = _library(kind).open(self.path, "r" if read_only else "c")
         except ERRORS as error:
             raise LocationError(f"{self.path} cannot be opened as a dbm file: {error}") from error
 
