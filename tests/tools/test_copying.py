@@ -250,7 +250,8 @@ def test_the_commands(tmp_path: Path) -> None:
     run("copy", s, str(tmp_path / "c.zarr.zip"))
     same(group, zarrfs.open_group(tmp_path / "c.zarr.zip"))
     run("copy", s, f"sqlite://{tmp_path}/c.sqldb")
-    same(group, zarrfs.open_group(tmp_path / "c.sqldb"))
+    with zarrfs.open_group(tmp_path / "c.sqldb").store as store:
+        same(group, zarrfs.open_group(store))
     run("rechunk", f"{t}/a", str(tmp_path / "r.zarr"), "--chunks", "5,-1", "--shards", "10,41")
     found = zarrfs.open_array(tmp_path / "r.zarr")
     assert (found.chunks, found.shards) == ((5, 41), (10, 41))
