@@ -120,6 +120,8 @@ def codecs_v3(dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     if dtype in ("f4", "f8"):
         yield "numcodecs-Quantize", {"filters": zc.Quantize(digits=3, dtype=np.dtype(dtype).str)}
         yield "numcodecs-BitRound", {"filters": zc.BitRound(keepbits=7)}
+    if dtype in ("i4", "f4", "f8"):
+        yield "numcodecs-PCodec", {"serializer": zc.PCodec(level=3), "compressors": None}
     if dtype == "bool":
         yield "numcodecs-PackBits", {"filters": zc.PackBits()}
     if dtype == "u2":
@@ -150,6 +152,8 @@ def codecs_v2(dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     if dtype in ("f4", "f8"):
         yield "quantize", {"filters": [nc.Quantize(digits=3, dtype=dtype)], **compressed}
         yield "bitround", {"filters": [nc.BitRound(keepbits=7)], **compressed}
+    if dtype in ("i4", "f4", "f8"):
+        yield "pcodec", {"compressors": nc.get_codec({"id": "pcodec"})}
     if dtype == "bool":
         yield "packbits", {"filters": [nc.PackBits()], **compressed}
     if dtype == "u2":
@@ -190,7 +194,10 @@ def _is_beyond_zarr_python(dtype: Any, arguments: dict[str, Any], order: str, sh
     transposed array in memory order, and it cannot hash the fill value of a shard of void elements.
     """
     void = not isinstance(dtype, str) or dtype.startswith("V")
-    return (order == "F" and ("filters" in arguments or dtype in VARIABLE)) or (void and shards is not None)
+    flattened = (
+        "filters" in arguments or dtype in VARIABLE or isinstance(arguments.get("serializer"), zc.PCodec)
+    )
+    return (order == "F" and flattened) or (void and shards is not None)
 
 
 def _create_v3(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import cast_value
+import ml_dtypes
 import numpy as np
 import pytest
 import zarr
@@ -181,8 +182,89 @@ def test_scaled_integers_that_do_not_fit_are_errors() -> None:
         )
 
 
+@pytest.mark.parametrize("rounding", ROUNDING)
+@pytest.mark.parametrize(
+    "name",
+    ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float6_e3m2fn", "float4_e2m1fn"],
+)
+def test_small_floats_are_rounded_once(name: str, rounding: str) -> None:
+    """All numbers of the data type, what lies halfway between, and what is a trifle beside that."""
+    target = np.dtype(getattr(ml_dtypes, name))
+    patterns = np.arange(1 << ml_dtypes.finfo(target).bits).astype(f"u{target.itemsize}").view(target)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        numbers = np.unique(patterns[np.isfinite(patterns)].astype("f8"))
+    half = (numbers[1:] + numbers[:-1]) / 2
+    values = np.concatenate([numbers, half, np.nextafter(half, np.inf), np.nextafter(half, -np.inf)])
+    found = cast_array(values, target, rounding, None)
+    below = numbers[np.searchsorted(numbers, values, "right") - 1]
+    above = numbers[np.searchsorted(numbers, values, "left")]
+    inner, outer = np.where(values < 0, above, below), np.where(values < 0, below, above)
+    tie = np.isin(values, half)
+    nearest = np.where(values - below < above - values, below, above)
+    expected = {
+        "towards-zero": inner,
+        "towards-positive": above,
+        "towards-negative": below,
+        "nearest-away": np.where(tie, outer, nearest),
+        "nearest-even": np.where(tie, found.astype("f8"), nearest),
+    }[rounding]
+    assert np.array_equal(found.astype("f8"), expected)
+    if rounding == "nearest-even":
+        assert not (found[tie].view(f"u{target.itemsize}") & 1).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("int4", -8, 7), ("uint4", 0, 15), ("int2", -2, 1), ("uint2", 0, 3)]
+)
+def test_small_integers(name: str, low: int, high: int) -> None:
+    target = np.dtype(getattr(ml_dtypes, name))
+    values = np.arange(-20, 21)
+    for array in (values, values.astype("f4")):
+        clamped = cast_array(array, target, "nearest-even", "clamp")
+        assert clamped.astype(int).tolist() == np.clip(values, low, high).tolist()
+        wrapped = cast_array(array, target, "nearest-even", "wrap").astype(int)
+        assert ((wrapped - values) % (high - low + 1) == 0).all()
+        assert wrapped.min() == low
+        assert wrapped.max() == high
+        with pytest.raises(CodecError, match="out of range"):
+            cast_array(array, target, "nearest-even", None)
+    back = cast_array(clamped, np.dtype("f8"), "nearest-even", None)
+    assert back.tolist() == np.clip(values, low, high).tolist()
+
+
+def test_what_small_floats_do_not_have() -> None:
+    four = np.dtype(ml_dtypes.float4_e2m1fn)
+    with pytest.raises(CodecError, match="scalar_map"):
+        cast_array(np.array([np.nan]), four, "nearest-even", "clamp")
+    for value in (np.inf, 9.0):
+        with pytest.raises(CodecError, match="out of range"):
+            cast_array(np.array([value]), four, "nearest-even", None)
+        assert float(cast_array(np.array([value]), four, "nearest-even", "clamp")[0]) == 6.0
+    assert float(cast_array(np.array([6.9]), four, "nearest-even", None)[0]) == 6.0
+    half = np.dtype(ml_dtypes.bfloat16)
+    assert np.isinf(cast_array(np.array([np.inf]), half, "nearest-even", None)[0])
+    with pytest.raises(MetadataError, match="casts integers and floats"):
+        zarrfs.create_array(
+            {},
+            shape=(4,),
+            dtype="f4",
+            filters=[{"name": "cast_value", "configuration": {"data_type": "float8_e8m0fnu"}}],
+        )
+
+
+def test_arrays_of_small_types_beneath_floats() -> None:
+    store: dict[str, bytes] = {}
+    cast = {"name": "cast_value", "configuration": {"data_type": "int4", "out_of_range": "error"}}
+    data = np.arange(-8, 8, dtype="f8")
+    zarrfs.create_array(
+        store, data=data, chunks=(16,), filters=[cast], serializer="packbits", compressors=None
+    )
+    assert len(store["c/0"]) == 8
+    assert np.array_equal(zarrfs.open_array(store, cache_size=0)[...], data)
+
+
 def test_a_reshape_that_does_not_fit_is_told() -> None:
-    for shape in ([7, -1], [[0, 5]], [3, 3]):
+    for shape in ([7, -1], [[0, 5]], [3, 3], [2, [1], 2], [[1], -1], [3, [0], 2]):
         with pytest.raises(MetadataError, match="reshape"):
             zarrfs.create_array(
                 MemoryStore(),

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ChunkSpec, CodecError, Region
-from zarrfs.engine.codecs.casting import OUT_OF_RANGE, ROUNDING, cast_array
+from zarrfs.engine.codecs.casting import OUT_OF_RANGE, ROUNDING, cast_array, is_integer, is_number
 from zarrfs.engine.codecs.configuration import check_keys, choice
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, data_type_from_v3, fill_from_v3
 from zarrfs.errors import MetadataError
@@ -29,7 +29,10 @@ DIRECTIONS = ("encode", "decode")
 
 
 class CastValueCodec(ArrayArrayCodec):
-    """array -> array: integers and floats in another data type; both ways by the same rules."""
+    """array -> array: integers and floats, the small ones too, in another data type; both ways by the same rules.
+
+    ``out_of_range`` None (in metadata also ``"error"``) refuses what has no place.
+    """
 
     name: ClassVar[str] = "cast_value"
 
@@ -51,9 +54,11 @@ class CastValueCodec(ArrayArrayCodec):
         rounding = choice(cls.name, configuration, "rounding", ROUNDING, ROUNDING[0])
         found = configuration.get("out_of_range")
         out_of_range = (
-            None if found is None else choice(cls.name, configuration, "out_of_range", OUT_OF_RANGE)
+            None
+            if found in (None, "error")
+            else choice(cls.name, configuration, "out_of_range", OUT_OF_RANGE)
         )
-        if out_of_range == "wrap" and data_type.numpy.kind not in "iu":
+        if out_of_range == "wrap" and not is_integer(data_type.numpy):
             raise MetadataError("codec 'cast_value': out_of_range 'wrap' is for integers only")
         scalar_map = configuration.get("scalar_map") or {}
         if not isinstance(scalar_map, Mapping) or not set(scalar_map) <= set(DIRECTIONS):
@@ -71,9 +76,9 @@ class CastValueCodec(ArrayArrayCodec):
 
     def check(self, spec: ChunkSpec) -> None:
         for dtype in (spec.dtype, self.data_type.numpy):
-            if dtype.hasobject or dtype.kind not in "iuf" or dtype.names is not None:
+            if not is_number(dtype):
                 raise MetadataError(f"codec 'cast_value' casts integers and floats, not {dtype}")
-        if self.out_of_range == "wrap" and spec.dtype.kind not in "iu":
+        if self.out_of_range == "wrap" and not is_integer(spec.dtype):
             raise MetadataError(
                 "codec 'cast_value': out_of_range 'wrap' would have to wrap floats when decoding"
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 from zarrfs.errors import MetadataError
 
-__all__ = ["check_keys", "choice", "flag", "integer"]
+__all__ = ["check_keys", "choice", "flag", "integer", "number"]
 
 _MISSING: Any = object()
 
@@ -55,4 +55,12 @@ def flag(name: str, configuration: Mapping[str, Any], key: str, default: Any = _
     value = _value(name, configuration, key, default)
     if not isinstance(value, bool):
         raise MetadataError(f"codec {name!r}: {key} must be true or false, found {value!r}")
+    return value
+
+
+def number(name: str, configuration: Mapping[str, Any], key: str, low: float) -> int | float:
+    """Return a finite number of at least ``low``."""
+    value = _value(name, configuration, key, _MISSING)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value < float("inf"):
+        raise MetadataError(f"codec {name!r}: {key} must be a number of at least {low}, found {value!r}")
     return value

@@ -2,8 +2,8 @@
 
 Specification: https://numcodecs.readthedocs.io
 
-Names: ``numcodecs.`` and the numcodecs name (``delta``, ``fixedscaleoffset``, ``quantize``, ``astype``, ``bitround``,
-``packbits``), ``bitround``; in Zarr v2 the bare name.
+Names: ``numcodecs.`` and the numcodecs name (``delta``, ``fixedscaleoffset``, ``quantize``, ``astype``, ``packbits``);
+in Zarr v2 the bare name.
 
 Example::
 
@@ -25,9 +25,9 @@ from zarrfs.errors import MetadataError
 
 __all__ = ["ARRAY_CODECS", "NumcodecsArrayCodec", "array_codec"]
 
-ARRAY_CODECS = ("delta", "fixedscaleoffset", "quantize", "astype", "bitround", "packbits")
+ARRAY_CODECS = ("delta", "fixedscaleoffset", "quantize", "astype", "packbits")
 
-ELEMENTWISE = ("fixedscaleoffset", "quantize", "astype", "bitround")
+ELEMENTWISE = ("fixedscaleoffset", "quantize", "astype")
 """Each element by itself, so that a region can be decoded without the rest."""
 
 
@@ -68,16 +68,10 @@ class NumcodecsArrayCodec(ArrayArrayCodec):
             raise MetadataError(
                 f"codec {self.name!r} is for {np.dtype(given)}, but gets elements of {spec.dtype}"
             )
-        if self.id == "bitround" and spec.dtype.kind != "f":
-            raise MetadataError(
-                f"codec {self.name!r} is for floating point numbers, but gets elements of {spec.dtype}"
-            )
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
         if self.id == "packbits":
             return ChunkSpec((1 + -(-spec.size // 8),), np.dtype("u1"), np.uint8(0))
-        if self.id == "bitround":
-            return spec
         codec = self._codec(spec)
         dtype = np.dtype(codec.encode_dtype if self.id == "astype" else codec.astype)
         # No chunk is ever filled on the encoded side; the value is there for form.
@@ -106,8 +100,7 @@ def array_codec(codec_id: str) -> type[NumcodecsArrayCodec]:
     """Return the class for one numcodecs codec; its name is in v3 form."""
     made = _classes.get(codec_id)
     if made is None:
-        name = "bitround" if codec_id == "bitround" else f"numcodecs.{codec_id}"
-        names = {"name": name, "id": codec_id, "__doc__": NumcodecsArrayCodec.__doc__}
+        names = {"name": f"numcodecs.{codec_id}", "id": codec_id, "__doc__": NumcodecsArrayCodec.__doc__}
         made = _classes[codec_id] = type(f"Numcodecs{codec_id.title()}Codec", (NumcodecsArrayCodec,), names)
     return made
 

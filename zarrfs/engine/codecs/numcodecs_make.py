@@ -9,6 +9,9 @@ from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["make_numcodec"]
 
+EXTRAS = {"pcodec": "pcodec", "zfpy": "zfp"}
+"""The extras of this package that bring what a codec of numcodecs needs."""
+
 
 def make_numcodec(codec_id: str, options: Mapping[str, Any]) -> Any:
     """Return the numcodecs codec ``codec_id``. Raises UnsupportedError if there is none, MetadataError if its
@@ -18,9 +21,10 @@ def make_numcodec(codec_id: str, options: Mapping[str, Any]) -> Any:
     from numcodecs.registry import codec_registry, entries
 
     if codec_id not in codec_registry and codec_id not in entries:
-        raise UnsupportedError(
-            f"codec {codec_id!r} is not known to numcodecs; is a package missing that provides it?"
-        )
+        advice = "is a package missing that provides it?"
+        if codec_id in EXTRAS:
+            advice = f"install what it needs by  pip install 'zarrfs[{EXTRAS[codec_id]}]'"
+        raise UnsupportedError(f"codec {codec_id!r} is not known to numcodecs here; {advice}")
     try:
         return numcodecs.get_codec({"id": codec_id, **options})
     except Exception as error:

@@ -1,9 +1,9 @@
-"""numcodecs' codecs that make bytes of arrays: object codecs of Zarr v2, and pcodec and zfpy.
+"""numcodecs' codecs that make bytes of arrays: object codecs of Zarr v2.
 
 Specification: https://numcodecs.readthedocs.io
 
-Names: ``vlen-array``, and ``numcodecs.`` with ``json2``, ``msgpack2``, ``categorize``, ``pickle``, ``pcodec``,
-``zfpy``; in Zarr v2 the bare name.
+Names: ``vlen-array``, and ``numcodecs.`` with ``json2``, ``msgpack2``, ``categorize``, ``pickle``; in Zarr v2
+the bare name.
 
 Example::
 
@@ -32,8 +32,6 @@ OBJECT_CODECS = (
     "msgpack",
     "categorize",
     "pickle",
-    "pcodec",
-    "zfpy",
 )
 
 

@@ -42,6 +42,11 @@ BUILT_IN = {
     "cast_value": "cast_value:CastValueCodec",
     "scale_offset": "scale_offset:ScaleOffsetCodec",
     "reshape": "reshape:ReshapeCodec",
+    "bitround": "bitround:BitroundCodec",
+    "conditional": "conditional:ConditionalCodec",
+    "zfp": "zfp:ZfpCodec",
+    "numcodecs.pcodec": "numcodecs_numbers:NumcodecsPcodecCodec",
+    "numcodecs.zfpy": "numcodecs_numbers:NumcodecsZfpyCodec",
     "n5_default": "n5_block:N5BlockCodec",
     "n5_lz4": "n5_lz4:N5Lz4Codec",
 }
@@ -59,7 +64,7 @@ NUMCODECS_BYTES = (
     "jenkins_lookup3",
 )
 NUMCODECS_ARRAYS = ("delta", "fixedscaleoffset", "quantize", "astype", "packbits")
-NUMCODECS_OBJECTS = ("json2", "msgpack2", "categorize", "pcodec", "zfpy")
+NUMCODECS_OBJECTS = ("json2", "msgpack2", "categorize")
 
 ALIASES = {
     "endian": "bytes",
@@ -67,6 +72,14 @@ ALIASES = {
     "numcodecs.vlen-utf8": "vlen-utf8",
     "numcodecs.vlen-bytes": "vlen-bytes",
     "numcodecs.vlen-array": "vlen-array",
+    "zarrs.zfp": "zfp",
+    "zarrs.bitround": "bitround",
+    "https://codec.zarrs.dev/array_to_array/bitround": "bitround",
+    "https://codec.zarrs.dev/array_to_bytes/zfpy": "numcodecs.zfpy",
+    "https://codec.zarrs.dev/array_to_bytes/pcodec": "numcodecs.pcodec",
+    "https://codec.zarrs.dev/array_to_bytes/vlen_array": "vlen-array",
+    "https://codec.zarrs.dev/bytes_to_bytes/bz2": "numcodecs.bz2",
+    "https://codec.zarrs.dev/bytes_to_bytes/fletcher32": "numcodecs.fletcher32",
     "https://purl.org/zarr/spec/codec/bytes/1.0": "bytes",
     "https://codec.zarrs.dev/array_to_bytes/vlen_utf8": "vlen-utf8",
 }
@@ -84,7 +97,7 @@ def register_codec(name: str, codec: type[Codec]) -> None:
 def known_names() -> list[str]:
     """Return the names of all codecs that come with the package or are registered."""
     numcodecs = [PREFIX + name for name in (*NUMCODECS_BYTES, *NUMCODECS_ARRAYS, *NUMCODECS_OBJECTS)]
-    return sorted({*BUILT_IN, "bitround", "vlen-array", *numcodecs, *_classes})
+    return sorted({*BUILT_IN, "vlen-array", *numcodecs, *_classes})
 
 
 def codec_class(name: str) -> type[Codec] | None:
@@ -104,12 +117,12 @@ def _load(name: str) -> type[Codec] | None:
         loaded: type[Codec] = getattr(import_module(f"{PACKAGE}.{module}"), attribute)
         return loaded
     bare = name.removeprefix(PREFIX)
-    if name in ("bitround", "vlen-array") or name != bare:
+    if name == "vlen-array" or name != bare:
         if bare in NUMCODECS_BYTES:
             from zarrfs.engine.codecs.numcodecs_bytes import bytes_codec
 
             return bytes_codec(bare)
-        if bare in NUMCODECS_ARRAYS or bare == "bitround":
+        if bare in NUMCODECS_ARRAYS:
             from zarrfs.engine.codecs.numcodecs_arrays import array_codec
 
             return array_codec(bare)

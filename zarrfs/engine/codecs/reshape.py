@@ -74,6 +74,9 @@ class ReshapeCodec(ArrayArrayCodec):
                     f"codec 'reshape': {spec.shape} has no shape {self.shape}: nothing fits -1"
                 )
             lengths[lengths.index(FOLLOWS)] = spec.size // known
+        for position, entry in enumerate(self.shape):
+            if isinstance(entry, tuple) and entry:
+                _check_place(lengths, position, spec.shape, entry)
         if prod(lengths) != spec.size:
             raise MetadataError(
                 f"codec 'reshape': the shape {tuple(lengths)} does not have the elements of {spec.shape}"
@@ -91,6 +94,16 @@ class ReshapeCodec(ArrayArrayCodec):
 
     def decode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
         return array.reshape(spec.shape)
+
+
+def _check_place(lengths: Sequence[int], position: int, shape: Sequence[int], named: Sequence[int]) -> None:
+    """Raise MetadataError unless the elements along the named input dimensions are those along the output one."""
+    before, after = prod(lengths[:position]), prod(lengths[position + 1 :])
+    if before != prod(shape[: named[0]]) or after != prod(shape[named[-1] + 1 :]):
+        raise MetadataError(
+            f"codec 'reshape': output dimension {position} has the length of the input dimensions {list(named)}, but "
+            f"not their elements: the chunk has the shape {tuple(shape)}, the output {tuple(lengths)}"
+        )
 
 
 def _is_entry(entry: Any) -> bool:

@@ -23,8 +23,9 @@ __all__ = ["chain_from_v2", "chain_to_v2"]
 ARRAYS = (*NUMCODECS_ARRAYS, "bitround")
 TWINS = ("blosc", "zstd", "gzip", "crc32c")
 VLEN = ("vlen-utf8", "vlen-bytes")
+NUMBERS = ("pcodec", "zfpy")
 OBJECTS = (*VLEN, "vlen-array", "json2", "json", "msgpack2", "msgpack", "categorize", "pickle")
-COMPRESSORS = ("blosc", "zstd", "gzip", "zlib", "lz4", "bz2", "lzma")
+COMPRESSORS = ("blosc", "zstd", "gzip", "zlib", "lz4", "bz2", "lzma", *NUMBERS)
 
 SHUFFLE_NUMBERS = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 
@@ -70,6 +71,8 @@ def chain_from_v2(
                 and (is_object or codec_id == "categorize")
             ):
                 middle = _object_codec(codec_id, options)
+            elif codec_id in NUMBERS and middle is None and not tail and not is_object:
+                middle = _numbers_codec(codec_id, options)
             elif codec_id in ARRAYS and middle is None and not tail and not is_object:
                 codec = _array_codec(codec_id, options)
                 spec = ChunkSpec((8,), stored, np.zeros((), stored)[()])
@@ -115,7 +118,17 @@ def _object_codec(codec_id: str, options: Mapping[str, Any]) -> Codec:
     return object_codec(codec_id)(options)
 
 
+def _numbers_codec(codec_id: str, options: Mapping[str, Any]) -> Codec:
+    from zarrfs.engine.codecs.numcodecs_numbers import NUMBER_CODECS
+
+    return NUMBER_CODECS[codec_id](options)
+
+
 def _array_codec(codec_id: str, options: Mapping[str, Any]) -> ArrayArrayCodec:
+    if codec_id == "bitround":
+        from zarrfs.engine.codecs.bitround import BitroundCodec
+
+        return BitroundCodec.from_configuration(options)
     from zarrfs.engine.codecs.numcodecs_arrays import array_codec
 
     return array_codec(codec_id)(options)
@@ -152,7 +165,7 @@ def chain_to_v2(codecs: Sequence[Codec]) -> tuple[str, list[dict[str, Any]] | No
             entries.append(_to_entry(codec))
     compressor = (
         entries.pop()
-        if entries and isinstance(codecs[-1], BytesBytesCodec) and _is_compressor(entries)
+        if entries and not isinstance(codecs[-1], ArrayArrayCodec | BytesCodec) and _is_compressor(entries)
         else None
     )
     return order, entries or None, compressor
@@ -171,6 +184,8 @@ def _to_entry(codec: Codec) -> dict[str, Any]:
         if name == "blosc":
             options["shuffle"] = SHUFFLE_NUMBERS[options["shuffle"]]
             options.pop("typesize")
-    elif name not in (*ARRAYS, *NUMCODECS_BYTES, *OBJECTS, *TWINS) and isinstance(codec, ArrayBytesCodec):
+    elif name not in (*ARRAYS, *NUMCODECS_BYTES, *OBJECTS, *NUMBERS, *TWINS) and isinstance(
+        codec, ArrayBytesCodec
+    ):
         raise UnsupportedError(f"Zarr v2 has no codec {codec.name!r}")
     return {"id": name, **options}
