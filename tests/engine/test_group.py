@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,6 +56,8 @@ def test_a_group_is_a_mapping(zarr_format: int) -> None:
     assert [path for path, _ in root.walk(1)] == ["g", "x"]
     assert root.visit(lambda path: path if path.endswith("z") else None) == "g/h/z"
     assert root.visititems(lambda path, node: None) is None
+    assert root.visitkeys(lambda path: path if "h" in path else None) == "g/h"
+    assert root.visitvalues(lambda node: node.name if node.name.endswith("y") else None) == "/g/y"
     assert root.tree().splitlines() == [
         *(
             "/",
@@ -220,3 +223,24 @@ def test_consolidated_metadata_stand_in_for_listings(zarr_format: int, tmp_path:
     assert root["g/y"].shape == (4,)  # type: ignore[union-attr]
     assert sum(counting.calls.values()) <= 2, "one look at the one document that has all of it"
     np.testing.assert_array_equal(root["x"], np.arange(3))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3, "n5", "draft2019"])
+def test_nothing_is_left_of_what_was_replaced_deleted_or_moved(zarr_format: Any) -> None:
+    """Chunks that stay behind would show in the array that comes after. The draft keeps them apart from documents."""
+    store = MemoryStore()
+    root = zarrfs.create_group(store, zarr_format=zarr_format)
+    before = sorted(store.list_prefix())
+    old = {"data": np.arange(1, 11), "chunks": (5,)}
+    new = {"shape": (10,), "dtype": "i8", "chunks": (5,)}
+    root.create_array("a", **old)
+    assert not root.create_array("a", overwrite=True, **new)[...].any()
+    del root["a"]
+    assert sorted(store.list_prefix()) == before
+    root.create_array("b/a", **old)
+    root.move("b", "c/d")
+    assert root["c/d/a"][...].tolist() == list(range(1, 11))
+    assert "b" not in root
+    assert not root.create_array("b/a", **new)[...].any()
+    root.move("c/d/a", "ab")
+    assert root["ab"][...].tolist() == list(range(1, 11))

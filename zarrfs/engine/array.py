@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.checksums import stored_digest
 from zarrfs.engine.formats import detect
 from zarrfs.engine.layout import ArrayLayout
 from zarrfs.engine.model import ArraySpec
@@ -27,6 +28,7 @@ from zarrfs.engine.selections import (
 )
 from zarrfs.engine.stores.base import Buffer, Store
 from zarrfs.engine.summary import Info, array_summary
+from zarrfs.engine.views import ArrayView, field_dtype
 from zarrfs.engine.writing import as_values, write_selection
 from zarrfs.errors import SelectionError
 
@@ -253,16 +255,43 @@ class Array(StoredNode[ArraySpec]):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
-        """Iterate over the first dimension, a chunk's length at a time."""
+        """Iterate over the first dimension; each chunk is decoded once."""
+        return self.islice()
+
+    def islice(self, start: int | None = None, end: int | None = None) -> Iterator[Any]:
+        """Iterate over the first dimension from ``start`` to before ``end``; each chunk is decoded once."""
         if not self.shape:
             raise TypeError("iteration over an array without dimensions")
+        for name, value in (("start", start), ("end", end)):
+            if value is not None and (not isinstance(value, int | np.integer) or value < 0):
+                raise SelectionError(f"{name} must be an integer of at least 0, or None; found {value!r}")
+        return self._islice(start or 0, self.shape[0] if end is None else min(end, self.shape[0]))
+
+    def _islice(self, start: int, end: int) -> Iterator[Any]:
         axis = self._layout.axes[0]
-        start = 0
-        while start < self.shape[0]:
+        while start < end:
             chunk = axis.find(start)
-            stop = min(axis.begin(chunk) + axis.size(chunk), self.shape[0])
+            stop = min(axis.begin(chunk) + axis.size(chunk), end)
             yield from self[start:stop]
             start = stop
+
+    def astype(self, dtype: Any) -> ArrayView:
+        """Return a read-only view that casts what is read; nothing is copied."""
+        return ArrayView(self, np.dtype(dtype), cast=True)
+
+    def field(self, fields: str | list[str]) -> ArrayView:
+        """Return a view of one field of records, or of records of several; nothing is copied. Can be assigned to."""
+        return ArrayView(self, field_dtype(self.dtype, fields, self._layout.where), fields)
+
+    def digest(self, hashname: str = "sha1") -> bytes:
+        """Return a checksum of all that is stored of the array, in the meaning of zarr-python 2: of the bytes of its
+        chunks and documents, not of values. ``hashname`` as for ``hashlib.new``.
+        """
+        return stored_digest(self, hashname)
+
+    def hexdigest(self, hashname: str = "sha1") -> str:
+        """Return ``digest`` in hexadecimal."""
+        return stored_digest(self, hashname).hex()
 
     def read_bytes(self, offset: int, size: int, order: Literal["C", "F"] = "C") -> Buffer:
         """Return up to ``size`` bytes from ``offset`` of the array as one stream of its elements.

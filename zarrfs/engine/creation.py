@@ -24,6 +24,7 @@ from zarrfs.engine.codecs.v2 import chain_from_v2
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, default_fill
 from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.paths import check_node_name
+from zarrfs.engine.hierarchy import delete_node
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, NodeExistsError, NodeTypeError, UnsupportedError
@@ -79,7 +80,7 @@ def _make_room(store: Store, path: str, overwrite: bool) -> None:
             f"{store.url}: there is already {'an array' if kind == 'array' else 'a group'} at {path or '/'!r}; "
             "give overwrite=True to replace it with all that is below"
         )
-    store.delete_prefix(path)
+    delete_node(store, path)
 
 
 def _check_format(zarr_format: int | str) -> None:

@@ -10,7 +10,7 @@ from zarrfs.engine.array import Array
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.paths import normalise_path
-from zarrfs.engine.hierarchy import copy_keys, delete_node, tree_text
+from zarrfs.engine.hierarchy import delete_node, move_node, tree_text
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.node import StoredNode
 from zarrfs.engine.stores.base import Store
@@ -158,6 +158,12 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         """Call ``visitor(path)`` on everything below until it returns something, and return that."""
         return self.visititems(lambda path, node: visitor(path))
 
+    visitkeys = visit
+
+    def visitvalues(self, visitor: Callable[[Array | Group], Any]) -> Any:
+        """Call ``visitor(node)`` on everything below until it returns something, and return that."""
+        return self.visititems(lambda path, node: visitor(node))
+
     def tree(self, depth: int | None = None) -> str:
         """Return the hierarchy below as text."""
         return tree_text(self, depth)
@@ -227,8 +233,7 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         if new.startswith(old + "/"):
             raise NodeExistsError(f"{self._store.url}: {old!r} cannot be moved into itself")
         creation.create_ancestors(self._store, new, self.zarr_format)
-        copy_keys(self._store, old, self._store, new)
-        delete_node(self._store, old)
+        move_node(self._store, old, new)
 
 
 Node = Array | Group

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from zarrfs.engine.formats import detect
+from zarrfs.engine.formats.base import Branch
 from zarrfs.engine.stores.base import Store
 
 if TYPE_CHECKING:
     from zarrfs.engine.group import Group
 
-__all__ = ["copy_keys", "delete_node", "tree_text"]
+__all__ = ["copy_keys", "delete_node", "move_node", "tree_text"]
 
 
 def copy_keys(source: Store, source_path: str, target: Store, target_path: str) -> int:
@@ -26,8 +28,27 @@ def copy_keys(source: Store, source_path: str, target: Store, target_path: str) 
 
 
 def delete_node(store: Store, path: str) -> None:
-    """Delete a node and everything below it."""
-    store.delete_prefix(path)
+    """Delete a node and everything below it, wherever its format keeps it."""
+    _delete(store, detect.branches(store, path)[0])
+
+
+def _delete(store: Store, branch: Branch) -> None:
+    for key in branch.keys:
+        store.delete(key)
+    for prefix in branch.prefixes:
+        store.delete_prefix(prefix)
+
+
+def move_node(store: Store, source: str, target: str) -> None:
+    """Give a node and everything below it another path, at which there is nothing. The old one is deleted last."""
+    old, new = detect.branches(store, source, target)
+    for prefix, goal in zip(old.prefixes, new.prefixes, strict=True):
+        copy_keys(store, prefix, store, goal)
+    for key, goal in zip(old.keys, new.keys, strict=True):
+        value = store.get(key)
+        if value is not None:
+            store.set(goal, value)
+    _delete(store, old)
 
 
 def tree_text(group: Group, depth: int | None = None) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -175,6 +175,12 @@ class ArrayLayout:
                 continue
             if all(0 <= c < n for c, n in zip(coords, grid, strict=True)):
                 yield coords
+
+    def present_chunks(self) -> Iterable[tuple[int, ...]]:
+        """Return the coordinates of the chunks that are present, in the order of the grid; where the store cannot
+        list, of all chunks.
+        """
+        return sorted(self.stored_chunks()) if self.store.listable else np.ndindex(*self.grid_shape)
 
     # -- errors ------------------------------------------------------------------------------------------------
 

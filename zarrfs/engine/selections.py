@@ -101,18 +101,19 @@ class PointSelection:
 def pop_fields(selection: Any, dtype: np.dtype[Any]) -> tuple[str | list[str] | None, Any]:
     """Split field names off a selection; return (field name, list of names, or None) and the rest."""
     if isinstance(selection, str):
-        return _check_fields(selection, dtype), ()
+        return check_fields(selection, dtype), ()
     if isinstance(selection, list) and selection and all(isinstance(part, str) for part in selection):
-        return _check_fields(selection, dtype), ()
+        return check_fields(selection, dtype), ()
     if isinstance(selection, tuple):
         names = [part for part in selection if isinstance(part, str)]
         if names:
             rest = tuple(part for part in selection if not isinstance(part, str))
-            return _check_fields(names[0] if len(names) == 1 else names, dtype), rest
+            return check_fields(names[0] if len(names) == 1 else names, dtype), rest
     return None, selection
 
 
-def _check_fields(fields: str | list[str], dtype: np.dtype[Any]) -> str | list[str]:
+def check_fields(fields: str | list[str], dtype: np.dtype[Any]) -> str | list[str]:
+    """Return the field names if the dtype has them. Raises SelectionError."""
     for name in [fields] if isinstance(fields, str) else fields:
         if dtype.names is None:
             raise SelectionError(f"field {name!r} asked of an array of {dtype}, which has no fields")

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
 
-__all__ = ["Format", "NodeKind"]
+__all__ = ["Branch", "Format", "NodeKind"]
 
 NodeKind = Literal["array", "group"]
+
+
+class Branch(NamedTuple):
+    """Where a node and all below it are stored: single keys, and prefixes with everything below them.
+
+    Branches of two paths in one store correspond entry by entry.
+    """
+
+    keys: tuple[str, ...]
+    prefixes: tuple[str, ...]
 
 
 class Format(ABC):
@@ -43,6 +53,14 @@ class Format(ABC):
         The compressor stays. Chunks that were written by ``spec`` are not those of the result.
         """
         return spec
+
+    @abstractmethod
+    def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
+        """Return the keys of a node's own documents, attributes last, whether they are there or not."""
+
+    def branch(self, store: Store, path: str) -> Branch:
+        """Return where the node and all below it are stored."""
+        return Branch((), (path,))
 
     def child_names(self, store: Store, path: str, spec: GroupSpec) -> list[str]:
         """Return the names below a group that may be nodes. Costs a listing."""

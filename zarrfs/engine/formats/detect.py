@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TypeVar, cast
 
 from zarrfs.engine.formats import draft2019, n5
-from zarrfs.engine.formats.base import Format, NodeKind
+from zarrfs.engine.formats.base import Branch, Format, NodeKind
 from zarrfs.engine.formats.v1 import V1Format
 from zarrfs.engine.formats.v2 import V2Format
 from zarrfs.engine.formats.v3 import V3Format
@@ -20,9 +20,11 @@ from zarrfs.logs import logger
 
 __all__ = [
     "adapted",
+    "branches",
     "check_writable",
     "child_names",
     "chunk_prefix",
+    "document_keys",
     "read_kind",
     "read_node",
     "resized",
@@ -110,6 +112,17 @@ def child_names(store: Store, path: str, spec: GroupSpec) -> list[str]:
 def chunk_prefix(spec: ArraySpec, path: str) -> str:
     """Return what stands before the chunk keys of the array at the path: empty, or ending with a slash."""
     return _format(spec).chunk_prefix(path, spec)
+
+
+def document_keys(store: Store, path: str, spec: NodeSpec) -> tuple[str, ...]:
+    """Return the keys of a node's own documents, attributes last, whether they are there or not."""
+    return _format(spec).document_keys(store, path, "array" if isinstance(spec, ArraySpec) else "group")
+
+
+def branches(store: Store, *paths: str) -> list[Branch]:
+    """Return where nodes at the paths and all below them are stored, in the format of what is at the first path."""
+    found = next((known for known in _FORMATS.values() if known.kind(store, paths[0]) is not None), None)
+    return [Branch((), (path,)) if found is None else found.branch(store, path) for path in paths]
 
 
 def resized(spec: ArraySpec, shape: tuple[int, ...]) -> ArraySpec:

@@ -275,6 +275,9 @@ class N5Format(Format):
                 write_object(store, KEY, root)
         return replace(spec, document=write_object(store, join(path, KEY), document))
 
+    def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
+        return (join(path, KEY),)
+
     def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         key = join(path, KEY)
         document = read_object(store, key) or {}

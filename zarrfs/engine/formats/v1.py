@@ -122,6 +122,9 @@ class V1Format(Format):
         self.check(spec)
         return spec
 
+    def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
+        return (join(path, ARRAY_KEY), join(path, ATTRIBUTES_KEY))
+
     def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         self.check(spec)
         return spec

@@ -293,6 +293,9 @@ class V2Format(Format):
             document = write_object(store, join(path, GROUP_KEY), group_document(spec))
         return self.write_attributes(store, path, replace(spec, document=document))
 
+    def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
+        return join(path, ARRAY_KEY if kind == "array" else GROUP_KEY), join(path, ATTRIBUTES_KEY)
+
     def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         attributes = attributes_document(spec)
         key = join(path, ATTRIBUTES_KEY)

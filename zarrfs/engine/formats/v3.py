@@ -260,6 +260,9 @@ class V3Format(Format):
         document = array_document(spec) if isinstance(spec, ArraySpec) else group_document(spec)
         return replace(spec, document=write_object(store, join(path, KEY), document))
 
+    def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
+        return (join(path, KEY),)
+
     def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         key = join(path, KEY)
         # What is stored now may be newer than what was opened: another process may have resized the array.
