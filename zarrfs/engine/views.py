@@ -1,6 +1,5 @@
 """Arrays seen as something else: with another dtype, or only some fields of records. Nothing is copied."""
 
-
 from __future__ import annotations
 
 from collections.abc import Iterator
