@@ -15,13 +15,16 @@ import zarrfs
 ROOT = Path(__file__).resolve().parent.parent
 
 EXPORTS = [
+    "Access",
     "Array",
+    "ChunkConstraint",
     "ChunkDecodeError",
     "ChunkEncodeError",
     "Group",
     "KeyNameError",
     "LocationError",
     "MetadataError",
+    "MissingChunkError",
     "MountError",
     "NodeExistsError",
     "NodeNotFoundError",
@@ -58,6 +61,7 @@ FLOORS = {
     "engine": 1,
     "ngff": 2,
     "tools": 2,
+    "tensorstore": 2,
     "mount": 3,
     "cli": 4,
     "viewer": 5,

@@ -1,7 +1,9 @@
 """zarrfs: one Zarr engine with two doors, a FUSE filesystem and a desktop viewer."""
 
 from zarrfs._version import __version__
+from zarrfs.engine.access import Access
 from zarrfs.engine.array import Array
+from zarrfs.engine.chunk_shapes import ChunkConstraint
 from zarrfs.engine.group import Group
 from zarrfs.engine.open import create_array, create_group, open, open_array, open_group
 from zarrfs.engine.routines import (
@@ -23,6 +25,7 @@ from zarrfs.errors import (
     KeyNameError,
     LocationError,
     MetadataError,
+    MissingChunkError,
     MountError,
     NodeExistsError,
     NodeNotFoundError,
@@ -35,13 +38,16 @@ from zarrfs.errors import (
 )
 
 __all__ = [
+    "Access",
     "Array",
+    "ChunkConstraint",
     "ChunkDecodeError",
     "ChunkEncodeError",
     "Group",
     "KeyNameError",
     "LocationError",
     "MetadataError",
+    "MissingChunkError",
     "MountError",
     "NodeExistsError",
     "NodeNotFoundError",

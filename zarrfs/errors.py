@@ -10,6 +10,7 @@
     ├── MetadataError              (ValueError) a metadata document is broken or breaks its specification
     │   └── UnsupportedError       it asks for a codec, data type, grid or extension that is unknown here
     ├── ChunkDecodeError           a chunk is present, but its bytes cannot be decoded
+    ├── MissingChunkError          a chunk is absent, of an array opened so that this is an error
     ├── ChunkEncodeError           data cannot be encoded by the array's codecs
     ├── SelectionError             (IndexError) the selection does not fit the array
     ├── KeyNameError               (ValueError) a key or node name that would leave the store or is not allowed
@@ -27,6 +28,7 @@ __all__ = [
     "KeyNameError",
     "LocationError",
     "MetadataError",
+    "MissingChunkError",
     "MountError",
     "NodeExistsError",
     "NodeNotFoundError",
@@ -73,6 +75,10 @@ class UnsupportedError(MetadataError):
 
 class ChunkDecodeError(ZarrError):
     """A chunk that is present cannot be decoded. A missing chunk is no error: it is the fill value."""
+
+
+class MissingChunkError(ZarrError):
+    """A chunk is not there, of an array that was opened with ``Access(fill_missing=False)``."""
 
 
 class ChunkEncodeError(ZarrError):

@@ -10,7 +10,8 @@ import pytest
 import tensorstore
 
 import zarrfs
-from zarrfs.engine.creation import WRITABLE_FORMATS, guess_chunks
+from zarrfs.engine.chunk_shapes import guess_chunks
+from zarrfs.engine.creation import WRITABLE_FORMATS
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError
 

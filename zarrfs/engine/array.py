@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from zarrfs.engine.access import Access
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.checksums import stored_digest
 from zarrfs.engine.formats import detect
 from zarrfs.engine.layout import ArrayLayout
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.node import StoredNode
+from zarrfs.engine.node import StoredNode, difference
 from zarrfs.engine.reading import check_flat, read_flat, read_selection
 from zarrfs.engine.selections import (
     OuterSelection,
@@ -51,15 +52,19 @@ class Array(StoredNode[ArraySpec]):
         spec: ArraySpec,
         cache: ChunkCache,
         read_only: bool,
-        write_empty_chunks: bool = False,
+        access: Access | None = None,
     ) -> None:
-        self.write_empty_chunks = write_empty_chunks
-        super().__init__(store, path, spec, cache, read_only)
+        super().__init__(store, path, spec, cache, read_only, access)
+        self.write_empty_chunks = self._access.write_empty_chunks
 
     def _set_spec(self, spec: ArraySpec) -> None:
+        old = getattr(self, "_spec", None)
         super()._set_spec(spec)
+        if old is not None and old.shape == spec.shape and difference(old, spec) is None:
+            # Only attributes have changed: what is kept of the chunks still holds.
+            return
         self._layout = ArrayLayout(
-            self._store, self._path, detect.chunk_prefix(spec, self._path), spec, self._cache
+            self._store, self._path, detect.chunk_prefix(spec, self._path), spec, self._cache, self._access
         )
 
     # -- what it is --------------------------------------------------------------------------------------------
@@ -133,6 +138,11 @@ class Array(StoredNode[ArraySpec]):
     def dimension_names(self) -> tuple[str | None, ...] | None:
         """The names of the dimensions, None where they have none."""
         return self._spec.dimension_names
+
+    @property
+    def dimension_units(self) -> tuple[str | None, ...] | None:
+        """The unit of each dimension, such as ``"4 nm"``, None where it has none."""
+        return self._spec.dimension_units
 
     @property
     def cdata_shape(self) -> tuple[int, ...]:
@@ -213,6 +223,7 @@ class Array(StoredNode[ArraySpec]):
         return self._get(self._select_blocks, selection, fields)
 
     def _get(self, selector: Selector, selection: Any, fields: Any = None) -> Any:
+        self._recheck()
         popped, rest = pop_fields(selection, self.dtype)
         if fields is not None:
             popped, _ = pop_fields(fields, self.dtype)
@@ -300,12 +311,14 @@ class Array(StoredNode[ArraySpec]):
         that ``dtype`` says; it is ``nbytes`` long, and a range past its end is clipped. Raises SelectionError for
         elements of varying length.
         """
+        self._recheck()
         out = np.empty(check_flat(self._layout, offset, size, order), np.uint8)
         read_flat(self._layout, offset, out, order)
         return out.data
 
     def read_bytes_into(self, offset: int, buffer: Any, order: Literal["C", "F"] = "C") -> int:
         """Fill a writable contiguous buffer as ``read_bytes`` would; return how many bytes there were."""
+        self._recheck()
         view = np.frombuffer(buffer, np.uint8)
         count = check_flat(self._layout, offset, len(view), order)
         read_flat(self._layout, offset, view[:count], order)
@@ -338,6 +351,7 @@ class Array(StoredNode[ArraySpec]):
 
     def _set(self, selector: Selector, selection: Any, value: Any, fields: Any = None) -> None:
         self._check_writable("writing data")
+        self._recheck()
         popped, rest = pop_fields(selection, self.dtype)
         if fields is not None:
             popped, _ = pop_fields(fields, self.dtype)
@@ -356,6 +370,7 @@ class Array(StoredNode[ArraySpec]):
         ``delete=False`` kept, to show again should the array grow. What of a kept chunk overhangs stays as it is.
         """
         self._check_writable("resizing")
+        self._recheck(changing="resizing")
         new = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else tuple(shape)
         if len(new) != self.ndim or not all(isinstance(n, int | np.integer) and n >= 0 for n in new):
             raise SelectionError(
@@ -377,6 +392,8 @@ class Array(StoredNode[ArraySpec]):
 
     def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
         """Make the array longer in one dimension by the data and write them there; return the new shape."""
+        self._check_writable("appending")
+        self._recheck(changing="appending")
         values = np.asarray(data)
         others = [n for i, n in enumerate(self.shape) if i != axis]
         if values.ndim != self.ndim or [n for i, n in enumerate(values.shape) if i != axis] != others:

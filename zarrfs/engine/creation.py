@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
+from zarrfs.engine.access import Access
 from zarrfs.engine.array import Array
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.chunk_grids import ChunkGrid, RegularGrid
@@ -18,6 +19,7 @@ from zarrfs.engine.chunk_keys import (
     V2Keys,
     chunk_key_encoding_from_json,
 )
+from zarrfs.engine.chunk_shapes import ChunkConstraint, choose_read_write, guess_chunks
 from zarrfs.engine.codecs.base import Codec
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.codecs.v2 import chain_from_v2
@@ -29,10 +31,7 @@ from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, NodeExistsError, NodeTypeError, UnsupportedError
 
-__all__ = ["check_required", "create_ancestors", "create_array_node", "create_group_node", "guess_chunks"]
-
-CHUNK_NBYTES = 1 << 20
-"""What a chunk of guessed shape holds at most: quick to decode for a slice, large enough to be worth a request."""
+__all__ = ["array_spec", "check_required", "create_ancestors", "create_array_node", "create_group_node"]
 
 SHARD_CHUNKS = 8
 """How many chunks a shard of guessed shape has along each dimension, at most."""
@@ -104,9 +103,49 @@ def create_array_node(
     path: str,
     cache: ChunkCache,
     *,
+    data: Any = None,
+    overwrite: bool = False,
+    write_empty_chunks: bool | None = None,
+    access: Access | None = None,
+    **options: Any,
+) -> Array:
+    """Create an array and the groups on the way to it.
+
+    Args:
+        data: what to write, and where shape and dtype come from if they are not given.
+        overwrite: delete a node that is there; otherwise that is a NodeExistsError.
+        write_empty_chunks: store chunks that hold nothing but the fill value.
+        access: how the array is looked at from then on.
+        options: of ``array_spec``.
+    """
+    values = None if data is None else _values(data)
+    if values is not None:
+        options.setdefault("shape", tuple(int(n) for n in values.shape))
+        if options.get("dtype") is None:
+            options["dtype"] = values.dtype
+    spec = array_spec(**options)
+    _check_names(path, spec.zarr_format)
+    access = access or Access()
+    if write_empty_chunks is not None:
+        access = replace(access, write_empty_chunks=write_empty_chunks)
+    # All is checked before anything is changed in the store.
+    detect.check_writable(spec)
+    Array(store, path, spec, cache, False)
+    _make_room(store, path, overwrite)
+    create_ancestors(store, path, spec.zarr_format)
+    written = detect.write_node(store, path, spec)
+    if not isinstance(written, ArraySpec):
+        raise TypeError(f"{type(written).__name__} came back for an array")
+    array = Array(store, path, written, cache, False, access)
+    if values is not None:
+        array[...] = values
+    return array
+
+
+def array_spec(
+    *,
     shape: int | Sequence[int] | None = None,
     dtype: Any = None,
-    data: Any = None,
     chunks: Any = "auto",
     shards: Any = None,
     codecs: Sequence[Any] | None = None,
@@ -118,18 +157,18 @@ def create_array_node(
     zarr_format: int | str = 3,
     attributes: Mapping[str, Any] | None = None,
     dimension_names: Sequence[str | None] | None = None,
+    dimension_units: Sequence[str | None] | None = None,
     dimension_separator: Separator | None = None,
     chunk_key_encoding: Any = None,
-    overwrite: bool = False,
-    write_empty_chunks: bool = False,
-) -> Array:
-    """Create an array and the groups on the way to it.
+) -> ArraySpec:
+    """Return the metadata of an array to be, with defaults chosen. Touches no store.
 
     Args:
-        shape, dtype: what the array is; taken from ``data`` where that is given, which is then written.
+        shape, dtype: what the array is; float64 if no dtype is given.
         chunks: chunk shape, or a number for all dimensions; -1 or None in it means the whole dimension; ``"auto"``
-            or True chooses about a mebibyte, False or None makes one chunk.
-        shards: shard shape, a multiple of the chunk shape, or ``"auto"``; None stores chunks on their own (v3).
+            or True chooses about a mebibyte, False or None makes one chunk; a ChunkConstraint says what is wanted.
+        shards: shard shape, a multiple of the chunk shape, or ``"auto"``; None stores chunks on their own (v3); a
+            ChunkConstraint chooses together with ``chunks``, and makes shards only if they come out larger.
         codecs: the whole chain of a v3 array as metadata or Codec objects; excludes the three that follow.
         filters: array->array codecs (v3), or numcodecs filters (v2).
         serializer: the array->bytes codec of a v3 array.
@@ -138,18 +177,15 @@ def create_array_node(
             or a numcodecs codec. By default Blosc with Zstandard and shuffling.
         fill_value: what unwritten elements read as; zero by default.
         order: the memory order within chunks; in v3 ``"F"`` adds a transpose codec.
+        dimension_units: the unit of each dimension, as ``"4 nm"`` (v3, N5).
         dimension_separator: ``"."`` or ``"/"`` between the parts of a chunk key.
         zarr_format: 3, 2, ``"n5"``, or ``"draft2019"`` for the draft of June 2019.
-        overwrite: delete a node that is there; otherwise that is a NodeExistsError.
-        write_empty_chunks: store chunks that hold nothing but the fill value.
     """
     _check_format(zarr_format)
-    _check_names(path, zarr_format)
-    values = None if data is None else _values(data)
-    data_type = data_type_from_numpy(
-        dtype if dtype is not None else values.dtype if values is not None else "float64"
-    )
-    lengths = _shape(shape, values)
+    data_type = data_type_from_numpy("float64" if dtype is None else dtype)
+    lengths = _shape(shape)
+    if isinstance(chunks, ChunkConstraint) or isinstance(shards, ChunkConstraint):
+        chunks, shards = _chosen(lengths, chunks, shards, zarr_format)
     chunk_shape = _chunks(chunks, lengths, data_type, shards)
     shard_shape = _shards(shards, chunk_shape, lengths, zarr_format)
     fill = _fill(fill_value, data_type)
@@ -161,9 +197,6 @@ def create_array_node(
         if shard_shape is not None:
             chain = _sharded(chain, chunk_shape)
         keys = _keys(chunk_key_encoding, dimension_separator)
-    names = None if dimension_names is None else tuple(dimension_names)
-    if names is not None and len(names) != len(lengths):
-        raise MetadataError(f"{len(names)} dimension names for {len(lengths)} dimensions")
     grid: ChunkGrid = RegularGrid(shard_shape or chunk_shape)
     spec = ArraySpec(
         zarr_format,
@@ -173,25 +206,42 @@ def create_array_node(
         keys,
         chain,
         fill,
-        names,
-        None,
+        _for_each_dimension(dimension_names, len(lengths), "dimension_names"),
+        _for_each_dimension(dimension_units, len(lengths), "dimension_units"),
         dict(attributes or {}),
         order,
         {},
     )
-    spec = detect.adapted(spec)
-    # All is checked before anything is changed in the store.
-    detect.check_writable(spec)
-    Array(store, path, spec, cache, False)
-    _make_room(store, path, overwrite)
-    create_ancestors(store, path, zarr_format)
-    written = detect.write_node(store, path, spec)
-    if not isinstance(written, ArraySpec):
-        raise TypeError(f"{type(written).__name__} came back for an array")
-    array = Array(store, path, written, cache, False, write_empty_chunks)
-    if values is not None:
-        array[...] = values
-    return array
+    return detect.adapted(spec)
+
+
+def _for_each_dimension(
+    values: Sequence[str | None] | None, ndim: int, what: str
+) -> tuple[str | None, ...] | None:
+    if values is None:
+        return None
+    if len(values) != ndim:
+        raise MetadataError(f"{len(values)} {what} for {ndim} dimensions")
+    return tuple(values)
+
+
+def _chosen(
+    shape: tuple[int, ...], chunks: Any, shards: Any, zarr_format: int | str
+) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """Return chunk and shard shape by constraints on them; no shard shape where they are the same."""
+    read, write = (_constraint(value, shape) for value in (chunks, shards))
+    if shards is None or zarr_format != 3:
+        return choose_read_write(shape, read, read)[0], None
+    inner, outer = choose_read_write(shape, read, write)
+    return inner, None if inner == outer else outer
+
+
+def _constraint(value: Any, shape: tuple[int, ...]) -> ChunkConstraint:
+    if isinstance(value, ChunkConstraint):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return ChunkConstraint((value,) * len(shape))
+    return ChunkConstraint(tuple(value)) if isinstance(value, tuple | list) else ChunkConstraint()
 
 
 def _values(data: Any) -> Any:
@@ -201,11 +251,9 @@ def _values(data: Any) -> Any:
     return array.astype(object) if array.dtype.kind == "U" else array
 
 
-def _shape(shape: int | Sequence[int] | None, values: Any) -> tuple[int, ...]:
+def _shape(shape: int | Sequence[int] | None) -> tuple[int, ...]:
     if shape is None:
-        if values is None:
-            raise MetadataError("an array needs a shape, or data to take it from")
-        return tuple(int(n) for n in values.shape)
+        raise MetadataError("an array needs a shape, or data to take it from")
     lengths = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in lengths):
         raise MetadataError(f"shape must be integers of at least 0, found {shape!r}")
@@ -236,20 +284,6 @@ def _chunks(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: An
             )
         result.append(int(length))
     return tuple(result)
-
-
-def guess_chunks(shape: tuple[int, ...], itemsize: int, target: int = CHUNK_NBYTES) -> tuple[int, ...]:
-    """Return a chunk shape of at most ``target`` bytes, its sides as equal as the array allows, powers of two where
-    they do not span a whole dimension. Cubes serve slices along every axis alike.
-    """
-    chunks = [max(1, n) for n in shape]
-    itemsize = max(1, itemsize)
-    while chunks and prod(chunks) * itemsize > target and max(chunks) > 1:
-        axis = chunks.index(max(chunks))
-        length = chunks[axis]
-        power = 1 << ((length - 1).bit_length() - 1)
-        chunks[axis] = max(1, power)
-    return tuple(chunks)
 
 
 def _divisor_below(shard: int, most: int) -> int:
@@ -430,7 +464,7 @@ def _keys(encoding: Any, separator: Separator | None) -> ChunkKeyEncoding:
 
 def check_required(array: Array, shape: Any, dtype: Any, exact: bool) -> None:
     """Raise unless the array has the shape, and a dtype that serves for ``dtype``."""
-    lengths = _shape(shape, None)
+    lengths = _shape(shape)
     if array.shape != lengths:
         raise NodeTypeError(f"{array.name} has shape {array.shape}, required is {lengths}")
     if dtype is None:

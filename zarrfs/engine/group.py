@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 from zarrfs.engine import creation
+from zarrfs.engine.access import Access
 from zarrfs.engine.array import Array
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import detect
@@ -87,7 +88,7 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
                 f"{self._store.url}: there is no array or group {path!r}"
                 + (f"; members of {self.name} are {self._some_names()}" if self._store.listable else "")
             )
-        return make_node(self._store, path, spec, self._cache, self._read_only)
+        return make_node(self._store, path, spec, self._cache, self._read_only, self._access)
 
     def _some_names(self) -> str:
         names = self.names()
@@ -177,12 +178,13 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         self._check_writable(f"creating {name!r}")
         path = self._join(name)
         spec = creation.create_group_node(self._store, path, self.zarr_format, attributes or {}, overwrite)
-        return Group(self._store, path, spec, self._cache, False)
+        return Group(self._store, path, spec, self._cache, False, self._access)
 
     def create_array(self, name: str, **options: Any) -> Array:
         """Create an array below this group; options as ``zarrfs.create_array``."""
         self._check_writable(f"creating {name!r}")
         options.setdefault("zarr_format", self.zarr_format)
+        options.setdefault("access", self._access)
         return creation.create_array_node(self._store, self._join(name), self._cache, **options)
 
     def require_group(self, name: str) -> Group:
@@ -239,8 +241,10 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
 Node = Array | Group
 
 
-def make_node(store: Store, path: str, spec: NodeSpec, cache: ChunkCache, read_only: bool) -> Array | Group:
+def make_node(
+    store: Store, path: str, spec: NodeSpec, cache: ChunkCache, read_only: bool, access: Access | None = None
+) -> Array | Group:
     """Return the public node for a parsed metadata document."""
     if isinstance(spec, ArraySpec):
-        return Array(store, path, spec, cache, read_only)
-    return Group(store, path, spec, cache, read_only)
+        return Array(store, path, spec, cache, read_only, access)
+    return Group(store, path, spec, cache, read_only, access)

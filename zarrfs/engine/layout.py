@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.engine.access import Access
 from zarrfs.engine.cache import CacheSlot, ChunkCache
 from zarrfs.engine.chunk_grids import RegularGrid
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ByteRange, BytesBytesCodec, ChunkSpec, CodecError
@@ -67,14 +68,18 @@ class ArrayLayout:
         fill: what absent elements read as (zero where the metadata leaves it undefined).
         axes: how each dimension is cut into chunks.
         cache: where decoded chunks are kept.
+        access: what may be taken from there, and what absence means.
         where: the array's location, for messages.
     """
 
-    def __init__(self, store: Store, path: str, prefix: str, spec: ArraySpec, cache: ChunkCache) -> None:
+    def __init__(
+        self, store: Store, path: str, prefix: str, spec: ArraySpec, cache: ChunkCache, access: Access
+    ) -> None:
         self.store = store
         self.prefix = prefix
         self.spec = spec
         self.cache = cache
+        self.access = access
         self.where = f"{store.url}/{path}" if path else store.url
         self.dtype = spec.data_type.numpy
         self.fill: Any = spec.fill_value
@@ -154,7 +159,11 @@ class ArrayLayout:
     def slot(self, coords: tuple[int, ...], key: str, keep: bool) -> CacheSlot:
         """Return where the chunk is cached. Taken before the chunk is read, so that it is never stale."""
         epoch = self._epochs.get(coords, 0)
-        return CacheSlot(self.cache, (self._token, epoch, coords), self.store.stamp(key), keep)
+        stamp = self.access.stamp(self.store, key)
+        if stamp is None:
+            # Nothing can tell later whether what is read now still holds: it is not kept, nor what was kept used.
+            stamp, keep = object(), False
+        return CacheSlot(self.cache, (self._token, epoch, coords), stamp, keep)
 
     def changed(self, coords: tuple[int, ...]) -> None:
         """Forget what is cached of a chunk, because it was written."""

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
+from zarrfs.engine.access import Access
 from zarrfs.engine.attributes import Attributes
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import detect
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.base import Store, Usage
-from zarrfs.errors import ReadOnlyError
+from zarrfs.errors import MetadataError, NodeNotFoundError, ReadOnlyError, UnsupportedError
 
 __all__ = ["StoredNode"]
 
 
-def reopened(store: Store, path: str, read_only: bool) -> Any:
+def reopened(store: Store, path: str, read_only: bool, access: Access) -> Any:
     """Return the node at a path of a store, as unpickling needs it."""
     from zarrfs.engine.open import open
 
-    node = open(store, path, "r" if read_only or store.read_only else "r+")
+    node = open(store, path, "r" if read_only or store.read_only else "r+", access=access)
     node._read_only = read_only
     return node
 
@@ -30,11 +32,21 @@ Spec = TypeVar("Spec", ArraySpec, GroupSpec)
 class StoredNode(Generic[Spec]):
     """A node of a hierarchy. It keeps no file open: closing the store is all there is to release."""
 
-    def __init__(self, store: Store, path: str, spec: Spec, cache: ChunkCache, read_only: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        spec: Spec,
+        cache: ChunkCache,
+        read_only: bool,
+        access: Access | None = None,
+    ) -> None:
         self._store = store
         self._path = path
         self._cache = cache
         self._read_only = read_only
+        self._access = Access() if access is None else access
+        self._read_at = time.time()
         self._set_spec(spec)
 
     def _set_spec(self, spec: Spec) -> None:
@@ -79,6 +91,7 @@ class StoredNode(Generic[Spec]):
     @property
     def attrs(self) -> Attributes:
         """The user attributes, writing through."""
+        self._recheck()
         return self._attrs
 
     @property
@@ -94,7 +107,41 @@ class StoredNode(Generic[Spec]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as store and path: the copy reads its metadata anew."""
-        return reopened, (self._store, self._path, self._read_only)
+        return reopened, (self._store, self._path, self._read_only, self._access)
+
+    # -- metadata that others may change -----------------------------------------------------------------------
+
+    @property
+    def access(self) -> Access:
+        """When metadata and data are compared with the store, and what absence means."""
+        return self._access
+
+    def refresh(self) -> None:
+        """Read the metadata anew: another program may have changed the shape or the attributes.
+
+        Raises NodeNotFoundError if the node is gone, MetadataError if it is now another one.
+        """
+        read_at = time.time()
+        found = detect.read_node(self._store, self._path)
+        where = f"{self._store.url}/{self._path}".rstrip("/")
+        if found is None:
+            raise NodeNotFoundError(f"{where}: the metadata are gone since it was opened")
+        if found.document != self._spec.document or found.attributes != self._spec.attributes:
+            changed = difference(self._spec, found)
+            if changed is not None:
+                raise MetadataError(f"{where}: {changed} since it was opened; open it again")
+            self._set_spec(found)  # type: ignore[arg-type]
+        self._read_at = read_at
+
+    def _recheck(self, changing: str | None = None) -> None:
+        """Read the metadata again if that is due. ``changing`` says what is about to change them."""
+        if changing is not None and self._access.assumed is not None:
+            if self._access.assumed == "only":
+                where = f"{self._store.url}/{self._path}".rstrip("/")
+                raise UnsupportedError(f"{where}: {changing} needs stored metadata; these are only assumed")
+            self.refresh()
+        elif self._access.metadata_expired(self._read_at):
+            self.refresh()
 
     def _check_writable(self, what: str) -> None:
         if self._read_only:
@@ -103,4 +150,24 @@ class StoredNode(Generic[Spec]):
 
     def _save_attributes(self, values: dict[str, Any]) -> None:
         self._check_writable("changing attributes")
+        self._recheck(changing="changing attributes")
         self._spec = detect.write_attributes(self._store, self._path, replace(self._spec, attributes=values))
+
+
+def difference(old: ArraySpec | GroupSpec, new: ArraySpec | GroupSpec) -> str | None:
+    """Say what makes ``new`` another node than ``old``, beyond shape and attributes; None where nothing does."""
+    if isinstance(old, GroupSpec) or isinstance(new, GroupSpec):
+        before, after = ("a group" if isinstance(spec, GroupSpec) else "an array" for spec in (old, new))
+        return None if before == after else f"what was {before} has become {after}"
+    if len(old.shape) != len(new.shape):
+        return f"its rank has changed from {len(old.shape)} to {len(new.shape)}"
+    for name, was, has in (
+        ("data type", old.data_type, new.data_type),
+        ("chunk shape", old.chunk_grid.chunk_shape, new.chunk_grid.chunk_shape),
+        ("chunk key encoding", old.chunk_key_encoding, new.chunk_key_encoding),
+        ("codecs", old.codecs, new.codecs),
+        ("fill value", repr(old.fill_value), repr(new.fill_value)),
+    ):
+        if was != has:
+            return f"its {name} has changed from {was} to {has}"
+    return None

@@ -6,6 +6,7 @@ import os
 from typing import Any, Literal
 
 from zarrfs.engine import creation
+from zarrfs.engine.access import Access
 from zarrfs.engine.array import Array
 from zarrfs.engine.cache import ChunkCache, default_cache
 from zarrfs.engine.formats import detect
@@ -35,6 +36,7 @@ def open(
     allow_pickle: bool = False,
     storage_options: dict[str, Any] | None = None,
     synchronizer: Synchronizer | None = None,
+    access: Access | None = None,
     **creation: Any,
 ) -> Array | Group:
     """Open the array or group at ``path`` in ``location``; the format is found out. Or make one.
@@ -51,6 +53,8 @@ def open(
         storage_options: credentials and the like for a URL, as fsspec takes them: ``anon``, ``key``, ``headers`` ...
         synchronizer: by what writers take turns; a ``ProcessSynchronizer`` where several processes write to parts of
             one chunk or shard. Threads take turns without.
+        access: when metadata and chunks are compared with the store again, whether missing chunks are an error, and
+            how many threads read; see ``Access``.
         creation: of what is made: the options of ``create_array`` if there is ``shape`` or ``data`` among them, else
             those of ``create_group``.
 
@@ -70,10 +74,13 @@ def open(
         "cache_size": cache_size,
         "storage_options": storage_options,
         "synchronizer": synchronizer,
+        "access": access,
     }
     if mode in ("r", "r+", "a"):
         try:
-            return _open(location, path, mode, cache_size, allow_pickle, storage_options, synchronizer)
+            return _open(
+                location, path, mode, cache_size, allow_pickle, storage_options, synchronizer, access
+            )
         except (NodeNotFoundError, LocationError):
             if mode != "a":
                 raise
@@ -91,6 +98,7 @@ def _open(
     allow_pickle: bool,
     storage_options: dict[str, Any] | None,
     synchronizer: Synchronizer | None,
+    access: Access | None,
 ) -> Array | Group:
     """Open what is there."""
     store, inner = _store(location, "r" if mode == "r" else "r+", storage_options, synchronizer)
@@ -98,7 +106,7 @@ def _open(
     spec = detect.read_node(store, full, allow_pickle=allow_pickle)
     if spec is None:
         raise NodeNotFoundError(_nothing_there(store, full))
-    return make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only)
+    return make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only, access)
 
 
 def open_array(location: Location, path: str = "", mode: Mode = "r", **options: Any) -> Array:
@@ -137,6 +145,7 @@ def create_group(
     cache_size: int | None = None,
     storage_options: dict[str, Any] | None = None,
     synchronizer: Synchronizer | None = None,
+    access: Access | None = None,
 ) -> Group:
     """Create a group, with groups on the way to it.
 
@@ -145,7 +154,7 @@ def create_group(
     store, inner = _store(location, "a", storage_options, synchronizer)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
     spec = creation.create_group_node(store, full, zarr_format, attributes or {}, overwrite)
-    return Group(store, full, spec, _cache(cache_size), False)
+    return Group(store, full, spec, _cache(cache_size), False, access)
 
 
 def create_array(
@@ -157,11 +166,12 @@ def create_array(
     synchronizer: Synchronizer | None = None,
     **options: Any,
 ) -> Array:
-    """Create an array, with groups on the way to it; the options are those of ``creation.create_array_node``.
+    """Create an array, with groups on the way to it; the options are those of ``creation.create_array_node`` and
+    ``creation.array_spec``.
 
     The usual ones: ``shape`` and ``dtype`` (or ``data``), ``chunks``, ``shards``, ``codecs`` or ``filters``,
-    ``serializer`` and ``compressors``, ``fill_value``, ``order``, ``dimension_names``, ``attributes``,
-    ``zarr_format`` and ``overwrite``.
+    ``serializer`` and ``compressors``, ``fill_value``, ``order``, ``dimension_names``, ``dimension_units``,
+    ``attributes``, ``zarr_format``, ``overwrite`` and ``access``.
     """
     store, inner = _store(location, "a", storage_options, synchronizer)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)

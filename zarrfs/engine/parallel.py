@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["CORES", "for_each"]
+__all__ = ["CORES", "at_most", "for_each"]
 
 T = TypeVar("T")
 
@@ -44,12 +45,26 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+@contextmanager
+def at_most(threads: int | None) -> Iterator[None]:
+    """Within, ``for_each`` on this thread uses no more threads than this; None sets no bound."""
+    before = getattr(_state, "most", None)
+    _state.most = threads if before is None else before if threads is None else min(before, threads)
+    try:
+        yield
+    finally:
+        _state.most = before
+
+
 def for_each(work: Callable[[T], object], items: Iterable[T], workers: int) -> None:
     """Call ``work`` on every item, on at most ``workers`` threads including this one.
 
     Returns when all is done. The first exception stops the handing out of items and is raised here after the
     others have finished what they hold.
     """
+    most = getattr(_state, "most", None)
+    if most is not None:
+        workers = min(workers, most)
     if workers <= 1 or getattr(_state, "busy", False):
         # Work that is itself one of many pieces does not split further: the threads are all in use already.
         for item in items:

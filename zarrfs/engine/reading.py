@@ -6,18 +6,20 @@ it again, so small chunks are read on one thread; large ones spend their time in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.codecs.base import CodecError
+from zarrfs.engine.codecs.base import BufferSource, CodecError, Region
+from zarrfs.engine.codecs.pipeline import CodecPipeline
 from zarrfs.engine.indexing import ChunkPart, chunk_parts, count_parts, flat_boxes
 from zarrfs.engine.layout import ArrayLayout, StoreSource
-from zarrfs.engine.parallel import CORES, for_each
+from zarrfs.engine.parallel import CORES, at_most, for_each
 from zarrfs.engine.selections import OuterSelection, PointSelection, Span
-from zarrfs.errors import SelectionError
+from zarrfs.engine.stores.base import IMMUTABLE
+from zarrfs.errors import MissingChunkError, SelectionError
 
 __all__ = ["read_flat", "read_selection"]
 
@@ -28,6 +30,9 @@ PARALLEL_CHUNK_NBYTES = 16 << 10
 
 PARALLEL_PLAIN_NBYTES = 256 << 10
 """Uncompressed ones, which cost nothing but a copy, must be larger."""
+
+ATTEMPTS = 8
+"""How often a chunk that is replaced while parts of it are read is read anew, before it is read whole."""
 
 FEW_CHUNKS = 64
 FEW_NBYTES = 32 << 20
@@ -69,7 +74,7 @@ def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, o
     keep_whole = count <= FEW_CHUNKS and touched <= FEW_NBYTES and touched * 8 <= capacity
     look = len(layout.cache) > 0
     pipeline = layout.pipeline
-    store, fill = layout.store, layout.fill
+    store, fill, strict = layout.store, layout.fill, not layout.access.fill_missing
 
     def read(part: ChunkPart) -> None:
         coords, region, local, target, whole = part
@@ -80,8 +85,13 @@ def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, o
             )
             keep = keep_whole if whole else keep_parts
             codecs = pipeline or layout.pipeline_of(coords)
-            if keep or look or sharded or not (whole and codecs.covers(region)):
-                slot = layout.slot(coords, key, keep) if keep or look or sharded else None
+            if strict:
+                _check_present(layout, part, codecs)
+            if sharded or (codecs.partial and codecs.compressed and not whole):
+                if not _read_steadily(layout, coords, key, codecs, region, view, keep):
+                    view[...] = fill
+            elif keep or look or not (whole and codecs.covers(region)):
+                slot = layout.slot(coords, key, keep) if keep or look else None
                 if not codecs.read(StoreSource(store, key), region, view, slot):
                     view[...] = fill
             else:
@@ -108,7 +118,62 @@ def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, o
             workers = store.concurrency
         elif typical >= (PARALLEL_CHUNK_NBYTES if layout.compressed else PARALLEL_PLAIN_NBYTES):
             workers = CORES
-    for_each(read, chunk_parts(selection, layout.axes), workers)
+    with at_most(layout.access.concurrency):
+        for_each(read, chunk_parts(selection, layout.axes), workers)
+
+
+def _read_steadily(
+    layout: ArrayLayout,
+    coords: tuple[int, ...],
+    key: str,
+    codecs: CodecPipeline,
+    region: Region,
+    view: Array,
+    keep: bool,
+) -> bool:
+    """Read a part of a chunk that takes several requests, all of the same value: one that is replaced meanwhile would
+    give an index of the old one and bytes of the new.
+    """
+    store = layout.store
+    source = StoreSource(store, key)
+
+    def mark() -> Hashable | None:
+        stamp = store.stamp(key)
+        if stamp is None:
+            return IMMUTABLE if layout.access.settled else store.version(key)
+        return stamp
+
+    for _ in range(ATTEMPTS):
+        before = mark()
+        if before is None:
+            break
+        try:
+            present = codecs.read(source, region, view, layout.slot(coords, key, keep))
+        except CodecError:
+            if mark() == before:
+                raise
+            continue
+        if mark() == before:
+            return present
+    # Absent, or nothing tells whether it stays the same, or it is never left alone: one request then.
+    data = store.get(key)
+    return data is not None and codecs.read(BufferSource(data), region, view, None)
+
+
+def _check_present(layout: ArrayLayout, part: ChunkPart, codecs: CodecPipeline) -> None:
+    """Raise if the chunk is not there, or an inner chunk of what is wanted of it."""
+    source = StoreSource(layout.store, layout.key(part.coords))
+    if source.size() is None:
+        inner = ""
+    else:
+        absent = codecs.first_absent(source, part.region)
+        if absent is None:
+            return
+        inner = f" inner chunk {absent} of"
+    raise MissingChunkError(
+        f"{layout.where}:{inner} chunk {part.coords} (key {layout.key(part.coords)!r}) is not there, and "
+        "fill_missing=False asks that this be an error"
+    )
 
 
 def read_flat(layout: ArrayLayout, offset: int, out: Array, order: str) -> None:

@@ -15,7 +15,7 @@ from zarrfs.engine.codecs.pipeline import CodecPipeline
 from zarrfs.engine.codecs.sharding import ShardingCodec, is_filled
 from zarrfs.engine.indexing import ChunkPart, RegularAxis, chunk_parts, count_parts
 from zarrfs.engine.layout import ArrayLayout
-from zarrfs.engine.parallel import CORES, for_each
+from zarrfs.engine.parallel import CORES, at_most, for_each
 from zarrfs.engine.reading import PARALLEL_CHUNK_NBYTES
 from zarrfs.engine.selections import OuterSelection, PointSelection, Span
 from zarrfs.errors import ChunkEncodeError, SelectionError
@@ -77,7 +77,8 @@ def write_selection(
 
     parallel = count > 1 and layout.typical_nbytes >= PARALLEL_CHUNK_NBYTES
     workers = max(CORES if parallel else 1, layout.store.concurrency if count > 1 else 1)
-    for_each(write, chunk_parts(selection, layout.axes), workers)
+    with at_most(layout.access.concurrency):
+        for_each(write, chunk_parts(selection, layout.axes), workers)
 
 
 def _write_chunk(layout: ArrayLayout, part: ChunkPart, values: Array, write_empty: bool) -> None:
@@ -104,7 +105,7 @@ def _encode(layout: ArrayLayout, pipeline: CodecPipeline, chunk: Array, write_em
     """Return the encoded chunk, or None when it holds nothing but the fill value and need not be stored."""
     if not write_empty and is_filled(chunk, layout.spec.fill_value):
         return None
-    return pipeline.encode(chunk)
+    return pipeline.encode(chunk, keep_filled=write_empty)
 
 
 def _update(
@@ -115,7 +116,7 @@ def _update(
     codec = pipeline.codecs[0]
     try:
         if isinstance(codec, ShardingCodec) and len(pipeline.codecs) == 1:
-            return _update_shard(layout, pipeline, codec, part, values, stored)
+            return _update_shard(layout, pipeline, codec, part, values, stored, write_empty)
         chunk = _filled(layout, pipeline.spec.shape)
         if stored is not None:
             chunk[...] = pipeline.decode(stored)
@@ -132,6 +133,7 @@ def _update_shard(
     part: ChunkPart,
     values: Array,
     stored: Buffer | None,
+    write_empty: bool,
 ) -> Buffer | None:
     """Re-encode only the inner chunks that change; the others keep their bytes."""
     spec = pipeline.spec
@@ -154,10 +156,10 @@ def _update_shard(
                 BufferSource(old), tuple(slice(0, n, 1) for n in codec.chunk_shape), chunk, None
             )
         chunk[piece.region] = box[piece.target]
-        if is_filled(chunk, layout.spec.fill_value):
+        if not write_empty and is_filled(chunk, layout.spec.fill_value):
             chunks.pop(piece.coords, None)
         else:
-            chunks[piece.coords] = inner.pipeline.encode(chunk)
+            chunks[piece.coords] = inner.pipeline.encode(chunk, keep_filled=write_empty)
     return codec.assemble(chunks, spec) if chunks else None
 
 

@@ -119,7 +119,6 @@ def test_what_is_absent_is_none(store: Store) -> None:
         assert store.get_ranges(key, [ByteRange(0, 1)]) is None
         assert store.get_into(key, memoryview(bytearray(1))) is None
         assert store.size(key) is None
-        assert store.stamp(key) is None
         assert not store.exists(key)
 
 

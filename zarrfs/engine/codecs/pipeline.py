@@ -59,6 +59,14 @@ class RegionCodec(ArrayBytesCodec):
         """Decode ``region`` into ``out`` (of the region's shape); False when the value is absent."""
         raise NotImplementedError
 
+    def encode_all(self, array: Array, spec: ChunkSpec) -> Buffer:
+        """Encode a whole chunk, and leave out no part, even if it holds nothing but the fill value."""
+        raise NotImplementedError
+
+    def first_absent(self, source: ByteSource, region: Region, spec: ChunkSpec) -> tuple[int, ...] | None:
+        """Return the coordinates of the first part that ``region`` touches and that is not stored, or None."""
+        raise NotImplementedError
+
 
 def raise_located(error: Exception, codec: Codec, verb: str = "decode") -> NoReturn:
     """Raise what is to be raised for an error that a codec met: a CodecError that names the innermost codec.
@@ -346,6 +354,24 @@ class CodecPipeline:
         out[...] = array[region] if inner is None else array
         return True
 
+    def first_absent(self, source: ByteSource, region: Region) -> tuple[int, ...] | None:
+        """Return the coordinates of the first inner chunk that ``region`` touches and that is not stored; None when
+        all are, as in a chunk that is not made of smaller ones. The chunk itself must be there.
+        """
+        if not isinstance(self._middle, RegionCodec):
+            return None
+        opened = self._open_tail(source) if self._tail else source
+        inner: Region | None = region
+        for codec, spec in self._arrays:
+            inner = None if inner is None else codec.encoded_region(inner, spec)
+        everything = tuple(slice(0, length, 1) for length in self._middle_spec.shape)
+        if opened is None:
+            raise CodecError("the chunk vanished while it was being read")
+        try:
+            return self._middle.first_absent(opened, inner or everything, self._middle_spec)
+        except Exception as error:
+            raise_located(error, self._middle)
+
     def _open_tail(self, source: ByteSource) -> ByteSource | None:
         """Return a source of what the bytes->bytes codecs decode to, opened in part where they can."""
         codec: Codec = self._middle
@@ -387,14 +413,20 @@ class CodecPipeline:
 
     # -- encoding ----------------------------------------------------------------------------------------------
 
-    def encode(self, array: Array) -> Buffer:
-        """Encode a whole chunk of ``spec.shape``. Raises CodecError."""
+    def encode(self, array: Array, keep_filled: bool = False) -> Buffer:
+        """Encode a whole chunk of ``spec.shape``. Raises CodecError.
+
+        ``keep_filled`` stores parts (inner chunks) that hold nothing but the fill value, which otherwise are left out.
+        """
         codec: Codec = self._middle
         try:
             for codec, spec in self._arrays:
                 array = codec.encode(array, spec)
             codec = self._middle
-            data = self._middle.encode(array, self._middle_spec)
+            if keep_filled and isinstance(self._middle, RegionCodec):
+                data = self._middle.encode_all(array, self._middle_spec)
+            else:
+                data = self._middle.encode(array, self._middle_spec)
             for codec, _ in self._tail:
                 data = codec.encode(data)
         except Exception as error:

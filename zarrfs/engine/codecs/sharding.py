@@ -229,6 +229,21 @@ class ShardingCodec(RegionCodec):
         for_each(read, zip(wanted, sources, strict=True), CORES if parallel else 1)
         return True
 
+    def first_absent(self, source: ByteSource, region: Region, spec: ChunkSpec) -> tuple[int, ...] | None:
+        layout = self.layout(spec)
+        index = self._index(source, layout, None)
+        if index is None:
+            raise CodecError("the shard vanished while it was being read")
+        for piece in self._pieces(index, region):
+            if piece.offset == ABSENT and piece.nbytes == ABSENT:
+                return piece.coords
+            if layout.pipeline.sharded:
+                part = PartSource(source, piece.offset, piece.nbytes)
+                below = layout.pipeline.first_absent(part, piece.region)
+                if below is not None:
+                    return (*piece.coords, *below)
+        return None
+
     def _index(self, source: ByteSource, layout: _Layout, slot: CacheSlot | None) -> Array | None:
         """Return the index, of shape (*grid, 2), or None when there is no shard."""
 
@@ -330,8 +345,15 @@ class ShardingCodec(RegionCodec):
     def encode(self, array: Array, spec: ChunkSpec) -> Buffer:
         return self._assemble(self.encode_inner(array, spec), self.layout(spec))
 
-    def encode_inner(self, array: Array, spec: ChunkSpec) -> dict[tuple[int, ...], Buffer]:
-        """Encode each inner chunk that holds anything but the fill value; keys are inner chunk coordinates."""
+    def encode_all(self, array: Array, spec: ChunkSpec) -> Buffer:
+        return self._assemble(self.encode_inner(array, spec, keep_filled=True), self.layout(spec))
+
+    def encode_inner(
+        self, array: Array, spec: ChunkSpec, keep_filled: bool = False
+    ) -> dict[tuple[int, ...], Buffer]:
+        """Encode each inner chunk that holds anything but the fill value, or with ``keep_filled`` all; keys are
+        inner chunk coordinates.
+        """
         layout = self.layout(spec)
         encoded: dict[tuple[int, ...], Buffer] = {}
 
@@ -339,8 +361,8 @@ class ShardingCodec(RegionCodec):
             part = array[
                 tuple(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.chunk_shape, strict=True))
             ]
-            if not is_filled(part, spec.fill_value):
-                encoded[coords] = layout.pipeline.encode(part)
+            if keep_filled or not is_filled(part, spec.fill_value):
+                encoded[coords] = layout.pipeline.encode(part, keep_filled)
 
         coordinates = list(product(*(range(n) for n in layout.grid)))
         nbytes = layout.chunk_spec.nbytes

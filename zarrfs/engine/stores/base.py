@@ -128,9 +128,14 @@ class Store(ABC):
 
     def stamp(self, key: str) -> Hashable | None:
         """Return something that changes whenever the value changes, or None when the key is absent or no such
-        thing can be told cheaply. Taken *before* the value is read, an equal stamp later proves it unchanged.
+        thing can be told cheaply; what is decoded is then not kept. Taken *before* the value is read, an equal stamp
+        later proves it unchanged.
         """
         return None
+
+    def version(self, key: str) -> Hashable | None:
+        """Return what ``stamp`` does, but surely, even if it costs a request."""
+        return self.stamp(key)
 
     def exists(self, key: str) -> bool:
         """Tell whether the key is present."""

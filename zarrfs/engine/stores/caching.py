@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from time import monotonic
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store
@@ -30,6 +30,7 @@ class LRUStore(WrapperStore):
         super().__init__(store)
         self.capacity = capacity
         self._values: OrderedDict[str, Buffer] = OrderedDict()
+        self._stamps: dict[str, Hashable | None] = {}
         self._nbytes = 0
         self._epoch = 0
         self._lock = threading.Lock()
@@ -45,6 +46,7 @@ class LRUStore(WrapperStore):
             self._epoch += 1
             for name in [key] if key is not None else list(self._values):
                 value = self._values.pop(name, None)
+                self._stamps.pop(name, None)
                 self._nbytes -= 0 if value is None else len(value)
 
     def get(self, key: str) -> Buffer | None:
@@ -54,16 +56,30 @@ class LRUStore(WrapperStore):
                 self._values.move_to_end(key)
                 return value
             epoch = self._epoch
+        stamp = super().stamp(key)
         value = super().get(key)
         if value is not None and len(value) <= self.capacity:
             with self._lock:
                 # What was written while this was read is newer than what was read.
                 if epoch == self._epoch and key not in self._values:
                     self._values[key] = value
+                    self._stamps[key] = stamp
                     self._nbytes += len(value)
                     while self._nbytes > self.capacity:
-                        self._nbytes -= len(self._values.popitem(last=False)[1])
+                        name, oldest = self._values.popitem(last=False)
+                        del self._stamps[name]
+                        self._nbytes -= len(oldest)
         return value
+
+    def stamp(self, key: str) -> Hashable | None:
+        # Of the value that is kept: the store may have a newer one, which is not seen.
+        with self._lock:
+            if key in self._values:
+                return self._stamps[key]
+        return super().stamp(key)
+
+    def version(self, key: str) -> Hashable | None:
+        return self.stamp(key)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         with self._lock:

@@ -7,11 +7,11 @@ each write is one statement of the database, so a reader sees the old or the new
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from importlib import import_module
 from types import ModuleType
 
-from zarrfs.engine.stores.base import Buffer, Listing, Store, check_key
+from zarrfs.engine.stores.base import IMMUTABLE, Buffer, Listing, Store, check_key
 from zarrfs.engine.stores.memory import list_keys
 from zarrfs.errors import LocationError
 
@@ -43,6 +43,13 @@ class KeyValueStore(Store):
     def size(self, key: str) -> int | None:
         value = self._read(check_key(key))
         return None if value is None else len(value)
+
+    def stamp(self, key: str) -> Hashable | None:
+        # What is open to be read is taken for settled, as elsewhere on a network; see ``recheck_data`` of ``open``.
+        return IMMUTABLE if self.read_only else None
+
+    def version(self, key: str) -> Hashable | None:
+        return None
 
     def set(self, key: str, value: Buffer) -> None:
         if self.read_only:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Hashable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from zarrfs.engine.stores.base import check_key
 from zarrfs.engine.stores.keyvalue import KeyValueStore, load_library
@@ -18,6 +19,59 @@ LARGEST = 1 << 40
 
 READERS = 126
 MORE_READERS = 8
+
+
+class _Environment:
+    """An open environment. LMDB lets a process open a file once, so that all stores of it share one."""
+
+    _open: ClassVar[dict[str, _Environment]] = {}
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, path: str, handle: Any) -> None:
+        self.path = path
+        self.handle = handle
+        self._users = 0
+
+    @classmethod
+    def of(cls, library: Any, path: str, read_only: bool) -> _Environment:
+        """Return the environment of the file, opened if it is not. To be released once for each call."""
+        real = os.path.realpath(path)
+        with cls._lock:
+            found = cls._open.get(real)
+            if found is None:
+                handle = library.open(
+                    real,
+                    map_size=LARGEST,
+                    # A store that writes may join later, so that only want of permission makes it read-only.
+                    readonly=read_only and not os.access(real, os.W_OK),
+                    subdir=os.path.isdir(real) or not os.path.exists(real),
+                    lock=True,
+                    sync=False,
+                    metasync=False,
+                    readahead=False,
+                    max_readers=READERS * MORE_READERS,
+                )
+                found = cls._open[real] = cls(real, handle)
+            found._users += 1
+            return found
+
+    def release(self) -> None:
+        """Close the environment if this was its last user."""
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                del self._open[self.path]
+                self.handle.close()
+
+    @classmethod
+    def forget(cls) -> None:
+        """Leave what was opened before a fork to the parent process."""
+        cls._open = {}
+        cls._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Environment.forget)
 
 
 class LMDBStore(KeyValueStore):
@@ -37,29 +91,29 @@ class LMDBStore(KeyValueStore):
             raise LocationError(f"{self.path}: no such directory")
         self._error: type[Exception] = lmdb.Error
         try:
-            self._environment: Any = lmdb.open(
-                self.path,
-                map_size=LARGEST,
-                readonly=read_only,
-                subdir=os.path.isdir(self.path) or not os.path.exists(self.path),
-                lock=True,
-                sync=durable,
-                metasync=durable,
-                readahead=False,
-                max_readers=READERS * MORE_READERS,
-            )
+            self._environment: _Environment | None = _Environment.of(lmdb, self.path, read_only)
         except lmdb.Error as error:
             raise LocationError(f"{self.path} cannot be opened as an LMDB environment: {error}") from error
-        self._longest = self._environment.max_key_size()
+        self._longest = self._environment.handle.max_key_size()
 
     @property
     def url(self) -> str:
         return "lmdb" + Path(self.path).as_uri().removeprefix("file")
 
     def _begin(self, write: bool = False) -> Any:
+        return self._handle().begin(write=write, buffers=False)
+
+    def _handle(self) -> Any:
         if self._environment is None:
             raise StoreError(f"{self.url} is closed")
-        return self._environment.begin(write=write, buffers=False)
+        return self._environment.handle
+
+    def stamp(self, key: str) -> Hashable | None:
+        # One number for the whole environment, which every write by whomever makes larger.
+        return self._handle().info()["last_txnid"]  # type: ignore[no-any-return]
+
+    def version(self, key: str) -> Hashable | None:
+        return self.stamp(key)
 
     def _read(self, key: str) -> bytes | None:
         name = key.encode()
@@ -79,6 +133,7 @@ class LMDBStore(KeyValueStore):
         try:
             with self._begin(write=True) as transaction:
                 transaction.put(name, value)
+            self._settle()
         except self._error as error:
             raise StoreError(f"{self.path}: {key} cannot be written: {error}") from error
 
@@ -87,8 +142,13 @@ class LMDBStore(KeyValueStore):
         try:
             with self._begin(write=True) as transaction:
                 transaction.delete(name)
+            self._settle()
         except self._error as error:
             raise StoreError(f"{self.path}: {key} cannot be deleted: {error}") from error
+
+    def _settle(self) -> None:
+        if self.durable:
+            self._handle().sync(True)
 
     def _keys(self, start: str) -> Iterator[str]:
         first = start.encode()
@@ -104,8 +164,8 @@ class LMDBStore(KeyValueStore):
         environment, self._environment = self._environment, None
         if environment is not None:
             if not self.read_only:
-                environment.sync(True)
-            environment.close()
+                environment.handle.sync(True)
+            environment.release()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self.path, self.read_only, self.durable)

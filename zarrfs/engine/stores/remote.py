@@ -45,6 +45,12 @@ EXTRAS = {
 TEMPORARY = ".zarrfs-writing-"
 
 
+VERSIONS = ("ETag", "etag", "e_tag", "generation", "md5Hash", "content_md5", "Content-MD5", "Digest")
+"""What servers tell of a value that changes whenever it does. A time in whole seconds does not."""
+
+FINE_TIMES = ("mtime", "created", "ino")
+
+
 class RemoteStore(Store):
     """Values below a URL.
 
@@ -169,6 +175,18 @@ class RemoteStore(Store):
 
     def stamp(self, key: str) -> Hashable | None:
         return IMMUTABLE if self.read_only else None
+
+    def version(self, key: str) -> Hashable | None:
+        try:
+            with self._lock:
+                found = self._files.info(self._path(key))
+        except Exception as error:
+            if _is_absence(error):
+                return None
+            raise self._broken("looked up", key, error) from error
+        names = (*VERSIONS, *(FINE_TIMES if self._protocols & {"file", "local", "memory"} else ()))
+        known = [str(found[name]) for name in names if found.get(name)]
+        return (found.get("size"), *known) if known else None
 
     # -- listing -----------------------------------------------------------------------------------------------
 

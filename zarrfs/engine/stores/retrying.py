@@ -69,6 +69,9 @@ class RetryStore(WrapperStore):
     def stamp(self, key: str) -> Hashable | None:
         return self._try(lambda: self.store.stamp(key))
 
+    def version(self, key: str) -> Hashable | None:
+        return self._try(lambda: self.store.version(key))
+
     def list_dir(self, prefix: str = "") -> Listing:
         return self._try(lambda: self.store.list_dir(prefix))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ class SQLiteStore(KeyValueStore):
         self._lock = threading.Lock()
         self._connections: list[sqlite3.Connection] = []
         self._closed = False
+        self._changes = 0
         if read_only and not os.path.exists(self.path):
             raise LocationError(f"{self.path}: no such file")
         found = self._ask("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'zarr'")
@@ -75,6 +76,21 @@ class SQLiteStore(KeyValueStore):
             self._connection().execute(statement, values).close()
         except sqlite3.Error as error:
             raise StoreError(f"{self.path} cannot be written: {error}") from error
+        finally:
+            with self._lock:
+                self._changes += 1
+
+    def stamp(self, key: str) -> Hashable | None:
+        # A connection's data_version changes when another one has written, of whichever thread or process.
+        ((version,),) = self._ask("PRAGMA data_version")
+        with self._lock:
+            if getattr(self._local, "version", None) != version:
+                self._local.version = version
+                self._changes += 1
+            return self._changes
+
+    def version(self, key: str) -> Hashable | None:
+        return self.stamp(key)
 
     def _read(self, key: str) -> bytes | None:
         found = self._ask("SELECT v FROM zarr WHERE k = ?", key)

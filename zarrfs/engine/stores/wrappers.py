@@ -49,6 +49,10 @@ class WrapperStore(Store):
         self._before("stamp", key)
         return self.store.stamp(key)
 
+    def version(self, key: str) -> Hashable | None:
+        self._before("version", key)
+        return self.store.version(key)
+
     def list_dir(self, prefix: str = "") -> Listing:
         self._before("list_dir", prefix)
         return self.store.list_dir(prefix)

@@ -1,0 +1,145 @@
+"""Chunk shapes by constraints, beside TensorStore, whose choice they follow."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import pytest
+import tensorstore
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import zarrfs
+from zarrfs.engine.chunk_shapes import ChunkConstraint, choose_read_write
+from zarrfs.engine.stores.memory import MemoryStore
+
+
+def of_tensorstore(
+    shape: tuple[int, ...], read: dict[str, Any], write: dict[str, Any]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    wanted = {f"read_chunk_{key}": value for key, value in read.items()}
+    wanted |= {f"write_chunk_{key}": value for key, value in write.items()}
+    made = tensorstore.open(
+        {"driver": "zarr3", "kvstore": {"driver": "memory"}},
+        create=True,
+        dtype="uint8",
+        shape=shape,
+        chunk_layout=tensorstore.ChunkLayout(**wanted),
+    ).result()
+    layout = made.chunk_layout
+    return tuple(layout.read_chunk.shape or ()), tuple(layout.write_chunk.shape or ())
+
+
+def test_the_worked_examples() -> None:
+    """ "Selection of chunk layout when creating a new array", zarr3 driver of TensorStore."""
+    shape = (1000, 2000, 3000)
+    assert choose_read_write(shape, ChunkConstraint(), ChunkConstraint()) == (
+        (101, 101, 101),
+        (101, 101, 101),
+    )
+    read = ChunkConstraint(aspect_ratio=(2, 1, 1), elements=2_000_000)
+    write = ChunkConstraint(aspect_ratio=(2, 1, 1), elements=1_000_000_000)
+    assert choose_read_write(shape, read, write) == ((200, 100, 100), (1000, 1000, 1000))
+    read, write = ChunkConstraint((64, 64, 64)), ChunkConstraint((512, 512, 512))
+    assert choose_read_write(shape, read, write) == ((64, 64, 64), (512, 512, 512))
+
+
+lengths = st.sampled_from([1, 2, 7, 10, 64, 100, 101, 300, 1000, 1024, 30_000])
+given_lengths = st.sampled_from([0, 0, -1, 1, 2, 3, 7, 10, 12, 16, 64, 100, 300, 512])
+elements = st.none() | st.sampled_from([1, 10, 1000, 10**5, 10**7]) | st.integers(1, 10**6)
+
+
+def constraints(rank: int, ratios: st.SearchStrategy[float]) -> st.SearchStrategy[dict[str, Any]]:
+    optional = {
+        "shape": st.tuples(*[given_lengths] * rank),
+        "aspect_ratio": st.tuples(*[ratios] * rank),
+        "elements": elements.filter(lambda value: value is not None),
+    }
+    return st.fixed_dictionaries({}, optional=optional)
+
+
+@st.composite
+def problems(draw: st.DrawFn, ratios: st.SearchStrategy[float]) -> tuple[Any, Any, Any]:
+    rank = draw(st.integers(1, 4))
+    return (
+        draw(st.tuples(*[lengths] * rank)),
+        draw(constraints(rank, ratios)),
+        draw(constraints(rank, ratios)),
+    )
+
+
+def both(problem: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+    shape, read, write = problem
+    try:
+        ours: Any = choose_read_write(shape, ChunkConstraint(**read), ChunkConstraint(**write))
+    except zarrfs.MetadataError:
+        ours = "refused"
+    try:
+        theirs: Any = of_tensorstore(shape, read, write)
+    except ValueError as error:
+        theirs = "too many chunks" if "grid shape" in str(error) else "refused"
+    return ours, theirs
+
+
+@given(problems(st.sampled_from([0.0, 1.0])))
+@settings(deadline=None, max_examples=300)
+def test_the_shapes_are_those_of_tensorstore(problem: tuple[Any, Any, Any]) -> None:
+    ours, theirs = both(problem)
+    if theirs != "too many chunks":
+        assert ours == theirs
+
+
+@given(problems(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0])))
+@settings(deadline=None, max_examples=300)
+def test_with_unequal_ratios_a_length_may_be_one_more(problem: tuple[Any, Any, Any]) -> None:
+    """TensorStore searches in steps and may stop one short of what fits; nothing may exceed what was asked."""
+    ours, theirs = both(problem)
+    if "refused" in (ours, theirs) or theirs == "too many chunks":
+        assert theirs in (ours, "too many chunks")
+        return
+    for length, other in zip(ours[0], theirs[0], strict=True):
+        assert 0 <= length - other <= 1
+    _, read, write = problem
+    wanted = read.get("elements", 1 << 20)
+    given_read, given_write = read.get("shape", ()), write.get("shape", ())
+    if not any(given_read) and not any(given_write):
+        assert prod(ours[0]) <= wanted
+    assert all(large % small == 0 for small, large in zip(*ours, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"shape": (4, -2)}, "at least -1"),
+        ({"shape": (4, 1.5)}, "integers"),
+        ({"aspect_ratio": (1, -1)}, "aspect_ratio"),
+        ({"aspect_ratio": (1, float("inf"))}, "aspect_ratio"),
+        ({"elements": 0}, "elements"),
+    ],
+)
+def test_nonsense_is_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(zarrfs.MetadataError, match=said):
+        ChunkConstraint(**wrong)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(zarrfs.MetadataError, match=r"read_chunk shape \[1, 2\] has 2 dimensions, not 3"):
+        choose_read_write((4, 4, 4), ChunkConstraint((1, 2)), ChunkConstraint())
+    with pytest.raises(
+        zarrfs.MetadataError, match=r"write_chunk shape \[6\] is no multiple of read_chunk shape \[4\]"
+    ):
+        choose_read_write((10,), ChunkConstraint((4,)), ChunkConstraint((6,)))
+
+
+def test_an_array_is_created_by_constraints() -> None:
+    """Shards come in by themselves where what is written as one is larger than what is read as one."""
+    read, write = ChunkConstraint(elements=1000), ChunkConstraint(elements=64_000)
+    array = zarrfs.create_array(MemoryStore(), shape=(100, 100, 100), dtype="u1", chunks=read, shards=write)
+    assert (array.chunks, array.shards) == ((10, 10, 10), (40, 40, 40))
+    alike = zarrfs.create_array(MemoryStore(), shape=(100, 100), dtype="u1", chunks=read, shards=read)
+    assert (alike.chunks, alike.shards) == ((31, 31), None)
+    plain = zarrfs.create_array(MemoryStore(), shape=(100, 100), dtype="u1", chunks=read, zarr_format=2)
+    assert plain.chunks == (31, 31)
+    mixed = zarrfs.create_array(MemoryStore(), shape=(100, 100), chunks=(10, 10), shards=write, dtype="u1")
+    assert (mixed.chunks, mixed.shards) == ((10, 10), (100, 100))
