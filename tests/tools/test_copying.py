@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import zarrfs
 from zarrfs.cli.main import main
+from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers import CountingStore, FailingStore
@@ -188,6 +189,60 @@ def test_what_is_there_is_respected(tmp_path: Path) -> None:
     assert zarrfs.open_array(tmp_path / "t", "a").shape == (30, 41)
     with pytest.raises(NodeExistsError, match="into itself"):
         convert(tmp_path / "s", tmp_path / "s" / "copy")
+
+
+LAST_CHUNK = ("/4", "c/4")
+
+
+@pytest.mark.parametrize("old_format", FORMATS)
+@pytest.mark.parametrize("new_format", FORMATS)
+@pytest.mark.parametrize("where", ["", "a", "deep/a"])
+def test_a_replacement_that_fails_leaves_the_old_array(
+    old_format: Any, new_format: Any, where: str, tmp_path: Path
+) -> None:
+    """Be it the source that breaks, the destination that fills up, or the comparison that finds a difference."""
+    zarrfs.create_array(tmp_path / "s", data=np.arange(100), chunks=10, zarr_format=2, compressors="zlib")
+
+    def replace(store: Store, zarr_format: Any) -> None:
+        options: dict[str, Any] = {"if_exists": "replace", "chunks": 20, "zarr_format": zarr_format}
+        if where:
+            copy(zarrfs.open_array(tmp_path / "s"), zarrfs.open_group(store, mode="r+"), where, **options)
+        else:
+            convert(tmp_path / "s", store, **options)
+
+    broken = tmp_path / "s" / "7"
+    sound = broken.read_bytes()
+    broken.write_bytes(b"broken")
+    old = zarrfs.create_array(tmp_path / "t", where, data=np.arange(6), chunks=2, zarr_format=old_format)
+    before = {key: old.store.get(key) for key in old.store.list_prefix()}
+    with pytest.raises(zarrfs.ZarrError):
+        replace(old.store, new_format)
+    assert {key: old.store.get(key) for key in old.store.list_prefix()} == before
+    broken.write_bytes(sound)
+
+    def failure(operation: str, key: str) -> Exception | None:
+        return StoreError("the disk is full") if operation == "set" and key.endswith(LAST_CHUNK) else None
+
+    with pytest.raises(StoreError, match="disk is full"):
+        replace(FailingStore(old.store, failure), new_format)
+    assert {key: old.store.get(key) for key in old.store.list_prefix()} == before
+    replace(old.store, old_format)
+    assert (zarrfs.open_array(tmp_path / "t", where)[...] == np.arange(100)).all()
+    assert not [key for key in old.store.list_prefix() if "zarrfs-copy" in key]
+
+
+def test_a_group_replaces_an_array_once_it_is_complete(tmp_path: Path) -> None:
+    make(tmp_path / "s", 3)
+    chunk = tmp_path / "s" / "inner" / "f" / "c" / "0" / "0"
+    sound = chunk.read_bytes()
+    zarrfs.create_array(tmp_path / "t", "x", data=np.arange(3))
+    chunk.write_bytes(b"")
+    with pytest.raises(zarrfs.ZarrError):
+        convert(tmp_path / "s", tmp_path / "t" / "x", if_exists="replace", zarr_format=3, compressors="none")
+    assert zarrfs.open_array(tmp_path / "t", "x")[...].tolist() == [0, 1, 2]
+    chunk.write_bytes(sound)
+    convert(tmp_path / "s", tmp_path / "t" / "x", if_exists="replace")
+    same(zarrfs.open_group(tmp_path / "s"), zarrfs.open_group(tmp_path / "t", "x"))
 
 
 def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:

@@ -1,30 +1,21 @@
-"""Whole branches of a hierarchy at once: copying and deleting keys, and the tree as text."""
+"""Whole branches of a hierarchy at once: deleting, moving and replacing them, and the tree as text."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.base import Branch
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.prefixed import PrefixStore
 
 if TYPE_CHECKING:
     from zarrfs.engine.group import Group
 
-__all__ = ["copy_keys", "delete_node", "move_node", "tree_text"]
-
-
-def copy_keys(source: Store, source_path: str, target: Store, target_path: str) -> int:
-    """Copy every key below a path, unchanged, to below another; return how many there were."""
-    count = 0
-    cut = len(source_path) + 1 if source_path else 0
-    for key in list(source.list_prefix(source_path)):
-        value = source.get(key)
-        if value is not None:
-            target.set(f"{target_path}/{key[cut:]}" if target_path else key[cut:], value)
-            count += 1
-    return count
+__all__ = ["delete_node", "move_node", "replacing", "tree_text"]
 
 
 def delete_node(store: Store, path: str) -> None:
@@ -40,15 +31,51 @@ def _delete(store: Store, branch: Branch) -> None:
 
 
 def move_node(store: Store, source: str, target: str) -> None:
-    """Give a node and everything below it another path, at which there is nothing. The old one is deleted last."""
+    """Give a node and everything below it another path, at which there is nothing. Its documents come last, so that
+    it is at neither place while it moves.
+    """
     old, new = detect.branches(store, source, target)
+    documents = {key: value for key in old.keys if (value := store.get(key)) is not None}
+    for key in documents:
+        store.delete(key)
     for prefix, goal in zip(old.prefixes, new.prefixes, strict=True):
-        copy_keys(store, prefix, store, goal)
+        store.move_prefix(prefix, goal)
     for key, goal in zip(old.keys, new.keys, strict=True):
-        value = store.get(key)
+        if key in documents:
+            store.set(goal, documents[key])
+
+
+STAGING = ".zarrfs-copy-"
+"""What the names of prefixes begin with below which a replacement is made ready."""
+
+
+@contextmanager
+def replacing(store: Store, path: str) -> Iterator[Store]:
+    """Yield a store to make a node in, at the same path, that is to replace the one at ``path`` of ``store``.
+
+    When the block ends well the old node is deleted, with everything below it, and the new one takes its place; when
+    it fails, the new one is deleted and the old one is as it was.
+    """
+    staging = f"{STAGING}{secrets.token_hex(4)}"
+    aside = PrefixStore(store, staging)
+    try:
+        yield aside
+    except BaseException:
+        store.delete_prefix(staging)
+        raise
+    new = detect.branches(aside, path)[0]
+    if path:
+        delete_node(store, path)
+    else:
+        for key in [key for key in store.list_prefix() if not key.startswith(staging)]:
+            store.delete(key)
+    for prefix in new.prefixes:
+        store.move_prefix(f"{staging}/{prefix}".rstrip("/"), prefix)
+    for key in new.keys:
+        value = aside.get(key)
         if value is not None:
-            store.set(goal, value)
-    _delete(store, old)
+            store.set(key, value)
+    store.delete_prefix(staging)
 
 
 def tree_text(group: Group, depth: int | None = None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.group import Group
+from zarrfs.engine.hierarchy import replacing
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.open import Location
@@ -168,15 +170,26 @@ def _copy_node(
                     f"{store.url}: there is already something at {place or '/'!r}: give if_exists='replace', 'skip' or "
                     "'resume'"
                 )
+    if if_exists == "replace" and not dry_run and _is_of_another_kind(node, store, path):
+        with replacing(store, path) as aside:
+            return _copy_node(node, aside, path, form, "raise", verify, memory, progress, dry_run)
     done = []
     for place, inner in pairs:
         if isinstance(inner, Group):
             done.append(_copy_group(inner, store, place, form, dry_run))
-        else:
-            done.append(_copy_array(inner, store, place, form, if_exists, memory, progress, dry_run))
+            continue
+        # What is replaced stays until the copy is complete.
+        there = if_exists == "replace" and not dry_run and detect.read_kind(store, place) is not None
+        with replacing(store, place) if there else nullcontext(store) as goal:
+            done.append(_copy_array(inner, goal, place, form, if_exists, memory, progress, dry_run))
             if verify and not dry_run:
-                _verify(inner, store, place, memory, progress)
+                _verify(inner, goal, place, memory, progress)
     return done
+
+
+def _is_of_another_kind(node: Array | Group, store: Store, path: str) -> bool:
+    """Whether a group is to take the place of an array."""
+    return isinstance(node, Group) and detect.read_kind(store, path) == "array"
 
 
 def _check_apart(node: Array | Group, store: Store, path: str) -> None:

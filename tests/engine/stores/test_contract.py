@@ -26,6 +26,7 @@ from zarrfs.engine.stores.lmdb import LMDBStore
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.mongodb import MongoDBStore
+from zarrfs.engine.stores.prefixed import PrefixStore
 from zarrfs.engine.stores.redis import RedisStore
 from zarrfs.engine.stores.remote import RemoteStore
 from zarrfs.engine.stores.retrying import RetryStore
@@ -53,6 +54,7 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "failing": lambda path: FailingStore(MemoryStore(), lambda operation, key: None),
     "values kept": lambda path: LRUStore(LocalStore(path / "store"), 100),
     "metadata kept": lambda path: MetadataCacheStore(MemoryStore(), 60),
+    "prefixed": lambda path: PrefixStore(MemoryStore(), "a/b"),
     "retrying": lambda path: RetryStore(MemoryStore()),
     "synchronized": lambda path: SynchronizedStore(MemoryStore(), ProcessSynchronizer(path / "locks")),
     "sqlite": lambda path: SQLiteStore(path / "store.sqldb"),
@@ -158,6 +160,23 @@ def test_reading_into_memory(store: Store) -> None:
     assert memory == b"abcd"
     for wrong in (0, 3, 5):
         assert store.get_into("a", memoryview(bytearray(wrong))) == 4
+
+
+def test_a_prefix_is_moved(store: Store) -> None:
+    for key in ("a/b/c", "a/b/d/e", "ab/c", "z"):
+        store.set(key, key.encode())
+    store.move_prefix("a/b", "x/y")
+    assert sorted(store.list_prefix()) == ["ab/c", "x/y/c", "x/y/d/e", "z"]
+    assert bytes(store.get("x/y/d/e") or b"") == b"a/b/d/e"
+    store.set("x/y/c", b"old")
+    store.set("n/c", b"new")
+    store.move_prefix("n", "x/y")
+    assert bytes(store.get("x/y/c") or b"") == b"new"
+    store.move_prefix("x/y", "")
+    assert sorted(store.list_prefix()) == ["ab/c", "c", "d/e", "z"]
+    store.move_prefix("nothing", "q")
+    store.move_prefix("", "all")
+    assert sorted(store.list_prefix()) == ["all/ab/c", "all/c", "all/d/e", "all/z"]
 
 
 def test_a_stamp_changes_with_the_value(store: Store) -> None:

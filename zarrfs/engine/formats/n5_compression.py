@@ -93,7 +93,7 @@ def compression_of_codecs(codecs: tuple[Codec, ...]) -> dict[str, Any]:
 
 def _written(name: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
     if name in ("gzip", "numcodecs.zlib", "numcodecs.gzip"):
-        return {"type": "gzip", "level": options["level"], "useZlib": name == "numcodecs.zlib"}
+        return {"type": "gzip", "level": options.get("level", 1), "useZlib": name == "numcodecs.zlib"}
     if name == "numcodecs.bz2":
         return {"type": "bzip2", "blockSize": options.get("level", 1)}
     if (

@@ -171,6 +171,17 @@ class Store(ABC):
         for key in list(self.list_prefix(prefix)):
             self.delete(key)
 
+    def move_prefix(self, prefix: str, target: str) -> None:
+        """Give the keys below a prefix (none: all of them) another one, replacing what is there. Not one step: what
+        fails on the way leaves each value under its old key, its new one, or both.
+        """
+        cut = len(prefix) + 1 if prefix else 0
+        for key in list(self.list_prefix(prefix)):
+            value = self.get(key)
+            if value is not None:
+                self.set(f"{target}/{key[cut:]}" if target else key[cut:], value)
+                self.delete(key)
+
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Return a context to change a value in, by reading and writing it. Here nothing: threads take turns above."""
         return nullcontext()

@@ -115,6 +115,12 @@ class LRUStore(WrapperStore):
         finally:
             self.forget()
 
+    def move_prefix(self, prefix: str, target: str) -> None:
+        try:
+            super().move_prefix(prefix, target)
+        finally:
+            self.forget()
+
 
 class MetadataCacheStore(WrapperStore):
     """Keeps metadata documents, that there are none, and listings, each for ``seconds``; chunks pass through.
@@ -189,5 +195,11 @@ class MetadataCacheStore(WrapperStore):
     def delete_prefix(self, prefix: str) -> None:
         try:
             super().delete_prefix(prefix)
+        finally:
+            self.forget()
+
+    def move_prefix(self, prefix: str, target: str) -> None:
+        try:
+            super().move_prefix(prefix, target)
         finally:
             self.forget()

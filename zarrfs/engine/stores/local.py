@@ -260,6 +260,21 @@ class LocalStore(Store):
                     os.rmdir(directory)
             self._prune(os.path.dirname(self._path(prefix)))
 
+    def move_prefix(self, prefix: str, target: str) -> None:
+        if self.read_only:
+            raise self._refuse(f"moving what is below {prefix!r}")
+        old = self._path(check_key(prefix)) if prefix else ""
+        new = self._path(check_key(target)) if target else ""
+        if not old or not new or os.path.lexists(new) or not os.path.isdir(old):
+            super().move_prefix(prefix, target)
+            return
+        try:
+            os.makedirs(os.path.dirname(new), exist_ok=True)
+            os.rename(old, new)
+        except OSError as error:
+            raise StoreError(f"{old} cannot be moved to {new}: {error.strerror}", error.errno) from error
+        self._prune(os.path.dirname(old))
+
     def _prune(self, directory: str) -> None:
         """Remove directories that hold nothing any more, up to the root."""
         while len(directory) > len(self.root):

@@ -85,6 +85,9 @@ class RetryStore(WrapperStore):
     def set(self, key: str, value: Buffer) -> None:
         self._try(lambda: self.store.set(key, value))
 
+    def move_prefix(self, prefix: str, target: str) -> None:
+        self._try(lambda: self.store.move_prefix(prefix, target))
+
     def delete(self, key: str) -> None:
         self._try(lambda: self.store.delete(key))
 

@@ -77,6 +77,10 @@ class WrapperStore(Store):
         self._before("delete_prefix", prefix)
         self.store.delete_prefix(prefix)
 
+    def move_prefix(self, prefix: str, target: str) -> None:
+        self._before("move_prefix", prefix)
+        self.store.move_prefix(prefix, target)
+
     def lock(self, key: str) -> AbstractContextManager[Any]:
         return self.store.lock(key)
 

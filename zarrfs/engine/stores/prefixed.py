@@ -1,0 +1,75 @@
+"""The keys of a store below a prefix, as a store of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage, check_key
+
+__all__ = ["PrefixStore"]
+
+
+class PrefixStore(Store):
+    """What is below ``prefix`` of a store, which stays the caller's to close."""
+
+    def __init__(self, store: Store, prefix: str) -> None:
+        self.store = store
+        self.prefix = check_key(prefix)
+        self.read_only = store.read_only
+        self.listable = store.listable
+        self.concurrency = store.concurrency
+
+    @property
+    def url(self) -> str:
+        return f"{self.store.url}/{self.prefix}"
+
+    def _full(self, key: str) -> str:
+        return f"{self.prefix}/{check_key(key)}"
+
+    def _below(self, prefix: str) -> str:
+        return f"{self.prefix}/{prefix}" if prefix else self.prefix
+
+    def get(self, key: str) -> Buffer | None:
+        return self.store.get(self._full(key))
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        return self.store.get_ranges(self._full(key), ranges)
+
+    def get_into(self, key: str, out: memoryview) -> int | None:
+        return self.store.get_into(self._full(key), out)
+
+    def size(self, key: str) -> int | None:
+        return self.store.size(self._full(key))
+
+    def stamp(self, key: str) -> Hashable | None:
+        return self.store.stamp(self._full(key))
+
+    def version(self, key: str) -> Hashable | None:
+        return self.store.version(self._full(key))
+
+    def list_dir(self, prefix: str = "") -> Listing:
+        return self.store.list_dir(self._below(prefix))
+
+    def list_prefix(self, prefix: str = "") -> Iterator[str]:
+        cut = len(self.prefix) + 1
+        return (key[cut:] for key in self.store.list_prefix(self._below(prefix)))
+
+    def usage(self, prefix: str = "") -> Usage:
+        return self.store.usage(self._below(prefix))
+
+    def set(self, key: str, value: Buffer) -> None:
+        self.store.set(self._full(key), value)
+
+    def delete(self, key: str) -> None:
+        self.store.delete(self._full(key))
+
+    def delete_prefix(self, prefix: str) -> None:
+        self.store.delete_prefix(self._below(prefix))
+
+    def move_prefix(self, prefix: str, target: str) -> None:
+        self.store.move_prefix(self._below(prefix), self._below(target))
+
+    def lock(self, key: str) -> AbstractContextManager[Any]:
+        return self.store.lock(self._full(key))
