@@ -1,0 +1,140 @@
+"""Key-value stores as specs name them -> a store of ours and the path in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote, unquote
+
+from zarrfs.engine.formats.paths import normalise_path
+from zarrfs.engine.locations import open_store
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import LocationError, MetadataError
+from zarrfs.tensorstore.context import Context
+
+__all__ = ["open_kvstore", "spec_of_url"]
+
+
+def spec_of_url(url: str) -> dict[str, Any]:
+    """Return the spec that a URL such as ``file:///data/a.zip|zip:inner/|zarr3:`` abbreviates."""
+    head, *rest = url.split("|")
+    kvstore: Any = head
+    spec: dict[str, Any] | None = None
+    for part in rest:
+        scheme, _, path = part.partition(":")
+        if scheme == "zip":
+            kvstore = {"driver": "zip", "base": kvstore, "path": unquote(path)}
+        elif spec is None:
+            spec = {"driver": scheme, "kvstore": kvstore, "path": unquote(path)}
+        else:
+            raise MetadataError(f"{url}: nothing can follow {spec['driver']!r}, found {part!r}")
+    return spec or {"driver": "auto", "kvstore": kvstore}
+
+
+def open_kvstore(spec: Any, path: str, mode: str, context: Context) -> tuple[Store, str]:
+    """Return the store that ``spec`` (an object or a URL) names, and the path in it with ``path`` joined to it.
+
+    ``mode`` as for ``open_store``. Raises MetadataError that names the member, LocationError.
+    """
+    if isinstance(spec, str):
+        spec = _kvstore_of_url(spec)
+    if not isinstance(spec, Mapping):
+        raise MetadataError(f"kvstore: expected an object or a URL, found {spec!r}")
+    driver = spec.get("driver")
+    inner = "/".join(part for part in (_text(spec, "path", "").strip("/"), path.strip("/")) if part)
+    if driver in SERVERS:
+        url, options = SERVERS[driver](spec, inner)
+        return open_store(url, mode=mode, storage_options=options)
+    if driver not in DRIVERS:
+        known = ", ".join([*DRIVERS, *SERVERS])
+        raise MetadataError(f"kvstore/driver: expected one of {known}, found {driver!r}")
+    return DRIVERS[driver](spec, inner, mode, context)
+
+
+def _kvstore_of_url(url: str) -> dict[str, Any]:
+    if "|" in url:
+        found: dict[str, Any] = spec_of_url(url)["kvstore"]
+        return found
+    scheme, mark, rest = url.partition("://")
+    if not mark:
+        raise MetadataError(f"kvstore: {url!r} is no URL; expected such as file:///data/image.zarr/")
+    if scheme in ("s3", "gs"):
+        bucket, _, path = rest.partition("/")
+        return {"driver": "gcs" if scheme == "gs" else "s3", "bucket": bucket, "path": unquote(path)}
+    if scheme in ("http", "https"):
+        return {"driver": "http", "base_url": url}
+    if scheme in ("file", "memory"):
+        return {"driver": scheme, "path": unquote(rest)}
+    raise MetadataError(f"kvstore: {url}: expected file://, memory://, http(s)://, s3:// or gs://")
+
+
+def _text(spec: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    value = spec.get(name, default)
+    if not isinstance(value, str):
+        raise MetadataError(f"kvstore/{name}: expected a string, found {value!r}")
+    return value
+
+
+def _file(spec: Mapping[str, Any], path: str, mode: str, context: Context) -> tuple[Store, str]:
+    # The slash of an absolute path is part of it.
+    start = "/" if _text(spec, "path", "").startswith("/") else ""
+    return open_store(start + path or ".", mode=mode)
+
+
+def _memory(spec: Mapping[str, Any], path: str, mode: str, context: Context) -> tuple[Store, str]:
+    return context.memory, normalise_path(path)
+
+
+Address = tuple[str, dict[str, Any] | None]
+"""A URL, and options for it as fsspec takes them."""
+
+
+def _http(spec: Mapping[str, Any], path: str) -> Address:
+    base, mark, query = _text(spec, "base_url").partition("?")
+    url = f"{base.rstrip('/')}/{quote(path)}" if path else base
+    headers = dict(entry.split(": ", 1) for entry in spec.get("headers", ()))
+    return url + mark + query, {"client_kwargs": {"headers": headers}} if headers else None
+
+
+def _s3(spec: Mapping[str, Any], path: str) -> Address:
+    options: dict[str, Any] = {}
+    if "endpoint" in spec:
+        options["endpoint_url"] = _text(spec, "endpoint")
+    if "aws_region" in spec:
+        options["client_kwargs"] = {"region_name": _text(spec, "aws_region")}
+    credentials = spec.get("aws_credentials")
+    if isinstance(credentials, Mapping) and credentials.get("type") == "anonymous":
+        options["anon"] = True
+    elif isinstance(credentials, Mapping) and "profile" in credentials:
+        options["profile"] = credentials["profile"]
+    return f"s3://{_text(spec, 'bucket')}/{path}", options
+
+
+def _gcs(spec: Mapping[str, Any], path: str) -> Address:
+    return f"gs://{_text(spec, 'bucket')}/{path}", None
+
+
+SERVERS: dict[str, Callable[[Mapping[str, Any], str], Address]] = {"http": _http, "s3": _s3, "gcs": _gcs}
+
+
+def _zip(spec: Mapping[str, Any], path: str, mode: str, context: Context) -> tuple[Store, str]:
+    base: Any = spec.get("base")
+    if isinstance(base, str):
+        base = _kvstore_of_url(base)
+    driver = base.get("driver") if isinstance(base, Mapping) else None
+    if driver == "file":
+        store, inner = open_store(_text(base, "path"), mode=mode)
+        return store, normalise_path("/".join(part for part in (inner, path) if part))
+    if driver not in SERVERS:
+        raise MetadataError(f"kvstore/base: expected a key-value store that holds a zip file, found {base!r}")
+    url, options = SERVERS[driver](base, _text(base, "path", "").strip("/"))
+    if mode != "r":
+        raise LocationError(f"{url}: a zip file on a server can only be read")
+    return open_store(f"zip::{url}", mode=mode, storage_options=options)[0], normalise_path(path)
+
+
+DRIVERS: dict[str, Callable[[Mapping[str, Any], str, str, Context], tuple[Store, str]]] = {
+    "file": _file,
+    "memory": _memory,
+    "zip": _zip,
+}

@@ -1,0 +1,45 @@
+"""Physical units as specs write them: ``"4 nm"``, ``[4, "nm"]``, ``4`` or null, kept as one string."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from zarrfs.errors import MetadataError
+
+__all__ = ["unit_from_json", "units_from_json"]
+
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)
+
+
+def units_from_json(value: Any, where: str) -> tuple[str | None, ...]:
+    """Return the unit of each dimension, None where there is none."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise MetadataError(f"{where}: expected a list of units, found {value!r}")
+    return tuple(
+        None if unit is None else unit_from_json(unit, f"{where}/{i}") for i, unit in enumerate(value)
+    )
+
+
+def unit_from_json(value: Any, where: str) -> str:
+    """Return a unit as text: its multiplier unless that is 1, and its name; ``"1"`` for one without a name."""
+    if isinstance(value, bool):
+        raise MetadataError(f"{where}: expected a unit, found {value!r}")
+    if isinstance(value, int | float):
+        return _text(float(value), "")
+    if isinstance(value, str):
+        found = _NUMBER.fullmatch(value)
+        return _text(1.0, value.strip()) if found is None else _text(float(found[1]), found[2].strip())
+    if isinstance(value, Sequence) and len(value) == 2 and isinstance(value[1], str):
+        number = value[0]
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            return _text(float(number), value[1].strip())
+    raise MetadataError(f"{where}: expected a unit such as '4 nm', [4, 'nm'] or 4, found {value!r}")
+
+
+def _text(multiplier: float, name: str) -> str:
+    number = str(int(multiplier)) if multiplier == int(multiplier) else repr(multiplier)
+    if not name:
+        return number
+    return name if multiplier == 1 else f"{number} {name}"
