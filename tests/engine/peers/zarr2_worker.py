@@ -20,9 +20,12 @@ from typing import Any
 import numcodecs
 import numpy as np
 import zarr
+import zarr._storage.v3
 import zarr.n5
 import zarr.storage
 from zarr2_messages import receive, send
+
+MODULES = (zarr.storage, zarr.n5, zarr._storage.v3)
 
 StoreName = tuple[str, dict[str, Any]]
 
@@ -32,7 +35,7 @@ def opened(name: StoreName) -> Iterator[Any]:
     kind, options = name
     if kind == "DBMStore":
         options = {"open": dbm.dumb.open, **options}
-    made = getattr(zarr.storage, kind, None) or getattr(zarr.n5, kind)
+    made = next(getattr(module, kind) for module in MODULES if hasattr(module, kind))
     store = made(**options)
     try:
         yield store
