@@ -29,6 +29,18 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
     A name may be a path (``group["labels/0"]``).
     """
 
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        spec: GroupSpec,
+        cache: ChunkCache,
+        read_only: bool,
+        allow_pickle: bool = False,
+    ) -> None:
+        self._allow_pickle = allow_pickle
+        super().__init__(store, path, spec, cache, read_only)
+
     # -- what it is --------------------------------------------------------------------------------------------
 
     @property
@@ -81,13 +93,13 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
             spec = self._spec.consolidated.get(relative)
         path = self._join(relative)
         if spec is None:
-            spec = detect.read_node(self._store, path)
+            spec = detect.read_node(self._store, path, allow_pickle=self._allow_pickle)
         if spec is None:
             raise NodeNotFoundError(
                 f"{self._store.url}: there is no array or group {path!r}"
                 + (f"; members of {self.name} are {self._some_names()}" if self._store.listable else "")
             )
-        return make_node(self._store, path, spec, self._cache, self._read_only)
+        return make_node(self._store, path, spec, self._cache, self._read_only, self._allow_pickle)
 
     def _some_names(self) -> str:
         names = self.names()
@@ -239,8 +251,10 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
 Node = Array | Group
 
 
-def make_node(store: Store, path: str, spec: NodeSpec, cache: ChunkCache, read_only: bool) -> Array | Group:
+def make_node(
+    store: Store, path: str, spec: NodeSpec, cache: ChunkCache, read_only: bool, allow_pickle: bool = False
+) -> Array | Group:
     """Return the public node for a parsed metadata document."""
     if isinstance(spec, ArraySpec):
         return Array(store, path, spec, cache, read_only)
-    return Group(store, path, spec, cache, read_only)
+    return Group(store, path, spec, cache, read_only, allow_pickle)

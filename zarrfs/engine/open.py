@@ -46,8 +46,8 @@ def open(
             to make it anew, deleting what is there; ``"w-"`` to make it, an error if there is something.
         cache_size: bytes of decoded chunks kept for this node and those reached from it; 0 keeps none. By default
             the process shares one cache.
-        allow_pickle: whether object arrays that were stored by pickle may be read. Unpickling runs code that the
-            data choose; say yes only to data of your own.
+        allow_pickle: whether object arrays that were stored by pickle may be read, the node itself and those below it.
+            Unpickling runs code that the data choose; say yes only to data of your own.
         storage_options: credentials and the like for a URL, as fsspec takes them: ``anon``, ``key``, ``headers`` ...
         synchronizer: by what writers take turns; a ``ProcessSynchronizer`` where several processes write to parts of
             one chunk or shard. Threads take turns without.
@@ -98,7 +98,7 @@ def _open(
     spec = detect.read_node(store, full, allow_pickle=allow_pickle)
     if spec is None:
         raise NodeNotFoundError(_nothing_there(store, full))
-    return make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only)
+    return make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only, allow_pickle)
 
 
 def open_array(location: Location, path: str = "", mode: Mode = "r", **options: Any) -> Array:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.peers.zarr2_environment import EnvironmentError2, Zarr2, python_with_zarr2
+from tests.engine.peers.zarr2_environment import Zarr2, Zarr2MissingError, python_with_zarr2
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def zarr2_python() -> Path:
     """The Python of an environment with zarr-python 2. Where it cannot be built, tests are skipped; not in CI."""
     try:
         return python_with_zarr2()
-    except EnvironmentError2 as error:
+    except Zarr2MissingError as error:
         if os.environ.get("CI"):
             pytest.fail(str(error))
         pytest.skip(str(error))

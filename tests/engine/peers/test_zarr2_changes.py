@@ -26,7 +26,11 @@ CHANGES: dict[str, list[Change]] = {
     "append rows": [("append", (DATA[:2] + 100, 0))],
     "append columns": [("append", (DATA[:, :5] + 100, 1)), ("append", (DATA[:, 1:2], 1))],
     "append to nothing": [("resize", (0, 6)), ("append", (DATA[2:5], 0))],
-    "values": [("set", ((slice(1, 5), 3), 9)), ("set", ((slice(None), slice(None)), -5)), ("set", ((6, 5), 1))],
+    "values": [
+        ("set", ((slice(1, 5), 3), 9)),
+        ("set", ((slice(None), slice(None)), -5)),
+        ("set", ((6, 5), 1)),
+    ],
     "attributes": [("attributes", {"x": [1, {"y": None}]}), ("attributes", {"z": "é"})],
 }
 

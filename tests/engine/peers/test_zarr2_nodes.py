@@ -115,7 +115,9 @@ def test_making_the_like(zarr2: Zarr2, name: str, arguments: tuple[Any, ...], tm
         tmp_path / "a", data=DATA, chunks=(2, 3), order="F", fill_value=4, zarr_format=2
     )
     if arguments:
-        values, facts = zarr2("like", name, directory(tmp_path / "b"), directory(tmp_path / "a"), fill_value=9)
+        values, facts = zarr2(
+            "like", name, directory(tmp_path / "b"), directory(tmp_path / "a"), fill_value=9
+        )
     else:
         values, facts = zarr2("like", name, directory(tmp_path / "b"), directory(tmp_path / "a"))
     array = getattr(zarrfs, name)(source, *arguments)
@@ -170,8 +172,8 @@ def test_modes(zarr2: Zarr2, function: str, mode: str, state: str, tmp_path: Pat
 
 
 def test_its_trial_of_v3_is_read_and_continued(zarr2: Zarr2, tmp_path: Path) -> None:
-    """With ZARR_V3_EXPERIMENTAL_API it writes a draft of 2020 to 2022, later than ours of 2019 and not Zarr v3: documents
-    end with .json and chunks lie below data/root. We read it, and what we add to it is in its way.
+    """With ZARR_V3_EXPERIMENTAL_API it writes a later draft than that of 2019, which is not Zarr v3 either:
+    documents end with .json, chunks lie below data/root. We read it, and what we add to it is in its way.
     """
     store = "DirectoryStoreV3", {"path": str(tmp_path)}
     words = {"a": {"b": [1]}, "c": "é"}

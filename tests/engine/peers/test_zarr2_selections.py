@@ -127,7 +127,13 @@ BRACKETS: list[Any] = [*BASIC, ([0, 1, 6], [4, 0, 2], [5, 5, 0]), ([0, 3], slice
 
 
 def asked_of_cube() -> list[Ask]:
-    table = {"basic": BASIC, "orthogonal": ORTHOGONAL, "coordinate": COORDINATES, "mask": MASKS, "block": BLOCKS}
+    table = {
+        "basic": BASIC,
+        "orthogonal": ORTHOGONAL,
+        "coordinate": COORDINATES,
+        "mask": MASKS,
+        "block": BLOCKS,
+    }
     asked = [(kind, selection, None) for kind, selections in table.items() for selection in selections]
     asked += [("brackets", selection, None) for selection in BRACKETS]
     asked += [("oindex", selection, None) for selection in ORTHOGONAL]
@@ -137,19 +143,31 @@ def asked_of_cube() -> list[Ask]:
 
 
 def asked_of_line() -> list[Ask]:
-    asked: list[Ask] = [(kind, [1, 20, 3], None) for kind in ("brackets", "orthogonal", "coordinate", "vindex")]
+    asked: list[Ask] = [
+        (kind, [1, 20, 3], None) for kind in ("brackets", "orthogonal", "coordinate", "vindex")
+    ]
     asked += [(kind, LINE > 9, None) for kind in ("orthogonal", "mask", "vindex")]
-    asked += [("basic", selection, None) for selection in (slice(3, 20, 7), slice(22, None), 22, 23, (5,), (5, 5))]
+    asked += [
+        ("basic", selection, None) for selection in (slice(3, 20, 7), slice(22, None), 22, 23, (5,), (5, 5))
+    ]
     asked += [("blocks", selection, None) for selection in (0, 4, 5, slice(1, 3), -1)]
     asked += [("vindex", ([[0, 1], [5, 22]],), None), ("orthogonal", ([22, 0, 22],), None)]
     return asked
 
 
 def asked_of_records() -> list[Ask]:
-    asked: list[Ask] = [("brackets", selection, None) for selection in ("a", ("b", slice(1, 3)), (0, "c"), ("a", "c"))]
-    asked += [("brackets", ("a", "c", slice(2, 5), 1), None), ("brackets", "nothing", None), ("brackets", 3, None)]
+    asked: list[Ask] = [
+        ("brackets", selection, None) for selection in ("a", ("b", slice(1, 3)), (0, "c"), ("a", "c"))
+    ]
+    asked += [
+        ("brackets", ("a", "c", slice(2, 5), 1), None),
+        ("brackets", "nothing", None),
+        ("brackets", 3, None),
+    ]
     asked += [("brackets", (1, 2), None), ("brackets", (1, 2, "a"), None)]
-    asked += [("basic", (slice(1, 4), 2), fields) for fields in ("a", ["b", "c"], ["c", "a"], "x", ["a", "x"])]
+    asked += [
+        ("basic", (slice(1, 4), 2), fields) for fields in ("a", ["b", "c"], ["c", "a"], "x", ["a", "x"])
+    ]
     asked += [("orthogonal", ([0, 5], slice(None)), fields) for fields in ("a", ["b", "c"])]
     asked += [("coordinate", ([0, 5], [3, 1]), fields) for fields in ("b", ["a", "c"])]
     asked += [("mask", RECORDS["a"] % 3 == 0, fields) for fields in ("c", ["a", "b"])]
@@ -158,7 +176,9 @@ def asked_of_records() -> list[Ask]:
 
 
 def asked_of_scalar() -> list[Ask]:
-    asked: list[Ask] = [(kind, selection, None) for kind in ("brackets", "basic") for selection in ((), ..., 0, (0,))]
+    asked: list[Ask] = [
+        (kind, selection, None) for kind in ("brackets", "basic") for selection in ((), ..., 0, (0,))
+    ]
     return [*asked, ("brackets", slice(None), None)]
 
 

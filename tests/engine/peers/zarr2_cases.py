@@ -156,9 +156,7 @@ def array_cases() -> Iterator[Case]:
                 # It never compresses a single value.
                 options |= {"filters": None, "compressor": ZLIB if shape else None}
                 sizes = "x".join(map(str, shape)) or "scalar"
-                yield Case(
-                    _name("<i4", sizes, order, separator), "<i4", options, sample("<i4", shape)
-                )
+                yield Case(_name("<i4", sizes, order, separator), "<i4", options, sample("<i4", shape))
 
 
 TEXTS = ["", "a", "Ångström", "零", "🧬 cells", "x" * 300, "e\u0301"]
@@ -181,7 +179,13 @@ def ragged(dtype: str) -> Data:
 
 def object_cases() -> Iterator[Case]:
     """Every object codec, in both orders, with compressors, filters and fill values."""
-    json = {"id": "json2", "encoding": "utf-8", "skipkeys": False, "ensure_ascii": True, "check_circular": True}
+    json = {
+        "id": "json2",
+        "encoding": "utf-8",
+        "skipkeys": False,
+        "ensure_ascii": True,
+        "check_circular": True,
+    }
     json |= {"allow_nan": True, "sort_keys": True, "indent": None, "separators": [",", ":"], "strict": True}
     msgpack = {"id": "msgpack2", "use_single_float": False, "use_bin_type": True, "raw": False}
     labels = [text for text in TEXTS if text]
@@ -192,10 +196,19 @@ def object_cases() -> Iterator[Case]:
         ("vlen-array-f8", {"id": "vlen-array", "dtype": "<f8"}, ragged("<f8"), 0),
         ("json", json, objects(VALUES), None),
         ("msgpack", msgpack, objects(VALUES), None),
-        ("categorize", {"id": "categorize", "dtype": "|O", "astype": "|u1", "labels": labels}, objects(labels), ""),
+        (
+            "categorize",
+            {"id": "categorize", "dtype": "|O", "astype": "|u1", "labels": labels},
+            objects(labels),
+            "",
+        ),
     ]
     for name, codec, data, fill in kinds:
-        for order, separator, compressor in (("C", ".", "zstd"), ("F", "/", "blosc-lz4-1"), ("F", ".", "none")):
+        for order, separator, compressor in (
+            ("C", ".", "zstd"),
+            ("F", "/", "blosc-lz4-1"),
+            ("F", ".", "none"),
+        ):
             options = {
                 "chunks": CHUNKS,
                 "order": order,
@@ -220,4 +233,6 @@ def fill_cases() -> Iterator[tuple[Any, Any]]:
     yield from [(">U3", "yes"), ("|V7", np.frombuffer(b"\1\2\3\4\5\6\7", "V7")[0])]
     for record in RECORDS:
         yield record, sample(record, (3,))[2]
-    yield from [(dtype, None) for dtype in ("|b1", "<i4", "<f8", "<c8", "|S5", "<U6", "|V7", "<M8[s]", *RECORDS)]
+    yield from [
+        (dtype, None) for dtype in ("|b1", "<i4", "<f8", "<c8", "|S5", "<U6", "|V7", "<M8[s]", *RECORDS)
+    ]

@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.engine.peers.zarr2_messages import receive, send
 
-__all__ = ["EnvironmentError2", "Zarr2", "Zarr2Error", "python_with_zarr2"]
+__all__ = ["Zarr2", "Zarr2Error", "Zarr2MissingError", "python_with_zarr2"]
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 FOLDER = CHECKOUT / ".venv-zarr2"
@@ -26,9 +26,8 @@ WORKER = Path(__file__).with_name("zarr2_worker.py")
 
 REQUIREMENTS = (
     "zarr==2.18.7",  # the last of its line
-    # What zarr 2.18 demands; 0.15.1 is the first with wheels for Python 3.11, 3.12 and 3.13 and the removed aliases.
-    "numcodecs>=0.15.1,<0.16",
-    # 2.1 is the first with wheels for Python 3.13, 2.2 the last before zarr 2.18.7, which knows of none after it.
+    "numcodecs>=0.15.1,<0.16",  # below 0.16, as zarr 2.18 demands
+    # 2.1 is the first with wheels for Python 3.13, 2.2 was the newest when zarr 2.18.7 was made.
     "numpy>=2.1,<2.3",
     "msgpack>=1.0",
     "fsspec>=2024.6",
@@ -42,18 +41,21 @@ REQUIREMENTS = (
 """All have wheels for Python 3.11, 3.12 and 3.13, but for asciitree, which zarr 2 needs and pip builds."""
 
 
-class EnvironmentError2(RuntimeError):
+class Zarr2MissingError(RuntimeError):
     """The environment cannot be had here; the message says why."""
 
 
 def python_with_zarr2() -> Path:
-    """Return the Python of the environment, built if it is not there. Raises EnvironmentError2.
+    """Return the Python of the environment, built if it is not there. Raises Zarr2MissingError.
 
     Safe when several test runs ask at once: one builds, the others wait for it.
     """
     key = hashlib.sha256("\n".join(REQUIREMENTS).encode()).hexdigest()[:8]
     version = "{}.{}".format(*sys.version_info[:2])
-    FOLDER.mkdir(exist_ok=True)
+    try:
+        FOLDER.mkdir(exist_ok=True)
+    except OSError as error:
+        raise Zarr2MissingError(f"zarr-python 2 cannot be installed: {FOLDER}: {error.strerror}") from error
     place = FOLDER / f"{version}-{key}"
     python, complete = place / "bin" / "python", place / "complete"
     with open(FOLDER / "lock", "wb") as lock:
@@ -73,7 +75,7 @@ def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()
-        raise EnvironmentError2(f"zarr-python 2 cannot be installed: {' '.join(said[-2:]) or command}")
+        raise Zarr2MissingError(f"zarr-python 2 cannot be installed: {' '.join(said[-2:]) or command}")
 
 
 class Zarr2Error(Exception):
@@ -92,7 +94,7 @@ class Zarr2:
     """
 
     def __init__(self, python: Path) -> None:
-        self._said = tempfile.TemporaryFile()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._process = subprocess.Popen(
             [str(python), "-u", str(WORKER)],
             stdin=subprocess.PIPE,

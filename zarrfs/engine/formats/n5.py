@@ -266,7 +266,9 @@ class N5Format(Format):
 
         chunk = ChunkSpec(tuple(1 for _ in spec.shape), spec.data_type.numpy, default_fill(spec.data_type))
         compressor = [
-            codec_to_json(core_codec(codec, chunk)) for codec in spec.codecs if isinstance(codec, BytesBytesCodec)
+            codec_to_json(core_codec(codec, chunk))
+            for codec in spec.codecs
+            if isinstance(codec, BytesBytesCodec)
         ]
         codecs = block_codecs(len(spec.shape), compressor)
         return replace(spec, chunk_key_encoding=N5Keys(), codecs=codecs, order="C")

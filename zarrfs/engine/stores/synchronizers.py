@@ -39,8 +39,8 @@ class ProcessSynchronizer:
     """Locks by files in a directory that all writers see, on one machine or on a file system with locks. Linux only.
     It may be pickled, and survives a fork.
 
-    The layout is that of zarr-python 2, whose processes take turns with ours: a file for each key, named as the key, with
-    a record lock of the whole file. The files stay. The directory is to be another than that of the data.
+    The layout is that of zarr-python 2, whose processes take turns with ours: a file for each key, named as the key,
+    with a record lock of the whole file. The files stay. The directory is to be another than that of the data.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
