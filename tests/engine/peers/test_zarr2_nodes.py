@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
 import zarrfs
 from tests.engine.peers.zarr2_environment import Zarr2, Zarr2Error
 from tests.proof.samples import same_bits
+from zarrfs.tools import from_hdf5
 
 DATA = np.arange(35, dtype="<u2").reshape(7, 5)
 
@@ -77,6 +79,26 @@ def test_rearranging(zarr2: Zarr2, tmp_path: Path) -> None:
     assert found.tree() == ours.tree()
     for path, node in found.walk():
         assert node.attrs.asdict() == ours[path].attrs.asdict()
+
+
+def test_hdf5_becomes_the_same(zarr2: Zarr2, tmp_path: Path) -> None:
+    file = tmp_path / "a.h5"
+    with h5py.File(file, "w") as source:
+        source.create_dataset("inner/numbers", data=DATA, chunks=(3, 2), fillvalue=3).attrs["unit"] = "µm"
+        source.create_dataset("line", data=np.arange(9.0), chunks=(4,))
+        source["inner"].attrs["count"] = 3
+    zarr2("copy_hdf5", str(file), directory(tmp_path / "theirs"))
+    from_hdf5(file, tmp_path / "ours", zarr_format=2)
+    ours, theirs = zarrfs.open_group(tmp_path / "ours"), zarrfs.open_group(tmp_path / "theirs")
+    assert ours.tree() == theirs.tree()
+    assert ours["inner"].attrs.asdict() == theirs["inner"].attrs.asdict() == {"count": 3}
+    for path in ("inner/numbers", "line"):
+        mine, other = ours[path], theirs[path]
+        assert isinstance(mine, zarrfs.Array)
+        assert isinstance(other, zarrfs.Array)
+        assert same_bits(mine[...], other[...])
+        assert (mine.chunks, mine.fill_value) == (other.chunks, other.fill_value)
+        assert mine.attrs.asdict() == other.attrs.asdict()
 
 
 # -- making --------------------------------------------------------------------------------------------------

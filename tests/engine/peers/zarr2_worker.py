@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import h5py
 import numcodecs
 import numpy as np
 import zarr
@@ -92,12 +93,6 @@ def read(store: StoreName, path: str = "", **options: Any) -> Any:
     with opened(store) as place:
         array = zarr.open_array(place, path=path or None, mode="r", **options)
         return array[...], facts(array)
-
-
-def fill_and_facts(store: StoreName, path: str = "", **options: Any) -> Any:
-    """Return the facts of an array without its values."""
-    with opened(store) as place:
-        return facts(zarr.open_array(place, path=path or None, mode="r", **options))
 
 
 def change(store: StoreName, path: str, changes: list[tuple[str, Any]], **options: Any) -> Any:
@@ -210,6 +205,12 @@ def describe(store: StoreName) -> Any:
         return str(root.tree()), info, members
 
 
+def copy_hdf5(file: str, store: StoreName) -> None:
+    """Copy a whole HDF5 file into a group."""
+    with opened(store) as place, h5py.File(file, "r") as source:
+        zarr.copy_all(source, zarr.group(place))
+
+
 def array_info(store: StoreName, path: str) -> dict[str, Any]:
     """Return the items of ``info`` of an array."""
     with opened(store) as place:
@@ -299,13 +300,6 @@ def release_lock(key: str) -> None:
 
 
 HELD: dict[str, Any] = {}
-
-
-def normalize(function: str, *arguments: Any) -> Any:
-    """Call a function of ``zarr.util``."""
-    import zarr.util
-
-    return getattr(zarr.util, function)(*arguments)
 
 
 def versions() -> dict[str, str]:
