@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.engine.peers.zarr2_cases import Case, array_cases, fill_cases, object_cases
+from tests.engine.peers.zarr2_cases import COMPRESSORS, Case, array_cases, fill_cases, object_cases
 from tests.engine.peers.zarr2_environment import Zarr2
 from tests.proof.samples import same_bits
 
@@ -145,3 +145,29 @@ def test_fill_values(zarr2: Zarr2, dtype: Any, fill: Any, tmp_path: Path) -> Non
     assert json.dumps(document(ours), sort_keys=True) == json.dumps(document(theirs), sort_keys=True)
     values, facts = zarr2("read", directory(ours))
     assert same_bits(values, expected)
+
+
+BLOCKS = {name: compressor for name, compressor in COMPRESSORS.items() if "blosc" in name or name == "none"}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["<u2", ">f8", "|u1"])
+@pytest.mark.parametrize("compressor", BLOCKS)
+def test_parts_of_large_chunks(zarr2: Zarr2, compressor: str, dtype: str, order: str, tmp_path: Path) -> None:
+    """Chunks of many Blosc blocks, of which only those are decoded that hold what is asked for."""
+    rng = np.random.default_rng(7)
+    data = rng.poisson(3, (40, 50, 60)).astype(dtype)
+    codec = BLOCKS[compressor] and {**BLOCKS[compressor], "blocksize": 4096}
+    options = {"shape": data.shape, "dtype": data.dtype, "chunks": (32, 40, 60), "order": order}
+    zarr2("create", directory(tmp_path), data=data, compressor=codec, **options)
+    array = zarrfs.open_array(tmp_path, cache_size=0)
+    for _ in range(30):
+        lows = [int(rng.integers(0, length)) for length in data.shape]
+        box = tuple(slice(low, low + int(rng.integers(1, 9)), int(rng.integers(1, 3))) for low in lows)
+        assert same_bits(array[box], data[box])
+    for axis in range(3):
+        plane = (slice(None),) * axis + (17,)
+        assert same_bits(array[plane], data[plane])
+    stream = np.ascontiguousarray(data).tobytes()
+    for offset in rng.integers(0, len(stream), 20).tolist():
+        assert bytes(array.read_bytes(offset, 1000)) == stream[offset : offset + 1000]

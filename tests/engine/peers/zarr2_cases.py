@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.proof.samples import Data, sample
 
-__all__ = ["Case", "array_cases", "fill_cases", "object_cases"]
+__all__ = ["COMPRESSORS", "Case", "array_cases", "fill_cases", "object_cases"]
 
 SHAPE = (5, 7)
 CHUNKS = (2, 3)
