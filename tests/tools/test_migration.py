@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -128,3 +129,14 @@ def test_the_command(tmp_path: Path) -> None:
     check(tmp_path)
     done = CliRunner().invoke(main, ["migrate", str(tmp_path)])
     assert "already" in done.output
+
+
+def test_an_archive_is_complete_when_it_is_done(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    group = zarrfs.create_group(path, zarr_format=2)
+    group.create_array("a", data=DATA)
+    group.store.close()
+    assert consolidate_metadata(path) == 1
+    assert ".zmetadata" in zipfile.ZipFile(path).namelist()
+    migrate(path)
+    assert "a/zarr.json" in zipfile.ZipFile(path).namelist()

@@ -37,6 +37,8 @@ class Access:
         fill_missing: whether chunks that are not there read as the fill value; otherwise that is a MissingChunkError.
         write_empty_chunks: whether chunks that hold nothing but the fill value are stored.
         concurrency: the most threads for one read or write; None: as many as help.
+        allow_pickle: whether object arrays that were stored by pickle may be read. Unpickling runs code that the data
+            choose.
         assumed: whether metadata were given and not read: ``"cached"`` if the store has them too, ``"only"`` if it
             need not, and they cannot be changed.
     """
@@ -46,6 +48,7 @@ class Access:
     fill_missing: bool = True
     write_empty_chunks: bool = False
     concurrency: int | None = None
+    allow_pickle: bool = False
     assumed: Literal["cached", "only"] | None = None
 
     def __post_init__(self) -> None:

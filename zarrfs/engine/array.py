@@ -30,7 +30,7 @@ from zarrfs.engine.selections import (
 from zarrfs.engine.stores.base import Buffer, Store
 from zarrfs.engine.summary import Info, array_summary
 from zarrfs.engine.views import ArrayView, field_dtype
-from zarrfs.engine.writing import as_values, write_selection
+from zarrfs.engine.writing import as_values, with_fields, write_selection
 from zarrfs.errors import SelectionError
 
 __all__ = ["Array"]
@@ -358,9 +358,7 @@ class Array(StoredNode[ArraySpec]):
         plain = selector(rest, self.shape)
         shape = plain.result_shape if isinstance(plain, OuterSelection) else plain.shape
         if popped is not None:
-            record = np.array(self._read(plain))
-            record[popped] = value
-            value = record
+            value = with_fields(np.array(self._read(plain)), popped, value, self._layout.where)
         values = as_values(value, self.dtype, shape, self._layout.where)
         laid = plain.laid(values) if isinstance(plain, OuterSelection) else values.reshape(-1)
         write_selection(self._layout, plain, laid, self.write_empty_chunks)

@@ -82,7 +82,7 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
             spec = self._spec.consolidated.get(relative)
         path = self._join(relative)
         if spec is None:
-            spec = detect.read_node(self._store, path)
+            spec = detect.read_node(self._store, path, allow_pickle=self._access.allow_pickle)
         if spec is None:
             raise NodeNotFoundError(
                 f"{self._store.url}: there is no array or group {path!r}"

@@ -122,7 +122,7 @@ class StoredNode(Generic[Spec]):
         Raises NodeNotFoundError if the node is gone, MetadataError if it is now another one.
         """
         read_at = time.time()
-        found = detect.read_node(self._store, self._path)
+        found = detect.read_node(self._store, self._path, allow_pickle=self._access.allow_pickle)
         where = f"{self._store.url}/{self._path}".rstrip("/")
         if found is None:
             raise NodeNotFoundError(f"{where}: the metadata are gone since it was opened")

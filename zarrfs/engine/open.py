@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any, Literal
 
 from zarrfs.engine import creation
@@ -48,8 +49,8 @@ def open(
             to make it anew, deleting what is there; ``"w-"`` to make it, an error if there is something.
         cache_size: bytes of decoded chunks kept for this node and those reached from it; 0 keeps none. By default
             the process shares one cache.
-        allow_pickle: whether object arrays that were stored by pickle may be read. Unpickling runs code that the
-            data choose; say yes only to data of your own.
+        allow_pickle: whether object arrays that were stored by pickle may be read, the node itself and those below it.
+            Unpickling runs code that the data choose; say yes only to data of your own.
         storage_options: credentials and the like for a URL, as fsspec takes them: ``anon``, ``key``, ``headers`` ...
         synchronizer: by what writers take turns; a ``ProcessSynchronizer`` where several processes write to parts of
             one chunk or shard. Threads take turns without.
@@ -70,6 +71,9 @@ def open(
         raise LocationError(
             f"mode {mode!r} opens what is there and takes no {', '.join(creation)}; mode 'a', 'w' or 'w-' makes nodes"
         )
+    access = access or Access()
+    if allow_pickle:
+        access = replace(access, allow_pickle=True)
     common: dict[str, Any] = {
         "cache_size": cache_size,
         "storage_options": storage_options,
@@ -78,9 +82,7 @@ def open(
     }
     if mode in ("r", "r+", "a"):
         try:
-            return _open(
-                location, path, mode, cache_size, allow_pickle, storage_options, synchronizer, access
-            )
+            return _open(location, path, mode, cache_size, storage_options, synchronizer, access)
         except (NodeNotFoundError, LocationError):
             if mode != "a":
                 raise
@@ -95,15 +97,14 @@ def _open(
     path: str,
     mode: str,
     cache_size: int | None,
-    allow_pickle: bool,
     storage_options: dict[str, Any] | None,
     synchronizer: Synchronizer | None,
-    access: Access | None,
+    access: Access,
 ) -> Array | Group:
     """Open what is there."""
     store, inner = _store(location, "r" if mode == "r" else "r+", storage_options, synchronizer)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
-    spec = detect.read_node(store, full, allow_pickle=allow_pickle)
+    spec = detect.read_node(store, full, allow_pickle=access.allow_pickle)
     if spec is None:
         raise NodeNotFoundError(_nothing_there(store, full))
     return make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only, access)

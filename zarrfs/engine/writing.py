@@ -20,7 +20,7 @@ from zarrfs.engine.reading import PARALLEL_CHUNK_NBYTES
 from zarrfs.engine.selections import OuterSelection, PointSelection, Span
 from zarrfs.errors import ChunkEncodeError, SelectionError
 
-__all__ = ["as_values", "write_selection"]
+__all__ = ["as_values", "with_fields", "write_selection"]
 
 Array = np.ndarray[Any, Any]
 
@@ -44,6 +44,17 @@ def as_values(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: s
         raise SelectionError(
             f"{where}: data of shape {array.shape} do not fit a selection of shape {shape}"
         ) from error
+
+
+def with_fields(records: Array, fields: str | list[str], value: Any, where: str) -> Array:
+    """Put ``value`` into one field or several of the records, which are changed; return them."""
+    try:
+        records[fields] = value
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ChunkEncodeError(
+            f"{where}: the data cannot be stored in {fields!r} of {records.dtype}: {error}"
+        ) from error
+    return records
 
 
 def _as_objects(value: Any, shape: tuple[int, ...]) -> Array:

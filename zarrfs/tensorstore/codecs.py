@@ -30,7 +30,7 @@ def chain_from_json(value: Any, where: str) -> Chain:
     """Return a chain as objects with ``name`` and ``configuration``. Raises MetadataError that says where."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise MetadataError(f"{where}: expected a list of codecs, found {value!r}")
-    chain = []
+    chain: Chain = []
     for position, given in enumerate(value):
         entry: Any = {"name": given} if isinstance(given, str) else given
         if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
@@ -40,7 +40,7 @@ def chain_from_json(value: Any, where: str) -> Chain:
             raise MetadataError(
                 f"{where}/{position}/configuration: expected an object, found {configuration!r}"
             )
-        name = ALIASES.get(entry["name"], entry["name"])
+        name = str(ALIASES.get(entry["name"], entry["name"]))
         known = codec_class(name)
         if known is None:
             raise UnsupportedError(f"{where}/{position}: codec {name!r} is not known here")

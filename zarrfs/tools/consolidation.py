@@ -14,6 +14,7 @@ from zarrfs.engine.formats.json_document import read_object, write_object
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.group import Group
 from zarrfs.engine.open import Location, open_group
+from zarrfs.engine.stores.base import Store
 from zarrfs.errors import UnsupportedError
 
 __all__ = ["consolidate_metadata", "stale_entries"]
@@ -29,6 +30,14 @@ def consolidate_metadata(
     Raises UnsupportedError for a format that has no consolidated metadata.
     """
     group = open_group(location, path, "r+", storage_options=storage_options)
+    try:
+        return _consolidate(group)
+    finally:
+        if not isinstance(location, Store | Mapping):
+            group.store.close()  # of a zip file, it is complete only then
+
+
+def _consolidate(group: Group) -> int:
     documents = dict(_documents(group))
     if group.zarr_format == 2:
         entries = {join(below, name): document for (below, name), document in documents.items()}

@@ -6,6 +6,7 @@ that an interrupted migration leaves a hierarchy that opens as it did before, an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from zarrfs.engine.group import Group
 from zarrfs.engine.model import GroupSpec, NodeSpec
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
+from zarrfs.engine.stores.base import Store
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools.planning import Form, same_chunks
 
@@ -48,6 +50,14 @@ def migrate(
     before anything is written.
     """
     node = open_node(location, mode="r+", storage_options=storage_options)
+    try:
+        return _migrate(node, zarr_format, remove_old, dry_run)
+    finally:
+        if not isinstance(location, Store | Mapping):
+            node.store.close()  # of a zip file, it is complete only then
+
+
+def _migrate(node: Array | Group, zarr_format: int, remove_old: bool, dry_run: bool) -> list[str]:
     nodes: list[tuple[str, Array | Group]] = [(node.path, node)]
     if isinstance(node, Group):
         nodes += [(join(node.path, below), inner) for below, inner in node.walk()]

@@ -14,6 +14,7 @@ Example::
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -62,7 +63,7 @@ class NumcodecsObjectCodec(ArrayBytesCodec):
         source: Any = data
         if self.id == "categorize":
             source = np.frombuffer(data, self._codec.astype)
-        decoded = self._codec.decode(source)
+        decoded = self._decoded(source)
         if spec.dtype.hasobject and not (isinstance(decoded, np.ndarray) and decoded.size == spec.size):
             # JSON and MessagePack turn an array of one element, or of equal lists, into something of another shape.
             decoded = _objects(decoded, spec.size)
@@ -73,7 +74,23 @@ class NumcodecsObjectCodec(ArrayBytesCodec):
             )
         if array.size != spec.size:
             raise CodecError(f"{array.size} elements come out, expected are {spec.size}")
-        return array.reshape(spec.shape)
+        # A pickled array keeps its memory order, which is that of the chunk; zarr-python 2 lays it down so too.
+        return array.reshape(-1, order="A").reshape(spec.shape)
+
+    def _decoded(self, data: Any) -> Any:
+        return self._codec.decode(data)
+
+
+class PickleCodec(NumcodecsObjectCodec):
+    """Pickles, for who allowed them when opening. numcodecs refuses them unless the whole process allows them, also to
+    those who did not ask; what is allowed here is one array.
+    """
+
+    name: ClassVar[str] = "numcodecs.pickle"
+    id: ClassVar[str] = "pickle"
+
+    def _decoded(self, data: Any) -> Any:
+        return pickle.loads(data)
 
 
 def _objects(items: Any, count: int) -> np.ndarray[Any, Any]:
@@ -98,4 +115,4 @@ def object_codec(codec_id: str) -> type[NumcodecsObjectCodec]:
     return made
 
 
-_classes: dict[str, type[NumcodecsObjectCodec]] = {}
+_classes: dict[str, type[NumcodecsObjectCodec]] = {"pickle": PickleCodec}

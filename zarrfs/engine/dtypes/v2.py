@@ -177,6 +177,9 @@ def fill_to_v2(data_type: DataType, value: Any) -> Any:
         return parts if dtype.kind == "c" else parts[0]
     if dtype.names is not None or (dtype.kind == "V" and dtype.isbuiltin != 2):
         return base64.b64encode(np.asarray(value, dtype).tobytes()).decode("ascii")
+    if dtype.kind in "mM":
+        # Also of NaT: a number is what zarr-python has always written.
+        return int(np.asarray(value, dtype.newbyteorder("=")).view("=i8"))
     return family_of(data_type).fill_to_json(data_type, value)
 
 

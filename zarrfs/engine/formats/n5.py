@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
 from zarrfs.engine.chunk_keys import ChunkKeyEncoding, Coords, V2Keys
-from zarrfs.engine.codecs.base import BytesBytesCodec, Codec
+from zarrfs.engine.codecs.base import BytesBytesCodec, ChunkSpec, Codec
 from zarrfs.engine.codecs.n5_block import N5BlockCodec
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.codecs.transpose import TransposeCodec
@@ -262,7 +262,14 @@ class N5Format(Format):
     def adapted(self, spec: ArraySpec) -> ArraySpec:
         if any(isinstance(codec, N5BlockCodec) for codec in spec.codecs):
             return replace(spec, chunk_key_encoding=N5Keys())
-        compressor = [codec_to_json(codec) for codec in spec.codecs if isinstance(codec, BytesBytesCodec)]
+        from zarrfs.engine.codecs.numcodecs_twins import core_codec  # brings all compressors
+
+        chunk = ChunkSpec(tuple(1 for _ in spec.shape), spec.data_type.numpy, default_fill(spec.data_type))
+        compressor = [
+            codec_to_json(core_codec(codec, chunk))
+            for codec in spec.codecs
+            if isinstance(codec, BytesBytesCodec)
+        ]
         codecs = block_codecs(len(spec.shape), compressor)
         return replace(spec, chunk_key_encoding=N5Keys(), codecs=codecs, order="C")
 

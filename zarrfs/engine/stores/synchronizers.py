@@ -6,21 +6,19 @@ The names are those of zarr-python 2.
 
 from __future__ import annotations
 
+import fcntl
 import os
-import zlib
-from contextlib import AbstractContextManager, nullcontext
+import struct
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
-from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.keyvalue import load_library
+from zarrfs.engine.stores.base import Store, check_key
 from zarrfs.engine.stores.wrappers import WrapperStore
 from zarrfs.errors import StoreError
 
 __all__ = ["ProcessSynchronizer", "SynchronizedStore", "Synchronizer", "ThreadSynchronizer"]
-
-STRIPES = 256
-"""So many lock files; keys share them by their hash."""
 
 
 class Synchronizer(Protocol):
@@ -38,26 +36,63 @@ class ThreadSynchronizer:
 
 
 class ProcessSynchronizer:
-    """Locks by files in a directory that all writers see, on one machine or on a file system with locks. Needs
-    ``filelock``. It may be pickled, and survives a fork.
+    """Locks by files in a directory that all writers see, on one machine or on a file system with locks. Linux only.
+    It may be pickled, and survives a fork.
+
+    The layout is that of zarr-python 2, whose processes take turns with ours: a file for each key, named as the key,
+    with a record lock of the whole file. The files stay. The directory is to be another than that of the data.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.path.abspath(os.fspath(path))
-        self._filelock = load_library("filelock", "locks", "a ProcessSynchronizer")
+        if not hasattr(fcntl, "F_OFD_SETLKW"):
+            raise StoreError("a ProcessSynchronizer needs the locks of open files, which Linux has")
         try:
             Path(self.path).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"{self.path} cannot hold locks: {error.strerror}") from error
 
-    def lock(self, key: str) -> AbstractContextManager[Any]:
-        name = f"{zlib.crc32(key.encode()) % STRIPES:02x}.lock"
-        # A lock object of its own for each turn: the operating system tells even threads of one process apart by it.
-        lock: AbstractContextManager[Any] = self._filelock.FileLock(os.path.join(self.path, name))
-        return lock
+    @contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        path = os.path.join(self.path, *check_key(key).split("/"))
+        try:
+            file = _open(path)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be used as a lock: {error.strerror}") from error
+        try:
+            _set_lock(file, path, fcntl.F_WRLCK)
+            try:
+                yield
+            finally:
+                # Said, and not left to closing: a process that was forked meanwhile has the open file too.
+                _set_lock(file, path, fcntl.F_UNLCK)
+        finally:
+            os.close(file)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ProcessSynchronizer, (self.path,)
+
+
+def _open(path: str) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o666)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return os.open(path, flags, 0o666)
+
+
+def _set_lock(file: int, path: str, kind: int) -> None:
+    """Lock or unlock a whole file, waiting as long as it takes.
+
+    The lock is the open file's, not the process's as those of ``fcntl.lockf`` are: threads exclude each other too, and
+    the kernel does not take two threads that wait for two processes for a deadlock. Both kinds exclude each other.
+    """
+    try:
+        # struct flock: kind, whence, start, length (0: to the end), process (must be 0), padding
+        fcntl.fcntl(file, fcntl.F_OFD_SETLKW, struct.pack("hhqqi0q", kind, os.SEEK_SET, 0, 0, 0))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be locked: {error.strerror}") from error
 
 
 class SynchronizedStore(WrapperStore):

@@ -1,0 +1,54 @@
+"""Messages between two Pythons with different versions of NumPy: pickles, in which what is NumPy's stands as ``.npy``.
+
+NumPy 2.2 cannot use the dtypes of records and dates that NumPy 2.4 has pickled. Both ends of the pipe are ours, so that
+pickles are no danger.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any, BinaryIO
+
+import numpy as np
+
+__all__ = ["receive", "send"]
+
+
+def _npy(array: np.ndarray[Any, Any]) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, allow_pickle=False)
+    return file.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def persistent_id(self, value: Any) -> Any:
+        if isinstance(value, np.dtype):
+            return "dtype", _npy(np.empty(0, value)) if not value.hasobject else b""
+        if isinstance(value, np.generic):
+            return "scalar", _npy(np.asarray(value))
+        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            return "array", _npy(value)
+        return None
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, name: Any) -> Any:
+        kind, data = name
+        if not data:
+            return np.dtype(object)
+        array = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+        return array.dtype if kind == "dtype" else array[()] if kind == "scalar" else array
+
+
+def send(value: Any, to: BinaryIO) -> None:
+    """Write one message."""
+    message = io.BytesIO()
+    _Pickler(message).dump(value)
+    to.write(message.getvalue())
+    to.flush()
+
+
+def receive(source: BinaryIO) -> Any:
+    """Read one message. Raises EOFError when the other end is gone."""
+    return _Unpickler(source).load()
