@@ -23,7 +23,6 @@ from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.codecs.v2 import chain_from_v2
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, default_fill
 from zarrfs.engine.formats import detect
-from zarrfs.engine.formats.paths import check_node_name
 from zarrfs.engine.hierarchy import delete_node
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.base import Store
@@ -37,6 +36,12 @@ CHUNK_NBYTES = 1 << 20
 SHARD_CHUNKS = 8
 """How many chunks a shard of guessed shape has along each dimension, at most."""
 
+RAGGED = "array:"
+"""What stands before the dtype of the arrays that are the elements of an array, as zarr-python 2 has it."""
+
+SEPARATORS: dict[int | str, Separator] = {2: ".", "draft2019": "."}
+"""What stands between the parts of a chunk key unless another is asked for, where it is not a slash."""
+
 WRITABLE_FORMATS: tuple[int | str, ...] = (2, 3, "n5", "draft2019")
 
 
@@ -48,7 +53,7 @@ def create_group_node(
 ) -> GroupSpec:
     """Write a group and the groups on the way to it; return its spec."""
     _check_format(zarr_format)
-    _check_names(path, zarr_format)
+    detect.check_path(store, path, zarr_format)
     _make_room(store, path, overwrite)
     create_ancestors(store, path, zarr_format)
     spec = detect.write_node(store, path, GroupSpec(zarr_format, dict(attributes)))
@@ -90,12 +95,6 @@ def _check_format(zarr_format: int | str) -> None:
         )
 
 
-def _check_names(path: str, zarr_format: int | str) -> None:
-    if zarr_format == 3 and path:
-        for name in path.split("/"):
-            check_node_name(name)
-
-
 # -- arrays ----------------------------------------------------------------------------------------------------
 
 
@@ -126,7 +125,9 @@ def create_array_node(
     """Create an array and the groups on the way to it.
 
     Args:
-        shape, dtype: what the array is; taken from ``data`` where that is given, which is then written.
+        shape, dtype: what the array is; taken from ``data`` where that is given, which is then written. Elements of
+            any length: ``str``, ``bytes``, ``"array:<i4"`` (ragged arrays; v2), or ``object`` with a filter that
+            makes bytes of them (v2).
         chunks: chunk shape, or a number for all dimensions; -1 or None in it means the whole dimension; ``"auto"``
             or True chooses about a mebibyte, False or None makes one chunk.
         shards: shard shape, a multiple of the chunk shape, or ``"auto"``; None stores chunks on their own (v3).
@@ -138,29 +139,32 @@ def create_array_node(
             or a numcodecs codec. By default Blosc with Zstandard and shuffling.
         fill_value: what unwritten elements read as; zero by default.
         order: the memory order within chunks; in v3 ``"F"`` adds a transpose codec.
-        dimension_separator: ``"."`` or ``"/"`` between the parts of a chunk key.
+        dimension_separator: ``"."`` or ``"/"`` between the parts of a chunk key; by default what the format says.
         zarr_format: 3, 2, ``"n5"``, or ``"draft2019"`` for the draft of June 2019.
         overwrite: delete a node that is there; otherwise that is a NodeExistsError.
         write_empty_chunks: store chunks that hold nothing but the fill value.
     """
     _check_format(zarr_format)
-    _check_names(path, zarr_format)
+    detect.check_path(store, path, zarr_format)
     values = None if data is None else _values(data)
-    data_type = data_type_from_numpy(
-        dtype if dtype is not None else values.dtype if values is not None else "float64"
-    )
+    if isinstance(dtype, str) and dtype.startswith(RAGGED):
+        filters = [*(filters or ()), {"id": "vlen-array", "dtype": np.dtype(dtype.removeprefix(RAGGED)).str}]
+        dtype = object
+    if dtype is None:
+        dtype = "float64" if values is None else _dtype_of(data, values)
+    data_type = data_type_from_numpy(dtype)
     lengths = _shape(shape, values)
     chunk_shape = _chunks(chunks, lengths, data_type, shards)
     shard_shape = _shards(shards, chunk_shape, lengths, zarr_format)
     fill = _fill(fill_value, data_type)
     if zarr_format == 2:
         chain = _v2_chain(data_type, order, filters, compressors, codecs, len(lengths))
-        keys: ChunkKeyEncoding = V2Keys(dimension_separator or ".")
+        keys: ChunkKeyEncoding = V2Keys(dimension_separator or SEPARATORS[2])
     else:
         chain = _v3_chain(data_type, order, codecs, filters, serializer, compressors, len(lengths))
         if shard_shape is not None:
             chain = _sharded(chain, chunk_shape)
-        keys = _keys(chunk_key_encoding, dimension_separator)
+        keys = _keys(chunk_key_encoding, dimension_separator, SEPARATORS.get(zarr_format, "/"))
     names = None if dimension_names is None else tuple(dimension_names)
     if names is not None and len(names) != len(lengths):
         raise MetadataError(f"{len(names)} dimension names for {len(lengths)} dimensions")
@@ -199,6 +203,12 @@ def _values(data: Any) -> Any:
         return data
     array = np.asarray(data)
     return array.astype(object) if array.dtype.kind == "U" else array
+
+
+def _dtype_of(data: Any, values: Any) -> Any:
+    """Return the dtype for data that come without one: strings of a list may be of any length."""
+    is_text = values.dtype == object and data is not values and np.asarray(data).dtype.kind == "U"
+    return str if is_text else values.dtype
 
 
 def _shape(shape: int | Sequence[int] | None, values: Any) -> tuple[int, ...]:
@@ -370,7 +380,7 @@ def _v2_chain(
         raise MetadataError("zarr_format 2 has no codecs; give filters and compressors")
     is_object = data_type.numpy.hasobject
     filter_list = [_v2_json(codec) for codec in filters or ()]
-    if is_object and not filter_list:
+    if not filter_list and data_type.name in ("string", "bytes"):
         filter_list = [{"id": "vlen-utf8" if data_type.name == "string" else "vlen-bytes"}]
     listed = _compressor_list(compressors, data_type)
     if len(listed) > 1:
@@ -415,11 +425,11 @@ def _sharded(chain: tuple[Codec, ...], chunk_shape: tuple[int, ...]) -> tuple[Co
     return (ShardingCodec(chunk_shape, chain, index),)
 
 
-def _keys(encoding: Any, separator: Separator | None) -> ChunkKeyEncoding:
+def _keys(encoding: Any, separator: Separator | None, default: Separator) -> ChunkKeyEncoding:
     if isinstance(encoding, ChunkKeyEncoding):
         return encoding
     if encoding is None:
-        return DefaultKeys(separator or "/")
+        return DefaultKeys(separator or default)
     if separator is not None:
         raise MetadataError("give either chunk_key_encoding or dimension_separator, not both")
     return chunk_key_encoding_from_json(encoding, "chunk_key_encoding")
