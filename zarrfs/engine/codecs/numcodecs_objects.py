@@ -14,6 +14,7 @@ Example::
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -56,13 +57,15 @@ class NumcodecsObjectCodec(ArrayBytesCodec):
         return spec.size * np.dtype(self._codec.astype).itemsize if self.id == "categorize" else None
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
-        return bytes(self._codec.encode(np.ascontiguousarray(array)))
+        # vlen-array takes no array that is read-only, as one that was broadcast is.
+        return bytes(self._codec.encode(np.require(np.ascontiguousarray(array), requirements="W")))
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
         source: Any = data
         if self.id == "categorize":
             source = np.frombuffer(data, self._codec.astype)
-        decoded = self._codec.decode(source)
+        # numcodecs' own switch is for the whole process; who gets here with pickles has allowed it for this array.
+        decoded = pickle.loads(source) if self.id == "pickle" else self._codec.decode(source)
         if spec.dtype.hasobject and not (isinstance(decoded, np.ndarray) and decoded.size == spec.size):
             # JSON and MessagePack turn an array of one element, or of equal lists, into something of another shape.
             decoded = _objects(decoded, spec.size)
