@@ -42,6 +42,9 @@ RAGGED = "array:"
 SEPARATORS: dict[int | str, Separator] = {2: ".", "draft2019": "."}
 """What stands between the parts of a chunk key unless another is asked for, where it is not a slash."""
 
+ORDERED_FORMATS: tuple[int | str, ...] = ("draft2019",)
+"""Formats in which the byte order is part of the data type, and yet a codec's matter here."""
+
 WRITABLE_FORMATS: tuple[int | str, ...] = (2, 3, "n5", "draft2019")
 
 
@@ -161,6 +164,8 @@ def create_array_node(
         chain = _v2_chain(data_type, order, filters, compressors, codecs, len(lengths))
         keys: ChunkKeyEncoding = V2Keys(dimension_separator or SEPARATORS[2])
     else:
+        if isinstance(serializer, str) and serializer == "auto" and codecs is None:
+            serializer = _serializer(data_type, zarr_format)
         chain = _v3_chain(data_type, order, codecs, filters, serializer, compressors, len(lengths))
         if shard_shape is not None:
             chain = _sharded(chain, chunk_shape)
@@ -332,21 +337,19 @@ def _v3_chain(
     chain: list[Any] = [_codec_json(codec) for codec in filters or ()]
     if order == "F" and ndim > 1:
         chain.insert(0, {"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}})
-    chain.append(
-        _serializer(data_type)
-        if isinstance(serializer, str) and serializer == "auto"
-        else _codec_json(serializer)
-    )
+    chain.append(_codec_json(serializer))
     chain += [_codec_json(codec) for codec in _compressor_list(compressors, data_type)]
     return codecs_from_json(chain, "codecs")
 
 
-def _serializer(data_type: DataType) -> dict[str, Any]:
+def _serializer(data_type: DataType, zarr_format: int | str) -> dict[str, Any]:
+    """Return the array->bytes codec for elements of this type, little-endian unless the order is part of the type."""
     if data_type.numpy.hasobject:
         return {"name": "vlen-utf8" if data_type.name == "string" else "vlen-bytes"}
     if data_type.numpy.itemsize == 1 and data_type.numpy.names is None:
         return {"name": "bytes"}
-    return {"name": "bytes", "configuration": {"endian": "little"}}
+    is_big = zarr_format in ORDERED_FORMATS and data_type.numpy.str[0] == ">"
+    return {"name": "bytes", "configuration": {"endian": "big" if is_big else "little"}}
 
 
 def _compressor_list(compressors: Any, data_type: DataType) -> list[Any]:
