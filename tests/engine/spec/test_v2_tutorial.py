@@ -286,7 +286,7 @@ def test_groups_of_groups_and_arrays() -> None:
     bar = root.create_group("foo").create_group("bar")
     made = bar.create_array("baz", shape=(100, 100), chunks=(10, 10), dtype="i4")
     assert made.name == "/foo/bar/baz"
-    assert root["foo/bar/baz"] == root["foo"]["bar"]["baz"] == made  # type: ignore[index]
+    assert root["foo/bar/baz"] == root["foo"]["bar"]["baz"] == made
     assert root.require_group("foo/bar") == bar
     assert bar.require_array("baz", shape=(100, 100), dtype="i4") == made
     with pytest.raises(NodeTypeError):

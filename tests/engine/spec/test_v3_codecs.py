@@ -67,7 +67,7 @@ MULTIBYTE = [
 
 @pytest.mark.parametrize("name", MULTIBYTE)
 @pytest.mark.parametrize(("endian", "order"), [("little", "<"), ("big", ">")])
-def test_bytes_in_either_byte_order(name: str, endian: str, order: str) -> None:
+def test_bytes_in_either_byte_order(name: str, endian: str, order: Any) -> None:
     data = np.array([[0, 1, 2], [3, 100, 5]], name)
     if name.startswith("complex"):
         data = data + 7j * data

@@ -5,7 +5,7 @@ suite of stores.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +21,12 @@ from zarrfs.errors import KeyNameError
 
 @pytest.fixture(params=["memory", "local", "zip"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store = {
+    makers: dict[str, Callable[[], Store]] = {
         "memory": MemoryStore,
         "local": lambda: LocalStore(tmp_path / "store"),
         "zip": lambda: ZipStore(tmp_path / "store.zip", "w"),
-    }[request.param]()
-    with made:
+    }
+    with makers[request.param]() as made:
         yield made
 
 
