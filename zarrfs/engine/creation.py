@@ -151,7 +151,8 @@ def create_array_node(
     detect.check_path(store, path, zarr_format)
     values = None if data is None else _values(data)
     if isinstance(dtype, str) and dtype.startswith(RAGGED):
-        filters = [*(filters or ()), {"id": "vlen-array", "dtype": np.dtype(dtype.removeprefix(RAGGED)).str}]
+        inner = data_type_from_numpy(dtype.removeprefix(RAGGED)).numpy
+        filters = [*(filters or ()), {"id": "vlen-array", "dtype": inner.str}]
         dtype = object
     if dtype is None:
         dtype = "float64" if values is None else _dtype_of(data, values)
@@ -309,16 +310,31 @@ def _default_compressor(data_type: DataType) -> dict[str, Any]:
     """Blosc decodes fastest, runs without the GIL, and lets a part of a chunk be read."""
     if data_type.numpy.hasobject:
         return {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
-    itemsize = data_type.numpy.itemsize
+    return {"name": "blosc", "configuration": _blosc_options(data_type)}
+
+
+def _blosc_options(data_type: DataType) -> dict[str, Any]:
+    """Return the configuration of Blosc for elements of this type."""
+    itemsize = 1 if data_type.numpy.hasobject else data_type.numpy.itemsize
     shuffle = "bitshuffle" if itemsize == 1 else "shuffle"
-    options = {
+    return {
         "cname": "zstd",
         "clevel": 3,
         "shuffle": shuffle,
         "typesize": max(1, min(itemsize, 255)),
         "blocksize": 0,
     }
-    return {"name": "blosc", "configuration": options}
+
+
+def _completed(codec: Any, data_type: DataType) -> Any:
+    """Return the v3 metadata of a codec, of Blosc with a choice for what was left open: it must be recorded."""
+    entry = {"name": codec} if isinstance(codec, str) else codec
+    if not isinstance(entry, Mapping) or entry.get("name") != "blosc":
+        return codec
+    given = entry.get("configuration", {})
+    if not isinstance(given, Mapping):
+        return codec
+    return {**entry, "configuration": _blosc_options(data_type) | dict(given)}
 
 
 def _v3_chain(
@@ -338,7 +354,7 @@ def _v3_chain(
     if order == "F" and ndim > 1:
         chain.insert(0, {"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}})
     chain.append(_codec_json(serializer))
-    chain += [_codec_json(codec) for codec in _compressor_list(compressors, data_type)]
+    chain += [_completed(_codec_json(codec), data_type) for codec in _compressor_list(compressors, data_type)]
     return codecs_from_json(chain, "codecs")
 
 

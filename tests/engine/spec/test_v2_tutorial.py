@@ -182,6 +182,14 @@ def test_ragged_arrays(options: dict[str, Any]) -> None:
         assert reader[2].tolist() == [7, 9, 14]
 
 
+def test_ragged_arrays_need_a_format_that_has_them() -> None:
+    for options in ({"zarr_format": 3}, {"zarr_format": 2, "dtype": "array:zzz"}):
+        store = MemoryStore()
+        with pytest.raises(MetadataError):
+            zarrfs.create_array(store, shape=2, **{"dtype": "array:<i4"} | options)
+        assert not store.values
+
+
 def test_ragged_arrays_from_a_list() -> None:
     store, array = created(shape=3, dtype="array:<f8", chunks=2)
     array[:] = [np.array([1.5]), np.array([]), np.array([2.5, 3.5])]

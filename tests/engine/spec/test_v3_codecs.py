@@ -270,9 +270,12 @@ def test_blosc_without_shuffling_ignores_the_typesize(typesize: Any) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "shuffle", "typesize"), [("i4", "shuffle", 4), ("u1", "bitshuffle", 1)])
-def test_blosc_records_what_was_chosen(dtype: str, shuffle: str, typesize: int) -> None:
+@pytest.mark.parametrize(
+    "compressors", ["auto", "blosc", {"name": "blosc"}, named("blosc", cname="lz4")], ids=str
+)
+def test_blosc_records_what_was_chosen(compressors: Any, dtype: str, shuffle: str, typesize: int) -> None:
     store = MemoryStore()
-    zarrfs.create_array(store, shape=10, dtype=dtype)
+    zarrfs.create_array(store, shape=10, dtype=dtype, compressors=compressors)
     codec = read_json(store, "zarr.json")["codecs"][-1]
     assert (codec["name"], set(codec["configuration"])) == ("blosc", set(BLOSC))
     assert (codec["configuration"]["shuffle"], codec["configuration"]["typesize"]) == (shuffle, typesize)
