@@ -11,7 +11,7 @@ import tensorstore
 
 import zarrfs
 from zarrfs.engine.chunk_shapes import guess_chunks
-from zarrfs.engine.creation import WRITABLE_FORMATS
+from zarrfs.engine.new_arrays import WRITABLE_FORMATS
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError
 

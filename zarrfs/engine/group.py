@@ -65,12 +65,9 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
 
         Raises StoreError where neither the store (a web server) nor consolidated metadata tell.
         """
-        names = set()
         if self._consolidated and self._spec.consolidated is not None:
-            names = {path.partition("/")[0] for path in self._spec.consolidated if path}
-        else:
-            names = set(detect.child_names(self._store, self._path, self._spec))
-        return sorted(name for name in names if not name.startswith("__"))
+            return sorted({path.partition("/")[0] for path in self._spec.consolidated if path})
+        return sorted(set(detect.child_names(self._store, self._path, self._spec)))
 
     def __getitem__(self, name: str) -> Array | Group:
         """Return the member. Raises NodeNotFoundError, or MetadataError when it is there but broken."""
@@ -234,6 +231,7 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         old, new = self._join(source), self._join(target)
         if new.startswith(old + "/"):
             raise NodeExistsError(f"{self._store.url}: {old!r} cannot be moved into itself")
+        detect.check_path(self._store, new, self.zarr_format)
         creation.create_ancestors(self._store, new, self.zarr_format)
         move_node(self._store, old, new)
 

@@ -168,7 +168,7 @@ def create_array(
     **options: Any,
 ) -> Array:
     """Create an array, with groups on the way to it; the options are those of ``creation.create_array_node`` and
-    ``creation.array_spec``.
+    ``new_arrays.array_spec``.
 
     The usual ones: ``shape`` and ``dtype`` (or ``data``), ``chunks``, ``shards``, ``codecs`` or ``filters``,
     ``serializer`` and ``compressors``, ``fill_value``, ``order``, ``dimension_names``, ``dimension_units``,

@@ -29,7 +29,9 @@ def as_values(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: s
     """Return ``value`` as an array of ``dtype`` broadcast to ``shape``, as NumPy's assignment would."""
     try:
         if dtype.hasobject:
-            array = value.astype(object) if isinstance(value, np.ndarray) else _as_objects(value, shape)
+            is_element = isinstance(value, np.ndarray) and shape == () and value.dtype.kind in "biufcmM"
+            as_it_is = isinstance(value, np.ndarray) and not (is_element and value.ndim)
+            array = value.astype(object) if as_it_is else _as_objects(value, shape)
         else:
             array = np.asarray(value)
             if array.dtype != dtype:

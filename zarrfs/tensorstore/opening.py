@@ -15,6 +15,7 @@ from zarrfs.engine.array import Array
 from zarrfs.engine.dtypes import data_type_from_numpy, data_type_to_v3
 from zarrfs.engine.formats import detect
 from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.new_arrays import array_spec
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError
 from zarrfs.tensorstore.context import Context
@@ -112,7 +113,7 @@ def open(
         return Array(store, path, spec, cache, closed_to_writing, access)
 
     if access.assumed is not None:
-        return array(creation.array_spec(**creation_options(wanted)))
+        return array(array_spec(**creation_options(wanted)))
     if wants.open:
         found, read_at = _read(store, path, access, kept)
         if found is not None:
@@ -129,7 +130,7 @@ def open(
             f"{store.url}/{path}: there is something already; say 'open' to open it, or 'delete_existing'"
         )
     options = creation_options(wanted)
-    detect.check_writable(creation.array_spec(**options))
+    detect.check_writable(array_spec(**options))
     if wants.delete:
         store.delete_prefix(path)
     return creation.create_array_node(store, path, cache, access=access, **options)

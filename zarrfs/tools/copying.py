@@ -245,6 +245,7 @@ def _make_alike(spec: ArraySpec, store: Store, path: str, resume: bool, there: b
                 f"{store.url}: {path or '/'!r} is no interrupted copy of this array: it differs"
             )
         return made
+    detect.check_path(store, path, spec.zarr_format)
     if there:
         store.delete_prefix(path)
     creation.create_ancestors(store, path, spec.zarr_format)

@@ -42,6 +42,7 @@ FIRST_READ = 1024
 
 SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 CNAMES = ("lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib")
+MOST_TYPESIZE = 2**31 - 1
 MOST_NBYTES = 2**31 - 1 - 16
 
 
@@ -73,11 +74,17 @@ class BloscCodec(BytesBytesCodec):
             raise MetadataError(
                 "codec 'blosc': typesize is missing; it is required unless shuffle is 'noshuffle'"
             )
+        # Without shuffling the value is ignored, whatever it is: kept where Blosc could take it.
+        typesize = configuration.get("typesize", 1)
+        if shuffle != "noshuffle" or (type(typesize) is int and 1 <= typesize <= MOST_TYPESIZE):
+            typesize = integer(cls.name, configuration, "typesize", 1, MOST_TYPESIZE, 1)
+        else:
+            typesize = 1
         return cls(
             choice(cls.name, configuration, "cname", CNAMES),
             integer(cls.name, configuration, "clevel", 0, 9),
             shuffle,
-            integer(cls.name, configuration, "typesize", 1, 2**31 - 1, 1),
+            typesize,
             integer(cls.name, configuration, "blocksize", 0, 2**31 - 1, 0),
         )
 

@@ -57,7 +57,8 @@ class NumcodecsObjectCodec(ArrayBytesCodec):
         return spec.size * np.dtype(self._codec.astype).itemsize if self.id == "categorize" else None
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
-        return bytes(self._codec.encode(np.ascontiguousarray(array)))
+        # vlen-array takes no array that is read-only, as one that was broadcast is.
+        return bytes(self._codec.encode(np.require(np.ascontiguousarray(array), requirements="W")))
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
         source: Any = data

@@ -163,8 +163,8 @@ def codec_from_json(entry: Any, where: str) -> Codec | None:
             raise MetadataError(
                 f"{where}/{key}: unknown key; a codec has 'name', 'configuration' and 'must_understand'"
             )
-    configuration = entry.get("configuration")
-    if configuration is not None and not isinstance(configuration, Mapping):
+    configuration = entry.get("configuration", {})
+    if not isinstance(configuration, Mapping):
         raise MetadataError(f"{where}/configuration: expected an object, found {configuration!r}")
     found = codec_class(name)
     if found is None:
@@ -175,7 +175,7 @@ def codec_from_json(entry: Any, where: str) -> Codec | None:
             f"A package can add one by the entry point group {ENTRY_POINTS!r}"
         )
     try:
-        return found.from_configuration(configuration or {})
+        return found.from_configuration(configuration)
     except MetadataError as error:
         raise type(error)(f"{where}: {error}") from error
 

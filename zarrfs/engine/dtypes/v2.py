@@ -142,7 +142,9 @@ def _record(data_type: DataType, values: list[Any] | tuple[Any, ...], where: str
         raise fail(where, f"base64 text, or a list of {len(fields)} values, one for each field", values)
     record = np.zeros((), data_type.numpy)
     for index, (field, value) in enumerate(zip(fields, values, strict=True)):
-        record[field.name] = fill_from_v2(field.data_type, value, f"{where}/{index}")
+        # A null within a record leaves its field open, which is then zero: only the whole can stay undefined.
+        if value is not None:
+            record[field.name] = fill_from_v2(field.data_type, value, f"{where}/{index}")
     return record[()]
 
 

@@ -39,6 +39,9 @@ class Format(ABC):
     def check(self, spec: NodeSpec) -> None:
         """Raise UnsupportedError if this format cannot say what ``spec`` asks for."""
 
+    def check_path(self, store: Store, path: str) -> None:  # noqa: B027 - not every format has rules
+        """Raise KeyNameError if a new node may not be at the path: a name in it breaks a rule. Writes nothing."""
+
     @abstractmethod
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         """Write the documents of the node; return ``spec`` with what was written as its ``document``."""

@@ -86,7 +86,16 @@ def inline_consolidated(
     def parse(path: str, entry: Any) -> NodeSpec:
         return parse_node(entry, f"{where}: /consolidated_metadata/metadata/{path.replace('/', '~1')}")
 
-    return Consolidated(lambda: {path.strip("/"): entry for path, entry in documents.items()}, parse)
+    def load() -> dict[str, Any]:
+        # Names in "__" are no members, v3 "Node names": listed or not, the store is asked for them.
+        stripped = {path.strip("/"): entry for path, entry in documents.items()}
+        return {
+            path: entry
+            for path, entry in stripped.items()
+            if not any(name.startswith("__") for name in path.split("/"))
+        }
+
+    return Consolidated(load, parse)
 
 
 def documents_by_path(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:

@@ -21,6 +21,7 @@ from zarrfs.logs import logger
 __all__ = [
     "adapted",
     "branches",
+    "check_path",
     "check_writable",
     "child_names",
     "chunk_prefix",
@@ -83,6 +84,11 @@ def _format(spec: NodeSpec) -> Format:
 def check_writable(spec: NodeSpec) -> None:
     """Raise UnsupportedError if the format of ``spec`` cannot say what it asks for. Writes nothing."""
     _format(spec).check(spec)
+
+
+def check_path(store: Store, path: str, zarr_format: int | str) -> None:
+    """Raise KeyNameError if the format does not allow a new node at the path. Writes nothing."""
+    _FORMATS[zarr_format].check_path(store, path)
 
 
 def adapted(spec: ArraySpec) -> ArraySpec:

@@ -161,7 +161,7 @@ class Draft2019Format(Format):
                 )
             write_object(store, KEY, BOOTSTRAP_DOCUMENT)
             bootstrap = Bootstrap()
-        self._check_name(store, path)
+        self.check_path(store, path)
         if isinstance(spec, ArraySpec):
             spec = replace(spec, chunk_key_encoding=bootstrap.keys(spec.chunk_key_encoding))
             document = array_document(spec, later=bool(bootstrap.suffix))
@@ -170,19 +170,21 @@ class Draft2019Format(Format):
             written = write_object(store, bootstrap.key(path, "group"), group_document(spec))
         return replace(spec, document=written)
 
-    def _check_name(self, store: Store, path: str) -> None:
-        """Raise KeyNameError if a new node may not have this name: characters, length, case of its
-        siblings.
+    def check_path(self, store: Store, path: str) -> None:
+        """Check the characters and length of each name, and that it differs from its siblings by more than
+        case.
         """
-        parent, _, name = path.rpartition("/")
-        for part in path.split("/") if path else ():
+        parts = path.split("/") if path else []
+        for part in parts:
             if not _NODE_NAME.fullmatch(part) or not part.strip("."):
                 raise KeyNameError(
                     f"{part!r} is no name for a node of this draft: 1 to 255 of a-z, A-Z, 0-9, '-', '_' and '.', "
                     "not all periods"
                 )
-        if path and store.listable:
-            for sibling in self.child_names(store, parent, GroupSpec(NAME)):
+        if not store.listable:
+            return
+        for depth, name in enumerate(parts):
+            for sibling in self.child_names(store, "/".join(parts[:depth]), GroupSpec(NAME)):
                 if sibling != name and sibling.lower() == name.lower():
                     raise KeyNameError(
                         f"{path!r}: there is {sibling!r} already, and case makes no difference in names"

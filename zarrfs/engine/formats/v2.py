@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+
 from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
 from zarrfs.engine.chunk_keys import Separator, V2Keys
 from zarrfs.engine.codecs.v2 import chain_from_v2, chain_to_v2
@@ -179,6 +181,15 @@ def array_document(spec: ArraySpec) -> dict[str, Any]:
     return document
 
 
+def _check_units(dtype: np.dtype[Any]) -> None:
+    """Raise UnsupportedError for dates and times without a unit, which the specification does not allow."""
+    if dtype.names is not None:
+        for name in dtype.names:
+            _check_units(dtype[name].base)
+    elif dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic":
+        raise UnsupportedError(f'Zarr v2 has no {dtype} without a unit; say one, as in "{dtype.kind}8[ns]"')
+
+
 def group_document(spec: GroupSpec) -> dict[str, Any]:
     """Return the ``.zgroup`` of a group."""
     kept = dict(spec.document) if spec.document.get("zarr_format") == 2 else {}
@@ -285,6 +296,7 @@ class V2Format(Format):
     def check(self, spec: NodeSpec) -> None:
         if isinstance(spec, ArraySpec):
             array_document(spec)
+            _check_units(spec.data_type.numpy)
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         if isinstance(spec, ArraySpec):

@@ -9,18 +9,19 @@ from typing import Any, Literal
 from zarrfs.engine.chunk_grids import chunk_grid_from_json, chunk_grid_to_json
 from zarrfs.engine.chunk_keys import chunk_key_encoding_from_json, chunk_key_encoding_to_json
 from zarrfs.engine.codecs.base import Codec
-from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
+from zarrfs.engine.codecs.registry import codec_from_json, codec_to_json, codecs_from_json
 from zarrfs.engine.dtypes import data_type_from_v3, data_type_to_v3, fill_from_v3, fill_to_v3
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import check_endian, with_endian
 from zarrfs.engine.formats.consolidated import inline_consolidated
 from zarrfs.engine.formats.draft2019 import is_bootstrap
 from zarrfs.engine.formats.json_document import location, read_object, write_object
-from zarrfs.engine.formats.paths import join
+from zarrfs.engine.formats.paths import check_node_name, join
 from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail, found
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
+from zarrfs.logs import logger
 
 __all__ = ["V3Format", "array_document", "group_document", "parse_array", "parse_group", "parse_node"]
 
@@ -146,13 +147,14 @@ def _attributes(document: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _check_transformers(value: Any, where: str) -> None:
+    """Raise UnsupportedError for a storage transformer that must be understood: none is known here."""
     if value is None:
         return
-    transformers = expect_list(value, where, "a list of storage transformers")
-    if transformers:
-        raise UnsupportedError(
-            f"{where}: no storage transformer is known here, found {found(transformers[0])}"
-        )
+    for transformer in expect_list(value, where, "a list of storage transformers"):
+        if not (isinstance(transformer, Mapping) and transformer.get("must_understand") is False):
+            raise UnsupportedError(
+                f"{where}: no storage transformer is known here, found {found(transformer)}"
+            )
 
 
 def _names(value: Any, ndim: int, where: str) -> tuple[str | None, ...] | None:
@@ -203,12 +205,27 @@ def array_document(spec: ArraySpec) -> dict[str, Any]:
         "chunk_grid": chunk_grid_to_json(spec.chunk_grid),
         "chunk_key_encoding": chunk_key_encoding_to_json(spec.chunk_key_encoding),
         "fill_value": fill_to_v3(spec.data_type, spec.fill_value),
-        "codecs": [codec_to_json(codec) for codec in spec.codecs],
+        "codecs": _codec_list(spec),
     }
+    if spec.document.get("zarr_format") == 3 and spec.document.get("storage_transformers"):
+        document["storage_transformers"] = spec.document["storage_transformers"]
     if spec.dimension_names is not None:
         document["dimension_names"] = list(spec.dimension_names)
     document["attributes"] = with_units(spec)
     return document | _extras(spec, _ARRAY_KEYS)
+
+
+def _codec_list(spec: ArraySpec) -> list[Any]:
+    """Return the ``codecs`` of the array, with those of the parsed document that need not be understood."""
+    made = [codec_to_json(codec) for codec in spec.codecs]
+    listed = spec.document.get("codecs", ()) if spec.document.get("zarr_format") == 3 else ()
+    if not any(isinstance(entry, Mapping) and entry.get("must_understand") is False for entry in listed):
+        return made
+    parsed = [codec_from_json(entry, "codecs") for entry in listed]
+    if tuple(codec for codec in parsed if codec is not None) != spec.codecs:
+        return made
+    rest = iter(made)
+    return [entry if codec is None else next(rest) for entry, codec in zip(listed, parsed, strict=True)]
 
 
 def with_units(spec: ArraySpec) -> dict[str, Any]:
@@ -232,6 +249,14 @@ def _extras(spec: NodeSpec, known: tuple[str, ...]) -> dict[str, Any]:
     return {key: value for key, value in spec.document.items() if key not in known}
 
 
+def _warn_of_name(path: str, where: str) -> None:
+    """Log a warning for a node whose name breaks the rules: it is there, so that it is read all the same."""
+    try:
+        check_node_name(path.rpartition("/")[2] or "root")
+    except KeyNameError as error:
+        logger.warning("%s: %s; read all the same", where, error)
+
+
 class V3Format(Format):
     """Zarr v3.1 in a store."""
 
@@ -241,6 +266,7 @@ class V3Format(Format):
         if document is None or is_bootstrap(document):
             return None
         spec = parse_node(document, location(store, key))
+        _warn_of_name(path, location(store, key))
         return (
             replace(spec, consolidated=None) if isinstance(spec, GroupSpec) and not use_consolidated else spec
         )
@@ -255,6 +281,14 @@ class V3Format(Format):
     def check(self, spec: NodeSpec) -> None:
         if isinstance(spec, ArraySpec):
             array_document(spec)
+
+    def check_path(self, store: Store, path: str) -> None:
+        for name in path.split("/") if path else ():
+            check_node_name(name)
+
+    def child_names(self, store: Store, path: str, spec: GroupSpec) -> list[str]:
+        """Return the prefixes that may be members: those in ``__`` are kept for extensions, v3 "Node names"."""
+        return [name for name in store.list_dir(path).prefixes if not name.startswith("__")]
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         document = array_document(spec) if isinstance(spec, ArraySpec) else group_document(spec)

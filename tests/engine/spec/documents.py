@@ -1,0 +1,68 @@
+"""Stores filled by hand, and the documents that the tests of the specifications start from."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from zarrfs.engine.stores.memory import MemoryStore
+
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
+V1_ARRAY: dict[str, Any] = {
+    "zarr_format": 1,
+    "shape": [20, 20],
+    "chunks": [10, 10],
+    "dtype": "<i4",
+    "compression": "zlib",
+    "compression_opts": 1,
+    "fill_value": 42,
+    "order": "C",
+}
+V2_ARRAY: dict[str, Any] = {
+    "zarr_format": 2,
+    "shape": [4],
+    "chunks": [2],
+    "dtype": "|u1",
+    "compressor": None,
+    "fill_value": 0,
+    "order": "C",
+    "filters": None,
+}
+V3_ARRAY: dict[str, Any] = {
+    "zarr_format": 3,
+    "node_type": "array",
+    "shape": [4],
+    "data_type": "uint8",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+    "chunk_key_encoding": {"name": "default"},
+    "fill_value": 0,
+    "codecs": [{"name": "bytes"}],
+}
+V3_GROUP: dict[str, Any] = {"zarr_format": 3, "node_type": "group"}
+
+
+def changed(document: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return a copy of a document with keys changed; ``...`` leaves one out."""
+    whole = copy.deepcopy(dict(document)) | changes
+    return {key: value for key, value in whole.items() if value is not ...}
+
+
+def store_of(values: Mapping[str, Any]) -> MemoryStore:
+    """Return a store of these values: bytes as they are, all else as JSON."""
+    store = MemoryStore()
+    for key, value in values.items():
+        store.set(key, value if isinstance(value, bytes) else json.dumps(value).encode())
+    return store
+
+
+def read_json(store: MemoryStore, key: str) -> Any:
+    """Return the JSON document that is stored under the key."""
+    return json.loads(bytes(store.values[key]))
+
+
+def regular(*chunk_shape: int) -> dict[str, Any]:
+    """Return the ``chunk_grid`` of Zarr v3 with chunks of this shape."""
+    return {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}}

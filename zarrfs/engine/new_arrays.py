@@ -1,0 +1,232 @@
+"""The metadata of an array that is to be made: what users give -> an ArraySpec, with defaults chosen. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from zarrfs.engine.chunk_grids import ChunkGrid, RegularGrid
+from zarrfs.engine.chunk_keys import (
+    ChunkKeyEncoding,
+    DefaultKeys,
+    Separator,
+    V2Keys,
+    chunk_key_encoding_from_json,
+)
+from zarrfs.engine.chunk_shapes import ChunkConstraint, choose_read_write, guess_chunks
+from zarrfs.engine.dtypes import DataType, data_type_from_numpy, default_fill
+from zarrfs.engine.formats import detect
+from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.new_codecs import sharded, usual_serializer, v2_chain, v3_chain
+from zarrfs.errors import MetadataError, UnsupportedError
+
+__all__ = ["WRITABLE_FORMATS", "array_spec", "check_format", "shape_of"]
+
+SHARD_CHUNKS = 8
+"""How many chunks a shard of guessed shape has along each dimension, at most."""
+
+RAGGED = "array:"
+"""What stands before the dtype of the arrays that are the elements of an array, as zarr-python 2 has it."""
+
+SEPARATORS: dict[int | str, Separator] = {2: ".", "draft2019": "."}
+"""What stands between the parts of a chunk key unless another is asked for, where it is not a slash."""
+
+WRITABLE_FORMATS: tuple[int | str, ...] = (2, 3, "n5", "draft2019")
+
+
+def check_format(zarr_format: int | str) -> None:
+    if zarr_format not in WRITABLE_FORMATS:
+        raise UnsupportedError(
+            f"zarr_format {zarr_format!r} cannot be written; expected one of {WRITABLE_FORMATS}"
+        )
+
+
+def array_spec(
+    *,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    chunks: Any = "auto",
+    shards: Any = None,
+    codecs: Sequence[Any] | None = None,
+    filters: Sequence[Any] | None = None,
+    serializer: Any = "auto",
+    compressors: Any = "auto",
+    fill_value: Any = None,
+    order: Literal["C", "F"] = "C",
+    zarr_format: int | str = 3,
+    attributes: Mapping[str, Any] | None = None,
+    dimension_names: Sequence[str | None] | None = None,
+    dimension_units: Sequence[str | None] | None = None,
+    dimension_separator: Separator | None = None,
+    chunk_key_encoding: Any = None,
+) -> ArraySpec:
+    """Return the metadata of an array to be, with defaults chosen. Touches no store.
+
+    Args:
+        shape, dtype: what the array is; float64 if no dtype is given. Elements of any length: ``str``, ``bytes``,
+            ``"array:<i4"`` (ragged arrays; v2), or ``object`` with a filter that makes bytes of them (v2).
+        chunks: chunk shape, or a number for all dimensions; -1 or None in it means the whole dimension; ``"auto"``
+            or True chooses about a mebibyte, False or None makes one chunk; a ChunkConstraint says what is wanted.
+        shards: shard shape, a multiple of the chunk shape, or ``"auto"``; None stores chunks on their own (v3); a
+            ChunkConstraint chooses together with ``chunks``, and makes shards only if they come out larger.
+        codecs: the whole chain of a v3 array as metadata or Codec objects; excludes the three that follow.
+        filters: array->array codecs (v3), or numcodecs filters (v2).
+        serializer: the array->bytes codec of a v3 array.
+        compressors: bytes->bytes codecs, one or several; None for none. As v3 metadata
+            (``{"name": "gzip", "configuration": {"level": 5}}``), v2 metadata (``{"id": "zlib", "level": 1}``), a name,
+            or a numcodecs codec. By default Blosc with Zstandard and shuffling.
+        fill_value: what unwritten elements read as; zero by default.
+        order: the memory order within chunks; in v3 ``"F"`` adds a transpose codec.
+        dimension_units: the unit of each dimension, as ``"4 nm"`` (v3, N5).
+        dimension_separator: ``"."`` or ``"/"`` between the parts of a chunk key; by default what the format says.
+        zarr_format: 3, 2, ``"n5"``, or ``"draft2019"`` for the draft of June 2019.
+    """
+    check_format(zarr_format)
+    if isinstance(dtype, str) and dtype.startswith(RAGGED):
+        inner = data_type_from_numpy(dtype.removeprefix(RAGGED)).numpy
+        filters = [*(filters or ()), {"id": "vlen-array", "dtype": inner.str}]
+        dtype = object
+    data_type = data_type_from_numpy("float64" if dtype is None else dtype)
+    lengths = shape_of(shape)
+    if isinstance(chunks, ChunkConstraint) or isinstance(shards, ChunkConstraint):
+        chunks, shards = _chosen(lengths, chunks, shards, zarr_format)
+    chunk_shape = _chunks(chunks, lengths, data_type, shards)
+    shard_shape = _shards(shards, chunk_shape, lengths, zarr_format)
+    fill = _fill(fill_value, data_type)
+    if zarr_format == 2:
+        chain = v2_chain(data_type, order, filters, compressors, codecs, len(lengths))
+        keys: ChunkKeyEncoding = V2Keys(dimension_separator or SEPARATORS[2])
+    else:
+        if isinstance(serializer, str) and serializer == "auto" and codecs is None:
+            serializer = usual_serializer(data_type, zarr_format)
+        chain = v3_chain(data_type, order, codecs, filters, serializer, compressors, len(lengths))
+        if shard_shape is not None:
+            chain = sharded(chain, chunk_shape)
+        keys = _keys(chunk_key_encoding, dimension_separator, SEPARATORS.get(zarr_format, "/"))
+    grid: ChunkGrid = RegularGrid(shard_shape or chunk_shape)
+    spec = ArraySpec(
+        zarr_format,
+        lengths,
+        data_type,
+        grid,
+        keys,
+        chain,
+        fill,
+        _for_each_dimension(dimension_names, len(lengths), "dimension_names"),
+        _for_each_dimension(dimension_units, len(lengths), "dimension_units"),
+        dict(attributes or {}),
+        order,
+        {},
+    )
+    return detect.adapted(spec)
+
+
+def _for_each_dimension(
+    values: Sequence[str | None] | None, ndim: int, what: str
+) -> tuple[str | None, ...] | None:
+    if values is None:
+        return None
+    if len(values) != ndim:
+        raise MetadataError(f"{len(values)} {what} for {ndim} dimensions")
+    return tuple(values)
+
+
+def _chosen(
+    shape: tuple[int, ...], chunks: Any, shards: Any, zarr_format: int | str
+) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """Return chunk and shard shape by constraints on them; no shard shape where they are the same."""
+    read, write = (_constraint(value, shape) for value in (chunks, shards))
+    if shards is None or zarr_format != 3:
+        return choose_read_write(shape, read, read)[0], None
+    inner, outer = choose_read_write(shape, read, write)
+    return inner, None if inner == outer else outer
+
+
+def _constraint(value: Any, shape: tuple[int, ...]) -> ChunkConstraint:
+    if isinstance(value, ChunkConstraint):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return ChunkConstraint((value,) * len(shape))
+    return ChunkConstraint(tuple(value)) if isinstance(value, tuple | list) else ChunkConstraint()
+
+
+def shape_of(shape: int | Sequence[int] | None) -> tuple[int, ...]:
+    if shape is None:
+        raise MetadataError("an array needs a shape, or data to take it from")
+    lengths = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in lengths):
+        raise MetadataError(f"shape must be integers of at least 0, found {shape!r}")
+    return tuple(int(n) for n in lengths)
+
+
+def _chunks(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: Any) -> tuple[int, ...]:
+    whole = tuple(max(1, n) for n in shape)
+    if chunks is None or chunks is False:
+        return whole
+    if chunks is True or (isinstance(chunks, str) and chunks == "auto"):
+        guessed = guess_chunks(shape, 16 if data_type.numpy.hasobject else data_type.numpy.itemsize)
+        if isinstance(shards, tuple | list) and len(shards) == len(guessed):
+            return tuple(_divisor_below(shard, n) for shard, n in zip(shards, guessed, strict=True))
+        return guessed
+    lengths = (chunks,) * len(shape) if isinstance(chunks, int | np.integer) else tuple(chunks)
+    if len(lengths) != len(shape):
+        raise MetadataError(
+            f"chunks {lengths} has {len(lengths)} dimensions, the shape {shape} has {len(shape)}"
+        )
+    result = []
+    for length, full in zip(lengths, whole, strict=True):
+        if length is None or length == -1:
+            length = full
+        if not isinstance(length, int | np.integer) or isinstance(length, bool) or length < 1:
+            raise MetadataError(
+                f"chunks must be positive integers (or -1 for a whole dimension), found {chunks!r}"
+            )
+        result.append(int(length))
+    return tuple(result)
+
+
+def _divisor_below(shard: int, most: int) -> int:
+    return next(n for n in range(min(shard, most), 0, -1) if shard % n == 0)
+
+
+def _shards(
+    shards: Any, chunks: tuple[int, ...], shape: tuple[int, ...], zarr_format: int | str
+) -> tuple[int, ...] | None:
+    if shards is None or shards is False:
+        return None
+    if zarr_format != 3:
+        raise UnsupportedError(f"shards need zarr_format 3; zarr_format {zarr_format} has none")
+    if shards is True or (isinstance(shards, str) and shards == "auto"):
+        return tuple(
+            chunk * max(1, min(SHARD_CHUNKS, -(-length // chunk)))
+            for chunk, length in zip(chunks, shape, strict=True)
+        )
+    lengths = (shards,) * len(shape) if isinstance(shards, int | np.integer) else tuple(shards)
+    if len(lengths) != len(chunks) or any(
+        not isinstance(n, int | np.integer) or n < 1 or n % c for n, c in zip(lengths, chunks, strict=False)
+    ):
+        raise MetadataError(f"shards {shards!r} must be a multiple of the chunks {chunks} in each dimension")
+    return tuple(int(n) for n in lengths)
+
+
+def _fill(fill_value: Any, data_type: DataType) -> Any:
+    if fill_value is None:
+        return default_fill(data_type)
+    if data_type.numpy.hasobject:
+        return fill_value
+    try:
+        return np.asarray(fill_value).astype(data_type.numpy)[()]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MetadataError(f"fill_value {fill_value!r} is no {data_type.numpy}: {error}") from error
+
+
+def _keys(encoding: Any, separator: Separator | None, default: Separator) -> ChunkKeyEncoding:
+    if isinstance(encoding, ChunkKeyEncoding):
+        return encoding
+    if encoding is None:
+        return DefaultKeys(separator or default)
+    if separator is not None:
+        raise MetadataError("give either chunk_key_encoding or dimension_separator, not both")
+    return chunk_key_encoding_from_json(encoding, "chunk_key_encoding")
