@@ -1,13 +1,14 @@
 """A directory as a store: keys are relative paths, values are files.
 
-After the file system store of the Zarr v3 specification (also what v2 calls a DirectoryStore). Writes are atomic:
-a temporary file beside the target, renamed over it. Symbolic links are followed, keys never leave the root.
+After the file system store of the Zarr v3 specification (also what v2 calls a DirectoryStore). Writes are atomic: a
+temporary file beside the target, renamed over it; a writer that is killed leaves that file, which is never listed,
+and goes with ``clean`` or when all around it is deleted. It is not looked for on opening: that would take a walk
+over all files. Symbolic links are followed, keys never leave the root.
 """
 
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 import stat
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -16,13 +17,18 @@ from pathlib import Path
 from typing import TypeVar
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage, check_key
+from zarrfs.engine.stores.temporaries import (
+    TEMPORARY_PREFIX,
+    create_temporary,
+    find_abandoned,
+    remove_abandoned,
+    sync_directory,
+)
 from zarrfs.errors import StoreError
 
 __all__ = ["LocalStore"]
 
 T = TypeVar("T")
-
-TEMPORARY_PREFIX = ".zarrfs-writing-"
 
 ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 """What the system answers when there is no file of that name."""
@@ -31,19 +37,8 @@ READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY",
 # Opening a pipe would wait for somebody to write to it.
 READ_FLAGS |= getattr(os, "O_NONBLOCK", 0)
 
-CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-
 MOST_PARTS = 1024
 """How many pieces of memory a system call takes."""
-
-MOST_ATTEMPTS = 100
-"""How often a directory is made again that others remove meanwhile."""
-
-_token = os.urandom(6).hex()
-_numbers = itertools.count()
-"""With the number of the process (which a fork changes), they make names that nobody else makes, on other machines
-neither.
-"""
 
 
 class LocalStore(Store):
@@ -232,7 +227,7 @@ class LocalStore(Store):
             raise self._refuse(f"writing {key!r}")
         path = self._base + check_key(key)
         try:
-            fd, temporary = _create_temporary(path.rpartition("/")[0])
+            fd, temporary = create_temporary(path.rpartition("/")[0])
             try:
                 try:
                     _write(fd, parts)
@@ -246,7 +241,7 @@ class LocalStore(Store):
                     os.unlink(temporary)
                 raise
             if self.durable:
-                _sync_directory(os.path.dirname(path))
+                sync_directory(os.path.dirname(path))
         except OSError as error:
             raise StoreError(f"{path} cannot be written: {error.strerror}", error.errno) from error
 
@@ -265,7 +260,9 @@ class LocalStore(Store):
     def delete_prefix(self, prefix: str) -> None:
         super().delete_prefix(prefix)
         if prefix:
-            for directory, _, _ in os.walk(self._path(prefix), topdown=False):
+            for directory, _, files in os.walk(self._path(prefix), topdown=False):
+                if files:  # hidden ones, of writers that were killed
+                    remove_abandoned(directory)
                 with suppress(OSError):
                     os.rmdir(directory)
             self._prune(os.path.dirname(self._path(prefix)))
@@ -284,6 +281,20 @@ class LocalStore(Store):
         except OSError as error:
             raise StoreError(f"{old} cannot be moved to {new}: {error.strerror}", error.errno) from error
         self._prune(os.path.dirname(old))
+
+    def clean(self, *, dry_run: bool = False) -> list[str]:
+        if self.read_only and not dry_run:
+            raise self._refuse("removing files")
+        found = sorted(find_abandoned(self.root))
+        for path in found if not dry_run else ():
+            try:
+                os.unlink(path)
+            except FileNotFoundError:  # Another one is at it too.
+                continue
+            except OSError as error:
+                raise StoreError(f"{path} cannot be removed: {error.strerror}", error.errno) from error
+            self._prune(os.path.dirname(path))
+        return found
 
     def _prune(self, directory: str) -> None:
         """Remove directories that hold nothing any more, up to the root."""
@@ -327,30 +338,6 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _create_temporary(directory: str) -> tuple[int, str]:
-    """Return descriptor and path of a new file, with the permissions that new files have; makes the directory if need
-    be. ``tempfile`` does the same with many more steps, and permissions that must then be undone.
-    """
-    attempts = 0
-    while True:
-        temporary = f"{directory}/{TEMPORARY_PREFIX}{_token}-{os.getpid():x}-{next(_numbers):x}"
-        try:
-            return os.open(temporary, CREATE_FLAGS, 0o666), temporary
-        except FileNotFoundError:
-            # Perhaps again and again: others remove a directory when they delete its last file.
-            attempts += 1
-            try:
-                os.makedirs(directory, exist_ok=True)
-            except (
-                FileNotFoundError,
-                FileExistsError,
-            ):  # The latter when it goes just after it was found there.
-                if attempts == MOST_ATTEMPTS:
-                    raise
-        except FileExistsError:
-            continue
-
-
 def _write(fd: int, parts: Sequence[Buffer]) -> None:
     """Write it all. One call takes so many parts and moves at most 2 GiB."""
     for first in range(0, len(parts), MOST_PARTS):
@@ -365,11 +352,3 @@ def _write(fd: int, parts: Sequence[Buffer]) -> None:
             while rest:
                 rest = rest[os.write(fd, rest) :]
             done = 0
-
-
-def _sync_directory(directory: str) -> None:
-    fd = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
