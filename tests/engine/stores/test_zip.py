@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
+import random
+import shutil
 import subprocess
 import sys
+import threading
+import tracemalloc
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 import zarr
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.sync import sync
 
 import zarrfs
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.engine.stores.zip_records import (
+    LOCAL_HEADER,
+    Member,
+    OpenFile,
+    central_directory,
+    local_header,
+)
+from zarrfs.engine.stores.zip_spool import Spool
 from zarrfs.errors import LocationError, ReadOnlyError, StoreError
+
+UNZIP = shutil.which("unzip")
 
 
 def archive(path: Path, *members: tuple[str, bytes], method: int = zipfile.ZIP_STORED) -> Path:
@@ -135,3 +153,377 @@ def test_both_ways_with_zarr_python(zarr_format: int, tmp_path: Path) -> None:
     group.store.close()
     with zarr.storage.ZipStore(tmp_path / "ours.zip", mode="r") as ours:
         np.testing.assert_array_equal(zarr.open_group(ours, mode="r")["a/b"][...], data)
+
+
+# -- writing ---------------------------------------------------------------------------------------------------
+
+
+def check(path: Path, expected: dict[str, bytes]) -> None:
+    """Hold an archive against what it is to have: for Python, for us, and for unzip where it is installed."""
+    with zipfile.ZipFile(path) as found:
+        assert found.testzip() is None
+        assert sorted(found.namelist()) == sorted(expected)
+        for name, value in expected.items():
+            assert found.read(name) == value
+    with ZipStore(path) as store:
+        for name, value in expected.items():
+            assert bytes(store.get(name) or b"") == value
+    if UNZIP is not None and expected:
+        done = subprocess.run([UNZIP, "-tqq", str(path)], capture_output=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert not done.stderr
+
+
+def members_from_the_front(path: Path) -> list[str]:
+    """The names of the members as who reads a stream finds them: one local header after the other."""
+    data = path.read_bytes()
+    names = []
+    at = 0
+    while data[at : at + 4] == b"PK\3\4":
+        _, _, flags, _, _, _, _, packed, _, name, extra = LOCAL_HEADER.unpack_from(data, at)
+        assert not flags & 8
+        names.append(data[at + 30 : at + 30 + name].decode())
+        at += 30 + name + extra + packed
+    assert data[at : at + 4] == b"PK\1\2"
+    return names
+
+
+def test_values_are_on_disk_and_not_in_memory(tmp_path: Path) -> None:
+    one = os.urandom(1 << 20)
+    tracemalloc.start()
+    try:
+        with ZipStore(tmp_path / "a.zip", "w") as store:
+            for number in range(48):
+                store.set(f"c/{number}", memoryview(one))
+            for number in range(48):
+                store.set(f"c/{number}", memoryview(one))
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+    # What was replaced has left its place to others.
+    assert 48 << 20 < (tmp_path / "a.zip").stat().st_size < 51 << 20
+    check(tmp_path / "a.zip", {f"c/{number}": one for number in range(48)})
+
+
+def test_more_members_than_a_plain_zip_file_can_count(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    expected = {f"c/{number // 1000}/{number}": b"%d" % number for number in range(70_000)}
+    with ZipStore(path, "w") as store:
+        for key, value in expected.items():
+            store.set(key, value)
+        assert len(store.list_dir("c").prefixes) == 70
+    check(path, expected)
+    with ZipStore(path, "a") as store:
+        store.delete("c/0/7")
+        store.set("c/1/1007", b"new")
+        store.set("more", b"1")
+    del expected["c/0/7"]
+    check(path, expected | {"c/1/1007": b"new", "more": b"1"})
+    with sync(zarr.storage.ZipStore.open(path, mode="r")) as theirs:
+        found = sync(theirs.get("c/69/69999", default_buffer_prototype()))
+        assert found is not None
+        assert found.to_bytes() == b"69999"
+
+
+def test_members_beyond_four_gibibytes(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    spool = Spool(str(tmp_path), None)
+    spool.end = 5 << 30  # a hole of the file system stands for so many values
+    members = {name: spool.write(name, [b"123", b"4"], 4, zlib.crc32(b"1234"), 1) for name in ("a", "b/c")}
+    spool.complete(members, str(path), False)
+    check(path, {"a": b"1234", "b/c": b"1234"})
+    assert path.stat().st_size > 5 << 30
+    assert path.stat().st_blocks < 1000
+
+
+def test_the_directory_of_a_member_larger_than_four_gibibytes(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    size = (4 << 30) + 5
+    header = local_header("a", size, 7)
+    member = Member(OpenFile(os.open(os.devnull, os.O_RDONLY)), 0, len(header), size, size, 7)
+    with open(path, "wb") as file:
+        file.write(header)
+        file.seek(size, os.SEEK_CUR)
+        for piece in central_directory([("a", member)], len(header) + size, b""):
+            file.write(piece)
+    with zipfile.ZipFile(path) as found:
+        assert found.getinfo("a").file_size == size
+        with found.open("a") as stream:
+            assert stream.read(10) == bytes(10)
+    with ZipStore(path) as store:
+        assert store.size("a") == size
+        assert store.get_ranges("a", [ByteRange(-2)]) == [bytes(2)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_sequence_of_changes_and_reopenings(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    path = tmp_path / "a.zip"
+    expected: dict[str, bytes] = {}
+    most = chance.choice([50, 5_000, 100_000])
+    readers = []
+    for _ in range(8):
+        with ZipStore(path, "a") as store:
+            for _ in range(chance.randrange(12)):
+                key = f"{chance.randrange(3)}/ö{chance.randrange(6)}"
+                if chance.random() < 0.3:
+                    store.delete(key)
+                    expected.pop(key, None)
+                else:
+                    expected[key] = chance.randbytes(chance.randrange(most))
+                    store.set(key, expected[key])
+                if chance.random() < 0.1:
+                    store.flush()
+                    check(path, expected)
+                assert {name: store.get(name) for name in store.list_prefix()} == expected
+        check(path, expected)
+        if most == 50:
+            assert sorted(members_from_the_front(path)) == sorted(expected)
+        readers.append((ZipStore(path), dict(expected)))
+    assert os.listdir(tmp_path) == ["a.zip"]
+    for reader, then in readers:  # who has an old archive open goes on reading it
+        with reader:
+            assert {name: reader.get(name) for name in reader.list_prefix()} == then
+
+
+def test_what_is_wasted_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with ZipStore(path, "w") as store:
+        for number in range(10):
+            store.set(str(number), bytes(100_000))
+    with ZipStore(path, "a") as store:
+        for number in range(0, 10, 2):
+            store.delete(str(number))
+        store.set("new", b"1")
+    check(path, {str(number): bytes(100_000) for number in range(1, 10, 2)} | {"new": b"1"})
+    assert path.stat().st_size < 502_000
+    assert members_from_the_front(path) == ["1", "3", "5", "7", "9", "new"]
+
+
+def test_other_programs_members_are_handed_on_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    # A stream cannot be gone back in, so that sizes come after the data.
+    stream = io.BytesIO()
+    stream.seekable = lambda: False  # type: ignore[method-assign]
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as out:
+        out.comment = b"of the archive"
+        info = zipfile.ZipInfo("packed", (2001, 2, 3, 4, 5, 6))
+        info.compress_type, info.external_attr, info.comment = zipfile.ZIP_DEFLATED, 0o600 << 16, b"kept"
+        out.writestr(info, b"x" * 10_000)
+        out.writestr("gone", b"y" * 1000)
+        out.writestr("größe", b"z" * 1000)
+        out.writestr("bzip", b"w" * 1000, zipfile.ZIP_BZIP2)
+    path.write_bytes(stream.getvalue())
+    path.chmod(0o640)
+    with ZipStore(path, "a") as store:
+        store.delete("gone")
+        store.set("new", b"1")
+    with zipfile.ZipFile(path) as found:
+        assert found.comment == b"of the archive"
+        assert found.testzip() is None
+        assert found.namelist() == ["packed", "größe", "bzip", "new"]
+        again = found.getinfo("packed")
+        assert again.date_time == info.date_time
+        assert again.external_attr == 0o600 << 16
+        assert again.comment == b"kept"
+        assert again.compress_size < 100
+        assert found.read("größe") == b"z" * 1000
+        assert found.read("bzip") == b"w" * 1000
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_threads_that_read_what_others_replace(tmp_path: Path) -> None:
+    with ZipStore(tmp_path / "a.zip", "w") as store:
+        store.set("0", b"0" * 10)
+        errors: list[BaseException] = []
+
+        def replace(own: int) -> None:
+            chance = random.Random(own)
+            try:
+                for _ in range(500):
+                    store.set(
+                        str(chance.randrange(4)), b"%d" % chance.randrange(10) * chance.randrange(1, 20_000)
+                    )
+            except BaseException as error:
+                errors.append(error)
+
+        def read() -> None:
+            try:
+                for number in range(2000):
+                    value = bytes(store.get(str(number % 4)) or b"")
+                    assert len(set(value)) <= 1
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=replace, args=(own,)) for own in (1, 2)]
+        threads += [threading.Thread(target=read) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors
+        expected = {key: bytes(store.get(key) or b"") for key in store.list_prefix()}
+    check(tmp_path / "a.zip", expected)
+
+
+SMALL_DISK = """
+import resource, sys
+from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.errors import StoreError
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+store = ZipStore(sys.argv[1], "a")
+store.set("a", b"changed")
+written = 0
+try:
+    while True:
+        store.set(str(written), bytes(100_000))
+        written += 1
+except StoreError as error:
+    print(written, error)
+assert store.get("a") == b"changed"
+assert store.get(str(written)) is None
+store.delete("0")
+store.set("1", b"fits")  # and closes at the end of the interpreter
+"""
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", ("a", b"old"), ("b", b"old"))
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL_DISK, path], capture_output=True, text=True, check=True
+    )
+    written, _, message = done.stdout.partition(" ")
+    assert "cannot be written" in message
+    expected = {str(number): bytes(100_000) for number in range(int(written))}
+    del expected["0"]
+    check(path, expected | {"a": b"changed", "b": b"old", "1": b"fits"})
+    assert os.listdir(tmp_path) == ["a.zip"]
+
+
+def test_a_disk_too_full_to_close(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", ("a", b"old" * 100), ("b", bytes(1000)))
+    before = path.read_bytes()
+    code = SMALL_DISK.split("written = 0")[0].replace("1 << 20", "1500") + (
+        "store.set('c', b'2')\ntry:\n    store.close()\nexcept StoreError as error:\n    print(error)\n"
+        "else:\n    raise SystemExit('closed')\n"
+        "store.delete('b')\nstore.set('a', b'1')\nassert store.get('c') == b'2'\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    assert "cannot be written" in done.stdout + done.stderr
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["a.zip"]
+
+
+KILLED = """
+import sys
+from zarrfs.engine.stores.zip import ZipStore
+for number in range(1, 100_000):
+    with ZipStore(sys.argv[1], "a") as store:
+        for key in "abc":
+            store.set(key, b"%09d" % number * 3000)
+        store.delete("d" if number % 2 else "e")
+        store.set("e" if number % 2 else "d", b"%09d" % number)
+    print(number, flush=True)
+"""
+
+
+def test_a_writer_that_is_killed_leaves_the_old_archive_or_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    archive(path, *((key, b"%09d" % 0 * 3000) for key in "abc"), ("d", b"%09d" % 0))
+    chance = random.Random(1)
+    for _ in range(12):
+        writer = subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE, text=True)
+        assert writer.stdout is not None
+        for _ in range(chance.randint(1, 40)):
+            last = int(writer.stdout.readline())
+        writer.kill()
+        rest = writer.stdout.read().split()
+        writer.wait()
+        writer.stdout.close()
+        last = int(rest[-1]) if rest else last
+        with zipfile.ZipFile(path) as found:
+            assert found.testzip() is None
+            values = {found.read(name)[:9] for name in found.namelist()}
+            assert len(found.namelist()) == 4
+        assert len(values) == 1
+        assert int(values.pop()) in (last, last + 1)
+    with ZipStore(path, "a") as store:
+        store.set("a", b"1")
+        left = [name for name in os.listdir(tmp_path) if name != "a.zip"]
+        assert len(left) == 1  # our own; what the killed ones left is gone
+        with ZipStore(path) as other:
+            assert other.clean(dry_run=True) == []
+    assert os.listdir(tmp_path) == ["a.zip"]
+
+
+def test_a_forked_process_reads_what_was_there_and_writes_nothing(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", ("old", b"old"))
+    code = f"""
+import os
+from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.errors import StoreError
+store = ZipStore({str(path)!r}, "a")
+store.set("a", b"before" * 100)
+store.set("b", b"before" * 100)
+told, tell = os.pipe()
+child = os.fork()
+if not child:
+    os.read(told, 1)
+    assert store.get("a") == store.get("b") == b"before" * 100
+    assert store.get("old") == b"old"
+    try:
+        store.set("c", b"1")
+    except StoreError as error:
+        assert "another process" in str(error)
+    else:
+        raise AssertionError
+    raise SystemExit(0)  # ends as programs do, with all that happens then
+store.delete("b")
+for key in "acde":
+    store.set(key, b"after." * 100)
+store.flush()
+store.set("f", b"after." * 100)
+os.write(tell, b"1")
+assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    check(path, {"old": b"old"} | dict.fromkeys("acdef", b"after." * 100))
+    assert os.listdir(tmp_path) == ["a.zip"]
+
+
+def test_what_another_writer_made_is_not_overwritten(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", ("a", b"old"))
+    late = ZipStore(path, "a")
+    late.set("b", b"1")
+    with ZipStore(path, "a") as other:
+        other.set("c", b"2")
+    with pytest.raises(StoreError, match="changed by another writer"):
+        late.close()
+    check(path, {"a": b"old", "c": b"2"})
+    late.discard()
+    assert os.listdir(tmp_path) == ["a.zip"]
+
+
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    store = ZipStore(archive(tmp_path / "a.zip", ("a", b"old")), "a")
+    store.close()
+    for work in (
+        lambda: store.get("a"),
+        lambda: store.list_dir(),
+        lambda: list(store.list_prefix()),
+        lambda: store.set("a", b"1"),
+        lambda: store.delete("a"),
+    ):
+        with pytest.raises(StoreError, match="is closed"):
+            work()
+
+
+def test_links_to_archives_stay(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    path = archive(tmp_path / "there" / "a.zip", ("a", b"old"))
+    (tmp_path / "link.zip").symlink_to(path)
+    with ZipStore(tmp_path / "link.zip", "a") as store:
+        store.set("b", b"1")
+    assert (tmp_path / "link.zip").is_symlink()
+    check(path, {"a": b"old", "b": b"1"})

@@ -28,13 +28,15 @@ class Holes:
         self._add(start, stop)
         return start, stop
 
-    def take(self, size: int) -> int | None:
-        """Return where ``size`` bytes are free, which they are then no more: the start of the tightest hole. None
-        where there is none.
+    def take(self, size: int, least: int) -> int | None:
+        """Return where ``size`` bytes are free, which they are then no more: the start of the tightest hole. None where
+        there is none. What remains of the hole is nothing, or ``least`` bytes at least.
         """
         at = bisect_left(self._sizes, (size, 0))
-        if at == len(self._sizes):
-            return None
+        if at == len(self._sizes) or self._sizes[at][0] != size:
+            at = bisect_left(self._sizes, (size + least, 0))
+            if at == len(self._sizes):
+                return None
         start, stop = self._remove(self._sizes[at][1])
         if stop - start > size:
             self._add(start + size, stop)

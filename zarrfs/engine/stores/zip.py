@@ -401,9 +401,13 @@ class ZipStore(Store):
             self.close()
         except Exception as error:
             logger.error("%s", error)
-            if self._spool is not None:
-                self._spool.discard()
-            self._release()
+            self.discard()
+
+    def discard(self) -> None:
+        """Close without keeping what was written: the archive stays as it is."""
+        if self._spool is not None and self._process == os.getpid():
+            self._spool.discard()
+        self._release()
 
 
 _open_for_writing: weakref.WeakSet[ZipStore] = weakref.WeakSet()

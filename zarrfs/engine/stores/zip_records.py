@@ -13,6 +13,7 @@ from zipfile import ZipInfo
 
 __all__ = [
     "LOCAL_HEADER",
+    "PADDING",
     "Member",
     "OpenFile",
     "Origin",

@@ -20,6 +20,7 @@ from zarrfs.engine.stores.holes import Holes
 from zarrfs.engine.stores.temporaries import create_temporary, hold, sync_directory
 from zarrfs.engine.stores.zip_records import (
     LOCAL_HEADER,
+    PADDING,
     Member,
     OpenFile,
     central_directory,
@@ -86,7 +87,7 @@ class Spool:
         """Write a value; return where it is. Raises OSError, and takes no space then."""
         header = local_header(name, size, crc)
         nbytes = len(header) + size
-        start = self._holes.take(nbytes)
+        start = self._holes.take(nbytes, PADDING.size)
         if start is None:
             start, self.end = self.end, self.end + nbytes
         try:
