@@ -199,3 +199,18 @@ def test_text_for_terminals_is_safe() -> None:
     assert readable_bytes(0) == "0 B"
     assert readable_bytes(1536) == "1.5 KiB"
     assert readable_bytes(10**18) == "888.2 PiB"
+
+
+def test_clean(store: Path, tmp_path: Path) -> None:
+    left = tmp_path / "data.zarr" / ".zarrfs-writing-x"
+    left.parent.mkdir()
+    left.write_bytes(b"half")
+    done = run("clean", left.parent)
+    assert (done.returncode, done.stdout) == (0, "0 files removed\n"), done.stderr
+    os.utime(left, (0, 0))
+    done = run("clean", left.parent, "--dry-run")
+    assert done.stdout == f"{left}\n1 file left behind\n", done.stderr
+    assert left.exists()
+    done = run("clean", left.parent)
+    assert done.stdout == f"{left}\n1 file removed\n", done.stderr
+    assert not left.exists()

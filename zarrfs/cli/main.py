@@ -29,6 +29,7 @@ VERBS = {
     "rechunk": "Copy with chunks of another shape.",
     "migrate": "Give a hierarchy the documents of a newer format, in place.",
     "consolidate": "Gather all metadata of a hierarchy in one document.",
+    "clean": "Remove what killed writers left behind.",
     "check": "Check OME-NGFF metadata.",
     "view": "Open the desktop viewer.",
     "doctor": "Say whether FUSE is usable here, and what to do if not.",

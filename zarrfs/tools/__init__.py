@@ -1,13 +1,15 @@
-"""Whole hierarchies at once: copying, converting, migrating, rechunking, consolidating. Above the engine, below the
-command line.
+"""Whole hierarchies at once: copying, converting, migrating, rechunking, consolidating, cleaning. Above the engine,
+below the command line.
 """
 
+from zarrfs.tools.cleaning import clean
 from zarrfs.tools.consolidation import consolidate_metadata, stale_entries
 from zarrfs.tools.copying import convert, copy, copy_all, copy_store, rechunk
 from zarrfs.tools.hdf5 import from_hdf5, to_hdf5
 from zarrfs.tools.migration import migrate
 
 __all__ = [
+    "clean",
     "consolidate_metadata",
     "convert",
     "copy",

@@ -198,6 +198,11 @@ class Store(ABC):
             f"{self.url} is open read-only: {what} is refused; open it with mode 'r+' to change it"
         )
 
+    def flush(self) -> None:  # noqa: B027 - most stores have it done
+        """Make what was written complete, for whoever opens the store now. Most stores do so with each value; an
+        archive is complete only then, or when it is closed.
+        """
+
     def clean(self, *, dry_run: bool = False) -> list[str]:
         """Remove the files that writers left behind when they were killed; return their paths. ``dry_run`` only
         returns them. What a living writer writes is left alone. Costs a walk over all files.

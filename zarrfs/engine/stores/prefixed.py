@@ -71,5 +71,8 @@ class PrefixStore(Store):
     def move_prefix(self, prefix: str, target: str) -> None:
         self.store.move_prefix(self._below(prefix), self._below(target))
 
+    def flush(self) -> None:
+        self.store.flush()
+
     def lock(self, key: str) -> AbstractContextManager[Any]:
         return self.store.lock(self._full(key))

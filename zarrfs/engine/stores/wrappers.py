@@ -84,6 +84,12 @@ class WrapperStore(Store):
     def lock(self, key: str) -> AbstractContextManager[Any]:
         return self.store.lock(key)
 
+    def flush(self) -> None:
+        self.store.flush()
+
+    def clean(self, *, dry_run: bool = False) -> list[str]:
+        return self.store.clean(dry_run=dry_run)
+
     def close(self) -> None:
         self.store.close()
 

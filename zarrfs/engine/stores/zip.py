@@ -33,6 +33,7 @@ import weakref
 import zipfile
 import zlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -58,10 +59,10 @@ class ZipStore(Store):
     """Values in a zip file, which stays open until ``close``.
 
     ``mode`` is ``"r"``, ``"a"`` (made if absent) or ``"w"`` (made anew). What is written is in the file, readable
-    by others, only after ``close`` or ``flush``: a zip file's directory is its end. If that fails the old file is
-    untouched, and it may be tried again. One store at a time may write to an archive: if the file was replaced
-    meanwhile, closing is a StoreError and leaves it as it is. With ``durable``, closing returns only after all has
-    reached the disk (fsync).
+    by others, only after ``close`` or ``flush`` (or when this process opens it once more): a zip file's directory
+    is its end. If that fails the old file is untouched, and it may be tried again. One store at a time may write to
+    an archive: if the file was replaced meanwhile, closing is a StoreError and leaves it as it is. With
+    ``durable``, closing returns only after all has reached the disk (fsync).
 
     A process that is forked off reads on what was there when it was made, and writes nothing.
     """
@@ -82,6 +83,12 @@ class ZipStore(Store):
         self._count = 0
         # The file behind links: they stay.
         self._target = os.path.realpath(self.path)
+        for other in list(_open_for_writing):
+            # Who makes one node after the other need not know that the first one's store is still open.
+            if other._target == self._target and other._seen == _identity(self._target):
+                # A reader gets what is there; the writer is told when it closes.
+                with suppress(StoreError) if self.read_only else nullcontext():
+                    other.flush()
         self._seen = _identity(self._target)
         self._dirty = not self.read_only and (mode == "w" or self._seen is None)
         if not self._dirty:

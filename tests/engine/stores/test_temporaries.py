@@ -1,0 +1,173 @@
+"""Files of writers that were killed are told from those of writers that live, and removed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zarrfs
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.temporaries import (
+    TEMPORARY_PREFIX,
+    create_temporary,
+    hold,
+    is_abandoned,
+    remove_abandoned,
+)
+from zarrfs.errors import ReadOnlyError
+from zarrfs.tools import clean
+
+WRITER = """
+import os, sys, zarrfs
+from zarrfs.engine.stores import local
+replace = os.replace
+def wait(*names):
+    if "c/" in names[1]:
+        print("ready", flush=True)
+        sys.stdin.readline()
+    replace(*names)
+os.replace = wait
+array = zarrfs.open_array(sys.argv[1], mode="r+")
+array[1, 1] = 7
+print("done", flush=True)
+"""
+
+
+@contextmanager
+def writer_at_work(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that has written a chunk but not yet renamed it, and waits for a line."""
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+        yield writer
+    finally:
+        writer.kill()
+        writer.communicate()
+
+
+def hidden(path: Path) -> list[Path]:
+    return [found for found in path.rglob("*") if found.name.startswith(TEMPORARY_PREFIX)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    zarrfs.create_group(tmp_path / "g").create_array("a", data=np.ones((4, 4)), chunks=(2, 2))
+    return tmp_path / "g"
+
+
+def test_a_living_writer_is_left_alone(path: Path) -> None:
+    with writer_at_work(path / "a") as writer:
+        assert len(hidden(path)) == 1
+        assert clean(path) == []
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+        assert writer.stdout.readline() == "done\n"
+    assert hidden(path) == []
+    assert zarrfs.open_array(path, "a")[1, 1] == 7
+
+
+def test_what_a_killed_writer_left_is_removed(path: Path) -> None:
+    with writer_at_work(path / "a") as writer:
+        writer.send_signal(signal.SIGKILL)
+    (left,) = hidden(path)
+    assert is_abandoned(str(left))
+    assert clean(path, dry_run=True) == [str(left)]
+    with pytest.raises(ReadOnlyError):
+        LocalStore(path, read_only=True).clean()
+    assert left.exists()
+    assert clean(path) == [str(left)]
+    assert hidden(path) == []
+    assert (zarrfs.open_array(path, "a")[...] == 1).all()
+
+
+def test_a_process_that_ended_but_was_not_waited_for_is_dead(path: Path) -> None:
+    with writer_at_work(path / "a") as writer:
+        writer.send_signal(signal.SIGKILL)
+        os.waitid(os.P_PID, writer.pid, os.WEXITED | os.WNOWAIT)
+        assert len(clean(path)) == 1
+
+
+def test_deleting_takes_it_along(path: Path) -> None:
+    with writer_at_work(path / "a") as writer:
+        writer.send_signal(signal.SIGKILL)
+    del zarrfs.open_group(path, mode="r+")["a"]
+    assert sorted(os.listdir(path)) == ["zarr.json"]
+
+
+def test_a_number_that_went_to_another_process(tmp_path: Path) -> None:
+    fd, mine = create_temporary(str(tmp_path))
+    os.close(fd)
+    machine, process, start, number = os.path.basename(mine).removeprefix(TEMPORARY_PREFIX).split("-")
+    earlier = tmp_path / f"{TEMPORARY_PREFIX}{machine}-{process}-{int(start, 16) - 1:x}-{number}"
+    earlier.write_bytes(b"half")
+    assert not is_abandoned(mine)
+    assert is_abandoned(str(earlier))
+
+
+@pytest.mark.parametrize("name", ["0123456789ab-1-2-3", "0123456789ab-1-2", "xyz", "k3j2_8", ""])
+def test_files_of_other_machines_count_after_a_day(name: str, tmp_path: Path) -> None:
+    left = tmp_path / f"{TEMPORARY_PREFIX}{name}"
+    left.write_bytes(b"half")
+    assert not is_abandoned(str(left))
+    old = time.time() - 25 * 60 * 60
+    os.utime(left, (old, old))
+    assert is_abandoned(str(left))
+    fd = os.open(left, os.O_RDWR)
+    hold(fd)
+    assert not is_abandoned(str(left))
+    fcntl.flock(fd, fcntl.LOCK_UN)
+    os.close(fd)
+    remove_abandoned(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
+def test_other_files_are_never_touched(tmp_path: Path) -> None:
+    old = time.time() - 25 * 60 * 60
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / f"{TEMPORARY_PREFIX}x").write_bytes(b"1")
+    os.utime(tmp_path / "elsewhere" / f"{TEMPORARY_PREFIX}x", (old, old))
+    root = tmp_path / "s"
+    root.mkdir()
+    (root / "link").symlink_to(tmp_path / "elsewhere")
+    (root / f"{TEMPORARY_PREFIX}directory").mkdir()
+    for name in ("a", ".hidden", f"x{TEMPORARY_PREFIX}"):
+        (root / name).write_bytes(b"1")
+        os.utime(root / name, (old, old))
+    os.utime(root / f"{TEMPORARY_PREFIX}directory", (old, old))
+    before = sorted(os.listdir(root))
+    assert LocalStore(root).clean() == []
+    assert sorted(os.listdir(root)) == before
+
+
+def test_cleaning_beside_an_archive(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    zarrfs.create_group(path).store.close()
+    code = f"""
+import os, signal, zarrfs
+zarrfs.create_array({str(path)!r}, "a", data=[1, 2])
+array = zarrfs.create_array({str(path)!r}, "b", data=[1, 2])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    (left,) = hidden(tmp_path)
+    before = path.read_bytes()
+    assert clean(path, dry_run=True) == [str(left)]
+    assert clean(path) == [str(left)]
+    assert os.listdir(tmp_path) == ["a.zip"]
+    assert path.read_bytes() == before
+    assert "a" in zarrfs.open_group(path)

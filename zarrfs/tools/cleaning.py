@@ -1,0 +1,29 @@
+"""Removing what writers left behind that were killed: hidden files that hold parts of values, or of an archive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zarrfs.engine.locations import open_store
+from zarrfs.engine.open import Location
+from zarrfs.engine.stores.base import Store
+
+__all__ = ["clean"]
+
+
+def clean(
+    location: Location, *, dry_run: bool = False, storage_options: dict[str, Any] | None = None
+) -> list[str]:
+    """Remove the hidden files below a directory, or beside an archive, that writers left behind when they were
+    killed; return their paths. ``dry_run`` only returns them. Other stores leave no such files.
+
+    What a living process of this machine writes is never touched; what another machine wrote, only when it was not
+    changed for a day and nobody holds a lock on it. Raises LocationError, and StoreError where a file cannot be
+    removed.
+    """
+    store, _ = open_store(location, mode="r" if dry_run else "r+", storage_options=storage_options)
+    try:
+        return store.clean(dry_run=dry_run)
+    finally:
+        if not isinstance(location, Store):
+            store.close()
