@@ -11,7 +11,11 @@ import click
 __all__ = ["SizeType", "compression", "format_name", "lengths", "storage_option", "storage_options"]
 
 storage_option = click.option(
-    "--storage-option", "storage", multiple=True, metavar="KEY=VALUE", help="For URLs, as fsspec has it."
+    "--storage-option",
+    "storage",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="For URLs, as fsspec has it; durable=true for files.",
 )
 """The option of all commands that take a location; ``storage_options`` reads it."""
 

@@ -20,7 +20,7 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import LocationError
 from zarrfs.plugins import find_plugin
 
-__all__ = ["METADATA_NAMES", "Location", "open_store"]
+__all__ = ["METADATA_NAMES", "Location", "open_store", "split_options"]
 
 Location = str | os.PathLike[str] | Store | MutableMapping[str, bytes]
 
@@ -47,20 +47,27 @@ FILES = {"sqlite", "dbm", "lmdb"}
 """Databases that are opened by a path."""
 
 
-def open_store(
-    location: Location, *, mode: str = "r", storage_options: Mapping[str, Any] | None = None
-) -> tuple[Store, str]:
+DURABLE = {"lmdb"}
+"""Databases that have the option ``durable``, as directories and archives have."""
+
+Options = Mapping[str, Any] | None
+
+
+def open_store(location: Location, *, mode: str = "r", storage_options: Options = None) -> tuple[Store, str]:
     """Return a store and the path in it that the location points to.
 
     ``mode`` is ``"r"``, ``"r+"`` (there must be something, to be changed), ``"a"`` (made if absent) or ``"w"``.
-    ``storage_options`` are credentials and the like for a URL that fsspec opens. The caller owns the store, except one
-    that was given, which comes back as it is.
+    ``storage_options`` are credentials and the like for a URL that fsspec opens; directories, archives and LMDB know
+    ``durable`` (a bool: wait until what is written has reached the disk), others none. The caller owns the store,
+    except one that was given, which comes back as it is.
 
     Raises LocationError, which says what to do.
     """
     if isinstance(location, Store):
+        _known_options(f"{location!r}, which is open,", storage_options)
         return location, ""
     if isinstance(location, MutableMapping):
+        _known_options("a dictionary", storage_options)
         return MemoryStore(location, read_only=mode == "r"), ""
     if not isinstance(location, str | os.PathLike):
         raise LocationError(
@@ -69,16 +76,55 @@ def open_store(
     text = os.fsdecode(location)
     if not text:
         raise LocationError("the location is empty: expected a path or a URL")
+    scheme = _scheme_of(text)
+    if scheme.lower() not in ("", "file"):
+        return _open_url(text, scheme, mode, storage_options)
+    return _open_path(os.path.expanduser(_path_of(text) if scheme else text), mode, storage_options)
+
+
+def split_options(options: Options, source: Location, target: Location) -> tuple[Options, Options]:
+    """Return what of storage options that were given once is for a location that is read, and for one that is
+    written: each takes what it knows. What neither knows both get, so that opening refuses it.
+    """
+    if not options:
+        return None, None
+    durable = {name: value for name, value in options.items() if name == "durable"}
+    others = {name: value for name, value in options.items() if name != "durable"}
+    known = [_is_remote(source), _is_remote(target)]
+    return (
+        others if known[0] or not any(known) else None,
+        durable | (others if known[1] or not any(known) else {}),
+    )
+
+
+def _is_remote(location: Location) -> bool:
+    """Tell whether fsspec opens the location, which takes any options."""
+    if not isinstance(location, str | os.PathLike):
+        return False
+    scheme = _scheme_of(os.fsdecode(location))
+    return (
+        scheme.lower() not in ("", "file")
+        and scheme not in DATABASES
+        and find_plugin(ENTRY_POINTS, scheme) is None
+    )
+
+
+def _known_options(what: str, options: Options, *known: str) -> dict[str, bool]:
+    """Return options that are switches. Raises LocationError for one that is not known, or no switch."""
+    for name, value in (options or {}).items():
+        if name not in known:
+            there = f"there is {', '.join(map(repr, known))}" if known else "it has none"
+            raise LocationError(f"{what} knows no storage option {name!r}; {there}")
+        if not isinstance(value, bool):
+            raise LocationError(f"{what}: storage option {name!r} must be true or false, found {value!r}")
+    return dict(options or {})
+
+
+def _scheme_of(text: str) -> str:
+    """Return the scheme of a URL as it is written; nothing for a path."""
     scheme, separator, _ = text.partition("://")
-    if (
-        separator
-        and scheme.replace("+", "").replace("-", "").replace("_", "").replace(":", "").isalnum()
-        and "/" not in scheme
-    ):
-        if scheme.lower() != "file":
-            return _open_url(text, scheme, mode, storage_options)
-        text = _path_of(text)
-    return _open_path(os.path.expanduser(text), mode)
+    bare = scheme.replace("+", "").replace("-", "").replace("_", "").replace(":", "")
+    return scheme if separator and bare.isalnum() and "/" not in scheme else ""
 
 
 def _path_of(url: str) -> str:
@@ -94,32 +140,35 @@ def _path_of(url: str) -> str:
     )
 
 
-def _open_url(
-    url: str, scheme: str, mode: str, storage_options: Mapping[str, Any] | None
-) -> tuple[Store, str]:
+def _open_url(url: str, scheme: str, mode: str, storage_options: Options) -> tuple[Store, str]:
     read_only = mode == "r"
     if scheme in DATABASES:
         module, name = DATABASES[scheme]
+        switches = _known_options(
+            f"a {scheme} location", storage_options, *({"durable"} if scheme in DURABLE else ())
+        )
         maker: Any = getattr(import_module(f"zarrfs.engine.stores.{module}"), name)
-        return maker(
-            _path_of(f"file://{url.partition('://')[2]}") if module in FILES else url, read_only=read_only
-        ), ""
+        place = _path_of(f"file://{url.partition('://')[2]}") if module in FILES else url
+        return maker(place, read_only=read_only, **switches), ""
     opener: Any = find_plugin(ENTRY_POINTS, scheme)
     if opener is not None:
+        _known_options(f"a {scheme} location", storage_options)
         store: Store = opener(url, mode)
         return store, ""
     return _open_remote(url, scheme, read_only, storage_options)
 
 
-def _open_remote(
-    url: str, scheme: str, read_only: bool, storage_options: Mapping[str, Any] | None
-) -> tuple[Store, str]:
+def _open_remote(url: str, scheme: str, read_only: bool, storage_options: Options) -> tuple[Store, str]:
     """Open a URL by fsspec. A zip file is gone into by itself; the name of a document means what it is in."""
     from zarrfs.engine.stores.remote import RemoteStore, is_known
 
     if not all(is_known(part) for part in scheme.split("::")):
         raise LocationError(
             f"{url}: no store is known for {scheme!r} URLs; expected a path, or a URL such as file://, https:// or s3://"
+        )
+    if "durable" in (storage_options or {}):
+        raise LocationError(
+            f"{scheme} locations know no storage option 'durable', which is for files of this machine"
         )
     bare, mark, query = url.partition("?")
     head, _, last = bare.rpartition("/")
@@ -130,7 +179,7 @@ def _open_remote(
     return RemoteStore(bare + mark + query, read_only=read_only, storage_options=storage_options), ""
 
 
-def _open_path(path: str, mode: str) -> tuple[Store, str]:
+def _open_path(path: str, mode: str, options: Options) -> tuple[Store, str]:
     path = os.path.abspath(path)
     head, name = os.path.split(path)
     if name in METADATA_NAMES and not os.path.isdir(path):
@@ -138,24 +187,26 @@ def _open_path(path: str, mode: str) -> tuple[Store, str]:
     found = _stat(path)
     if found is not None and stat.S_ISDIR(found.st_mode):
         if os.path.isfile(os.path.join(path, "data.mdb")):
-            return _open_url(f"lmdb://{quote(path)}", "lmdb", mode, None)
-        return LocalStore(path, read_only=mode == "r"), ""
+            return _open_url(f"lmdb://{quote(path)}", "lmdb", mode, options)
+        return LocalStore(
+            path, read_only=mode == "r", **_known_options("a directory", options, "durable")
+        ), ""
     if found is not None:
-        return _open_file(path, "", mode)
+        return _open_file(path, "", mode, options)
     # Perhaps a file along the way is a zip file, and the rest a path in it.
     above, inner = os.path.split(path)
     while above and above != os.path.dirname(above):
         parent = _stat(above)
         if parent is not None:
             if stat.S_ISREG(parent.st_mode):
-                return _open_file(above, inner.replace(os.sep, "/"), mode)
+                return _open_file(above, inner.replace(os.sep, "/"), mode, options)
             break
         above, last = os.path.split(above)
         inner = f"{last}/{inner}"
     if mode in ("a", "w"):
         if path.endswith(".zip"):
-            return _open_zip(path, mode), ""
-        return LocalStore(path), ""
+            return _open_zip(path, mode, options), ""
+        return LocalStore(path, **_known_options("a directory", options, "durable")), ""
     raise LocationError(f"{path}: no such file or directory{_nearby(path)}")
 
 
@@ -170,25 +221,25 @@ def _stat(path: str) -> os.stat_result | None:
         ) from error
 
 
-def _open_file(path: str, inner: str, mode: str) -> tuple[Store, str]:
+def _open_file(path: str, inner: str, mode: str, options: Options) -> tuple[Store, str]:
     try:
         with open(path, "rb") as file:
             magic = file.read(len(SQLITE_MAGIC))
     except OSError as error:
         raise LocationError(f"{path} cannot be opened: {error.strerror}") from error
     if magic == SQLITE_MAGIC:
-        return _open_url(f"sqlite://{quote(path)}", "sqlite", mode, None)[0], inner
+        return _open_url(f"sqlite://{quote(path)}", "sqlite", mode, options)[0], inner
     if magic[:4] not in ZIP_MAGIC:
         size = os.path.getsize(path)
         what = "is empty" if size == 0 else "is a file, but no zip file"
         raise LocationError(f"{path} {what}; expected a directory or a zip file that holds a Zarr hierarchy")
-    return _open_zip(path, "r" if mode == "r" else "w" if mode == "w" else "a"), inner
+    return _open_zip(path, "r" if mode == "r" else "w" if mode == "w" else "a", options), inner
 
 
-def _open_zip(path: str, mode: str) -> Store:
+def _open_zip(path: str, mode: str, options: Options) -> Store:
     from zarrfs.engine.stores.zip import ZipStore
 
-    return ZipStore(path, mode)
+    return ZipStore(path, mode, **_known_options("an archive", options, "durable"))
 
 
 def _nearby(path: str) -> str:

@@ -52,6 +52,8 @@ def open(
         allow_pickle: whether object arrays that were stored by pickle may be read, the node itself and those below it.
             Unpickling runs code that the data choose; say yes only to data of your own.
         storage_options: credentials and the like for a URL, as fsspec takes them: ``anon``, ``key``, ``headers`` ...
+            For directories, archives and LMDB ``durable``: with True each write waits until it has reached the disk
+            (fsync), in an archive all at once when it is closed.
         synchronizer: by what writers take turns; a ``ProcessSynchronizer`` where several processes write to parts of
             one chunk or shard. Threads take turns without.
         access: when metadata and chunks are compared with the store again, whether missing chunks are an error, and

@@ -16,7 +16,7 @@ from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.group import Group
 from zarrfs.engine.hierarchy import replacing
-from zarrfs.engine.locations import open_store
+from zarrfs.engine.locations import open_store, split_options
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
@@ -63,13 +63,15 @@ def convert(
         if_exists: see ``IfExists``.
         verify: read both afterwards, and raise StoreError where they differ.
         dry_run: change nothing.
+        storage_options: as ``open`` takes them; each location gets those that it knows.
 
     Returns a line for each node, saying what was done (or would be).
 
     Raises NodeExistsError before anything is written; ZarrError.
     """
-    node = open_node(source, storage_options=storage_options)
-    store, path = open_store(target, mode="a", storage_options=storage_options)
+    reading, writing = split_options(storage_options, source, target)
+    node = open_node(source, storage_options=None if reading is None else dict(reading))
+    store, path = open_store(target, mode="a", storage_options=writing)
     form = Form(zarr_format, chunks, shards, compressors)
     try:
         return _copy_node(node, store, path, form, if_exists, verify, memory, progress, dry_run)

@@ -227,6 +227,8 @@ class LocalStore(Store):
             raise self._refuse(f"writing {key!r}")
         path = self._base + check_key(key)
         try:
+            if self.durable:
+                _make_durably(path.rpartition("/")[0])
             fd, temporary = create_temporary(path.rpartition("/")[0])
             try:
                 try:
@@ -255,6 +257,9 @@ class LocalStore(Store):
             if error.errno not in ABSENT:
                 raise StoreError(f"{path} cannot be deleted: {error.strerror}", error.errno) from error
             return
+        if self.durable:
+            with suppress(FileNotFoundError):  # Others removed it, as it was empty.
+                sync_directory(os.path.dirname(path))
         self._prune(os.path.dirname(path))
 
     def delete_prefix(self, prefix: str) -> None:
@@ -336,6 +341,17 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
+
+
+def _make_durably(directory: str) -> None:
+    """Make a directory, and those on the way to it, each of which has reached the disk then."""
+    if os.path.isdir(directory):
+        return
+    parent = os.path.dirname(directory)
+    _make_durably(parent)
+    with suppress(FileExistsError):  # Another one was faster.
+        os.mkdir(directory)
+    sync_directory(parent)
 
 
 def _write(fd: int, parts: Sequence[Buffer]) -> None:

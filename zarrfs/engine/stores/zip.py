@@ -83,6 +83,7 @@ class ZipStore(Store):
         self._count = 0
         # The file behind links: they stay.
         self._target = os.path.realpath(self.path)
+        self._seen: tuple[int, ...] | None = None
         for other in list(_open_for_writing):
             # Who makes one node after the other need not know that the first one's store is still open.
             if other._target == self._target and other._seen == _identity(self._target):
