@@ -21,7 +21,7 @@ from zarrfs.engine.codecs.pipeline import CodecPipeline
 from zarrfs.engine.codecs.sharding import ShardingCodec
 from zarrfs.engine.indexing import Axis, RegularAxis
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.stores.base import Buffer, Store
+from zarrfs.engine.stores.base import Buffer, Store, ValueTooLargeError
 from zarrfs.errors import ChunkDecodeError, ChunkEncodeError
 
 __all__ = ["ArrayLayout", "StoreSource"]
@@ -33,15 +33,16 @@ _locks = [threading.RLock() for _ in range(256)]
 
 
 class StoreSource:
-    """A ByteSource that is one value of a store."""
+    """A ByteSource that is one value of a store, of ``most`` bytes at most if it is what it should be."""
 
-    __slots__ = ("_key", "_store")
+    __slots__ = ("_key", "_most", "_store")
 
     in_memory = False
 
-    def __init__(self, store: Store, key: str) -> None:
+    def __init__(self, store: Store, key: str, most: int | None) -> None:
         self._store = store
         self._key = key
+        self._most = most
 
     @property
     def far(self) -> bool:
@@ -49,7 +50,10 @@ class StoreSource:
         return self._store.concurrency > 1
 
     def read(self) -> Buffer | None:
-        return self._store.get(self._key)
+        try:
+            return self._store.get_within(self._key, self._most)
+        except ValueTooLargeError as error:
+            raise CodecError(str(error)) from error
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         return self._store.get_ranges(self._key, ranges)

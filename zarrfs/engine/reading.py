@@ -18,7 +18,7 @@ from zarrfs.engine.indexing import ChunkPart, chunk_parts, count_parts, flat_box
 from zarrfs.engine.layout import ArrayLayout, StoreSource
 from zarrfs.engine.parallel import CORES, at_most, for_each
 from zarrfs.engine.selections import OuterSelection, PointSelection, Span
-from zarrfs.engine.stores.base import IMMUTABLE
+from zarrfs.engine.stores.base import IMMUTABLE, ValueTooLargeError
 from zarrfs.errors import MissingChunkError, SelectionError
 
 __all__ = ["read_flat", "read_selection"]
@@ -92,14 +92,14 @@ def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, o
                     view[...] = fill
             elif keep or look or not (whole and codecs.covers(region)):
                 slot = layout.slot(coords, key, keep) if keep or look else None
-                if not codecs.read(StoreSource(store, key), region, view, slot):
+                if not codecs.read(StoreSource(store, key, codecs.most_stored), region, view, slot):
                     view[...] = fill
             else:
                 # The plainest case has the shortest way: a whole chunk that is not to be kept.
                 if codecs.plain:
                     present = codecs.fill(lambda memory: store.get_into(key, memory), view)
                 else:
-                    data = store.get(key)
+                    data = store.get_within(key, codecs.most_stored)
                     present = data is not None
                     if data is not None:
                         codecs.decode(data, view)
@@ -109,6 +109,8 @@ def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, o
                 out[target] = view[local]
         except CodecError as error:
             raise layout.decode_error(coords, error) from error
+        except ValueTooLargeError as error:
+            raise layout.decode_error(coords, CodecError(str(error))) from error
         except MemoryError as error:
             raise layout.decode_error(coords, CodecError("it does not fit into memory")) from error
 
@@ -135,7 +137,7 @@ def _read_steadily(
     give an index of the old one and bytes of the new.
     """
     store = layout.store
-    source = StoreSource(store, key)
+    source = StoreSource(store, key, codecs.most_stored)
 
     def mark() -> Hashable | None:
         stamp = store.stamp(key)
@@ -156,13 +158,13 @@ def _read_steadily(
         if mark() == before:
             return present
     # Absent, or nothing tells whether it stays the same, or it is never left alone: one request then.
-    data = store.get(key)
+    data = source.read()
     return data is not None and codecs.read(BufferSource(data), region, view, None)
 
 
 def _check_present(layout: ArrayLayout, part: ChunkPart, codecs: CodecPipeline) -> None:
     """Raise if the chunk is not there, or an inner chunk of what is wanted of it."""
-    source = StoreSource(layout.store, layout.key(part.coords))
+    source = StoreSource(layout.store, layout.key(part.coords), codecs.most_stored)
     if source.size() is None:
         inner = ""
     else:

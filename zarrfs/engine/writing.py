@@ -14,7 +14,7 @@ from zarrfs.engine.codecs.base import Buffer, BufferSource, CodecError, Region
 from zarrfs.engine.codecs.pipeline import CodecPipeline
 from zarrfs.engine.codecs.sharding import ShardingCodec, is_filled
 from zarrfs.engine.indexing import ChunkPart, RegularAxis, chunk_parts, count_parts
-from zarrfs.engine.layout import ArrayLayout
+from zarrfs.engine.layout import ArrayLayout, StoreSource
 from zarrfs.engine.parallel import CORES, at_most, for_each
 from zarrfs.engine.reading import PARALLEL_CHUNK_NBYTES
 from zarrfs.engine.selections import OuterSelection, PointSelection, Span
@@ -125,9 +125,9 @@ def _update(
     layout: ArrayLayout, pipeline: CodecPipeline, part: ChunkPart, values: Array, write_empty: bool
 ) -> Buffer | None:
     """Return the chunk with ``values`` put in: the old one is read, changed and encoded again."""
-    stored = layout.store.get(layout.key(part.coords))
     codec = pipeline.codecs[0]
     try:
+        stored = StoreSource(layout.store, layout.key(part.coords), pipeline.most_stored).read()
         if isinstance(codec, ShardingCodec) and len(pipeline.codecs) == 1:
             return _update_shard(layout, pipeline, codec, part, values, stored, write_empty)
         chunk = _filled(layout, pipeline.spec.shape)

@@ -47,6 +47,12 @@ MOST_WHOLE_NBYTES = 256 << 20
 MOST_SCRATCH_NBYTES = 32 << 20
 """Scratch memory larger than this is not kept from one chunk to the next."""
 
+MOST_EXPANSION = 8
+LEAST_MOST_NBYTES = 64 << 20
+"""Encoding makes no more than so many bytes of one (text of numbers makes the most), or so many of a small chunk. What
+has more is no such chunk, and is refused before it is read.
+"""
+
 _local = threading.local()
 
 
@@ -93,6 +99,7 @@ class CodecPipeline:
         compressed: whether the size of what is stored depends on the data.
         plain: whether what is stored is, byte for byte, an array in memory.
         codecs: the chain as given.
+        most_stored: how many bytes an encoded chunk can have at most; None where nothing says how many.
     """
 
     def __init__(self, codecs: Sequence[Codec], spec: ChunkSpec) -> None:
@@ -124,6 +131,13 @@ class CodecPipeline:
         self._arrays_reversed = self._arrays[::-1]
         self._identity = not arrays
         self.encoded_size = sizes[-1]
+        nbytes = self._middle_spec.nbytes
+        largest = max(nbytes or 0, spec.nbytes or 0, *(size or 0 for size in sizes), 0)
+        self.most_stored = (
+            None
+            if nbytes is None or spec.nbytes is None
+            else max(LEAST_MOST_NBYTES, MOST_EXPANSION * largest)
+        )
         self._viewable = all(codec.view(_nothing(a)) is not None for codec, a in self._arrays)
         self._regional = all(
             codec.encoded_region(tuple(slice(0, n, 1) for n in a.shape), a) is not None

@@ -297,7 +297,13 @@ class ShardingCodec(RegionCodec):
         size = _extent(index) + layout.index_nbytes if source.far else source.size()
         if size is None:
             raise CodecError("the shard vanished while it was being read")
+        most = layout.pipeline.most_stored
         for piece in wanted:
+            if most is not None and piece.nbytes > most:
+                raise CodecError(
+                    f"inner chunk {piece.coords} is said to have {piece.nbytes:,} bytes, far more than it can have "
+                    f"(at most {most:,})"
+                )
             if piece.offset + piece.nbytes > size:
                 raise CodecError(
                     f"inner chunk {piece.coords} is said to be at bytes {piece.offset} to "

@@ -15,7 +15,16 @@ from typing import Any, NamedTuple, Self
 
 from zarrfs.errors import KeyNameError, ReadOnlyError
 
-__all__ = ["IMMUTABLE", "Buffer", "ByteRange", "Listing", "Store", "Usage", "check_key"]
+__all__ = [
+    "IMMUTABLE",
+    "Buffer",
+    "ByteRange",
+    "Listing",
+    "Store",
+    "Usage",
+    "ValueTooLargeError",
+    "check_key",
+]
 
 Buffer = bytes | bytearray | memoryview
 """What a store hands out and takes: contiguous bytes. The receiver never writes into it."""
@@ -55,6 +64,13 @@ class Usage(NamedTuple):
     modified: float | None
 
 
+class ValueTooLargeError(Exception):
+    """A value has more bytes than it can have. Internal: users see a ChunkDecodeError."""
+
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(f"{size:,} bytes are stored, which is far more than it can have (at most {most:,})")
+
+
 def check_key(key: str) -> str:
     """Return ``key`` if it stays inside the store, else raise KeyNameError.
 
@@ -92,6 +108,15 @@ class Store(ABC):
     @abstractmethod
     def get(self, key: str) -> Buffer | None:
         """Return the value, or None when the key is absent. The caller must not write into it."""
+
+    def get_within(self, key: str, most: int | None) -> Buffer | None:
+        """Return the value as ``get`` does. Raises ValueTooLargeError if it has more than ``most`` bytes (None: any
+        number); stores that know the size beforehand then do not read it, and override this.
+        """
+        value = self.get(key)
+        if most is not None and value is not None and len(value) > most:
+            raise ValueTooLargeError(len(value), most)
+        return value
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         """Return the bytes of each range in the order asked, or None when the key is absent.

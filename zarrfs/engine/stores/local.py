@@ -16,7 +16,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage, check_key
+from zarrfs.engine.stores.base import (
+    Buffer,
+    ByteRange,
+    Listing,
+    Store,
+    Usage,
+    ValueTooLargeError,
+    check_key,
+)
 from zarrfs.engine.stores.temporaries import (
     TEMPORARY_PREFIX,
     create_temporary,
@@ -75,6 +83,9 @@ class LocalStore(Store):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def get(self, key: str) -> bytes | None:
+        return self.get_within(key, None)
+
+    def get_within(self, key: str, most: int | None) -> bytes | None:
         path = self._path(key)
         try:
             fd = os.open(path, READ_FLAGS)
@@ -82,7 +93,10 @@ class LocalStore(Store):
             self._check_absent(error, path)
             return None
         try:
-            return _read(fd, _file_size(fd, path), 0)
+            size = _file_size(fd, path)
+            if most is not None and size > most:
+                raise ValueTooLargeError(size, most)
+            return _read(fd, size, 0)
         except OSError as error:
             self._check_absent(error, path)
             return None

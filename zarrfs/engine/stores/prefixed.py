@@ -34,6 +34,9 @@ class PrefixStore(Store):
     def get(self, key: str) -> Buffer | None:
         return self.store.get(self._full(key))
 
+    def get_within(self, key: str, most: int | None) -> Buffer | None:
+        return self.store.get_within(self._full(key), most)
+
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         return self.store.get_ranges(self._full(key), ranges)
 

@@ -57,6 +57,9 @@ class RetryStore(WrapperStore):
     def get(self, key: str) -> Buffer | None:
         return self._try(lambda: self.store.get(key))
 
+    def get_within(self, key: str, most: int | None) -> Buffer | None:
+        return self._try(lambda: self.store.get_within(key, most))
+
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         return self._try(lambda: self.store.get_ranges(key, ranges))
 

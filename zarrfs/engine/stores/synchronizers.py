@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
-from zarrfs.engine.stores.base import Store, check_key
+from zarrfs.engine.stores.base import Buffer, Store, check_key
 from zarrfs.engine.stores.wrappers import WrapperStore
 from zarrfs.errors import StoreError
 
@@ -101,6 +101,9 @@ class SynchronizedStore(WrapperStore):
     def __init__(self, store: Store, synchronizer: Synchronizer) -> None:
         super().__init__(store)
         self.synchronizer = synchronizer
+
+    def get_within(self, key: str, most: int | None) -> Buffer | None:
+        return self.store.get_within(key, most)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         return self.synchronizer.lock(key)

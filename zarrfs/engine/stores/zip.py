@@ -37,7 +37,16 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Store, Usage, check_key
+from zarrfs.engine.stores.base import (
+    IMMUTABLE,
+    Buffer,
+    ByteRange,
+    Listing,
+    Store,
+    Usage,
+    ValueTooLargeError,
+    check_key,
+)
 from zarrfs.engine.stores.temporaries import is_abandoned, remove_abandoned
 from zarrfs.engine.stores.zip_records import LOCAL_HEADER, Member, OpenFile, origin_of
 from zarrfs.engine.stores.zip_spool import OldArchive, Spool
@@ -183,6 +192,22 @@ class ZipStore(Store):
 
     def get(self, key: str) -> Buffer | None:
         return self._read(key, lambda member: self._value(key, member))
+
+    def get_within(self, key: str, most: int | None) -> Buffer | None:
+        def read(member: Member) -> bytes:
+            if most is not None and member.size > most:
+                raise ValueTooLargeError(member.size, most)
+            return self._value(key, member)
+
+        return self._read(key, read)
+
+    def get_into(self, key: str, out: memoryview) -> int | None:
+        def read(member: Member) -> int:
+            if member.size == len(out):
+                out[:] = self._value(key, member)
+            return member.size
+
+        return self._read(key, read)
 
     def _value(self, key: str, member: Member) -> bytes:
         if member.method == zipfile.ZIP_STORED:

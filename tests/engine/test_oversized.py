@@ -1,0 +1,139 @@
+"""Stored values far larger than a chunk can be are refused by their size, and not read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrfs
+from zarrfs.engine.stores.base import ByteRange, ValueTooLargeError
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.prefixed import PrefixStore
+from zarrfs.engine.stores.retrying import RetryStore
+from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.errors import ChunkDecodeError
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "plain": {"compressors": None},
+    "gzip": {"compressors": {"name": "gzip", "configuration": {"level": 1}}},
+    "blosc": {},
+    "zstd": {"compressors": {"name": "zstd", "configuration": {"level": 1, "checksum": False}}},
+    "shards": {"chunks": (64, 64), "shards": (512, 512)},
+    "v2": {"zarr_format": 2},
+    "n5": {"zarr_format": "n5"},
+}
+
+READER = """
+import json, resource, sys
+import numpy as np, zarrfs
+array = zarrfs.open_array(sys.argv[1], mode="r+")
+array[512:, 512:]  # what is loaded on first use
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+said = []
+def part():
+    array[3, 5] = 1
+for work in (lambda: array[:512, :512], lambda: array[...], lambda: array[3:9, 5], part):
+    try:
+        work()
+        said.append("")
+    except zarrfs.ChunkDecodeError as error:
+        said.append(str(error))
+print(json.dumps([said, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before]))
+"""
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_file_of_ten_gibibytes_in_place_of_a_chunk(layout: str, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    options: dict[str, Any] = {"chunks": (512, 512), **LAYOUTS[layout]}
+    data = np.random.default_rng(0).integers(0, 1 << 32, (1024, 1024), "u4")
+    zarrfs.create_array(path, data=data, **options)
+    first = next(path / name for name in ("c/0/0", "0.0", "0/0") if (path / name).is_file())
+    os.truncate(first, 10 << 30)
+    done = subprocess.run(
+        [sys.executable, "-c", READER, str(path)], capture_output=True, text=True, check=True
+    )
+    said, kibibytes = json.loads(done.stdout)
+    whole, everything, _, change = said
+    expected = "broken: " if layout == "shards" else "10,737,418,240 bytes are stored"
+    if layout == "plain":
+        expected = "10737418240 bytes are stored"
+    for text in (whole, everything):
+        assert expected in text
+    assert "is broken: " in change
+    assert kibibytes < 48 << 10
+    # What stands beside is as it was.
+    assert (zarrfs.open_array(path)[512:] == data[512:]).all()
+
+
+def test_the_bound_is_generous() -> None:
+    # A cast makes eight bytes of one.
+    wide = zarrfs.create_array(
+        {},
+        data=np.ones(9 << 20, "u1"),
+        chunks=(9 << 20,),
+        codecs=[
+            {"name": "cast_value", "configuration": {"data_type": "float64"}},
+            {"name": "bytes", "configuration": {"endian": "little"}},
+        ],
+    )
+    assert wide.nbytes_stored() >= 8 * wide.nbytes
+    assert (wide[...] == 1).all()
+
+
+def test_elements_of_varying_length_have_no_bound() -> None:
+    text = "x" * (70 << 20)
+    array = zarrfs.create_array({}, data=np.array([text], object), dtype="string", compressors=None)
+    assert array[0] == text
+
+
+def test_an_inner_chunk_that_is_said_to_be_too_large(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    zarrfs.create_array(
+        path, data=np.ones((64, 64), "u4"), chunks=(32, 32), shards=(64, 64), compressors=None
+    )
+    shard = path / "c/0/0"
+    values = shard.read_bytes()
+    index = np.frombuffer(values[-68:-4], "<u8").reshape(4, 2).copy()
+    index[0] = 0, 8 << 30
+    store = LocalStore(path)
+    document = json.loads((path / "zarr.json").read_bytes())
+    document["codecs"][0]["configuration"]["index_codecs"] = [
+        {"name": "bytes", "configuration": {"endian": "little"}}
+    ]
+    store.set("zarr.json", json.dumps(document).encode())
+    with open(shard, "r+b") as file:
+        file.truncate(9 << 30)
+        file.seek((9 << 30) - 64)
+        file.write(index.tobytes())
+    with pytest.raises(ChunkDecodeError, match="said to have 8,589,934,592 bytes, far more than it can have"):
+        zarrfs.open_array(path, cache_size=0)[:5, :5]
+    assert (zarrfs.open_array(path)[32:, 32:] == 1).all()
+
+
+@pytest.mark.parametrize("kind", ["local", "zip", "memory", "prefixed", "retrying"])
+def test_stores_refuse_what_is_larger_than_asked_for(kind: str, tmp_path: Path) -> None:
+    inner = MemoryStore()
+    store = {
+        "local": lambda: LocalStore(tmp_path / "s"),
+        "zip": lambda: ZipStore(tmp_path / "s.zip", "w"),
+        "memory": lambda: inner,
+        "prefixed": lambda: PrefixStore(inner, "p"),
+        "retrying": lambda: RetryStore(inner),
+    }[kind]()
+    store.set("a", b"12345")
+    for most in (None, 5, 6):
+        assert bytes(store.get_within("a", most) or b"") == b"12345"
+    with pytest.raises(ValueTooLargeError, match="5 bytes are stored"):
+        store.get_within("a", 4)
+    assert store.get_within("b", 4) is None
+    assert store.get_ranges("a", [ByteRange(0, 2)]) == [b"12"]
+    store.close()
