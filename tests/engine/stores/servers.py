@@ -10,13 +10,24 @@ import subprocess
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from sys import executable
 
-__all__ = ["WebServer", "free_port", "ftp_server", "redis_server", "s3_server", "web_server"]
+__all__ = [
+    "WebServer",
+    "azure_server",
+    "free_port",
+    "ftp_server",
+    "gcs_server",
+    "redis_server",
+    "s3_server",
+    "sftp_server",
+    "web_server",
+]
 
 
 def free_port() -> int:
@@ -60,46 +71,89 @@ def redis_server() -> Iterator[str]:
 
 
 @contextmanager
-def s3_server() -> Iterator[str]:
-    """An S3 server by moto, in a process of its own; yields its endpoint."""
-    from sys import executable
-
-    port = free_port()
+def started(
+    command: Sequence[str | Path], port: int, *, environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """A server in a process of its own, from when it takes connections."""
     process = subprocess.Popen(
-        [executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        list(map(str, command)),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"},
+        env={**os.environ, **(environment or {})},
     )
     try:
         wait_for(port, process)
-        yield f"http://127.0.0.1:{port}"
+        yield
     finally:
         process.terminate()
         process.wait()
 
 
 @contextmanager
+def s3_server() -> Iterator[str]:
+    """An S3 server by moto; yields its endpoint."""
+    port = free_port()
+    login = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
+    with started(
+        [executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port, environment=login
+    ):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
 def ftp_server(folder: Path) -> Iterator[str]:
     """An FTP server of a folder, writable for a user with a password; yields its URL."""
-    from sys import executable
-
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
-    process = subprocess.Popen(
+    with started(
         [
             *(executable, "-m", "pyftpdlib", "-i", "127.0.0.1", "-p", str(port)),
-            *("-w", "-d", str(folder), "-u", "who", "-P", "secret"),
+            *("-w", "-d", folder, "-u", "who", "-P", "secret"),
         ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_for(port, process)
+        port,
+    ):
         yield f"ftp://who:secret@127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait()
+
+
+@contextmanager
+def sftp_server(folder: Path) -> Iterator[str]:
+    """An SFTP server of a folder, by asyncssh, for a user with a password; yields its URL."""
+    port = free_port()
+    with started([executable, Path(__file__).with_name("sftp_server.py"), str(port), folder], port):
+        yield f"sftp://who:secret@127.0.0.1:{port}"
+
+
+AZURITE = Path(__file__).parents[3] / ".servers/node_modules/azurite/dist/src/blob/main.js"
+"""Where packaging/setup.sh puts it, with npm."""
+
+AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""The key that every Azurite has, by its documentation; no secret."""
+
+
+@contextmanager
+def azure_server() -> Iterator[str]:
+    """Azurite, which keeps nothing; yields its connection string."""
+    port = free_port()
+    node = shutil.which("node")
+    if node is None or not AZURITE.exists():
+        raise FileNotFoundError("Azurite is not installed; packaging/setup.sh does it where npm is there")
+    options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
+    with started([node, AZURITE, *options, "--blobHost", "127.0.0.1", "--blobPort", str(port)], port):
+        yield (
+            f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={AZURITE_KEY};"
+            f"BlobEndpoint=http://127.0.0.1:{port}/devstoreaccount1;"
+        )
+
+
+@contextmanager
+def gcs_server() -> Iterator[str]:
+    """An emulator of Google Cloud Storage, in memory; yields its endpoint."""
+    # Read when gcsfs is imported: without it, it asks by gRPC and TLS, which the emulator has not, for a minute.
+    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
+    port = free_port()
+    command = [executable, "-m", "gcp_storage_emulator", "start", "--in-memory"]
+    with started([*command, "--host", "127.0.0.1", "--port", str(port)], port):
+        yield f"http://127.0.0.1:{port}"
 
 
 class WebServer:

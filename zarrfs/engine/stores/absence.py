@@ -21,6 +21,9 @@ ABSENT_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 ABSENT_TYPES = (FileNotFoundError, NotADirectoryError, IsADirectoryError, KeyError)
 """What file systems raise for a name that they do not have; dictionaries and archives raise KeyError."""
 
+ABSENT_NAMES = ("NotFound", "NotFoundError")
+"""Ends of the names of errors of libraries that have a type for it: of Azure, Google, WebDAV and others."""
+
 TROUBLE_TYPES = (ConnectionError, TimeoutError, asyncio.TimeoutError, PermissionError, EOFError)
 
 ABSENT_WORDS = (
@@ -57,7 +60,7 @@ def judge(error: BaseException) -> Verdict:
             if reply_says_absent(str(link)):
                 return Verdict.ABSENT
             return Verdict.DOUBTFUL if str(link).startswith("550") else Verdict.TROUBLE
-        if not _claims_absence(link):
+        if not _claims_absence(link) and not type(link).__name__.endswith(ABSENT_NAMES):
             if isinstance(link, TROUBLE_TYPES) or (isinstance(link, OSError) and link.errno is not None):
                 return Verdict.TROUBLE
             verdict = Verdict.DOUBTFUL

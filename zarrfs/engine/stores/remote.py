@@ -6,7 +6,7 @@ a StoreError, never a missing chunk.
 
 Whose word for absence is taken, and what it costs (``absence.py`` judges the errors):
 
-* s3, gs, abfs, http, sftp, webdav, local files, memory: the status (404) or error number that came is looked at, which
+* s3, gs, abfs, http, sftp, local files, memory: the status (404) or error number that came is looked at, which
   costs nothing. An error that claims absence because of another that need not mean it costs one look-up.
 * ftp: its replies are read by ``ftp.py``, since fsspec calls them all absence. Servers that word "no such file" and
   "not allowed" alike cost a listing per absent chunk.
@@ -60,9 +60,13 @@ EXTRAS = {
     "adl": "azure",
     "sftp": "sftp",
     "ssh": "sftp",
-    "webdav": "webdav",
-    "dav": "webdav",
 }
+
+MARKS = set("?#\n\r\t")
+"""Characters that some file systems take for parts of a URL, or leave out."""
+
+LONGEST_NAME = 255
+"""Bytes in a name, of the file systems that SFTP servers have."""
 
 TEMPORARY = ".zarrfs-writing-"
 
@@ -86,9 +90,10 @@ class RemoteStore(Store):
         protocol = url.partition("://")[0].rpartition("::")[2].lower()
         fsspec = load_library("fsspec", EXTRAS.get(protocol, "remote"), f"{self._shown}:")
         try:
-            self._files, root = fsspec.core.url_to_fs(
-                url, use_listings_cache=False, skip_instance_cache=True, **self._options
-            )
+            self._files, root = fsspec.core.url_to_fs(url, skip_instance_cache=True, **self._options)
+            # Not by an option: sftp and webdav would hand it on to their servers' clients, which do not know it.
+            if isinstance(getattr(self._files, "dircache", None), fsspec.dircache.DirCache):
+                self._files.dircache.use_listings_cache = False
         except ImportError as error:
             extra = EXTRAS.get(protocol)
             hint = f": pip install 'zarrfs[{extra}]'" if extra else ""
@@ -119,7 +124,12 @@ class RemoteStore(Store):
         return self._shown
 
     def _path(self, key: str) -> str:
-        return f"{self._root}/{check_key(key)}{self._query}" if self._root else check_key(key)
+        path = f"{self._root}/{check_key(key)}{self._query}" if self._root else check_key(key)
+        if not self._web and MARKS & set(key) and self._files._strip_protocol(path) != path:
+            raise StoreError(
+                f"{self._shown}: {key!r} would be taken for another name here: it has marks of URLs in it"
+            )
+        return path
 
     def _prefix(self, prefix: str) -> str:
         return "/".join(part for part in (self._root, prefix) if part)
@@ -137,6 +147,10 @@ class RemoteStore(Store):
         verdict = judge(error)
         if self._protocols & INDEXED:
             absent = verdict is Verdict.ABSENT and not self._is_indexed(path)
+        elif "sftp" in self._protocols and _is_sftp_failure(error):
+            absent = any(len(part.encode()) > LONGEST_NAME for part in key.split("/")) or self._is_no_file(
+                path
+            )
         elif verdict is Verdict.DOUBTFUL:
             absent = self._is_no_file(path)
         else:
@@ -209,11 +223,13 @@ class RemoteStore(Store):
         starts = [span.start for span in ranges]
         stops = [None if span.length is None else span.start + span.length for span in ranges]
         found = self._files.cat_ranges([path] * len(ranges), starts, stops, on_error="return")
-        for piece in found:
+        for span, piece in zip(ranges, found, strict=True):
             if isinstance(piece, Exception):
                 if judge(piece) is Verdict.ABSENT:
                     raise piece
                 return None  # Most likely a range that begins beyond the end, or the last bytes of nothing.
+            if len(piece) > (-span.start if span.start < 0 else span.length or len(piece)):
+                return None  # A server that does not know this kind of range has sent more.
         return list(found)
 
     def _sized_ranges(self, key: str, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
@@ -406,11 +422,18 @@ class RemoteStore(Store):
     # -- life --------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        session = getattr(self._files, "_session", None)
-        if self._web and session is not None and not session.closed:
-            from fsspec.asyn import sync
+        if self._ftp is not None:
+            with suppress(OSError):
+                self._files.ftp.close()
+        elif "sftp" in self._protocols:
+            self._files.client.close()
+        # aiohttp's session of http, the client of Azure. s3 and gs end theirs with the process.
+        for name in ("_session",) if self._web else ("service_client",):
+            connection = getattr(self._files, name, None)
+            if connection is not None and not getattr(connection, "closed", False):
+                from fsspec.asyn import sync
 
-            sync(self._files.loop, session.close)
+                sync(self._files.loop, connection.close)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self._given, self.read_only, self._options)
@@ -424,6 +447,11 @@ def is_known(protocol: str) -> bool:
     """Whether fsspec knows a protocol, with or without the package that it takes."""
     fsspec = load_library("fsspec", EXTRAS.get(protocol.lower(), "remote"), f"{protocol}:// URLs:")
     return protocol.lower() in fsspec.available_protocols()
+
+
+def _is_sftp_failure(error: BaseException) -> bool:
+    """Whether it is SSH_FX_FAILURE, which is all that SFTP 3 has to say of directories and of names too long."""
+    return isinstance(error, OSError) and error.errno is None
 
 
 def without_password(url: str) -> str:
