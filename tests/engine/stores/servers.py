@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,8 +17,18 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from sys import executable
+from urllib.parse import unquote, urlsplit
+
+with (
+    warnings.catch_warnings()
+):  # It stands on asyncore, which Python 3.12 has no more, and it has its own of.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from pyftpdlib.authorizers import DummyAuthorizer
+    from pyftpdlib.handlers import FTPHandler
+    from pyftpdlib.servers import FTPServer
 
 __all__ = [
+    "ShakyFTPServer",
     "WebServer",
     "azure_server",
     "free_port",
@@ -26,6 +37,7 @@ __all__ = [
     "redis_server",
     "s3_server",
     "sftp_server",
+    "shaky_ftp_server",
     "web_server",
 ]
 
@@ -156,6 +168,87 @@ def gcs_server() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
+class ShakyFTPServer:
+    """Serves a folder by FTP, in a thread, and answers as it is told.
+
+    Attributes:
+        url: where.
+        commands: how often each command came.
+        replies: command -> what is answered instead; after 421 the connection is closed, as servers do.
+        torn: RETR sends so many bytes and then 426, or None.
+        vague: whether "no such file" is worded as vsftpd does, which is the same as "not allowed", without MLSD.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.commands: Counter[str] = Counter()
+        self.replies: dict[str, str] = {}
+        self.torn: int | None = None
+        self.vague = False
+        authorizer = DummyAuthorizer()
+        authorizer.add_user("who", "secret", str(folder), perm="elradfmwMT")
+        handler = type("Handler", (_ShakyFTPHandler,), {"shaky": self, "authorizer": authorizer})
+        self._server = FTPServer(("127.0.0.1", 0), handler)
+        self.url = f"ftp://who:secret@127.0.0.1:{self._server.address[1]}"
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="ftp-server")
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while not self._ended.is_set():
+            self._server.serve_forever(timeout=0.02, blocking=False)
+        self._server.close_all()
+
+    def close(self) -> None:
+        """Stop."""
+        self._ended.set()
+        self._thread.join()
+
+
+class _ShakyFTPHandler(FTPHandler):  # type: ignore[misc]
+    shaky: ShakyFTPServer
+
+    def pre_process_command(self, line: str, cmd: str, arg: str) -> None:
+        shaky = self.shaky
+        shaky.commands[cmd] += 1
+        if shaky.vague and cmd == "MLSD":
+            self.respond("500 Unknown command.")
+            return
+        reply = shaky.replies.get(cmd)
+        if reply is not None:
+            self.respond(reply)
+            if reply.startswith("421"):
+                self.close_when_done()
+            return
+        super().pre_process_command(line, cmd, arg)
+
+    def ftp_RETR(self, file: str) -> object:  # noqa: N802 - the name is pyftpdlib's
+        torn = self.shaky.torn
+        if torn is None or self.data_channel is None:
+            return super().ftp_RETR(file)
+        self._restart_position = 0
+        self.respond("150 Here it comes.")
+        self.data_channel.socket.sendall(Path(file).read_bytes()[:torn])
+        self.data_channel.close()
+        self.data_channel = None
+        self.respond("426 Connection closed; transfer aborted.")
+        return None
+
+    def respond(self, resp: str, logfun: object = None) -> None:
+        if self.shaky.vague and resp.startswith("550"):
+            resp = "550 Failed to open file."
+        super().respond(resp)
+
+
+@contextmanager
+def shaky_ftp_server(folder: Path) -> Iterator[ShakyFTPServer]:
+    """An FTP server of a folder that can be told to fail."""
+    server = ShakyFTPServer(folder)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
 class WebServer:
     """Serves a folder as a plain web server does.
 
@@ -166,6 +259,10 @@ class WebServer:
         login: (user, password) that is demanded, or None.
         trouble: called with each path; returns a status to answer with instead, or None.
         waiting: called before each answer, so that a test can see what is in flight at once.
+        cut: called with each path; returns after how many bytes of the body the connection is cut, or None.
+        stalled: where set, the connection is not cut but stays silent until this event.
+        shift: how many bytes later than asked, and said, a range begins: a server that is wrong.
+        honest: whether such a server says which range it has sent.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -175,6 +272,10 @@ class WebServer:
         self.login: tuple[str, str] | None = None
         self.trouble: Callable[[str], int | None] = lambda path: None
         self.waiting: Callable[[str], object] = lambda path: None
+        self.cut: Callable[[str], int | None] = lambda path: None
+        self.stalled: threading.Event | None = None
+        self.shift = 0
+        self.honest = True
         self.lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
         self._server.daemon_threads = False
@@ -206,8 +307,6 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(body=True)
 
     def _answer(self, body: bool) -> None:
-        from urllib.parse import unquote
-
         web, path = self.web, unquote(self.path.partition("?")[0])
         with web.lock:
             web.requests[path] += 1
@@ -234,6 +333,7 @@ class _Handler(BaseHTTPRequestHandler):
         if start >= len(data):
             self._send(416, b"", f"bytes */{len(data)}", body)
             return
+        start, stop = start + web.shift, min(len(data), stop + web.shift)
         self._send(206, data[start:stop], f"bytes {start}-{stop - 1}/{len(data)}", body)
 
     def _send(self, status: int, data: bytes, content_range: str | None, body: bool) -> None:
@@ -241,11 +341,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         if self.web.ranges:
             self.send_header("Accept-Ranges", "bytes")
-        if content_range is not None:
+        if content_range is not None and self.web.honest:
             self.send_header("Content-Range", content_range)
         self.end_headers()
         if body:
-            self.wfile.write(data)
+            limit = self.web.cut(urlsplit(self.path).path)
+            self.wfile.write(data[:limit])
+            if limit is not None and self.web.stalled is not None:
+                self.wfile.flush()
+                self.web.stalled.wait(30)
 
 
 @contextmanager

@@ -89,6 +89,7 @@ class RemoteStore(Store):
         self._shown = without_password(url)
         protocol = url.partition("://")[0].rpartition("::")[2].lower()
         fsspec = load_library("fsspec", EXTRAS.get(protocol, "remote"), f"{self._shown}:")
+        asyn = load_library("fsspec.asyn", "remote", f"{self._shown}:")
         try:
             self._files, root = fsspec.core.url_to_fs(url, skip_instance_cache=True, **self._options)
             # Not by an option: sftp and webdav would hand it on to their servers' clients, which do not know it.
@@ -107,7 +108,7 @@ class RemoteStore(Store):
         self.listable = not self._web
         root, mark, query = root.partition("?") if self._web else (root, "", "")
         self._root, self._query = root.rstrip("/"), mark + query
-        generic = fsspec.asyn.AsyncFileSystem._find, fsspec.AbstractFileSystem.find
+        generic = asyn.AsyncFileSystem._find, fsspec.AbstractFileSystem.find
         own = getattr(type(self._files), "_find" if self._files.async_impl else "find")
         self._finds_all = own not in generic
         self._ranges = WebRanges(self._files)

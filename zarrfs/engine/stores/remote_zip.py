@@ -88,8 +88,13 @@ class RemoteZipStore(ZipStore):
         member = self._members.get(key)
         if member is None or member.compress_type != zipfile.ZIP_STORED:
             return super().get_ranges(key, ranges)
-        size, begin = self._stored_size(member), self._data_offset(member)
+        size = self._stored_size(member)
         spans = [byte_range.resolve(size) for byte_range in ranges]
+        if key not in self._offsets and 2 * sum(stop - start for start, stop in spans) > size:
+            return super(ZipStore, self).get_ranges(
+                key, ranges
+            )  # With all of it, its header costs no request.
+        begin = self._data_offset(member)
         wanted = [(begin + start, stop - start) for start, stop in spans if stop > start]
         found = iter(self._read_all(wanted) if wanted else ())
         pieces: list[Buffer] = []
