@@ -255,6 +255,7 @@ class WebServer:
     Attributes:
         url: where.
         requests: how often each path was asked for.
+        sent: the bytes of all bodies.
         ranges: whether ranges are known.
         login: (user, password) that is demanded, or None.
         trouble: called with each path; returns a status to answer with instead, or None.
@@ -268,6 +269,7 @@ class WebServer:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.requests: Counter[str] = Counter()
+        self.sent = 0
         self.ranges = True
         self.login: tuple[str, str] | None = None
         self.trouble: Callable[[str], int | None] = lambda path: None
@@ -282,6 +284,11 @@ class WebServer:
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="web-server")
         self._thread.start()
+
+    def reset(self) -> None:
+        """Begin to count anew."""
+        self.requests.clear()
+        self.sent = 0
 
     def close(self) -> None:
         """Stop."""
@@ -346,6 +353,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if body:
             limit = self.web.cut(urlsplit(self.path).path)
+            with self.web.lock:
+                self.web.sent += len(data[:limit])
             self.wfile.write(data[:limit])
             if limit is not None and self.web.stalled is not None:
                 self.wfile.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import threading
 import uuid
@@ -51,6 +52,21 @@ from zarrfs.engine.stores.wrappers import (
 from zarrfs.engine.stores.zip import ZipStore
 from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError, ZarrError
 
+
+class WrittenBelow(ReadOnlyStore):
+    """A read-only store over one that is written to by its side."""
+
+    set = WrapperStore.set
+    delete = WrapperStore.delete
+    delete_prefix = WrapperStore.delete_prefix
+
+
+def every_other() -> Callable[[str, str], Exception | None]:
+    """Let every other operation fail."""
+    count = itertools.count()
+    return lambda operation, key: StoreError("busy") if next(count) % 2 else None
+
+
 STORES: dict[str, Callable[[Path], Store]] = {
     "local": lambda path: LocalStore(path / "store"),
     "local, durable": lambda path: LocalStore(path / "store", durable=True),
@@ -64,6 +80,11 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "values kept": lambda path: LRUStore(LocalStore(path / "store"), 100),
     "metadata kept": lambda path: MetadataCacheStore(MemoryStore(), 60),
     "retrying": lambda path: RetryStore(MemoryStore()),
+    "retrying what fails": lambda path: RetryStore(
+        FailingStore(MemoryStore(), every_other()), sleep=lambda seconds: None
+    ),
+    "read-only": lambda path: WrittenBelow(LocalStore(path / "store")),
+    "kept and retried, far": lambda path: LRUStore(RetryStore(s3_store()), 1000),
     "synchronized": lambda path: SynchronizedStore(MemoryStore(), ProcessSynchronizer(path / "locks")),
     "sqlite": lambda path: SQLiteStore(path / "store.sqldb"),
     "dbm": lambda path: DBMStore(path / "store.dbm"),

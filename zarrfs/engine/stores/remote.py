@@ -44,6 +44,9 @@ INDEXED = {"reference", "zip", "tar", "libarchive"}
 SUFFIXES = {"s3", "s3a", "gs", "gcs"}
 """Protocols that fetch the last bytes of a value without being told its size."""
 
+ASKS_SIZE = {"s3", "s3a"}
+"""Protocols that ask for the size of a value before they fetch the whole of it; not where they fetch from 0 on."""
+
 UNSIZED = {*SUFFIXES, "abfs", "abfss", "az"}
 """Protocols that fetch a range without being told the size of the value."""
 
@@ -85,13 +88,15 @@ class RemoteStore(Store):
         self, url: str, *, read_only: bool = False, storage_options: Mapping[str, Any] | None = None
     ) -> None:
         self.read_only = read_only
-        self._given, self._options = url, dict(storage_options or {})
+        self._given, self._options = url, copy_options(storage_options)
         self._shown = without_password(url)
         protocol = url.partition("://")[0].rpartition("::")[2].lower()
         fsspec = load_library("fsspec", EXTRAS.get(protocol, "remote"), f"{self._shown}:")
         asyn = load_library("fsspec.asyn", "remote", f"{self._shown}:")
         try:
-            self._files, root = fsspec.core.url_to_fs(url, skip_instance_cache=True, **self._options)
+            self._files, root = fsspec.core.url_to_fs(
+                url, skip_instance_cache=True, **copy_options(self._options)
+            )
             # Not by an option: sftp and webdav would hand it on to their servers' clients, which do not know it.
             if isinstance(getattr(self._files, "dircache", None), fsspec.dircache.DirCache):
                 self._files.dircache.use_listings_cache = False
@@ -183,6 +188,10 @@ class RemoteStore(Store):
             with self._lock:
                 if self._ftp is not None:
                     return self._ftp.read(path)
+                if self._protocols & ASKS_SIZE:
+                    pieces = self._unsized_ranges(path, [ByteRange(0)])
+                    if pieces is not None:
+                        return pieces[0]
                 value: bytes = self._files.cat_file(path)
         except Exception as error:
             if self._ftp is not None:
@@ -442,6 +451,11 @@ class RemoteStore(Store):
 
 def _reopen(url: str, read_only: bool, options: dict[str, Any]) -> RemoteStore:
     return RemoteStore(url, read_only=read_only, storage_options=options)
+
+
+def copy_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a copy, of what is given for each protocol of a chain too: fsspec writes into those."""
+    return {key: dict(value) if type(value) is dict else value for key, value in (options or {}).items()}
 
 
 def is_known(protocol: str) -> bool:
