@@ -223,8 +223,12 @@ class _ShakyFTPHandler(FTPHandler):  # type: ignore[misc]
 
     def ftp_RETR(self, file: str) -> object:  # noqa: N802 - the name is pyftpdlib's
         torn = self.shaky.torn
-        if torn is None or self.data_channel is None:
+        if torn is None:
             return super().ftp_RETR(file)
+        if self.data_channel is None:  # It is not accepted yet.
+            self._shutdown_connecting_dtp()
+            self.respond("426 Connection closed; transfer aborted.")
+            return None
         self._restart_position = 0
         self.respond("150 Here it comes.")
         self.data_channel.socket.sendall(Path(file).read_bytes()[:torn])
@@ -279,7 +283,7 @@ class WebServer:
         self.shift = 0
         self.honest = True
         self.lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
+        self._server = _Server(("127.0.0.1", 0), partial(_Handler, self))
         self._server.daemon_threads = False
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="web-server")
@@ -295,6 +299,10 @@ class WebServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # With 5 of them, many at once wait a second to be tried again.
 
 
 class _Handler(BaseHTTPRequestHandler):

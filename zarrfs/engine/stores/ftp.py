@@ -67,7 +67,7 @@ class FTPReader:
         with suppress(OSError):
             self._files.ftp.close()
         self._files._connect()
-        if self._files.tls is True:
+        if getattr(self._files, "tls", False) is True:
             self._files.ftp.prot_p()
         self._lost = False
 
