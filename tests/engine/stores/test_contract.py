@@ -84,7 +84,9 @@ STORES: dict[str, Callable[[Path], Store]] = {
         FailingStore(MemoryStore(), every_other()), sleep=lambda seconds: None
     ),
     "read-only": lambda path: WrittenBelow(LocalStore(path / "store")),
-    "kept and retried, far": lambda path: LRUStore(RetryStore(s3_store()), 1000),
+    "kept and retried, fsspec": lambda path: LRUStore(
+        RetryStore(RemoteStore(f"memory://{uuid.uuid4().hex}")), 1000
+    ),
     "synchronized": lambda path: SynchronizedStore(MemoryStore(), ProcessSynchronizer(path / "locks")),
     "sqlite": lambda path: SQLiteStore(path / "store.sqldb"),
     "dbm": lambda path: DBMStore(path / "store.dbm"),
