@@ -121,13 +121,37 @@ def _open_remote(
         raise LocationError(
             f"{url}: no store is known for {scheme!r} URLs; expected a path, or a URL such as file://, https:// or s3://"
         )
+    if scheme.startswith("zip::"):
+        return _open_remote_zip(url.removeprefix("zip::"), read_only, storage_options), ""
+    if scheme == "zip" and "::" in url:  # zip://path/in/it::s3://bucket/a.zip
+        inner, _, archive = url.removeprefix("zip://").partition("::")
+        return _open_remote_zip(archive, read_only, storage_options), inner.strip("/")
     bare, mark, query = url.partition("?")
     head, _, last = bare.rpartition("/")
     if last in METADATA_NAMES:
         bare = head
     elif last.endswith(".zip") and "::" not in scheme:
-        return RemoteStore(f"zip::{url}", read_only=True, storage_options=storage_options), ""
+        return _open_remote_zip(url, read_only, storage_options), ""
     return RemoteStore(bare + mark + query, read_only=read_only, storage_options=storage_options), ""
+
+
+def _open_remote_zip(url: str, read_only: bool, storage_options: Mapping[str, Any] | None) -> Store:
+    """Open a zip file that lies at a URL. Options for ``zip`` itself, which fsspec would take, mean nothing here."""
+    from zarrfs.engine.stores.remote import RemoteStore
+    from zarrfs.engine.stores.remote_zip import RemoteZipStore
+
+    if not read_only:
+        raise LocationError(
+            f"zip::{url}: a zip file of a server cannot be changed in place; open it with mode 'r'"
+        )
+    bare, mark, query = url.partition("?")
+    folder, _, name = bare.rpartition("/")
+    if folder.endswith(":/"):  # memory://image.zip
+        folder += "/"
+    if not name:
+        raise LocationError(f"zip::{url} names no file; expected a URL such as zip::https://host/image.zip")
+    options = {key: value for key, value in (storage_options or {}).items() if key != "zip"}
+    return RemoteZipStore(RemoteStore(folder + mark + query, read_only=True, storage_options=options), name)
 
 
 def _open_path(path: str, mode: str) -> tuple[Store, str]:

@@ -70,10 +70,9 @@ class ZipStore(Store):
 
     def _open(self) -> None:
         try:
-            with zipfile.ZipFile(self.path) as archive:
-                members = archive.infolist()
-            self._fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-            self._size = os.fstat(self._fd).st_size
+            members = self._load()
+        except StoreError:
+            raise
         except (
             zipfile.BadZipFile,
             EOFError,
@@ -102,6 +101,14 @@ class ZipStore(Store):
             # Of several members of one name the last one counts, as for every program that appends.
             self._members[member.filename] = member
 
+    def _load(self) -> list[zipfile.ZipInfo]:
+        """Open the file, note its size, and return what its directory holds."""
+        with zipfile.ZipFile(self.path) as archive:
+            members = archive.infolist()
+        self._fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        self._size = os.fstat(self._fd).st_size
+        return members
+
     @property
     def url(self) -> str:
         return Path(self.path).as_uri()
@@ -114,9 +121,29 @@ class ZipStore(Store):
         member = self._members.get(key)
         if member is None:
             return None
+        self._check(member)
+        return self._member_value(member, self._pread(member, 0, member.compress_size))
+
+    def _check(self, member: zipfile.ZipInfo) -> None:
+        """Raise StoreError for what cannot be decoded or cannot be true, before anything of it is read."""
         if member.compress_type == zipfile.ZIP_STORED:
-            return self._pread(member, 0, self._stored_size(member))
-        return self._inflate(member)
+            self._stored_size(member)
+            return
+        name = member.filename
+        if member.flag_bits & ENCRYPTED:
+            raise StoreError(f"{self.path}: member {name!r} is encrypted; extract the archive first")
+        if member.compress_type != zipfile.ZIP_DEFLATED:
+            raise StoreError(
+                f"{self.path}: member {name!r} has method {member.compress_type}, neither stored nor deflated"
+            )
+        if member.file_size > member.compress_size * MOST_EXPANSION + 1024:
+            raise StoreError(
+                f"{self.path}: member {name!r} claims {member.file_size} bytes, more than it can hold"
+            )
+
+    def _member_value(self, member: zipfile.ZipInfo, packed: bytes) -> bytes:
+        """Return the value of a member of which the bytes are these."""
+        return packed if member.compress_type == zipfile.ZIP_STORED else self._inflate(member, packed)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         member = self._members.get(key)
@@ -144,43 +171,42 @@ class ZipStore(Store):
         """Return where the member's bytes begin; its local header is looked at once."""
         offset = self._offsets.get(member.filename)
         if offset is None:
-            header = os.pread(self._fd, LOCAL_HEADER.size, member.header_offset)
-            if len(header) < LOCAL_HEADER.size or header[:4] != b"PK\x03\x04":
-                raise StoreError(f"{self.path}: the header of member {member.filename!r} is broken")
-            fields = LOCAL_HEADER.unpack(header)
-            offset = member.header_offset + LOCAL_HEADER.size + fields[9] + fields[10]
-            if offset + member.compress_size > self._size:
-                raise StoreError(
-                    f"{self.path}: member {member.filename!r} reaches past the end; the file is truncated"
-                )
-            self._offsets[member.filename] = offset
+            offset = self._note_offset(member, self._read_at(member.header_offset, LOCAL_HEADER.size))
         return offset
+
+    def _note_offset(self, member: zipfile.ZipInfo, header: bytes) -> int:
+        if len(header) < LOCAL_HEADER.size or header[:4] != b"PK\x03\x04":
+            raise StoreError(f"{self.path}: the header of member {member.filename!r} is broken")
+        fields = LOCAL_HEADER.unpack(header[: LOCAL_HEADER.size])
+        offset: int = member.header_offset + LOCAL_HEADER.size + fields[9] + fields[10]
+        if offset + member.compress_size > self._size:
+            raise StoreError(
+                f"{self.path}: member {member.filename!r} reaches past the end; the file is truncated"
+            )
+        self._offsets[member.filename] = offset
+        return offset
+
+    def _read_at(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes of the file, fewer at its end."""
+        data = os.pread(self._fd, size, offset)
+        while len(data) < size and (more := os.pread(self._fd, size - len(data), offset + len(data))):
+            data += more
+        return data
 
     def _pread(self, member: zipfile.ZipInfo, start: int, size: int) -> bytes:
         begin = self._data_offset(member) + start
         try:
-            data = os.pread(self._fd, size, begin)
-            while len(data) < size and (more := os.pread(self._fd, size - len(data), begin + len(data))):
-                data += more
+            data = self._read_at(begin, size)
+        except StoreError:
+            raise
         except OSError as error:
             raise StoreError(f"{self.path} cannot be read: {error.strerror}", error.errno) from error
         if len(data) != size:
             raise StoreError(f"{self.path}: member {member.filename!r} is cut short; the file is truncated")
         return data
 
-    def _inflate(self, member: zipfile.ZipInfo) -> bytes:
+    def _inflate(self, member: zipfile.ZipInfo, packed: bytes) -> bytes:
         name = member.filename
-        if member.flag_bits & ENCRYPTED:
-            raise StoreError(f"{self.path}: member {name!r} is encrypted; extract the archive first")
-        if member.compress_type != zipfile.ZIP_DEFLATED:
-            raise StoreError(
-                f"{self.path}: member {name!r} has method {member.compress_type}, neither stored nor deflated"
-            )
-        if member.file_size > member.compress_size * MOST_EXPANSION + 1024:
-            raise StoreError(
-                f"{self.path}: member {name!r} claims {member.file_size} bytes, more than it can hold"
-            )
-        packed = self._pread(member, 0, member.compress_size)
         decoder = zlib.decompressobj(-15)
         try:
             data = decoder.decompress(packed, member.file_size + 1)
