@@ -29,7 +29,7 @@ from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Sto
 from zarrfs.engine.stores.ftp import FTPReader
 from zarrfs.engine.stores.keyvalue import load_library
 from zarrfs.engine.stores.web import WebRanges
-from zarrfs.errors import LocationError, StoreError
+from zarrfs.errors import LocationError, ReadOnlyError, StoreError
 
 __all__ = ["RemoteStore", "is_known"]
 
@@ -115,6 +115,8 @@ class RemoteStore(Store):
         kinds = self._files.protocol
         self._protocols = {kinds} if isinstance(kinds, str) else set(kinds)
         self._web = bool(self._protocols & {"http", "https"})
+        # Web servers have no common way to be written to.
+        self.read_only = read_only or self._web
         # A web server lists nothing that could be relied on.
         self.listable = not self._web
         root, mark, query = root.partition("?") if self._web else (root, "", "")
@@ -134,6 +136,13 @@ class RemoteStore(Store):
     def url(self) -> str:
         """The URL, without a password."""
         return self._shown
+
+    def _refuse(self, what: str) -> ReadOnlyError:
+        if self._web:
+            return ReadOnlyError(
+                f"{self._shown} is on a web server, which can only be read: {what} is refused"
+            )
+        return super()._refuse(what)
 
     def _path(self, key: str) -> str:
         path = f"{self._root}/{check_key(key)}{self._query}" if self._root else check_key(key)
