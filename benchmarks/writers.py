@@ -65,9 +65,10 @@ def _tensorstore() -> Opener:
 WRITERS: dict[str, Callable[[], Opener]] = {
     "zarrfs": _zarrfs,
     "zarr-python": lambda: _zarr_python(None),
-    "zarrs": lambda: _zarr_python("zarrs.ZarrsCodecPipeline"),
     "TensorStore": _tensorstore,
+    "zarrs": lambda: _zarr_python("zarrs.ZarrsCodecPipeline"),
 }
+"""The last of them writes into the files that are there, so that who reads meanwhile, or a crash, finds half a chunk."""
 
 
 def plane_index(axis: int, side: int, number: int) -> tuple[Any, ...]:
