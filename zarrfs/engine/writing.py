@@ -104,7 +104,7 @@ def _encode(layout: ArrayLayout, pipeline: CodecPipeline, chunk: Array, write_em
     """Return the encoded chunk, or None when it holds nothing but the fill value and need not be stored."""
     if not write_empty and is_filled(chunk, layout.spec.fill_value):
         return None
-    return pipeline.encode(chunk)
+    return pipeline.encode(chunk, passing=True)
 
 
 def _update(

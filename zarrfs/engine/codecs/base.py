@@ -182,7 +182,7 @@ class ArrayBytesCodec(Codec):
 
     @abstractmethod
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
-        """Encode a whole chunk of ``spec.shape``."""
+        """Encode a whole chunk of ``spec.shape``. May return the memory of ``array``."""
 
     @abstractmethod
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:

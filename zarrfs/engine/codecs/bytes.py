@@ -77,7 +77,9 @@ class BytesCodec(ArrayBytesCodec):
         return spec.nbytes
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
-        return np.ascontiguousarray(array, self.stored_dtype(spec.dtype)).tobytes()
+        stored = np.ascontiguousarray(array, self.stored_dtype(spec.dtype))
+        # The memory of the array itself where it is as it should be: no copy, or just the one.
+        return stored.reshape(-1).view(np.uint8).data if stored.nbytes else b""
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
         check_size(memoryview(data).nbytes, spec.nbytes)

@@ -387,19 +387,34 @@ class CodecPipeline:
 
     # -- encoding ----------------------------------------------------------------------------------------------
 
-    def encode(self, array: Array) -> Buffer:
-        """Encode a whole chunk of ``spec.shape``. Raises CodecError."""
+    def encode(self, array: Array, *, passing: bool = False) -> Buffer:
+        """Encode a whole chunk of ``spec.shape``. Raises CodecError.
+
+        What is returned may be the memory of ``array``. With ``passing`` it may also be this thread's scratch memory,
+        and is to be used before the next chunk is encoded or decoded.
+        """
         codec: Codec = self._middle
         try:
-            for codec, spec in self._arrays:
-                array = codec.encode(array, spec)
-            codec = self._middle
-            data = self._middle.encode(array, self._middle_spec)
+            if self._direct and (passing or self._tail) and self._scattered(array):
+                scratch, data = self._scratch()
+                scratch[...] = array
+                borrowed = not passing
+            else:
+                for codec, spec in self._arrays:
+                    array = codec.encode(array, spec)
+                codec = self._middle
+                data = self._middle.encode(array, self._middle_spec)
+                borrowed = False
             for codec, _ in self._tail:
                 data = codec.encode(data)
         except Exception as error:
             raise_located(error, codec, "encode")
-        return data
+        # A codec may have passed on what it was given.
+        return bytes(data) if borrowed and not isinstance(data, bytes) else data
+
+    def _scattered(self, array: Array) -> bool:
+        """Whether the bytes of a decoded chunk lie in another order than they are to be encoded in."""
+        return not self._encoded_view(array).flags.c_contiguous
 
 
 def _nothing(spec: ChunkSpec) -> Array:

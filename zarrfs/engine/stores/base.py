@@ -154,7 +154,10 @@ class Store(ABC):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: Buffer) -> None:
-        """Store the value atomically: a reader sees the old value or the new one, a failure leaves the old one."""
+        """Store the value atomically: a reader sees the old value or the new one, a failure leaves the old one.
+
+        The memory of the value is the caller's, who may change it afterwards: who keeps it, keeps a copy.
+        """
         raise self._refuse(f"writing {key!r}")
 
     def delete(self, key: str) -> None:
