@@ -59,6 +59,10 @@ class RegionCodec(ArrayBytesCodec):
         """Decode ``region`` into ``out`` (of the region's shape); False when the value is absent."""
         raise NotImplementedError
 
+    def encode_parts(self, array: Array, spec: ChunkSpec) -> list[Buffer]:
+        """Encode as ``encode``, to parts that are still to be joined."""
+        raise NotImplementedError
+
 
 def raise_located(error: Exception, codec: Codec, verb: str = "decode") -> NoReturn:
     """Raise what is to be raised for an error that a codec met: a CodecError that names the innermost codec.
@@ -411,6 +415,27 @@ class CodecPipeline:
             raise_located(error, codec, "encode")
         # A codec may have passed on what it was given.
         return bytes(data) if borrowed and not isinstance(data, bytes) else data
+
+    def encode_parts(self, array: Array) -> list[Buffer]:
+        """Encode a whole chunk to parts of its value, for ``Store.set_parts``; to be used before the next chunk is
+        encoded or decoded by this thread. Raises CodecError.
+        """
+        if not isinstance(self._middle, RegionCodec) or self._tail:
+            return [self.encode(array, passing=True)]
+        codec: Codec = self._middle
+        try:
+            for codec, spec in self._arrays:
+                array = codec.encode(array, spec)
+            codec = self._middle
+            return self._middle.encode_parts(array, self._middle_spec)
+        except Exception as error:
+            raise_located(error, codec, "encode")
+
+    def working_chunk(self) -> Array:
+        """Return memory for one decoded chunk, to be changed and then given to ``encode_parts``. It is this thread's
+        scratch memory, where that saves anything.
+        """
+        return self._scratch()[0] if self._direct else np.empty(self.spec.shape, self.spec.dtype)
 
     def _scattered(self, array: Array) -> bool:
         """Whether the bytes of a decoded chunk lie in another order than they are to be encoded in."""

@@ -50,7 +50,7 @@ from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.errors import MetadataError
 
-__all__ = ["ShardingCodec"]
+__all__ = ["ShardingCodec", "is_filled"]
 
 Array = np.ndarray[Any, Any]
 
@@ -65,6 +65,12 @@ WHOLE_SHARE = 0.7
 
 PARALLEL_NBYTES = 128 << 10
 """Inner chunks smaller than this are decoded on one thread: handing them out costs more than it gains."""
+
+PARALLEL_ENCODED_NBYTES = 32 << 10
+"""Compressing takes several times as long as decompressing, and is worth handing out sooner."""
+
+LEAST_PART_NBYTES = 8 << 10
+"""Inner chunks of a shard that are on average smaller than this are joined before they are written."""
 
 INDEX_DTYPE = np.dtype("<u8")
 
@@ -328,7 +334,10 @@ class ShardingCodec(RegionCodec):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def encode(self, array: Array, spec: ChunkSpec) -> Buffer:
-        return self._assemble(self.encode_inner(array, spec), self.layout(spec))
+        return b"".join(self.encode_parts(array, spec))
+
+    def encode_parts(self, array: Array, spec: ChunkSpec) -> list[Buffer]:
+        return self.assemble(self.encode_inner(array, spec), spec)
 
     def encode_inner(self, array: Array, spec: ChunkSpec) -> dict[tuple[int, ...], Buffer]:
         """Encode each inner chunk that holds anything but the fill value; keys are inner chunk coordinates."""
@@ -343,9 +352,15 @@ class ShardingCodec(RegionCodec):
                 encoded[coords] = layout.pipeline.encode(part)
 
         coordinates = list(product(*(range(n) for n in layout.grid)))
-        nbytes = layout.chunk_spec.nbytes
-        for_each(encode, coordinates, CORES if nbytes is not None and nbytes >= PARALLEL_NBYTES else 1)
+        for_each(encode, coordinates, self.workers(spec))
         return encoded
+
+    def workers(self, spec: ChunkSpec) -> int:
+        """Return how many threads are worth having to encode the inner chunks of one shard."""
+        layout = self.layout(spec)
+        nbytes = layout.chunk_spec.nbytes
+        least = PARALLEL_ENCODED_NBYTES if layout.pipeline.compressed else PARALLEL_NBYTES
+        return CORES if nbytes is not None and nbytes >= least else 1
 
     def read_inner(self, data: Buffer, spec: ChunkSpec) -> dict[tuple[int, ...], Buffer]:
         """Return the encoded inner chunks of a shard, so that an update re-encodes only what it changes."""
@@ -360,11 +375,9 @@ class ShardingCodec(RegionCodec):
         sources = self._sources(source, present, layout, index) if present else []
         return {piece.coords: part.read() or b"" for piece, part in zip(present, sources, strict=True)}
 
-    def assemble(self, chunks: Mapping[tuple[int, ...], Buffer], spec: ChunkSpec) -> Buffer:
-        """Return the shard that holds these encoded inner chunks."""
-        return self._assemble(chunks, self.layout(spec))
-
-    def _assemble(self, chunks: Mapping[tuple[int, ...], Buffer], layout: _Layout) -> Buffer:
+    def assemble(self, chunks: Mapping[tuple[int, ...], Buffer], spec: ChunkSpec) -> list[Buffer]:
+        """Return the shard that holds these encoded inner chunks, in parts that are to be joined."""
+        layout = self.layout(spec)
         index = np.full((*layout.grid, 2), ABSENT, INDEX_DTYPE)
         position = layout.index_nbytes if self.index_location == "start" else 0
         parts: list[Buffer] = []
@@ -376,7 +389,8 @@ class ShardingCodec(RegionCodec):
             parts.append(data)
         encoded_index = layout.index_pipeline.encode(index)
         parts.insert(0 if self.index_location == "start" else len(parts), encoded_index)
-        return b"".join(parts)
+        # Many small parts cost more than joining them.
+        return parts if position >= len(parts) * LEAST_PART_NBYTES else [b"".join(parts)]
 
 
 class PartSource:

@@ -160,6 +160,10 @@ class Store(ABC):
         """
         raise self._refuse(f"writing {key!r}")
 
+    def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
+        """Store the parts, one after the other, as one value; as ``set``. For stores that need not join them."""
+        self.set(key, b"".join(parts))
+
     def delete(self, key: str) -> None:
         """Delete the key. Deleting an absent key does nothing."""
         raise self._refuse(f"deleting {key!r}")

@@ -33,6 +33,9 @@ READ_FLAGS |= getattr(os, "O_NONBLOCK", 0)
 
 CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
+MOST_PARTS = 1024
+"""How many pieces of memory a system call takes."""
+
 _token = os.urandom(6).hex()
 _numbers = itertools.count()
 """With the number of the process (which a fork changes), they make names that nobody else makes, on other machines
@@ -219,6 +222,9 @@ class LocalStore(Store):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: Buffer) -> None:
+        self.set_parts(key, (value,))
+
+    def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
         if self.read_only:
             raise self._refuse(f"writing {key!r}")
         path = self._base + check_key(key)
@@ -226,7 +232,7 @@ class LocalStore(Store):
             fd, temporary = _create_temporary(path.rpartition("/")[0])
             try:
                 try:
-                    _write(fd, value)
+                    _write(fd, parts)
                     if self.durable:
                         os.fsync(fd)
                 finally:
@@ -319,14 +325,20 @@ def _create_temporary(directory: str) -> tuple[int, str]:
             continue
 
 
-def _write(fd: int, value: Buffer) -> None:
-    """Write it all. One call moves at most 2 GiB."""
-    done = os.write(fd, value)
-    size = memoryview(value).nbytes
-    if done < size:
-        view = memoryview(value).cast("B")
-        while done < size:
-            done += os.write(fd, view[done:])
+def _write(fd: int, parts: Sequence[Buffer]) -> None:
+    """Write it all. One call takes so many parts and moves at most 2 GiB."""
+    for first in range(0, len(parts), MOST_PARTS):
+        some = parts[first : first + MOST_PARTS]
+        done = os.write(fd, some[0]) if len(some) == 1 else os.writev(fd, some)
+        for part in some:
+            size = memoryview(part).nbytes
+            if done >= size:
+                done -= size
+                continue
+            rest = memoryview(part).cast("B")[done:]
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+            done = 0
 
 
 def _sync_directory(directory: str) -> None:
