@@ -9,7 +9,6 @@ from typing import Any
 __all__ = ["SMALL", "VOLUME", "DataSet", "Read", "data_sets", "reads", "written_sets"]
 
 
-
 def _blosc(cname: str, clevel: int) -> dict[str, Any]:
     configuration = {
         "cname": cname,

@@ -176,7 +176,9 @@ def _check_alike(data_set: DataSet, places: dict[str, Path]) -> None:
         raise SystemExit(f"{data_set.name}: the contenders wrote different values: {found}")
 
 
-def run(side: int, rounds: int, names: list[str], only: str, budget: float, directory: Path) -> dict[str, Any]:
+def run(
+    side: int, rounds: int, names: list[str], only: str, budget: float, directory: Path
+) -> dict[str, Any]:
     """Measure, print each line as it is known, and return everything."""
     print(
         describe(side)

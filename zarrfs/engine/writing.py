@@ -16,7 +16,7 @@ from zarrfs.engine.codecs.sharding import ShardingCodec, is_filled
 from zarrfs.engine.indexing import ChunkPart, RegularAxis, chunk_parts, count_parts
 from zarrfs.engine.layout import ArrayLayout
 from zarrfs.engine.parallel import CORES, for_each
-from zarrfs.engine.reading import PARALLEL_CHUNK_NBYTES
+from zarrfs.engine.reading import PARALLEL_CHUNK_NBYTES, PARALLEL_PLAIN_NBYTES
 from zarrfs.engine.selections import OuterSelection, PointSelection, Span
 from zarrfs.errors import ChunkEncodeError, SelectionError
 
@@ -77,8 +77,10 @@ def write_selection(
         except CodecError as error:
             raise layout.encode_error(part.coords, error) from error
 
-    parallel = count > 1 and layout.typical_nbytes >= PARALLEL_CHUNK_NBYTES
-    workers = max(CORES if parallel else 1, layout.store.concurrency if count > 1 else 1)
+    workers = 1
+    if count > 1:
+        least = PARALLEL_CHUNK_NBYTES if layout.compressed else PARALLEL_PLAIN_NBYTES
+        workers = max(CORES if layout.typical_nbytes >= least else 1, layout.store.concurrency)
     for_each(write, chunk_parts(selection, layout.axes), workers)
 
 
@@ -90,7 +92,8 @@ def _write_chunk(layout: ArrayLayout, part: ChunkPart, values: Array, write_empt
     if part.local is None and _covers(region, shape):
         data = _encode(layout, pipeline, np.asarray(values, layout.dtype), write_empty)
     elif part.whole:
-        chunk = _filled(layout, shape)
+        chunk = pipeline.working_chunk()
+        chunk[...] = layout.fill
         chunk[region] = values
         data = _encode(layout, pipeline, chunk, write_empty)
     else:
@@ -98,7 +101,10 @@ def _write_chunk(layout: ArrayLayout, part: ChunkPart, values: Array, write_empt
     if data is None:
         layout.store.delete(key)
     else:
-        layout.store.set_parts(key, data) if len(data) > 1 else layout.store.set(key, data[0])
+        if len(data) > 1:
+            layout.store.set_parts(key, data)
+        else:
+            layout.store.set(key, data[0])
     layout.changed(coords)
 
 

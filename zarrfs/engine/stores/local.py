@@ -36,6 +36,9 @@ CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0
 MOST_PARTS = 1024
 """How many pieces of memory a system call takes."""
 
+MOST_ATTEMPTS = 100
+"""How often a directory is made again that others remove meanwhile."""
+
 _token = os.urandom(6).hex()
 _numbers = itertools.count()
 """With the number of the process (which a fork changes), they make names that nobody else makes, on other machines
@@ -313,14 +316,19 @@ def _create_temporary(directory: str) -> tuple[int, str]:
     """Return descriptor and path of a new file, with the permissions that new files have; makes the directory if need
     be. ``tempfile`` does the same with many more steps, and permissions that must then be undone.
     """
+    attempts = 0
     while True:
         temporary = f"{directory}/{TEMPORARY_PREFIX}{_token}-{os.getpid():x}-{next(_numbers):x}"
         try:
             return os.open(temporary, CREATE_FLAGS, 0o666), temporary
         except FileNotFoundError:
-            # Perhaps again: others remove a directory when they delete its last file. A name that cannot be is an
-            # error of makedirs.
-            os.makedirs(directory, exist_ok=True)
+            # Perhaps again and again: others remove a directory when they delete its last file.
+            attempts += 1
+            try:
+                os.makedirs(directory, exist_ok=True)
+            except FileNotFoundError:
+                if attempts == MOST_ATTEMPTS:
+                    raise
         except FileExistsError:
             continue
 
