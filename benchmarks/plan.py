@@ -1,4 +1,4 @@
-"""What is measured: data sets that are read or written, and the reads asked of each. No contender's name appears here."""
+"""What is measured: data sets that are read or written, and the reads asked of each. No contender is named here."""
 
 from __future__ import annotations
 

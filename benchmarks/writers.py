@@ -68,7 +68,7 @@ WRITERS: dict[str, Callable[[], Opener]] = {
     "TensorStore": _tensorstore,
     "zarrs": lambda: _zarr_python("zarrs.ZarrsCodecPipeline"),
 }
-"""The last of them writes into the files that are there, so that who reads meanwhile, or a crash, finds half a chunk."""
+"""The last of them writes into the files that are there: who reads meanwhile, or after a crash, finds half a chunk."""
 
 
 def plane_index(axis: int, side: int, number: int) -> tuple[Any, ...]:

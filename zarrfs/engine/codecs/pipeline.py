@@ -400,8 +400,9 @@ class CodecPipeline:
         codec: Codec = self._middle
         try:
             if self._direct and (passing or self._tail) and self._scattered(array):
-                scratch, data = self._scratch()
+                scratch, memory = self._scratch()
                 scratch[...] = array
+                data: Buffer = memory
                 borrowed = not passing
             else:
                 for codec, spec in self._arrays:
