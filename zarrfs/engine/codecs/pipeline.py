@@ -127,8 +127,9 @@ class CodecPipeline:
         )
         self._direct = isinstance(self._middle, BytesCodec) and self._can_fill_directly(spec)
         self.plain = self._direct and not tail
+        self._nbytes = spec.nbytes
         # For small chunks handing over a buffer costs more than making one.
-        self._direct_tail = self._direct and bool(tail) and (spec.nbytes or 0) >= LEAST_DIRECT_NBYTES
+        self._direct_tail = self._direct and bool(tail) and (self._nbytes or 0) >= LEAST_DIRECT_NBYTES
         self.partial = self._regional and self._middle.partial and all(c.partial for c, _ in self._tail)
         self.compressed = any(size is None for size in sizes)
 
@@ -199,6 +200,9 @@ class CodecPipeline:
 
     def _interpret(self, data: Buffer) -> Array:
         """Undo the array->bytes codec and the array->array codecs."""
+        if self._identity and self._direct and len(data) == self._nbytes:
+            # What the general way comes to, without its steps, which small chunks feel.
+            return np.ndarray(self.spec.shape, self.spec.dtype, data)
         codec: Codec = self._middle
         try:
             array = self._middle.decode(data, self._middle_spec)
@@ -261,7 +265,7 @@ class CodecPipeline:
         Uncompressed bytes are always read in part: the next time costs no more. Compressed ones the first time;
         who comes back soon (a scan in small steps) gets the chunk decoded whole, and kept.
         """
-        nbytes = self.spec.nbytes
+        nbytes = self._nbytes
         if nbytes is None or nbytes < LEAST_PARTIAL_NBYTES:
             return False
         if not self.compressed or nbytes > MOST_WHOLE_NBYTES:
