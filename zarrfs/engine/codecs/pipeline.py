@@ -38,8 +38,10 @@ LEAST_PARTIAL_NBYTES = 16 << 10
 LEAST_PARTIAL_COMPRESSED_NBYTES = 1 << 20
 """Chunks smaller than these are decoded whole: opening them in part costs more than it saves."""
 
-LEAST_DIRECT_NBYTES = 16 << 10
-"""Chunks of at least this size are decompressed straight into memory that is at hand."""
+LEAST_DIRECT_NBYTES = 96 << 10
+"""Chunks of at least this size are decompressed straight into memory that is at hand. Below about 128 KiB the allocator
+gives memory that is warm already, and handing over a buffer costs more than it saves.
+"""
 
 MOST_WHOLE_NBYTES = 256 << 20
 """A chunk larger than this is read in part where that is possible, even when it is looked at again and again."""
@@ -128,7 +130,6 @@ class CodecPipeline:
         self._direct = isinstance(self._middle, BytesCodec) and self._can_fill_directly(spec)
         self.plain = self._direct and not tail
         self._nbytes = spec.nbytes
-        # For small chunks handing over a buffer costs more than making one.
         self._direct_tail = self._direct and bool(tail) and (self._nbytes or 0) >= LEAST_DIRECT_NBYTES
         self.partial = self._regional and self._middle.partial and all(c.partial for c, _ in self._tail)
         self.compressed = any(size is None for size in sizes)
