@@ -151,7 +151,7 @@ def _update_shard(
 ) -> Parts | None:
     """Re-encode only the inner chunks that change; the others keep their bytes."""
     spec = pipeline.spec
-    chunks = {} if stored is None else codec.read_inner(stored, spec)
+    shard = codec.open_shard(stored, spec)
     inner = codec.layout(spec).pipeline
     everything = tuple(slice(0, n, 1) for n in codec.chunk_shape)
     box = values
@@ -167,17 +167,17 @@ def _update_shard(
     def change(piece: ChunkPart) -> None:
         chunk = np.empty(codec.chunk_shape, layout.dtype)
         if not _covers(piece.region, codec.chunk_shape):
-            old = chunks.get(piece.coords)
+            old = shard.get(piece.coords)
             if old is None or not inner.read(BufferSource(old), everything, chunk, None):
                 chunk[...] = layout.fill
         chunk[piece.region] = box[piece.target]
         if is_filled(chunk, layout.spec.fill_value):
-            chunks.pop(piece.coords, None)
+            shard.set(piece.coords, None)
         else:
-            chunks[piece.coords] = inner.encode(chunk)
+            shard.set(piece.coords, inner.encode(chunk))
 
     for_each(change, chunk_parts(whole_box, axes), codec.workers(spec))
-    return codec.assemble(chunks, spec) if chunks or write_empty else None
+    return None if shard.empty and not write_empty else codec.assemble(shard, spec)
 
 
 def _filled(layout: ArrayLayout, shape: tuple[int, ...]) -> Array:

@@ -326,7 +326,10 @@ def _create_temporary(directory: str) -> tuple[int, str]:
             attempts += 1
             try:
                 os.makedirs(directory, exist_ok=True)
-            except FileNotFoundError:
+            except (
+                FileNotFoundError,
+                FileExistsError,
+            ):  # The latter when it goes just after it was found there.
                 if attempts == MOST_ATTEMPTS:
                     raise
         except FileExistsError:
