@@ -22,6 +22,9 @@ from zarrfs.errors import ChunkEncodeError, SelectionError
 
 __all__ = ["as_values", "write_selection"]
 
+WRITERS = 2 * CORES
+"""Threads that write large chunks: while one waits for its turn at the interpreter or for the disk, another compresses."""
+
 Array = np.ndarray[Any, Any]
 Parts = list[Buffer]
 """An encoded chunk, for ``Store.set_parts``."""
@@ -80,7 +83,7 @@ def write_selection(
     workers = 1
     if count > 1:
         least = PARALLEL_CHUNK_NBYTES if layout.compressed else PARALLEL_PLAIN_NBYTES
-        workers = max(CORES if layout.typical_nbytes >= least else 1, layout.store.concurrency)
+        workers = max(WRITERS if layout.typical_nbytes >= least else 1, layout.store.concurrency)
     for_each(write, chunk_parts(selection, layout.axes), workers)
 
 
