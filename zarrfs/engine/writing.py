@@ -23,7 +23,7 @@ from zarrfs.errors import ChunkEncodeError, SelectionError
 __all__ = ["as_values", "write_selection"]
 
 WRITERS = 2 * CORES
-"""Threads that write large chunks: while one waits for its turn at the interpreter or for the disk, another compresses."""
+"""Threads that write large chunks: while one waits for the interpreter or for the disk, another compresses."""
 
 Array = np.ndarray[Any, Any]
 Parts = list[Buffer]
