@@ -177,6 +177,22 @@ def test_what_was_set_is_got(store: Store) -> None:
         assert store.exists("a/b/c")
 
 
+def test_parts_are_joined(store: Store) -> None:
+    store.set_parts("a/b/c", [b"12", bytearray(b"3"), b"", memoryview(b"456")])
+    found = store.get("a/b/c")
+    assert found is not None
+    assert bytes(found) == b"123456"
+
+
+def test_the_memory_of_a_value_stays_the_callers(store: Store) -> None:
+    value = bytearray(b"before")
+    store.set("a/b", value)
+    store.set_parts("a/c", [value, memoryview(value)])
+    value[:] = b"after."
+    assert bytes(store.get("a/b") or b"") == b"before"
+    assert bytes(store.get("a/c") or b"") == b"beforebefore"
+
+
 def test_what_is_absent_is_none(store: Store) -> None:
     store.set("a/b", b"1")
     for key in ("x", "a", "a/x", "a/b/c", "A/B", "x" * 300, "a/" + "y" * 300):

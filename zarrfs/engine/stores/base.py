@@ -159,8 +159,15 @@ class Store(ABC):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: Buffer) -> None:
-        """Store the value atomically: a reader sees the old value or the new one, a failure leaves the old one."""
+        """Store the value atomically: a reader sees the old value or the new one, a failure leaves the old one.
+
+        The memory of the value is the caller's, who may change it afterwards: who keeps it, keeps a copy.
+        """
         raise self._refuse(f"writing {key!r}")
+
+    def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
+        """Store the parts, one after the other, as one value; as ``set``. For stores that need not join them."""
+        self.set(key, b"".join(parts))
 
     def delete(self, key: str) -> None:
         """Delete the key. Deleting an absent key does nothing."""

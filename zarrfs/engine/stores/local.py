@@ -7,9 +7,9 @@ a temporary file beside the target, renamed over it. Symbolic links are followed
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +30,20 @@ ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # Opening a pipe would wait for somebody to write to it.
 READ_FLAGS |= getattr(os, "O_NONBLOCK", 0)
+
+CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+MOST_PARTS = 1024
+"""How many pieces of memory a system call takes."""
+
+MOST_ATTEMPTS = 100
+"""How often a directory is made again that others remove meanwhile."""
+
+_token = os.urandom(6).hex()
+_numbers = itertools.count()
+"""With the number of the process (which a fork changes), they make names that nobody else makes, on other machines
+neither.
+"""
 
 
 class LocalStore(Store):
@@ -211,34 +225,30 @@ class LocalStore(Store):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: Buffer) -> None:
+        self.set_parts(key, (value,))
+
+    def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
         if self.read_only:
             raise self._refuse(f"writing {key!r}")
-        path = self._path(check_key(key))
-        directory = os.path.dirname(path)
-        temporary = None
+        path = self._base + check_key(key)
         try:
+            fd, temporary = _create_temporary(path.rpartition("/")[0])
             try:
-                fd, temporary = tempfile.mkstemp(prefix=TEMPORARY_PREFIX, dir=directory)
-            except FileNotFoundError:
-                os.makedirs(directory, exist_ok=True)
-                fd, temporary = tempfile.mkstemp(prefix=TEMPORARY_PREFIX, dir=directory)
-            with os.fdopen(fd, "wb", buffering=0) as file:
-                view = memoryview(value).cast("B") if memoryview(value).nbytes else memoryview(b"")
-                while len(view):
-                    view = view[file.write(view) or 0 :]
-                os.fchmod(file.fileno(), 0o666 & ~_umask())
-                if self.durable:
-                    os.fsync(file.fileno())
-            os.replace(temporary, path)
-            temporary = None
-            if self.durable:
-                _sync_directory(directory)
-        except OSError as error:
-            raise StoreError(f"{path} cannot be written: {error.strerror}", error.errno) from error
-        finally:
-            if temporary is not None:
+                try:
+                    _write(fd, parts)
+                    if self.durable:
+                        os.fsync(fd)
+                finally:
+                    os.close(fd)
+                os.replace(temporary, path)
+            except BaseException:
                 with suppress(OSError):
                     os.unlink(temporary)
+                raise
+            if self.durable:
+                _sync_directory(os.path.dirname(path))
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error.strerror}", error.errno) from error
 
     def delete(self, key: str) -> None:
         if self.read_only:
@@ -317,19 +327,44 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _umask() -> int:
-    """Return the umask without changing it, which would not be safe with threads."""
-    global _known_umask
-    if _known_umask is None:
+def _create_temporary(directory: str) -> tuple[int, str]:
+    """Return descriptor and path of a new file, with the permissions that new files have; makes the directory if need
+    be. ``tempfile`` does the same with many more steps, and permissions that must then be undone.
+    """
+    attempts = 0
+    while True:
+        temporary = f"{directory}/{TEMPORARY_PREFIX}{_token}-{os.getpid():x}-{next(_numbers):x}"
         try:
-            with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-                _known_umask = next(int(line.split()[1], 8) for line in status if line.startswith("Umask"))
-        except (OSError, StopIteration, ValueError):
-            _known_umask = 0o022
-    return _known_umask
+            return os.open(temporary, CREATE_FLAGS, 0o666), temporary
+        except FileNotFoundError:
+            # Perhaps again and again: others remove a directory when they delete its last file.
+            attempts += 1
+            try:
+                os.makedirs(directory, exist_ok=True)
+            except (
+                FileNotFoundError,
+                FileExistsError,
+            ):  # The latter when it goes just after it was found there.
+                if attempts == MOST_ATTEMPTS:
+                    raise
+        except FileExistsError:
+            continue
 
 
-_known_umask: int | None = None
+def _write(fd: int, parts: Sequence[Buffer]) -> None:
+    """Write it all. One call takes so many parts and moves at most 2 GiB."""
+    for first in range(0, len(parts), MOST_PARTS):
+        some = parts[first : first + MOST_PARTS]
+        done = os.write(fd, some[0]) if len(some) == 1 else os.writev(fd, some)
+        for part in some:
+            size = memoryview(part).nbytes
+            if done >= size:
+                done -= size
+                continue
+            rest = memoryview(part).cast("B")[done:]
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+            done = 0
 
 
 def _sync_directory(directory: str) -> None:
