@@ -98,6 +98,8 @@ def _open_url(
     url: str, scheme: str, mode: str, storage_options: Mapping[str, Any] | None
 ) -> tuple[Store, str]:
     read_only = mode == "r"
+    if scheme == "temporary":
+        return _open_temporary(url, mode), ""
     if scheme in DATABASES:
         module, name = DATABASES[scheme]
         maker: Any = getattr(import_module(f"zarrfs.engine.stores.{module}"), name)
@@ -109,6 +111,17 @@ def _open_url(
         store: Store = opener(url, mode)
         return store, ""
     return _open_remote(url, scheme, read_only, storage_options)
+
+
+def _open_temporary(url: str, mode: str) -> Store:
+    from zarrfs.engine.stores.temporary import TemporaryStore
+
+    if mode not in ("a", "w"):
+        raise LocationError(f"{url}: a temporary directory is made anew, and holds nothing to be opened")
+    path = _path_of(f"file://{url.partition('://')[2]}")
+    if path and not os.path.isdir(path):
+        raise LocationError(f"{url}: {path} is no directory to make a temporary one in")
+    return TemporaryStore(path or None)
 
 
 def _open_remote(

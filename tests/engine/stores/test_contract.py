@@ -43,6 +43,7 @@ from zarrfs.engine.stores.remote import RemoteStore
 from zarrfs.engine.stores.retrying import RetryStore
 from zarrfs.engine.stores.sqlite import SQLiteStore
 from zarrfs.engine.stores.synchronizers import ProcessSynchronizer, SynchronizedStore
+from zarrfs.engine.stores.temporary import TemporaryStore
 from zarrfs.engine.stores.wrappers import (
     CountingStore,
     FailingStore,
@@ -71,6 +72,7 @@ def every_other() -> Callable[[str, str], Exception | None]:
 STORES: dict[str, Callable[[Path], Store]] = {
     "local": lambda path: LocalStore(path / "store"),
     "local, durable": lambda path: LocalStore(path / "store", durable=True),
+    "temporary": lambda path: TemporaryStore(path),
     "memory": lambda path: MemoryStore(),
     "a dictionary": lambda path: MemoryStore({}),
     "zip": lambda path: ZipStore(path / "store.zip", "w"),
