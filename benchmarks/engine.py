@@ -19,7 +19,7 @@ from benchmarks.contenders import CONTENDERS
 from benchmarks.plan import SMALL, DataSet, data_sets, reads
 from zarrfs import synthetic
 
-__all__ = ["IMPORTS", "make_data", "run", "scratch_directory"]
+__all__ = ["IMPORTS", "describe", "line", "make_data", "ratio", "run", "scratch_directory"]
 
 IMPORTS = ("numpy", "zarrfs", "zarr", "tensorstore")
 
@@ -68,8 +68,8 @@ def run(
     scratch.mkdir(parents=True, exist_ok=True)
     make_data(wanted, scratch)
     report(_heading(side, repeats))
-    report(_line("milliseconds, median", contenders, "best peer / each of ours"))
-    report(_line("", ["---"] * len(contenders), "---", fill="-"))
+    report(line("milliseconds, median", contenders, "best peer / each of ours"))
+    report(line("", ["---"] * len(contenders), "---", fill="-"))
     results = []
     for data_set in wanted:
         found = {name: _measure(name, data_set, scratch / data_set.directory, repeats) for name in contenders}
@@ -81,12 +81,12 @@ def run(
                 )
             seconds = {name: statistics.median(timing["seconds"]) for name, timing in timings.items()}
             label = f"{data_set.name}: {read.name}"
-            report(_line(label, [f"{1000 * seconds[name]:.3g}" for name in contenders], _ratio(seconds)))
+            report(line(label, [f"{1000 * seconds[name]:.3g}" for name in contenders], ratio(seconds)))
             results.append(
-                {"data": data_set.name, "side": data_set.side, "read": read.name, "seconds": timings}
+                {"data": data_set.name, "side": data_set.side, "task": read.name, "seconds": timings}
             )
         peaks = [f"{found[name]['peak'] / 2**20:.0f}" for name in contenders]
-        report(_line(f"{data_set.name}: peak memory, MiB", peaks, ""))
+        report(line(f"{data_set.name}: peak memory, MiB", peaks, ""))
     imports = time_imports(repeats=max(5, repeats))
     report("\nimport, ms: " + ", ".join(f"{name} {1000 * seconds:.0f}" for name, seconds in imports.items()))
     return {"machine": machine(), "side": side, "repeats": repeats, "results": results, "imports": imports}
@@ -145,12 +145,18 @@ def _processor() -> str:
     )
 
 
-def _heading(side: int, repeats: int) -> str:
+def describe(side: int) -> str:
+    """Say what is measured on what, and with which versions."""
     about = machine()
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
     return (
         f"{side} cubed uint16 of noisy nuclei, Zarr v3; {about['cores']} cores of {about['processor']}, "
         f"Python {about['python']}\n{versions}\n"
+    )
+
+
+def _heading(side: int, repeats: int) -> str:
+    return describe(side) + (
         f"Each contender in its own process, {repeats} repetitions, the array opened anew before each "
         "(nothing decoded is left over), files in the page cache.\n"
         "'zarrfs' keeps decoded chunks as it does by default; 'zarrfs, no cache' was opened with cache_size=0, as "
@@ -158,7 +164,8 @@ def _heading(side: int, repeats: int) -> str:
     )
 
 
-def _line(label: str, cells: list[str], last: str, fill: str = " ") -> str:
+def line(label: str, cells: list[str], last: str, fill: str = " ") -> str:
+    """Return one line of the table."""
     return (
         f"| {label:{fill}<58} | "
         + " | ".join(f"{cell:{fill}>16}" for cell in cells)
@@ -166,7 +173,7 @@ def _line(label: str, cells: list[str], last: str, fill: str = " ") -> str:
     )
 
 
-def _ratio(seconds: dict[str, float]) -> str:
+def ratio(seconds: dict[str, float]) -> str:
     """The time of the fastest peer against each of ours: above 1 we are ahead."""
     peers = {name: value for name, value in seconds.items() if not name.startswith("zarrfs")}
     ours = [value for name, value in seconds.items() if name.startswith("zarrfs")]

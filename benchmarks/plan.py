@@ -1,4 +1,4 @@
-"""What is measured: data sets, and the reads asked of each. No contender's name appears here."""
+"""What is measured: data sets that are read or written, and the reads asked of each. No contender is named here."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["DataSet", "Read", "data_sets", "reads"]
+__all__ = ["SMALL", "VOLUME", "DataSet", "Read", "data_sets", "reads", "written_sets"]
+
+
+def _blosc(cname: str, clevel: int) -> dict[str, Any]:
+    configuration = {
+        "cname": cname,
+        "clevel": clevel,
+        "shuffle": "shuffle",
+        "typesize": 2,
+        "blocksize": 0,
+    }
+    return {"name": "blosc", "configuration": configuration}
+
 
 CODECS: dict[str, list[dict[str, Any]]] = {
     "none": [],
-    "Blosc-LZ4": [
-        {
-            "name": "blosc",
-            "configuration": {
-                "cname": "lz4",
-                "clevel": 5,
-                "shuffle": "shuffle",
-                "typesize": 2,
-                "blocksize": 0,
-            },
-        }
-    ],
+    "Blosc-LZ4": [_blosc("lz4", 5)],
+    "Blosc-zstd": [_blosc("zstd", 3)],
     "zstd": [{"name": "zstd", "configuration": {"level": 3, "checksum": False}}],
     "gzip": [{"name": "gzip", "configuration": {"level": 5}}],
 }
@@ -96,12 +98,24 @@ class Read:
 
 def data_sets(side: int = VOLUME) -> Iterator[DataSet]:
     """The table of the large volume, then the small chunks."""
-    for codec in CODECS:
+    for codec in ("none", "Blosc-LZ4", "zstd", "gzip"):
         for chunk in (32, 64, 128):
             yield DataSet(side, chunk, None, codec)
     for codec in ("Blosc-LZ4", "zstd"):
         for chunk in (32, 64, 128):
             yield DataSet(side, chunk, min(SHARD, side), codec)
+    yield DataSet(SMALL, 10, None, "Blosc-LZ4")
+    yield DataSet(SMALL, 10, SMALL, "Blosc-LZ4")
+
+
+def written_sets(side: int = VOLUME) -> Iterator[DataSet]:
+    """The table of writes: the large volume, shards of two sizes, then the small chunks."""
+    for codec in CODECS:
+        for chunk in (32, 64, 128):
+            yield DataSet(side, chunk, None, codec)
+    for codec in ("none", "Blosc-LZ4", "zstd"):
+        for shard in (128, 256):
+            yield DataSet(side, 32, min(shard, side), codec)
     yield DataSet(SMALL, 10, None, "Blosc-LZ4")
     yield DataSet(SMALL, 10, SMALL, "Blosc-LZ4")
 

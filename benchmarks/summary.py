@@ -1,7 +1,7 @@
-"""The short table of the README, out of what ``python -m benchmarks --json FILE`` wrote.
+"""The short table of the README, out of what ``python -m benchmarks --json FILE``, or ``benchmarks.writing``, wrote.
 
 ``python -m benchmarks.summary FILE [TEXT]`` prints Markdown: for each data set (with TEXT in its name) the milliseconds
-to read everything, and those to read a plane (the mean of the three axes).
+to read or write everything, and those of a plane (the mean of the three axes).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 
 def rows(results: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return data set -> kind of read -> contender -> milliseconds."""
+    """Return data set -> kind of task -> contender -> milliseconds."""
     table: dict[str, dict[str, dict[str, list[float]]]] = {}
     for result in results:
-        kind = result["read"].partition(" along")[0]
+        kind = result["task"].partition(" along")[0]
         cells = table.setdefault(result["data"], {}).setdefault(kind, defaultdict(list))
         for name, timing in result["seconds"].items():
             cells[name].append(1000 * statistics.median(timing["seconds"]))

@@ -19,6 +19,8 @@ packages_qt=(
 )
 packages_test=("libfuse2t64|libfuse2" rsync xvfb redis-server)
 
+azurite=3.35.0 # of npm
+
 say() { printf '%s\n' "$*" >&2; }
 fail() {
     say "set-up: $*"
@@ -168,6 +170,18 @@ install_project() {
     quietly "$PYTHON" -m pip install --disable-pip-version-check --editable "$root[$extras]"
 }
 
+# Servers for the tests of stores that pip does not have, into .servers of the checkout. Without npm, and where it fails,
+# the tests against them are skipped and say so.
+install_servers() {
+    if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
+        say "set-up: npm is not here, so the tests against Azure (Azurite) will be skipped"
+        return
+    fi
+    say "set-up: installing Azurite into .servers (half a minute, the first time)"
+    npm install --prefix "$root/.servers" --no-audit --no-fund "azurite@$azurite" >/dev/null 2>&1 </dev/null ||
+        say "set-up: npm could not install Azurite; the tests against Azure will be skipped"
+}
+
 zarrfs_setup() {
     local what=$1 key stamp
     cd "$root" || exit 1
@@ -176,6 +190,7 @@ zarrfs_setup() {
     stamp=$venv/.zarrfs-setup-$what
     if [ ! -x "$PYTHON" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$key" ]; then
         install_project "$what"
+        [ "$what" = test ] && install_servers
         printf '%s\n' "$key" >"$stamp"
         # What the tests need holds all that the demo needs.
         [ "$what" = test ] && printf '%s\n' "$key" >"$venv/.zarrfs-setup-demo"

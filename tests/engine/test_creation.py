@@ -101,3 +101,40 @@ def test_shards_need_a_format_that_has_them() -> None:
             zarrfs.create_array(MemoryStore(), shape=4, shards=4, zarr_format=zarr_format)
     with pytest.raises(UnsupportedError, match="cannot be written"):
         zarrfs.create_array(MemoryStore(), shape=4, zarr_format=1)
+
+
+RECTILINEAR = [
+    ((3, 4, 3), (5, 2)),
+    ([3, 4, 3], 5),
+    ([[3, 2], 4], -1),
+    {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[3, 4, 3], 5]}},
+]
+
+
+@pytest.mark.parametrize("chunks", RECTILINEAR)
+def test_chunks_of_several_lengths(chunks: Any) -> None:
+    data = np.arange(70).reshape(10, 7)
+    array = zarrfs.create_array(MemoryStore(), data=data, chunks=chunks)
+    assert array.metadata["chunk_grid"]["name"] == "rectilinear"
+    assert (array[...] == data).all()
+    array[2:8, 3:] = 0
+    data[2:8, 3:] = 0
+    again = zarrfs.open_array(array.store)
+    assert (again[...] == data).all()
+    assert (again.blocks[1, 0] == data[3 : 3 + again.chunks[0][1]][:, : again.chunks[1][0]]).all()  # type: ignore[index]
+
+
+def test_chunks_of_several_lengths_that_do_not_fit() -> None:
+    for chunks, said in (
+        (((3, 4), (5, 2)), "sum up to 10"),
+        (((3, 4, 3),), "1 dimensions"),
+        (((3, 4, 0), 7), "chunk_shapes"),
+        ((("a",), 7), "chunk_shapes"),
+        ({"name": "hexagonal"}, "hexagonal"),
+    ):
+        with pytest.raises(MetadataError, match=said):
+            zarrfs.create_array(MemoryStore(), shape=(10, 7), chunks=chunks)
+    with pytest.raises(UnsupportedError, match="zarr_format 3"):
+        zarrfs.create_array(MemoryStore(), shape=(10, 7), chunks=((5, 5), 7), zarr_format=2)
+    with pytest.raises(MetadataError, match="either shards"):
+        zarrfs.create_array(MemoryStore(), shape=(10, 7), chunks=((5, 5), 7), shards=(10, 7))

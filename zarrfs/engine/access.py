@@ -92,9 +92,10 @@ class Access:
 
     def may_reuse_metadata(self, read_at: float) -> bool:
         """Tell whether opening may take metadata that another opening read at a time."""
-        return self.recheck_metadata is False or (
-            self.recheck_metadata not in (True, "open") and not self.metadata_expired(read_at)
-        )
+        recheck = self.recheck_metadata
+        if recheck is True or recheck == "open":
+            return False
+        return recheck is False or not self.metadata_expired(read_at)
 
 
 def _moment(value: float | datetime) -> float:

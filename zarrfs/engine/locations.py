@@ -142,6 +142,9 @@ def _path_of(url: str) -> str:
 
 def _open_url(url: str, scheme: str, mode: str, storage_options: Options) -> tuple[Store, str]:
     read_only = mode == "r"
+    if scheme == "temporary":
+        _known_options("a temporary directory", storage_options)
+        return _open_temporary(url, mode), ""
     if scheme in DATABASES:
         module, name = DATABASES[scheme]
         switches = _known_options(
@@ -158,6 +161,17 @@ def _open_url(url: str, scheme: str, mode: str, storage_options: Options) -> tup
     return _open_remote(url, scheme, read_only, storage_options)
 
 
+def _open_temporary(url: str, mode: str) -> Store:
+    from zarrfs.engine.stores.temporary import TemporaryStore
+
+    if mode not in ("a", "w"):
+        raise LocationError(f"{url}: a temporary directory is made anew, and holds nothing to be opened")
+    path = _path_of(f"file://{url.partition('://')[2]}")
+    if path and not os.path.isdir(path):
+        raise LocationError(f"{url}: {path} is no directory to make a temporary one in")
+    return TemporaryStore(path or None)
+
+
 def _open_remote(url: str, scheme: str, read_only: bool, storage_options: Options) -> tuple[Store, str]:
     """Open a URL by fsspec. A zip file is gone into by itself; the name of a document means what it is in."""
     from zarrfs.engine.stores.remote import RemoteStore, is_known
@@ -170,13 +184,37 @@ def _open_remote(url: str, scheme: str, read_only: bool, storage_options: Option
         raise LocationError(
             f"{scheme} locations know no storage option 'durable', which is for files of this machine"
         )
+    if scheme.startswith("zip::"):
+        return _open_remote_zip(url.removeprefix("zip::"), read_only, storage_options), ""
+    if scheme == "zip" and "::" in url:  # zip://path/in/it::s3://bucket/a.zip
+        inner, _, archive = url.removeprefix("zip://").partition("::")
+        return _open_remote_zip(archive, read_only, storage_options), inner.strip("/")
     bare, mark, query = url.partition("?")
     head, _, last = bare.rpartition("/")
     if last in METADATA_NAMES:
         bare = head
     elif last.endswith(".zip") and "::" not in scheme:
-        return RemoteStore(f"zip::{url}", read_only=True, storage_options=storage_options), ""
+        return _open_remote_zip(url, read_only, storage_options), ""
     return RemoteStore(bare + mark + query, read_only=read_only, storage_options=storage_options), ""
+
+
+def _open_remote_zip(url: str, read_only: bool, storage_options: Options) -> Store:
+    """Open a zip file that lies at a URL. Options for ``zip`` itself, which fsspec would take, mean nothing here."""
+    from zarrfs.engine.stores.remote import RemoteStore
+    from zarrfs.engine.stores.remote_zip import RemoteZipStore
+
+    if not read_only:
+        raise LocationError(
+            f"zip::{url}: a zip file of a server cannot be changed in place; open it with mode 'r'"
+        )
+    bare, mark, query = url.partition("?")
+    folder, _, name = bare.rpartition("/")
+    if folder.endswith(":/"):  # memory://image.zip
+        folder += "/"
+    if not name:
+        raise LocationError(f"zip::{url} names no file; expected a URL such as zip::https://host/image.zip")
+    options = {key: value for key, value in (storage_options or {}).items() if key != "zip"}
+    return RemoteZipStore(RemoteStore(folder + mark + query, read_only=True, storage_options=options), name)
 
 
 def _open_path(path: str, mode: str, options: Options) -> tuple[Store, str]:

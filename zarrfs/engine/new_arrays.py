@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.engine.chunk_grids import ChunkGrid, RegularGrid
+from zarrfs.engine.chunk_grids import ChunkGrid, RectilinearGrid, RegularGrid, chunk_grid_from_json
 from zarrfs.engine.chunk_keys import (
     ChunkKeyEncoding,
     DefaultKeys,
@@ -69,6 +69,8 @@ def array_spec(
             ``"array:<i4"`` (ragged arrays; v2), or ``object`` with a filter that makes bytes of them (v2).
         chunks: chunk shape, or a number for all dimensions; -1 or None in it means the whole dimension; ``"auto"``
             or True chooses about a mebibyte, False or None makes one chunk; a ChunkConstraint says what is wanted.
+            A list of lengths in place of one cuts a dimension into those (v3, a rectilinear grid), as
+            ``((3, 4, 3), 5)``; a ChunkGrid, or the metadata of one, is taken as it is.
         shards: shard shape, a multiple of the chunk shape, or ``"auto"``; None stores chunks on their own (v3); a
             ChunkConstraint chooses together with ``chunks``, and makes shards only if they come out larger.
         codecs: the whole chain of a v3 array as metadata or Codec objects; excludes the three that follow.
@@ -90,6 +92,9 @@ def array_spec(
         dtype = object
     data_type = data_type_from_numpy("float64" if dtype is None else dtype)
     lengths = shape_of(shape)
+    given_grid = _given_grid(chunks, lengths, shards, zarr_format)
+    if given_grid is not None:
+        chunks = None
     if isinstance(chunks, ChunkConstraint) or isinstance(shards, ChunkConstraint):
         chunks, shards = _chosen(lengths, chunks, shards, zarr_format)
     chunk_shape = _chunks(chunks, lengths, data_type, shards)
@@ -105,7 +110,7 @@ def array_spec(
         if shard_shape is not None:
             chain = sharded(chain, chunk_shape)
         keys = _keys(chunk_key_encoding, dimension_separator, SEPARATORS.get(zarr_format, "/"))
-    grid: ChunkGrid = RegularGrid(shard_shape or chunk_shape)
+    grid: ChunkGrid = given_grid or RegularGrid(shard_shape or chunk_shape)
     spec = ArraySpec(
         zarr_format,
         lengths,
@@ -121,6 +126,42 @@ def array_spec(
         {},
     )
     return detect.adapted(spec)
+
+
+def _given_grid(chunks: Any, shape: tuple[int, ...], shards: Any, zarr_format: int | str) -> ChunkGrid | None:
+    """Return the chunk grid that ``chunks`` is, or lists the lengths of; None where it is a mere chunk shape."""
+    if isinstance(chunks, tuple | list) and any(isinstance(entry, tuple | list) for entry in chunks):
+        lengths = [
+            entry if isinstance(entry, tuple | list) else _whole(entry, n)
+            for entry, n in _pairs(chunks, shape)
+        ]
+        grid: ChunkGrid = RectilinearGrid.from_configuration(
+            {"kind": "inline", "chunk_shapes": lengths}, "chunks"
+        )
+    elif isinstance(chunks, Mapping):
+        grid = chunk_grid_from_json(chunks, shape, "chunks")
+    elif isinstance(chunks, ChunkGrid):
+        grid = chunks
+    else:
+        return None
+    grid.check(shape, "chunks")
+    if zarr_format != 3:
+        raise UnsupportedError(
+            f"a chunk grid of its own needs zarr_format 3; {zarr_format} has chunks of one shape"
+        )
+    if shards:
+        raise MetadataError("shards are cut into chunks of one shape; give either shards or a chunk grid")
+    return grid
+
+
+def _pairs(chunks: Sequence[Any], shape: tuple[int, ...]) -> list[tuple[Any, int]]:
+    if len(chunks) != len(shape):
+        raise MetadataError(f"chunks has {len(chunks)} dimensions, the shape {shape} has {len(shape)}")
+    return list(zip(chunks, shape, strict=True))
+
+
+def _whole(length: Any, full: int) -> Any:
+    return max(1, full) if length is None or length == -1 else length
 
 
 def _for_each_dimension(

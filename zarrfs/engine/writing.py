@@ -16,13 +16,18 @@ from zarrfs.engine.codecs.sharding import ShardingCodec, is_filled
 from zarrfs.engine.indexing import ChunkPart, RegularAxis, chunk_parts, count_parts
 from zarrfs.engine.layout import ArrayLayout, StoreSource
 from zarrfs.engine.parallel import CORES, at_most, for_each
-from zarrfs.engine.reading import PARALLEL_CHUNK_NBYTES
+from zarrfs.engine.reading import PARALLEL_CHUNK_NBYTES, PARALLEL_PLAIN_NBYTES
 from zarrfs.engine.selections import OuterSelection, PointSelection, Span
 from zarrfs.errors import ChunkEncodeError, SelectionError
 
 __all__ = ["as_values", "with_fields", "write_selection"]
 
+WRITERS = 2 * CORES
+"""Threads that write large chunks: while one waits for the interpreter or for the disk, another compresses."""
+
 Array = np.ndarray[Any, Any]
+Parts = list[Buffer]
+"""An encoded chunk, for ``Store.set_parts``."""
 
 
 def as_values(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: str) -> Array:
@@ -88,8 +93,10 @@ def write_selection(
         except CodecError as error:
             raise layout.encode_error(part.coords, error) from error
 
-    parallel = count > 1 and layout.typical_nbytes >= PARALLEL_CHUNK_NBYTES
-    workers = max(CORES if parallel else 1, layout.store.concurrency if count > 1 else 1)
+    workers = 1
+    if count > 1:
+        least = PARALLEL_CHUNK_NBYTES if layout.compressed else PARALLEL_PLAIN_NBYTES
+        workers = max(WRITERS if layout.typical_nbytes >= least else 1, layout.store.concurrency)
     with at_most(layout.access.concurrency):
         for_each(write, chunk_parts(selection, layout.axes), workers)
 
@@ -102,7 +109,8 @@ def _write_chunk(layout: ArrayLayout, part: ChunkPart, values: Array, write_empt
     if part.local is None and _covers(region, shape):
         data = _encode(layout, pipeline, np.asarray(values, layout.dtype), write_empty)
     elif part.whole:
-        chunk = _filled(layout, shape)
+        chunk = pipeline.working_chunk()
+        chunk[...] = layout.fill
         chunk[region] = values
         data = _encode(layout, pipeline, chunk, write_empty)
     else:
@@ -110,29 +118,40 @@ def _write_chunk(layout: ArrayLayout, part: ChunkPart, values: Array, write_empt
     if data is None:
         layout.store.delete(key)
     else:
-        layout.store.set(key, data)
+        if len(data) > 1:
+            layout.store.set_parts(key, data)
+        else:
+            layout.store.set(key, data[0])
     layout.changed(coords)
 
 
-def _encode(layout: ArrayLayout, pipeline: CodecPipeline, chunk: Array, write_empty: bool) -> Buffer | None:
+def _encode(layout: ArrayLayout, pipeline: CodecPipeline, chunk: Array, write_empty: bool) -> Parts | None:
     """Return the encoded chunk, or None when it holds nothing but the fill value and need not be stored."""
     if not write_empty and is_filled(chunk, layout.spec.fill_value):
         return None
-    return pipeline.encode(chunk, keep_filled=write_empty)
+    return pipeline.encode_parts(chunk, keep_filled=write_empty)
 
 
 def _update(
     layout: ArrayLayout, pipeline: CodecPipeline, part: ChunkPart, values: Array, write_empty: bool
-) -> Buffer | None:
+) -> Parts | None:
     """Return the chunk with ``values`` put in: the old one is read, changed and encoded again."""
+    key = layout.key(part.coords)
+    source = StoreSource(layout.store, key, pipeline.most_stored)
     codec = pipeline.codecs[0]
     try:
-        stored = StoreSource(layout.store, layout.key(part.coords), pipeline.most_stored).read()
         if isinstance(codec, ShardingCodec) and len(pipeline.codecs) == 1:
-            return _update_shard(layout, pipeline, codec, part, values, stored, write_empty)
-        chunk = _filled(layout, pipeline.spec.shape)
-        if stored is not None:
-            chunk[...] = pipeline.decode(stored)
+            return _update_shard(layout, pipeline, codec, part, values, source.read(), write_empty)
+        chunk = pipeline.working_chunk()
+        if pipeline.plain:
+            present = pipeline.fill(lambda memory: layout.store.get_into(key, memory), chunk)
+        else:
+            stored = source.read()
+            present = stored is not None
+            if stored is not None:
+                pipeline.decode(stored, chunk)
+        if not present:
+            chunk[...] = layout.fill
     except CodecError as error:
         raise layout.decode_error(part.coords, error) from error
     _put(chunk, part.region, part.local, values)
@@ -147,11 +166,12 @@ def _update_shard(
     values: Array,
     stored: Buffer | None,
     write_empty: bool,
-) -> Buffer | None:
+) -> Parts | None:
     """Re-encode only the inner chunks that change; the others keep their bytes."""
     spec = pipeline.spec
-    chunks = {} if stored is None else codec.read_inner(stored, spec)
-    inner = codec.layout(spec)
+    shard = codec.open_shard(stored, spec)
+    inner = codec.layout(spec).pipeline
+    everything = tuple(slice(0, n, 1) for n in codec.chunk_shape)
     box = values
     if part.local is not None:
         box = _filled(layout, tuple(r.stop - r.start for r in part.region))
@@ -161,19 +181,21 @@ def _update_shard(
     spans = tuple(Span(r.start, 1, r.stop - r.start) for r in part.region)
     whole_box = OuterSelection(spans, box.shape, (slice(None),) * box.ndim)
     axes = [RegularAxis(length, n) for length, n in zip(spec.shape, codec.chunk_shape, strict=True)]
-    for piece in chunk_parts(whole_box, axes):
-        chunk = _filled(layout, codec.chunk_shape)
-        old = chunks.get(piece.coords)
-        if old is not None and not _covers(piece.region, codec.chunk_shape):
-            inner.pipeline.read(
-                BufferSource(old), tuple(slice(0, n, 1) for n in codec.chunk_shape), chunk, None
-            )
+
+    def change(piece: ChunkPart) -> None:
+        chunk = np.empty(codec.chunk_shape, layout.dtype)
+        if not _covers(piece.region, codec.chunk_shape):
+            old = shard.get(piece.coords)
+            if old is None or not inner.read(BufferSource(old), everything, chunk, None):
+                chunk[...] = layout.fill
         chunk[piece.region] = box[piece.target]
         if not write_empty and is_filled(chunk, layout.spec.fill_value):
-            chunks.pop(piece.coords, None)
+            shard.set(piece.coords, None)
         else:
-            chunks[piece.coords] = inner.pipeline.encode(chunk, keep_filled=write_empty)
-    return codec.assemble(chunks, spec) if chunks else None
+            shard.set(piece.coords, inner.encode(chunk, keep_filled=write_empty))
+
+    for_each(change, chunk_parts(whole_box, axes), codec.workers(spec))
+    return None if shard.empty and not write_empty else codec.assemble(shard, spec)
 
 
 def _filled(layout: ArrayLayout, shape: tuple[int, ...]) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 
 from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec
 from zarrfs.engine.codecs.registry import ALIASES, codec_class
-from zarrfs.engine.dtypes import DataType
+from zarrfs.engine.dtypes import DataType, data_type_from_numpy
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["chain_from_json", "check_chain", "completed", "is_sharded", "merged_chains", "sharding_shape"]
@@ -20,10 +20,10 @@ Entry = dict[str, Any]
 Chain = list[Entry]
 
 SHARDING = "sharding_indexed"
+
+USUAL_INDEX: Chain = [{"name": "bytes", "configuration": {}}, {"name": "crc32c", "configuration": {}}]
 CHAINS = ("codecs", "index_codecs")
 """Members of a configuration that are chains themselves."""
-
-LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
 def chain_from_json(value: Any, where: str) -> Chain:
@@ -179,30 +179,39 @@ def completed(
     """Return the chain of a new array with what was left open chosen as TensorStore chooses it: no compression, and
     shards where what is written as one is larger than what is read as one.
     """
-    chain = [] if chain is None else chain
-    if read_shape != write_shape and not is_sharded(chain):
-        chain = [{"name": SHARDING, "configuration": {"codecs": chain}}]
+    if read_shape != write_shape and not is_sharded(chain or []):
+        chain = [{"name": SHARDING, "configuration": {} if chain is None else {"codecs": chain}}]
     return _completed(chain, data_type, read_shape, inner_order)
 
 
 def _completed(
-    chain: Chain, data_type: DataType, read_shape: tuple[int, ...], inner_order: tuple[int, ...] | None
+    chain: Chain | None, data_type: DataType, read_shape: tuple[int, ...], inner_order: tuple[int, ...] | None
 ) -> Chain:
-    before, middle, after = _parts(chain)
+    before, middle, after = _parts(chain or [])
     rank = len(read_shape)
     if middle is not None and middle["name"] == SHARDING:
         options = dict(middle["configuration"])
         options.setdefault("chunk_shape", list(read_shape))
-        options["codecs"] = _completed(options.get("codecs", []), data_type, read_shape, inner_order)
-        options["index_codecs"] = options.get("index_codecs") or [LITTLE, {"name": "crc32c"}]
+        options["codecs"] = _completed(options.get("codecs"), data_type, read_shape, inner_order)
+        index = data_type_from_numpy("uint64")
+        options["index_codecs"] = [
+            _completed_bytes(entry, index) for entry in options.get("index_codecs", USUAL_INDEX)
+        ]
         options.setdefault("index_location", "end")
         middle = {"name": SHARDING, "configuration": options}
     else:
-        if inner_order is not None and inner_order != tuple(range(rank)) and not before:
+        if inner_order is not None and inner_order != tuple(range(rank)) and chain is None:
             before = [{"name": "transpose", "configuration": {"order": list(inner_order)}}]
         middle = _completed_bytes(middle, data_type)
     before = [_completed_transpose(entry, rank) for entry in before]
-    return [*before, middle, *(_completed_compressor(entry, data_type) for entry in after)]
+    itemsize = 1 if data_type.numpy.hasobject else data_type.numpy.itemsize
+    # What another codec has made has no elements to shuffle.
+    sizes = [itemsize, *(None for _ in after)]
+    return [
+        *before,
+        middle,
+        *(_completed_compressor(entry, size) for entry, size in zip(after, sizes, strict=False)),
+    ]
 
 
 def _completed_transpose(entry: Entry, rank: int) -> Entry:
@@ -221,19 +230,18 @@ def _completed_bytes(entry: Entry | None, data_type: DataType) -> Entry:
         if data_type.numpy.itemsize == 1:
             return {"name": "bytes"}
         return {"name": "bytes", "configuration": {"endian": "little", **entry["configuration"]}}
-    return entry
+    return entry if entry["configuration"] else {"name": entry["name"]}
 
 
-def _completed_compressor(entry: Entry, data_type: DataType) -> Entry:
-    itemsize = 1 if data_type.numpy.hasobject else data_type.numpy.itemsize
+def _completed_compressor(entry: Entry, itemsize: int | None) -> Entry:
     usual: dict[str, dict[str, Any]] = {
         "gzip": {"level": 6},
         "zstd": {"level": 3, "checksum": False},
         "blosc": {
             "cname": "lz4",
             "clevel": 5,
-            "shuffle": "bitshuffle" if itemsize == 1 else "shuffle",
-            "typesize": min(itemsize, 255),
+            "shuffle": "noshuffle" if itemsize is None else "bitshuffle" if itemsize == 1 else "shuffle",
+            "typesize": min(itemsize or 1, 255),
             "blocksize": 0,
         },
     }

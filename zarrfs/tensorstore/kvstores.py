@@ -22,12 +22,12 @@ def spec_of_url(url: str) -> dict[str, Any]:
     spec: dict[str, Any] | None = None
     for part in rest:
         scheme, _, path = part.partition(":")
+        if spec is not None:
+            raise MetadataError(f"{url}: nothing can follow {spec['driver']!r}, found {part!r}")
         if scheme == "zip":
             kvstore = {"driver": "zip", "base": kvstore, "path": unquote(path)}
-        elif spec is None:
-            spec = {"driver": scheme, "kvstore": kvstore, "path": unquote(path)}
         else:
-            raise MetadataError(f"{url}: nothing can follow {spec['driver']!r}, found {part!r}")
+            spec = {"driver": scheme, "kvstore": kvstore, "path": unquote(path)}
     return spec or {"driver": "auto", "kvstore": kvstore}
 
 

@@ -5,7 +5,7 @@ A spec has a schema, which is free of formats, and ``metadata`` in the words of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 from zarrfs.engine.array import Array
 from zarrfs.engine.chunk_keys import chunk_key_encoding_from_json
 from zarrfs.engine.chunk_shapes import ChunkConstraint, choose_read_write
-from zarrfs.engine.codecs.registry import codec_to_json
+from zarrfs.engine.codecs.base import Codec
+from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.codecs.sharding import ShardingCodec
 from zarrfs.engine.codecs.transpose import TransposeCodec
 from zarrfs.engine.dtypes import (
@@ -23,7 +24,6 @@ from zarrfs.engine.dtypes import (
     data_type_from_v3,
     fill_from_v3,
 )
-from zarrfs.engine.model import ArraySpec
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.codecs import (
     Chain,
@@ -213,8 +213,8 @@ def check(array: Array, wanted: Wanted) -> None:
     for what, asked, found in (
         ("rank", rank, array.ndim),
         ("dtype", wanted.data_type and wanted.data_type.name, spec.data_type.name),
-        ("shape", schema.shape, array.shape),
-        ("inner_order", schema.inner_order, _inner_order(spec)),
+        ("shape", _said(schema.shape, array.shape), array.shape),
+        ("inner_order", schema.inner_order, _inner_order(spec.codecs, array.ndim)),
     ):
         if asked is not None and asked != found:
             raise differs(what, asked, found)
@@ -257,6 +257,13 @@ def check(array: Array, wanted: Wanted) -> None:
         check_chain(chain, stored, f"{array.layout.where}: codecs")
 
 
+def _said(shape: tuple[int | None, ...] | None, found: tuple[int, ...]) -> tuple[int | None, ...] | None:
+    """Return the shape asked for, with lengths that are not said as they are found."""
+    if shape is None or len(shape) != len(found):
+        return shape
+    return tuple(length if asked is None else asked for asked, length in zip(shape, found, strict=True))
+
+
 V2_DEFAULTS = {"dimension_separator": "."}
 
 
@@ -281,10 +288,10 @@ def _normal_unit(unit: str | None) -> str | None:
     return None if unit is None else units_from_json([unit], "dimension_units")[0]
 
 
-def _inner_order(spec: ArraySpec) -> tuple[int, ...]:
+def _inner_order(chain: Sequence[Codec], rank: int) -> tuple[int, ...]:
     """Return the dimensions in the order in which elements lie in a chunk, the slowest first."""
-    order = tuple(range(len(spec.shape)))
-    codecs = list(spec.codecs)
+    order = tuple(range(rank))
+    codecs = list(chain)
     while codecs:
         codec = codecs.pop(0)
         if isinstance(codec, TransposeCodec):
@@ -313,7 +320,8 @@ def creation_options(wanted: Wanted) -> dict[str, Any]:
     """Return the options of ``array_spec`` for a new array. Raises MetadataError where shape or dtype are missing."""
     schema = wanted.schema
     data_type = wanted.data_type
-    if schema.shape is None:
+    shape = _whole(schema.shape)
+    if shape is None:
         raise MetadataError("a new array needs a shape: give metadata/shape or the domain of the schema")
     if data_type is None:
         raise MetadataError(
@@ -323,7 +331,7 @@ def creation_options(wanted: Wanted) -> dict[str, Any]:
     if names is None and schema.labels is not None:
         names = tuple(label or None for label in schema.labels)
     options: dict[str, Any] = {
-        "shape": schema.shape,
+        "shape": shape,
         "dtype": data_type,
         "zarr_format": FORMATS[wanted.driver],
         "attributes": dict(wanted.attributes),
@@ -337,9 +345,16 @@ def creation_options(wanted: Wanted) -> dict[str, Any]:
     return options | make(wanted, data_type)
 
 
+def _whole(shape: tuple[int | None, ...] | None) -> tuple[int, ...] | None:
+    """Return the shape if all of it is said."""
+    lengths = () if shape is None else tuple(length for length in shape if length is not None)
+    return None if shape is None or len(lengths) < len(shape) else lengths
+
+
 def _v3_options(wanted: Wanted, data_type: DataType) -> dict[str, Any]:
     schema, chain = wanted.schema, wanted.chain
-    assert schema.shape is not None
+    shape = _whole(schema.shape)
+    assert shape is not None
     read, write = schema.read, schema.write
     if chain is not None and not is_sharded(chain):
         # These codecs were chosen without shards: one shape then, that of both.
@@ -349,22 +364,28 @@ def _v3_options(wanted: Wanted, data_type: DataType) -> dict[str, Any]:
         if inner is not None:
             read = merged(Schema(read=read), Schema(read=Grid(ChunkConstraint(inner)))).read
     try:
-        inner_shape, outer_shape = choose_read_write(schema.shape, read.wanted, write.wanted)
+        inner_shape, outer_shape = choose_read_write(shape, read.wanted, write.wanted)
     except MetadataError:
         # Wishes give way.
-        inner_shape, outer_shape = choose_read_write(schema.shape, read.hard, write.hard)
+        inner_shape, outer_shape = choose_read_write(shape, read.hard, write.hard)
     if chain is not None and not is_sharded(chain):
         outer_shape = inner_shape
     order = schema.inner_order or schema.soft_inner_order
     codecs = completed(chain, data_type, inner_shape, outer_shape, order)
+    lies = _inner_order(codecs_from_json(codecs, "codecs"), len(shape))
+    if schema.inner_order is not None and schema.inner_order != lies:
+        raise MetadataError(
+            f"inner_order: {list(schema.inner_order)} is asked for, the codecs give {list(lies)}"
+        )
     return {"chunks": outer_shape, "codecs": codecs, "chunk_key_encoding": wanted.keys}
 
 
 def _v2_options(wanted: Wanted, data_type: DataType) -> dict[str, Any]:
     schema, members = wanted.schema, wanted.members
-    assert schema.shape is not None
+    shape = _whole(schema.shape)
+    assert shape is not None
     both = merged(Schema(read=schema.read), Schema(read=schema.write)).read
-    chunks, _ = choose_read_write(schema.shape, both.wanted, both.wanted)
+    chunks, _ = choose_read_write(shape, both.wanted, both.wanted)
     order = schema.inner_order or schema.soft_inner_order
     backwards = order is not None and len(order) > 1 and order == tuple(range(len(order)))[::-1]
     options: dict[str, Any] = {

@@ -49,7 +49,7 @@ class Schema:
 
     Attributes:
         dtype: a data type by its name in Zarr v3.
-        shape, labels: of the domain.
+        shape, labels: of the domain; None within the shape for a length that is not said.
         inner_order: the order of dimensions within chunks, the slowest first.
         read, write: what is asked of chunks and of shards.
         codec: the object with ``driver`` and what belongs to it.
@@ -59,7 +59,7 @@ class Schema:
 
     rank: int | None = None
     dtype: str | None = None
-    shape: tuple[int, ...] | None = None
+    shape: tuple[int | None, ...] | None = None
     labels: tuple[str, ...] | None = None
     inner_order: tuple[int, ...] | None = None
     soft_inner_order: tuple[int, ...] | None = None
@@ -97,10 +97,13 @@ def merged(one: Schema, other: Schema) -> Schema:
         first, second = getattr(one, item.name), getattr(other, item.name)
         if isinstance(first, Grid):
             values[item.name] = _merged_grids(first, second, f"{item.name}_chunk")
-        elif item.name == "units" and first is not None and second is not None and len(first) == len(second):
-            values["units"] = tuple(
-                _same(a, b, "dimension_units") for a, b in zip(first, second, strict=True)
-            )
+        elif (
+            item.name in ("units", "shape")
+            and first is not None
+            and second is not None
+            and len(first) == len(second)
+        ):
+            values[item.name] = tuple(_same(a, b, item.name) for a, b in zip(first, second, strict=True))
         elif item.name == "codec":
             # Both may be parts of one; whoever knows the driver puts them together.
             values["codec"] = (
@@ -142,9 +145,12 @@ def _merged_vectors(first: tuple[Any, ...], second: tuple[Any, ...], what: str) 
     if len(first) != len(second):
         raise MetadataError(f"{what}: {list(first)} is asked for, and {list(second)} too")
     for dimension, (one, other) in enumerate(zip(first, second, strict=True)):
-        if one and other and one != other:
+        if one and other and one != other and -1 not in (one, other):
             raise MetadataError(f"{what} of dimension {dimension}: {one} is asked for, and {other} too")
-    return tuple(one or other for one, other in zip(first, second, strict=True))
+    # "The whole dimension" gives way to a length.
+    return tuple(
+        (one or other) if one != -1 else (other or one) for one, other in zip(first, second, strict=True)
+    )
 
 
 # -- JSON ------------------------------------------------------------------------------------------------------
@@ -205,25 +211,21 @@ def _integers(value: Any, where: str) -> tuple[int, ...]:
 DOMAIN = ("rank", "inclusive_min", "exclusive_max", "inclusive_max", "shape", "labels")
 
 
-def _domain(value: Any, where: str) -> tuple[tuple[int, ...] | None, tuple[str, ...] | None]:
-    """Return shape and labels of a domain, which starts at zero here. A bound in brackets may change, and asks for
-    nothing of an array that is there.
-    """
+def _domain(value: Any, where: str) -> tuple[tuple[int | None, ...] | None, tuple[str, ...] | None]:
+    """Return shape and labels of a domain, which starts at zero here. An infinite bound says nothing."""
     if value is None:
         return None, None
     members = _object(value, where, DOMAIN)
-    for name in ("inclusive_min",):
-        if any(_bound(entry) for entry in _vector(members.get(name, ()), f"{where}/{name}")):
-            raise MetadataError(
-                f"{where}/{name}: arrays start at 0 in all dimensions, found {members[name]!r}"
-            )
-    shape = None
+    if any(_bound(entry) for entry in _vector(members.get("inclusive_min", ()), f"{where}/inclusive_min")):
+        raise MetadataError(
+            f"{where}/inclusive_min: arrays start at 0 in all dimensions, found {members['inclusive_min']!r}"
+        )
+    shape: tuple[int | None, ...] | None = None
     for name, add in (("shape", 0), ("exclusive_max", 0), ("inclusive_max", 1)):
         if name in members:
-            bounds = _vector(members[name], f"{where}/{name}")
-            if any(_bound(entry) is None for entry in bounds):
-                continue
-            shape = _integers([_bound(entry) + add for entry in bounds], f"{where}/{name}")
+            bounds = [_bound(entry) for entry in _vector(members[name], f"{where}/{name}")]
+            _integers([bound for bound in bounds if bound is not None], f"{where}/{name}")
+            shape = tuple(None if bound is None else bound + add for bound in bounds)
     labels = members.get("labels")
     if labels is not None:
         labels = _vector(labels, f"{where}/labels")

@@ -9,14 +9,37 @@ import socket
 import subprocess
 import tempfile
 import threading
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from sys import executable
+from urllib.parse import unquote, urlsplit
 
-__all__ = ["WebServer", "free_port", "ftp_server", "redis_server", "s3_server", "web_server"]
+with (
+    warnings.catch_warnings()
+):  # It stands on asyncore, which Python 3.12 has no more, and it has its own of.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from pyftpdlib.authorizers import DummyAuthorizer
+    from pyftpdlib.handlers import FTPHandler
+    from pyftpdlib.servers import FTPServer
+
+__all__ = [
+    "ShakyFTPServer",
+    "WebServer",
+    "azure_server",
+    "free_port",
+    "ftp_server",
+    "gcs_server",
+    "redis_server",
+    "s3_server",
+    "sftp_server",
+    "shaky_ftp_server",
+    "web_server",
+]
 
 
 def free_port() -> int:
@@ -60,46 +83,174 @@ def redis_server() -> Iterator[str]:
 
 
 @contextmanager
-def s3_server() -> Iterator[str]:
-    """An S3 server by moto, in a process of its own; yields its endpoint."""
-    from sys import executable
-
-    port = free_port()
+def started(
+    command: Sequence[str | Path], port: int, *, environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """A server in a process of its own, from when it takes connections."""
     process = subprocess.Popen(
-        [executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        list(map(str, command)),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"},
+        env={**os.environ, **(environment or {})},
     )
     try:
         wait_for(port, process)
-        yield f"http://127.0.0.1:{port}"
+        yield
     finally:
         process.terminate()
         process.wait()
 
 
 @contextmanager
+def s3_server() -> Iterator[str]:
+    """An S3 server by moto; yields its endpoint."""
+    port = free_port()
+    login = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
+    with started(
+        [executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port, environment=login
+    ):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
 def ftp_server(folder: Path) -> Iterator[str]:
     """An FTP server of a folder, writable for a user with a password; yields its URL."""
-    from sys import executable
-
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
-    process = subprocess.Popen(
+    with started(
         [
             *(executable, "-m", "pyftpdlib", "-i", "127.0.0.1", "-p", str(port)),
-            *("-w", "-d", str(folder), "-u", "who", "-P", "secret"),
+            *("-w", "-d", folder, "-u", "who", "-P", "secret"),
         ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_for(port, process)
+        port,
+    ):
         yield f"ftp://who:secret@127.0.0.1:{port}"
+
+
+@contextmanager
+def sftp_server(folder: Path) -> Iterator[str]:
+    """An SFTP server of a folder, by asyncssh, for a user with a password; yields its URL."""
+    port = free_port()
+    with started([executable, Path(__file__).with_name("sftp_server.py"), str(port), folder], port):
+        yield f"sftp://who:secret@127.0.0.1:{port}"
+
+
+AZURITE = Path(__file__).parents[3] / ".servers/node_modules/azurite/dist/src/blob/main.js"
+"""Where packaging/setup.sh puts it, with npm."""
+
+AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""The key that every Azurite has, by its documentation; no secret."""
+
+
+@contextmanager
+def azure_server() -> Iterator[str]:
+    """Azurite, which keeps nothing; yields its connection string."""
+    port = free_port()
+    node = shutil.which("node")
+    if node is None or not AZURITE.exists():
+        raise FileNotFoundError("Azurite is not installed; packaging/setup.sh does it where npm is there")
+    options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
+    with started([node, AZURITE, *options, "--blobHost", "127.0.0.1", "--blobPort", str(port)], port):
+        yield (
+            f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={AZURITE_KEY};"
+            f"BlobEndpoint=http://127.0.0.1:{port}/devstoreaccount1;"
+        )
+
+
+@contextmanager
+def gcs_server() -> Iterator[str]:
+    """An emulator of Google Cloud Storage, in memory; yields its endpoint."""
+    # Read when gcsfs is imported: without it, it asks by gRPC and TLS, which the emulator has not, for a minute.
+    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
+    port = free_port()
+    command = [executable, "-m", "gcp_storage_emulator", "start", "--in-memory"]
+    with started([*command, "--host", "127.0.0.1", "--port", str(port)], port):
+        yield f"http://127.0.0.1:{port}"
+
+
+class ShakyFTPServer:
+    """Serves a folder by FTP, in a thread, and answers as it is told.
+
+    Attributes:
+        url: where.
+        commands: how often each command came.
+        replies: command -> what is answered instead; after 421 the connection is closed, as servers do.
+        torn: RETR sends so many bytes and then 426, or None.
+        vague: whether "no such file" is worded as vsftpd does, which is the same as "not allowed", without MLSD.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.commands: Counter[str] = Counter()
+        self.replies: dict[str, str] = {}
+        self.torn: int | None = None
+        self.vague = False
+        authorizer = DummyAuthorizer()
+        authorizer.add_user("who", "secret", str(folder), perm="elradfmwMT")
+        handler = type("Handler", (_ShakyFTPHandler,), {"shaky": self, "authorizer": authorizer})
+        self._server = FTPServer(("127.0.0.1", 0), handler)
+        self.url = f"ftp://who:secret@127.0.0.1:{self._server.address[1]}"
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="ftp-server")
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while not self._ended.is_set():
+            self._server.serve_forever(timeout=0.02, blocking=False)
+        self._server.close_all()
+
+    def close(self) -> None:
+        """Stop."""
+        self._ended.set()
+        self._thread.join()
+
+
+class _ShakyFTPHandler(FTPHandler):  # type: ignore[misc]
+    shaky: ShakyFTPServer
+
+    def pre_process_command(self, line: str, cmd: str, arg: str) -> None:
+        shaky = self.shaky
+        shaky.commands[cmd] += 1
+        if shaky.vague and cmd == "MLSD":
+            self.respond("500 Unknown command.")
+            return
+        reply = shaky.replies.get(cmd)
+        if reply is not None:
+            self.respond(reply)
+            if reply.startswith("421"):
+                self.close_when_done()
+            return
+        super().pre_process_command(line, cmd, arg)
+
+    def ftp_RETR(self, file: str) -> object:  # noqa: N802 - the name is pyftpdlib's
+        torn = self.shaky.torn
+        if torn is None:
+            return super().ftp_RETR(file)
+        if self.data_channel is None:  # It is not accepted yet.
+            self._shutdown_connecting_dtp()
+            self.respond("426 Connection closed; transfer aborted.")
+            return None
+        self._restart_position = 0
+        self.respond("150 Here it comes.")
+        self.data_channel.socket.sendall(Path(file).read_bytes()[:torn])
+        self.data_channel.close()
+        self.data_channel = None
+        self.respond("426 Connection closed; transfer aborted.")
+        return None
+
+    def respond(self, resp: str, logfun: object = None) -> None:
+        if self.shaky.vague and resp.startswith("550"):
+            resp = "550 Failed to open file."
+        super().respond(resp)
+
+
+@contextmanager
+def shaky_ftp_server(folder: Path) -> Iterator[ShakyFTPServer]:
+    """An FTP server of a folder that can be told to fail."""
+    server = ShakyFTPServer(folder)
+    try:
+        yield server
     finally:
-        process.terminate()
-        process.wait()
+        server.close()
 
 
 class WebServer:
@@ -108,31 +259,50 @@ class WebServer:
     Attributes:
         url: where.
         requests: how often each path was asked for.
+        sent: the bytes of all bodies.
         ranges: whether ranges are known.
         login: (user, password) that is demanded, or None.
         trouble: called with each path; returns a status to answer with instead, or None.
         waiting: called before each answer, so that a test can see what is in flight at once.
+        cut: called with each path; returns after how many bytes of the body the connection is cut, or None.
+        stalled: where set, the connection is not cut but stays silent until this event.
+        shift: how many bytes later than asked, and said, a range begins: a server that is wrong.
+        honest: whether such a server says which range it has sent.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.requests: Counter[str] = Counter()
+        self.sent = 0
         self.ranges = True
         self.login: tuple[str, str] | None = None
         self.trouble: Callable[[str], int | None] = lambda path: None
         self.waiting: Callable[[str], object] = lambda path: None
+        self.cut: Callable[[str], int | None] = lambda path: None
+        self.stalled: threading.Event | None = None
+        self.shift = 0
+        self.honest = True
         self.lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
+        self._server = _Server(("127.0.0.1", 0), partial(_Handler, self))
         self._server.daemon_threads = False
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="web-server")
         self._thread.start()
+
+    def reset(self) -> None:
+        """Begin to count anew."""
+        self.requests.clear()
+        self.sent = 0
 
     def close(self) -> None:
         """Stop."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # With 5 of them, many at once wait a second to be tried again.
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -152,8 +322,6 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(body=True)
 
     def _answer(self, body: bool) -> None:
-        from urllib.parse import unquote
-
         web, path = self.web, unquote(self.path.partition("?")[0])
         with web.lock:
             web.requests[path] += 1
@@ -180,6 +348,7 @@ class _Handler(BaseHTTPRequestHandler):
         if start >= len(data):
             self._send(416, b"", f"bytes */{len(data)}", body)
             return
+        start, stop = start + web.shift, min(len(data), stop + web.shift)
         self._send(206, data[start:stop], f"bytes {start}-{stop - 1}/{len(data)}", body)
 
     def _send(self, status: int, data: bytes, content_range: str | None, body: bool) -> None:
@@ -187,11 +356,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         if self.web.ranges:
             self.send_header("Accept-Ranges", "bytes")
-        if content_range is not None:
+        if content_range is not None and self.web.honest:
             self.send_header("Content-Range", content_range)
         self.end_headers()
         if body:
-            self.wfile.write(data)
+            limit = self.web.cut(urlsplit(self.path).path)
+            with self.web.lock:
+                self.web.sent += len(data[:limit])
+            self.wfile.write(data[:limit])
+            if limit is not None and self.web.stalled is not None:
+                self.wfile.flush()
+                self.web.stalled.wait(30)
 
 
 @contextmanager

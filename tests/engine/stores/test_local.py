@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
+import pickle
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import zarrfs
 from zarrfs.engine.stores.local import TEMPORARY_PREFIX, LocalStore
-from zarrfs.errors import ReadOnlyError, StoreError
+from zarrfs.engine.stores.temporary import TemporaryStore
+from zarrfs.errors import LocationError, ReadOnlyError, StoreError
 
 
 def test_a_failing_write_leaves_the_old_value_and_no_rubbish(
@@ -99,3 +106,39 @@ def test_a_stamp_tells_a_replaced_file_of_the_same_size_and_time(tmp_path: Path)
     os.utime(tmp_path / "b", ns=(10**18, 10**18))
     os.replace(tmp_path / "b", tmp_path / "a")
     assert store.stamp("a") != stamp
+
+
+def test_a_temporary_directory_goes_with_its_store(tmp_path: Path) -> None:
+    array = zarrfs.create_array(f"temporary://{tmp_path}", data=np.arange(3))
+    (made,) = tmp_path.iterdir()
+    copy = pickle.loads(pickle.dumps(array))
+    assert copy[...].tolist() == [0, 1, 2]
+    del copy
+    gc.collect()
+    assert made.is_dir()
+    array.store.close()
+    assert not list(tmp_path.iterdir())
+    forgotten = TemporaryStore(tmp_path)
+    forgotten.set("a", b"1")
+    del forgotten
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(LocationError, match="nothing to be opened"):
+        zarrfs.open("temporary://")
+    with pytest.raises(LocationError, match="no directory"):
+        zarrfs.create_array(f"temporary://{tmp_path}/none", shape=3)
+
+
+def test_a_temporary_directory_goes_with_the_interpreter_and_not_with_a_child(tmp_path: Path) -> None:
+    program = f"""
+import os, zarrfs
+array = zarrfs.create_array("temporary://{tmp_path}", shape=3)
+child = os.fork()
+if child == 0:
+    raise SystemExit
+os.waitpid(child, 0)
+array[0] = 1
+assert array[0] == 1
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+    assert not list(tmp_path.iterdir())

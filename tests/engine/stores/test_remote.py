@@ -21,6 +21,7 @@ from tests.engine.stores.servers import WebServer, s3_server, web_server
 from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.remote import RemoteStore
+from zarrfs.engine.stores.remote_zip import RemoteZipStore
 from zarrfs.errors import LocationError, NodeNotFoundError, StoreError
 from zarrfs.synthetic import make_picture, write_image
 
@@ -135,6 +136,46 @@ def test_headers_by_storage_options(web: WebServer) -> None:
     array.store.close()
 
 
+def test_chunks_of_a_shard_are_asked_for_together(web: WebServer) -> None:
+    array = zarrfs.open_array(f"{web.url}/g.zarr/shards")
+    web.reset()
+    assert np.array_equal(array[5:15, 0:20], DATA[5:15, 0:20])
+    # Eight of sixteen inner chunks, which lie near each other: the index, and one range for all.
+    assert dict(web.requests) == {"/g.zarr/shards/c/0/0": 2}
+    array.store.close()
+
+
+def test_chunks_of_a_shard_that_lie_far_apart(web: WebServer) -> None:
+    data = np.random.default_rng(1).integers(0, 2**16, (512, 512), "u2")
+    zarrfs.create_array(
+        web.folder / "far.zarr", data=data, chunks=(128, 128), shards=(512, 512), compressors=[]
+    )
+    array = zarrfs.open_array(f"{web.url}/far.zarr")
+    web.reset()
+    assert array[0, 0] == data[0, 0]
+    assert dict(web.requests) == {"/far.zarr/c/0/0": 2}
+    index = 16 * 16 + 4
+    assert web.sent == index + 128 * 128 * 2
+    together = threading.Barrier(4)
+    alone: list[str] = []
+
+    def wait(path: str) -> None:
+        try:
+            together.wait(10)
+        except threading.BrokenBarrierError:
+            alone.append(path)
+
+    web.reset()
+    web.waiting = wait
+    # A column of them: the server answers none before all four are asked for.
+    assert np.array_equal(array[:, 130], data[:, 130])
+    assert not alone
+    assert dict(web.requests) == {"/far.zarr/c/0/0": 4}
+    assert web.sent < 5 * 128 * 128 * 2
+    web.waiting = lambda path: None
+    array.store.close()
+
+
 def test_members_without_listing(web: WebServer) -> None:
     group = zarrfs.open_group(f"{web.url}/g.zarr")
     assert np.array_equal(group["plain"][...], DATA)
@@ -150,6 +191,23 @@ def test_consolidated_metadata_need_no_listing(web: WebServer) -> None:
     assert sorted(group.names()) == ["plain", "shards"]
     assert sum(web.requests.values()) == 1
     group.store.close()
+
+
+def test_consolidated_metadata_of_v2_need_no_listing(web: WebServer) -> None:
+    group = zarrfs.create_group(web.folder / "two.zarr", zarr_format=2)
+    group.create_array("a", data=DATA, chunks=(10, 10))
+    group.create_group("b").create_array("c", data=DATA, chunks=(10, 10))
+    zarr.consolidate_metadata(str(web.folder / "two.zarr"))
+    far = zarrfs.open_group(f"{web.url}/two.zarr")
+    assert sorted(far.names()) == ["a", "b"]
+    assert np.array_equal(far["b/c"][...], DATA)
+    assert {path for path in web.requests if path.rpartition("/")[2].startswith(".z")} <= {
+        "/two.zarr/.zmetadata",
+        "/two.zarr/.zgroup",
+        "/two.zarr/.zattrs",
+        "/two.zarr/.zarray",
+    }
+    far.store.close()
 
 
 def test_ome_metadata_name_members_where_nothing_lists_them(web: WebServer) -> None:
@@ -173,6 +231,77 @@ def test_a_zip_file_of_a_web_server(web: WebServer) -> None:
         assert sorted(group.names()) == ["plain", "shards"]
         assert np.array_equal(group["shards"][...], DATA)
         group.store.close()
+
+
+def pack(folder: Path, kind: int) -> Path:
+    """Put a hierarchy into a zip file beside it."""
+    packed = folder.with_name(f"{folder.name}.zip")
+    with zipfile.ZipFile(packed, "w", kind) as archive:
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(folder))
+    return packed
+
+
+def test_no_more_of_a_far_zip_file_is_fetched_than_is_touched(web: WebServer) -> None:
+    data = np.random.default_rng(1).integers(0, 2**16, (2048, 512), "u2")
+    zarrfs.create_array(
+        web.folder / "big.zarr", data=data, chunks=(64, 64), shards=(512, 512), compressors=[]
+    )
+    pack(web.folder / "big.zarr", zipfile.ZIP_STORED)
+    array = zarrfs.open_array(f"zip::{web.url}/big.zarr.zip")
+    # Its size, its end, and zarr.json.
+    assert dict(web.requests) == {"/big.zarr.zip": 3}
+    assert web.sent < (70 << 10)
+    web.reset()
+    assert array[700, 300] == data[700, 300]
+    # The header of the member, the index of the shard, the inner chunk.
+    assert (web.requests["/big.zarr.zip"], web.sent) == (3, 30 + 64 * 16 + 4 + 64 * 64 * 2)
+    web.reset()
+    assert array[900, 10] == data[900, 10]
+    assert (web.requests["/big.zarr.zip"], web.sent) == (1, 64 * 64 * 2)
+    assert np.array_equal(array[...], data)
+    array.store.close()
+
+
+def test_members_of_a_far_zip_file_take_one_request(web: WebServer) -> None:
+    pack(web.folder / "old.zarr", zipfile.ZIP_DEFLATED)
+    for url, path in (
+        (f"zip::{web.url}/old.zarr.zip", ""),
+        (f"zip://::{web.url}/old.zarr.zip", ""),
+        (f"{web.url}/old.zarr.zip?token=1", ""),
+    ):
+        array = zarrfs.open_array(url, path)
+        web.reset()
+        assert np.array_equal(array[:7, :11], DATA[:7, :11])
+        assert web.requests["/old.zarr.zip"] == 1
+        assert np.array_equal(array[...], DATA)
+        array.store.close()
+    pack(web.folder / "g.zarr", zipfile.ZIP_STORED)
+    inner = zarrfs.open_array(f"zip://plain::{web.url}/g.zarr.zip")
+    assert np.array_equal(inner[...], DATA)
+    inner.store.close()
+
+
+def test_a_far_zip_file_in_trouble(web: WebServer) -> None:
+    pack(web.folder / "old.zarr", zipfile.ZIP_STORED)
+    url = f"zip::{web.url}/old.zarr.zip"
+    with pytest.raises(LocationError, match="there is no such file"):
+        zarrfs.open(f"zip::{web.url}/nothing.zip")
+    with pytest.raises(LocationError, match="cannot be changed in place"):
+        zarrfs.open(url, mode="r+")
+    array = zarrfs.open_array(url, cache_size=0)
+    for status, words in ((404, "is gone"), (503, "503")):
+        web.trouble = lambda path, status=status: status
+        with pytest.raises(StoreError, match=words):
+            array[0, 0]
+        with pytest.raises((StoreError, LocationError)):
+            zarrfs.open(url)
+    web.trouble = lambda path: None
+    (web.folder / "old.zarr.zip").write_bytes((web.folder / "old.zarr.zip").read_bytes()[:2000])
+    with pytest.raises(StoreError, match=r"broken|truncated|gone|short"):
+        array[...]
+    array.store.close()
 
 
 def test_references(web: WebServer, tmp_path: Path) -> None:
@@ -223,25 +352,88 @@ def test_what_is_unknown_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> No
         zarrfs.open("redis://localhost")
 
 
-def test_s3_both_ways_with_zarr_python() -> None:
+@pytest.fixture(scope="module")
+def s3() -> Iterator[dict[str, str]]:
+    """Options for an S3 server with a bucket."""
     with s3_server() as endpoint:
         options = {"endpoint_url": endpoint, "key": "x", "secret": "x"}
         s3fs.S3FileSystem(**options).mkdir("bucket")
-        ours = zarrfs.create_array(
-            "s3://bucket/ours.zarr", data=DATA, chunks=(10, 10), shards=(20, 20), storage_options=options
-        )
-        assert np.array_equal(ours[...], DATA)
-        theirs = zarr.open_array("s3://bucket/ours.zarr", mode="r", storage_options=options)
-        assert np.array_equal(np.asarray(theirs[...]), DATA)
-        made = zarr.create_array("s3://bucket/theirs.zarr", data=DATA, chunks=(9, 9), storage_options=options)
-        assert made.shape == DATA.shape
-        found = zarrfs.open("s3://bucket/theirs.zarr", storage_options=options)
-        assert isinstance(found, zarrfs.Array)
-        assert np.array_equal(found[...], DATA)
-        given = [word for key, value in options.items() for word in ("--storage-option", f"{key}={value}")]
-        for verb in ("info", "tree"):
-            done = CliRunner().invoke(main, [verb, "s3://bucket/theirs.zarr", *given])
-            assert done.exit_code == 0, done.output
-            assert "uint16" in done.output
-        again = pickle.loads(pickle.dumps(found.store))
-        assert again.get("zarr.json") == found.store.get("zarr.json")
+        yield options
+
+
+def requests_of(store: RemoteStore) -> list[str]:
+    """Return a list that gets the method of each request to S3 from now on."""
+    asked: list[str] = []
+    store._files.connect()
+    store._files._s3.meta.events.register(
+        "before-send.s3", lambda request, **more: asked.append(request.method)
+    )
+    return asked
+
+
+def test_ranges_of_s3_take_one_request_each(s3: dict[str, str]) -> None:
+    with RemoteStore("s3://bucket/counted.zarr", storage_options=s3) as store:
+        zarrfs.create_array(store, data=DATA, chunks=(5, 5), shards=(20, 20))
+        array = zarrfs.open_array(store, cache_size=None)
+        asked = requests_of(store)
+        assert array[0, 0] == DATA[0, 0]
+        # Others may write too: the shard must be the same before and after.
+        assert asked == ["HEAD", "GET", "GET", "HEAD"]
+        with RemoteStore("s3://bucket/counted.zarr", read_only=True, storage_options=s3) as settled:
+            array = zarrfs.open_array(settled, cache_size=None)
+            looked = requests_of(settled)
+            assert array[0, 0] == DATA[0, 0]
+            # The index of the shard by its distance from the end, and the inner chunk; the size is not asked for.
+            assert looked == ["GET", "GET"]
+        asked.clear()
+        assert store.get("c/7/7") is None
+        assert asked == ["GET"]
+        store.set("value", bytes(range(100)))
+        asked.clear()
+        assert store.get_ranges("value", [ByteRange(5, 10), ByteRange(-3)]) == [
+            bytes(range(5, 15)),
+            bytes(range(97, 100)),
+        ]
+        assert asked == ["GET", "GET"]
+
+
+def test_a_zip_file_in_s3(s3: dict[str, str], tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", data=DATA, chunks=(5, 5), shards=(20, 20))
+    s3fs.S3FileSystem(**s3).put_file(str(pack(tmp_path / "a.zarr", zipfile.ZIP_STORED)), "bucket/a.zarr.zip")
+    # Options for the server, as they are or by its protocol, as fsspec has them.
+    for url, options in (("zip::s3://bucket/a.zarr.zip", {"s3": s3}), ("s3://bucket/a.zarr.zip", s3)):
+        array = zarrfs.open(url, storage_options=options)
+        assert isinstance(array, zarrfs.Array)
+        assert isinstance(array.store, RemoteZipStore)
+        behind = array.store._store
+        assert isinstance(behind, RemoteStore)
+        asked = requests_of(behind)
+        assert array[21, 21] == DATA[21, 21]
+        assert 1 <= len(asked) <= 3
+        asked.clear()
+        assert array[26, 26] == DATA[26, 26]
+        assert len(asked) <= 1
+        assert np.array_equal(array[...], DATA)
+        assert np.array_equal(pickle.loads(pickle.dumps(array))[...], DATA)
+
+
+def test_s3_both_ways_with_zarr_python(s3: dict[str, str]) -> None:
+    options = s3
+    ours = zarrfs.create_array(
+        "s3://bucket/ours.zarr", data=DATA, chunks=(10, 10), shards=(20, 20), storage_options=options
+    )
+    assert np.array_equal(ours[...], DATA)
+    theirs = zarr.open_array("s3://bucket/ours.zarr", mode="r", storage_options=options)
+    assert np.array_equal(np.asarray(theirs[...]), DATA)
+    made = zarr.create_array("s3://bucket/theirs.zarr", data=DATA, chunks=(9, 9), storage_options=options)
+    assert made.shape == DATA.shape
+    found = zarrfs.open("s3://bucket/theirs.zarr", storage_options=options)
+    assert isinstance(found, zarrfs.Array)
+    assert np.array_equal(found[...], DATA)
+    given = [word for key, value in options.items() for word in ("--storage-option", f"{key}={value}")]
+    for verb in ("info", "tree"):
+        done = CliRunner().invoke(main, [verb, "s3://bucket/theirs.zarr", *given])
+        assert done.exit_code == 0, done.output
+        assert "uint16" in done.output
+    again = pickle.loads(pickle.dumps(found.store))
+    assert again.get("zarr.json") == found.store.get("zarr.json")

@@ -149,6 +149,9 @@ class Codec(ABC):
 class ArrayArrayCodec(Codec):
     """array -> array."""
 
+    rounds: ClassVar[bool] = False
+    """Whether ``encode`` changes values although ``decode`` does not: ``view`` is for decoding alone then."""
+
     @abstractmethod
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
         """Return what comes out of ``encode`` for chunks of ``spec`` (shape, dtype and fill value follow)."""
@@ -182,7 +185,7 @@ class ArrayBytesCodec(Codec):
 
     @abstractmethod
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
-        """Encode a whole chunk of ``spec.shape``."""
+        """Encode a whole chunk of ``spec.shape``. May return the memory of ``array``."""
 
     @abstractmethod
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:

@@ -43,6 +43,7 @@ class BitroundCodec(ArrayArrayCodec):
     """
 
     name: ClassVar[str] = "bitround"
+    rounds: ClassVar[bool] = True
 
     def __init__(self, keepbits: int) -> None:
         self.keepbits = keepbits

@@ -14,8 +14,9 @@ A region is read by as few byte ranges as it has contiguous runs; runs with smal
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import product
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -71,13 +72,15 @@ class BytesCodec(ArrayBytesCodec):
 
     def stored_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Return the dtype of the stored bytes."""
-        return dtype if self.endian is None else dtype.newbyteorder(ORDERS[self.endian])
+        return _ordered(dtype, self.endian)
 
     def encoded_size(self, spec: ChunkSpec) -> int | None:
         return spec.nbytes
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
-        return np.ascontiguousarray(array, self.stored_dtype(spec.dtype)).tobytes()
+        stored = np.ascontiguousarray(array, self.stored_dtype(spec.dtype))
+        # The memory of the array itself where it is as it should be: no copy, or just the one.
+        return stored.reshape(-1).view(np.uint8).data if stored.nbytes else b""
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
         check_size(memoryview(data).nbytes, spec.nbytes)
@@ -98,34 +101,56 @@ class BytesCodec(ArrayBytesCodec):
     def decode_region(
         self, source: ByteSource, region: Region, spec: ChunkSpec
     ) -> np.ndarray[Any, Any] | None:
-        lengths = tuple(part.stop - part.start for part in region)
-        strides = [spec.dtype.itemsize] * len(lengths)
-        for axis in range(len(lengths) - 2, -1, -1):
-            strides[axis] = strides[axis + 1] * spec.shape[axis + 1]
-        # From the last dimension outwards, join what lies close together into one span of bytes.
-        span = spec.dtype.itemsize
-        joined = len(lengths)
-        while joined and (lengths[joined - 1] == 1 or strides[joined - 1] - span <= GAP):
-            joined -= 1
-            span += (lengths[joined] - 1) * strides[joined]
-        base = sum(part.start * stride for part, stride in zip(region, strides, strict=True))
-        starts = [
-            base + sum(i * stride for i, stride in zip(index, strides, strict=False))
-            for index in product(*(range(n) for n in lengths[:joined]))
-        ]
-        pieces = source.read_ranges([ByteRange(start, span) for start in starts])
+        bounds = tuple([(part.start, part.stop) for part in region])
+        runs = _plan(bounds, spec.shape, spec.dtype.itemsize)
+        pieces = source.read_ranges(runs.ranges)
         if pieces is None:
             return None
-        for start, piece in zip(starts, pieces, strict=True):
-            if len(piece) != span:
+        for (start, _), piece in zip(runs.ranges, pieces, strict=True):
+            if len(piece) != runs.span:
                 raise CodecError(
-                    f"the chunk ends {span - len(piece)} bytes too early at byte {start + len(piece)}; expected are "
-                    f"{spec.nbytes} bytes"
+                    f"the chunk ends {runs.span - len(piece)} bytes too early at byte {start + len(piece)}; expected "
+                    f"are {spec.nbytes} bytes"
                 )
-        inner = tuple(strides[joined:])
-        if not joined:
-            return self._array(pieces[0], spec, lengths, inner)
-        out = np.empty((len(pieces), *lengths[joined:]), spec.dtype)
+        if runs.single:
+            return self._array(pieces[0], spec, runs.shape, runs.strides)
+        out = np.empty((len(pieces), *runs.shape), spec.dtype)
         for i, piece in enumerate(pieces):
-            out[i] = self._array(piece, spec, lengths[joined:], inner)
-        return out.reshape(lengths)
+            out[i] = self._array(piece, spec, runs.shape, runs.strides)
+        return out.reshape([stop - start for start, stop in bounds])
+
+
+class _Runs(NamedTuple):
+    """The byte ranges that hold a region, all ``span`` long, and how an array lies in each of them."""
+
+    ranges: list[ByteRange]
+    span: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    single: bool
+
+
+@lru_cache(256)
+def _plan(bounds: tuple[tuple[int, int], ...], shape: tuple[int, ...], itemsize: int) -> _Runs:
+    """Work out what to read. A plane lies at the same place in all the chunks that it cuts: planned once for all."""
+    lengths = tuple(stop - start for start, stop in bounds)
+    strides = [itemsize] * len(lengths)
+    for axis in range(len(lengths) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    # From the last dimension outwards, join what lies close together into one span of bytes.
+    span = itemsize
+    joined = len(lengths)
+    while joined and (lengths[joined - 1] == 1 or strides[joined - 1] - span <= GAP):
+        joined -= 1
+        span += (lengths[joined] - 1) * strides[joined]
+    base = sum(start * stride for (start, _), stride in zip(bounds, strides, strict=True))
+    ranges = [
+        ByteRange(base + sum(i * stride for i, stride in zip(index, strides, strict=False)), span)
+        for index in product(*(range(n) for n in lengths[:joined]))
+    ]
+    return _Runs(ranges, span, lengths[joined:], tuple(strides[joined:]), not joined)
+
+
+@lru_cache(256)
+def _ordered(dtype: np.dtype[Any], endian: str | None) -> np.dtype[Any]:
+    return dtype if endian is None else dtype.newbyteorder(ORDERS[endian])

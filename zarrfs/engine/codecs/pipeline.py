@@ -38,8 +38,10 @@ LEAST_PARTIAL_NBYTES = 16 << 10
 LEAST_PARTIAL_COMPRESSED_NBYTES = 1 << 20
 """Chunks smaller than these are decoded whole: opening them in part costs more than it saves."""
 
-LEAST_DIRECT_NBYTES = 16 << 10
-"""Chunks of at least this size are decompressed straight into memory that is at hand."""
+LEAST_DIRECT_NBYTES = 96 << 10
+"""Chunks of at least this size are decompressed straight into memory that is at hand. Below about 128 KiB the allocator
+gives memory that is warm already, and handing over a buffer costs more than it saves.
+"""
 
 MOST_WHOLE_NBYTES = 256 << 20
 """A chunk larger than this is read in part where that is possible, even when it is looked at again and again."""
@@ -65,8 +67,10 @@ class RegionCodec(ArrayBytesCodec):
         """Decode ``region`` into ``out`` (of the region's shape); False when the value is absent."""
         raise NotImplementedError
 
-    def encode_all(self, array: Array, spec: ChunkSpec) -> Buffer:
-        """Encode a whole chunk, and leave out no part, even if it holds nothing but the fill value."""
+    def encode_parts(self, array: Array, spec: ChunkSpec, keep_filled: bool = False) -> list[Buffer]:
+        """Encode as ``encode``, to parts that are still to be joined. ``keep_filled`` leaves out no inner chunk, even
+        if it holds nothing but the fill value.
+        """
         raise NotImplementedError
 
     def first_absent(self, source: ByteSource, region: Region, spec: ChunkSpec) -> tuple[int, ...] | None:
@@ -144,9 +148,10 @@ class CodecPipeline:
             for codec, a in self._arrays
         )
         self._direct = isinstance(self._middle, BytesCodec) and self._can_fill_directly(spec)
+        self._direct_encoding = self._direct and not any(codec.rounds for codec in arrays)
         self.plain = self._direct and not tail
-        # For small chunks handing over a buffer costs more than making one.
-        self._direct_tail = self._direct and bool(tail) and (spec.nbytes or 0) >= LEAST_DIRECT_NBYTES
+        self._nbytes = spec.nbytes
+        self._direct_tail = self._direct and bool(tail) and (self._nbytes or 0) >= LEAST_DIRECT_NBYTES
         self.partial = self._regional and self._middle.partial and all(c.partial for c, _ in self._tail)
         self.compressed = any(size is None for size in sizes)
 
@@ -217,6 +222,9 @@ class CodecPipeline:
 
     def _interpret(self, data: Buffer) -> Array:
         """Undo the array->bytes codec and the array->array codecs."""
+        if self._identity and self._direct and len(data) == self._nbytes:
+            # What the general way comes to, without its steps, which small chunks feel.
+            return np.ndarray(self.spec.shape, self.spec.dtype, data)
         codec: Codec = self._middle
         try:
             array = self._middle.decode(data, self._middle_spec)
@@ -279,7 +287,7 @@ class CodecPipeline:
         Uncompressed bytes are always read in part: the next time costs no more. Compressed ones the first time;
         who comes back soon (a scan in small steps) gets the chunk decoded whole, and kept.
         """
-        nbytes = self.spec.nbytes
+        nbytes = self._nbytes
         if nbytes is None or nbytes < LEAST_PARTIAL_NBYTES:
             return False
         if not self.compressed or nbytes > MOST_WHOLE_NBYTES:
@@ -427,25 +435,60 @@ class CodecPipeline:
 
     # -- encoding ----------------------------------------------------------------------------------------------
 
-    def encode(self, array: Array, keep_filled: bool = False) -> Buffer:
+    def encode(self, array: Array, *, passing: bool = False, keep_filled: bool = False) -> Buffer:
         """Encode a whole chunk of ``spec.shape``. Raises CodecError.
 
-        ``keep_filled`` stores parts (inner chunks) that hold nothing but the fill value, which otherwise are left out.
+        What is returned may be the memory of ``array``. With ``passing`` it may also be this thread's scratch memory,
+        and is to be used before the next chunk is encoded or decoded. ``keep_filled`` stores parts (inner chunks) that
+        hold nothing but the fill value, which otherwise are left out.
         """
+        codec: Codec = self._middle
+        try:
+            if self._direct_encoding and (passing or self._tail) and self._scattered(array):
+                scratch, memory = self._scratch()
+                scratch[...] = array
+                data: Buffer = memory
+                borrowed = not passing
+            else:
+                for codec, spec in self._arrays:
+                    array = codec.encode(array, spec)
+                codec = self._middle
+                if keep_filled and isinstance(self._middle, RegionCodec):
+                    data = b"".join(self._middle.encode_parts(array, self._middle_spec, True))
+                else:
+                    data = self._middle.encode(array, self._middle_spec)
+                borrowed = False
+            for codec, _ in self._tail:
+                data = codec.encode(data)
+        except Exception as error:
+            raise_located(error, codec, "encode")
+        # A codec may have passed on what it was given.
+        return bytes(data) if borrowed and not isinstance(data, bytes) else data
+
+    def encode_parts(self, array: Array, keep_filled: bool = False) -> list[Buffer]:
+        """Encode a whole chunk to parts of its value, for ``Store.set_parts``; to be used before the next chunk is
+        encoded or decoded by this thread. Raises CodecError.
+        """
+        if not isinstance(self._middle, RegionCodec) or self._tail:
+            return [self.encode(array, passing=True, keep_filled=keep_filled)]
         codec: Codec = self._middle
         try:
             for codec, spec in self._arrays:
                 array = codec.encode(array, spec)
             codec = self._middle
-            if keep_filled and isinstance(self._middle, RegionCodec):
-                data = self._middle.encode_all(array, self._middle_spec)
-            else:
-                data = self._middle.encode(array, self._middle_spec)
-            for codec, _ in self._tail:
-                data = codec.encode(data)
+            return self._middle.encode_parts(array, self._middle_spec, keep_filled)
         except Exception as error:
             raise_located(error, codec, "encode")
-        return data
+
+    def working_chunk(self) -> Array:
+        """Return memory for one decoded chunk, to be changed and then given to ``encode_parts``. It is this thread's
+        scratch memory, where that saves anything.
+        """
+        return self._scratch()[0] if self._direct else np.empty(self.spec.shape, self.spec.dtype)
+
+    def _scattered(self, array: Array) -> bool:
+        """Whether the bytes of a decoded chunk lie in another order than they are to be encoded in."""
+        return not self._encoded_view(array).flags.c_contiguous
 
 
 def _nothing(spec: ChunkSpec) -> Array:

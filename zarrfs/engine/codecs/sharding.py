@@ -47,15 +47,13 @@ from zarrfs.engine.codecs.base import (
 )
 from zarrfs.engine.codecs.pipeline import CodecPipeline, RegionCodec
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
+from zarrfs.engine.codecs.shards import ABSENT, INDEX_DTYPE, OpenShard
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.errors import MetadataError
 
-__all__ = ["ShardingCodec"]
+__all__ = ["ShardingCodec", "is_filled"]
 
 Array = np.ndarray[Any, Any]
-
-ABSENT = 2**64 - 1
-"""Offset and size of an inner chunk that is not there."""
 
 COALESCING_GAP = 64 << 10
 """Inner chunks closer than this are fetched in one range: skipping costs more than reading on."""
@@ -66,7 +64,8 @@ WHOLE_SHARE = 0.7
 PARALLEL_NBYTES = 128 << 10
 """Inner chunks smaller than this are decoded on one thread: handing them out costs more than it gains."""
 
-INDEX_DTYPE = np.dtype("<u8")
+PARALLEL_ENCODED_NBYTES = 32 << 10
+"""Compressing takes several times as long as decompressing, and is worth handing out sooner."""
 
 MOST_INDEX_NBYTES = 1 << 30
 """An index of 67 million inner chunks; one that claims to be larger is a mistake or a trap."""
@@ -349,62 +348,40 @@ class ShardingCodec(RegionCodec):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def encode(self, array: Array, spec: ChunkSpec) -> Buffer:
-        return self._assemble(self.encode_inner(array, spec), self.layout(spec))
+        return b"".join(self.encode_parts(array, spec))
 
-    def encode_all(self, array: Array, spec: ChunkSpec) -> Buffer:
-        return self._assemble(self.encode_inner(array, spec, keep_filled=True), self.layout(spec))
-
-    def encode_inner(
-        self, array: Array, spec: ChunkSpec, keep_filled: bool = False
-    ) -> dict[tuple[int, ...], Buffer]:
-        """Encode each inner chunk that holds anything but the fill value, or with ``keep_filled`` all; keys are
-        inner chunk coordinates.
-        """
+    def encode_parts(self, array: Array, spec: ChunkSpec, keep_filled: bool = False) -> list[Buffer]:
         layout = self.layout(spec)
-        encoded: dict[tuple[int, ...], Buffer] = {}
+        shard = OpenShard(layout.grid)
 
         def encode(coords: tuple[int, ...]) -> None:
             part = array[
                 tuple(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.chunk_shape, strict=True))
             ]
             if keep_filled or not is_filled(part, spec.fill_value):
-                encoded[coords] = layout.pipeline.encode(part, keep_filled)
+                shard.set(coords, layout.pipeline.encode(part, keep_filled=keep_filled))
 
-        coordinates = list(product(*(range(n) for n in layout.grid)))
-        nbytes = layout.chunk_spec.nbytes
-        for_each(encode, coordinates, CORES if nbytes is not None and nbytes >= PARALLEL_NBYTES else 1)
-        return encoded
+        for_each(encode, product(*(range(n) for n in layout.grid)), self.workers(spec))
+        return self.assemble(shard, spec)
 
-    def read_inner(self, data: Buffer, spec: ChunkSpec) -> dict[tuple[int, ...], Buffer]:
-        """Return the encoded inner chunks of a shard, so that an update re-encodes only what it changes."""
+    def workers(self, spec: ChunkSpec) -> int:
+        """Return how many threads are worth having to encode the inner chunks of one shard."""
         layout = self.layout(spec)
-        source = BufferSource(data)
-        index = self._index(source, layout, None)
-        assert index is not None
-        everything = tuple(slice(0, length, 1) for length in spec.shape)
-        present = [
-            p for p in self._pieces(index, everything) if not (p.offset == ABSENT and p.nbytes == ABSENT)
-        ]
-        sources = self._sources(source, present, layout, index) if present else []
-        return {piece.coords: part.read() or b"" for piece, part in zip(present, sources, strict=True)}
+        nbytes = layout.chunk_spec.nbytes
+        least = PARALLEL_ENCODED_NBYTES if layout.pipeline.compressed else PARALLEL_NBYTES
+        return CORES if nbytes is not None and nbytes >= least else 1
 
-    def assemble(self, chunks: Mapping[tuple[int, ...], Buffer], spec: ChunkSpec) -> Buffer:
-        """Return the shard that holds these encoded inner chunks."""
-        return self._assemble(chunks, self.layout(spec))
+    def open_shard(self, data: Buffer | None, spec: ChunkSpec) -> OpenShard:
+        """Return a stored shard (None: one that is not there yet) to be changed inner chunk by inner chunk."""
+        layout = self.layout(spec)
+        return OpenShard(
+            layout.grid, data, None if data is None else self._index(BufferSource(data), layout, None)
+        )
 
-    def _assemble(self, chunks: Mapping[tuple[int, ...], Buffer], layout: _Layout) -> Buffer:
-        index = np.full((*layout.grid, 2), ABSENT, INDEX_DTYPE)
-        position = layout.index_nbytes if self.index_location == "start" else 0
-        parts: list[Buffer] = []
-        for coords in sorted(chunks):
-            data = chunks[coords]
-            nbytes = memoryview(data).nbytes
-            index[coords] = position, nbytes
-            position += nbytes
-            parts.append(data)
-        encoded_index = layout.index_pipeline.encode(index)
-        parts.insert(0 if self.index_location == "start" else len(parts), encoded_index)
-        return b"".join(parts)
+    def assemble(self, shard: OpenShard, spec: ChunkSpec) -> list[Buffer]:
+        """Return what is to be stored of a shard, in parts that are to be joined."""
+        layout = self.layout(spec)
+        return shard.parts(layout.index_pipeline.encode, layout.index_nbytes, self.index_location == "start")
 
 
 class PartSource:
@@ -495,9 +472,14 @@ def is_filled(array: Array, fill_value: Any) -> bool:
     itemsize = array.dtype.itemsize
     if itemsize in (1, 2, 4, 8):
         kind = f"u{itemsize}"
-        return bool((np.ascontiguousarray(array).view(kind) == fill.reshape(1).view(kind)[0]).all())
-    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(-1, itemsize)
-    return bool((raw == np.frombuffer(fill.tobytes(), np.uint8)).all())
+        bits, wanted = array.view(kind), fill.reshape(1).view(kind)[0]
+    else:
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        bits, wanted = raw.reshape(-1, itemsize), np.frombuffer(fill.tobytes(), np.uint8)
+    # Piece by piece: where an image has a dark corner, the rest of it need not be looked at.
+    if bits.ndim > 1:
+        return all(bool((piece == wanted).all()) for piece in bits)
+    return bool((bits == wanted).all())
 
 
 def _same_object(item: Any, fill_value: Any) -> bool:

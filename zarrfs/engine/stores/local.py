@@ -25,7 +25,7 @@ from zarrfs.engine.stores.base import (
     ValueTooLargeError,
     check_key,
 )
-from zarrfs.engine.stores.temporaries import (
+from zarrfs.engine.stores.leftovers import (
     TEMPORARY_PREFIX,
     create_temporary,
     find_abandoned,

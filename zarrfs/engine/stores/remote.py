@@ -3,22 +3,33 @@
 Needs ``fsspec`` and what it asks for the protocol. Requests of several threads are in flight at once where the file
 system is asynchronous (http, s3, gs, abfs). A missing key is None; a refusal, a server's error or a lost connection is
 a StoreError, never a missing chunk.
+
+Whose word for absence is taken, and what it costs (``absence.py`` judges the errors):
+
+* s3, gs, abfs, http, sftp, local files, memory: the status (404) or error number that came is looked at, which
+  costs nothing. An error that claims absence because of another that need not mean it costs one look-up.
+* ftp: its replies are read by ``ftp.py``, since fsspec calls them all absence. Servers that word "no such file" and
+  "not allowed" alike cost a listing per absent chunk.
+* references, tar and other archives: a key is absent where their index does not have it, which costs nothing. Where the
+  index has it, whatever goes wrong below is trouble, "not found" included: the file that it lies in is gone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import threading
 import uuid
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from zarrfs.engine.stores.absence import Verdict, hint, judge
 from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Store, Usage, check_key
+from zarrfs.engine.stores.ftp import FTPReader
 from zarrfs.engine.stores.keyvalue import load_library
-from zarrfs.errors import LocationError, StoreError
+from zarrfs.engine.stores.web import WebRanges
+from zarrfs.errors import LocationError, ReadOnlyError, StoreError
 
 __all__ = ["RemoteStore", "is_known"]
 
@@ -26,6 +37,18 @@ REQUESTS_AT_ONCE = 32
 
 RENAMING = {"file", "local", "ftp", "sftp", "ssh", "hdfs", "smb", "arrow_hdfs", "webhdfs"}
 """Protocols that show a file while it is written: there a new value is written beside the old one and renamed."""
+
+INDEXED = {"reference", "zip", "tar", "libarchive"}
+"""Protocols that have an index of their keys in memory, which says what is absent; no error from below does."""
+
+SUFFIXES = {"s3", "s3a", "gs", "gcs"}
+"""Protocols that fetch the last bytes of a value without being told its size."""
+
+ASKS_SIZE = {"s3", "s3a"}
+"""Protocols that ask for the size of a value before they fetch the whole of it; not where they fetch from 0 on."""
+
+UNSIZED = {*SUFFIXES, "abfs", "abfss", "az"}
+"""Protocols that fetch a range without being told the size of the value."""
 
 EXTRAS = {
     "http": "http",
@@ -41,6 +64,12 @@ EXTRAS = {
     "sftp": "sftp",
     "ssh": "sftp",
 }
+
+MARKS = set("?#\n\r\t")
+"""Characters that some file systems take for parts of a URL, or leave out."""
+
+LONGEST_NAME = 255
+"""Bytes in a name, of the file systems that SFTP servers have."""
 
 TEMPORARY = ".zarrfs-writing-"
 
@@ -65,14 +94,18 @@ class RemoteStore(Store):
         self, url: str, *, read_only: bool = False, storage_options: Mapping[str, Any] | None = None
     ) -> None:
         self.read_only = read_only
-        self._given, self._options = url, dict(storage_options or {})
+        self._given, self._options = url, copy_options(storage_options)
         self._shown = without_password(url)
         protocol = url.partition("://")[0].rpartition("::")[2].lower()
         fsspec = load_library("fsspec", EXTRAS.get(protocol, "remote"), f"{self._shown}:")
+        asyn = load_library("fsspec.asyn", "remote", f"{self._shown}:")
         try:
             self._files, root = fsspec.core.url_to_fs(
-                url, use_listings_cache=False, skip_instance_cache=True, **self._options
+                url, skip_instance_cache=True, **copy_options(self._options)
             )
+            # Not by an option: sftp and webdav would hand it on to their servers' clients, which do not know it.
+            if isinstance(getattr(self._files, "dircache", None), fsspec.dircache.DirCache):
+                self._files.dircache.use_listings_cache = False
         except ImportError as error:
             extra = EXTRAS.get(protocol)
             hint = f": pip install 'zarrfs[{extra}]'" if extra else ""
@@ -82,10 +115,17 @@ class RemoteStore(Store):
         kinds = self._files.protocol
         self._protocols = {kinds} if isinstance(kinds, str) else set(kinds)
         self._web = bool(self._protocols & {"http", "https"})
+        # Web servers have no common way to be written to.
+        self.read_only = read_only or self._web
         # A web server lists nothing that could be relied on.
         self.listable = not self._web
         root, mark, query = root.partition("?") if self._web else (root, "", "")
         self._root, self._query = root.rstrip("/"), mark + query
+        generic = asyn.AsyncFileSystem._find, fsspec.AbstractFileSystem.find
+        own = getattr(type(self._files), "_find" if self._files.async_impl else "find")
+        self._finds_all = own not in generic
+        self._ranges = WebRanges(self._files)
+        self._ftp = FTPReader(self._files) if "ftp" in self._protocols else None
         self._lock: AbstractContextManager[Any] = nullcontext()
         if not getattr(self._files, "async_impl", False):
             # Most of the others talk through one connection.
@@ -97,8 +137,20 @@ class RemoteStore(Store):
         """The URL, without a password."""
         return self._shown
 
+    def _refuse(self, what: str) -> ReadOnlyError:
+        if self._web:
+            return ReadOnlyError(
+                f"{self._shown} is on a web server, which can only be read: {what} is refused"
+            )
+        return super()._refuse(what)
+
     def _path(self, key: str) -> str:
-        return f"{self._root}/{check_key(key)}{self._query}" if self._root else check_key(key)
+        path = f"{self._root}/{check_key(key)}{self._query}" if self._root else check_key(key)
+        if not self._web and MARKS & set(key) and self._files._strip_protocol(path) != path:
+            raise StoreError(
+                f"{self._shown}: {key!r} would be taken for another name here: it has marks of URLs in it"
+            )
+        return path
 
     def _prefix(self, prefix: str) -> str:
         return "/".join(part for part in (self._root, prefix) if part)
@@ -107,7 +159,41 @@ class RemoteStore(Store):
         reason = str(error) or type(error).__name__
         if isinstance(error, asyncio.TimeoutError | TimeoutError):
             reason = "the server does not answer in time"
-        return StoreError(f"{self._shown}/{key} cannot be {what}: {reason}")
+        elif error.__cause__ is not None:
+            reason = f"{reason} ({error.__cause__ or type(error.__cause__).__name__})"
+        return StoreError(f"{self._shown}/{key} cannot be {what}: {reason}{hint(error)}")
+
+    def _check_absent(self, what: str, key: str, path: str, error: Exception) -> None:
+        """Return if ``error`` means that the key is absent, for sure; else raise StoreError."""
+        verdict = judge(error)
+        if self._protocols & INDEXED:
+            absent = verdict is Verdict.ABSENT and not self._is_indexed(path)
+        elif "sftp" in self._protocols and _is_sftp_failure(error):
+            absent = any(len(part.encode()) > LONGEST_NAME for part in key.split("/")) or self._is_no_file(
+                path
+            )
+        elif verdict is Verdict.DOUBTFUL:
+            absent = self._is_no_file(path)
+        else:
+            absent = verdict is Verdict.ABSENT
+        if not absent:
+            raise self._broken(what, key, error) from error
+
+    def _is_indexed(self, path: str) -> bool:
+        with self._lock:
+            if "reference" in self._protocols:  # its info may ask the target, for the size
+                return bool(self._files.isfile(path))
+            try:
+                return bool(self._files.info(path)["type"] != "directory")
+            except Exception as error:
+                return judge(error) is not Verdict.ABSENT
+
+    def _is_no_file(self, path: str) -> bool:
+        try:
+            with self._lock:
+                return bool(self._files.info(path)["type"] == "directory")
+        except Exception as error:
+            return judge(error) is Verdict.ABSENT
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -115,57 +201,101 @@ class RemoteStore(Store):
         path = self._path(key)
         try:
             with self._lock:
+                if self._ftp is not None:
+                    return self._ftp.read(path)
+                if self._protocols & ASKS_SIZE:
+                    pieces = self._unsized_ranges(path, [ByteRange(0)])
+                    if pieces is not None:
+                        return pieces[0]
                 value: bytes = self._files.cat_file(path)
         except Exception as error:
-            if _is_absence(error):
-                return None
-            raise self._broken("read", key, error) from error
+            if self._ftp is not None:
+                raise self._broken("read", key, error) from error
+            self._check_absent("read", key, path, error)
+            return None
         return value
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         path = self._path(key)
         try:
+            if not ranges:
+                return None if self.size(key) is None else []
             if self._web:
                 return self._web_ranges(path, ranges)
             with self._lock:
-                return self._cat_ranges(key, path, ranges)
+                pieces = self._unsized_ranges(path, ranges)
+                return self._sized_ranges(key, path, ranges) if pieces is None else pieces
         except StoreError:
             raise
         except Exception as error:
-            if _is_absence(error):
-                return None
-            raise self._broken("read", key, error) from error
+            if self._ftp is not None:
+                raise self._broken("read", key, error) from error
+            self._check_absent("read", key, path, error)
+            return None
 
-    def _cat_ranges(self, key: str, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        """Fetch ranges at once. Those that end beyond the value, or count from its end, need its size first."""
+    def _web_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer]:
+        from fsspec.asyn import sync
+
+        pieces: list[Buffer] = sync(self._files.loop, self._ranges.fetch, path, ranges)
+        return pieces
+
+    def _unsized_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        """Fetch ranges at once, or return None where the size of the value is needed for that."""
+        if not self._protocols & UNSIZED or any(span.length == 0 for span in ranges):
+            return None
+        if not self._protocols & SUFFIXES and any(span.start < 0 or span.length is None for span in ranges):
+            return None
+        starts = [span.start for span in ranges]
+        stops = [None if span.length is None else span.start + span.length for span in ranges]
+        found = self._files.cat_ranges([path] * len(ranges), starts, stops, on_error="return")
+        for span, piece in zip(ranges, found, strict=True):
+            if isinstance(piece, Exception):
+                if judge(piece) is Verdict.ABSENT:
+                    raise piece
+                return None  # Most likely a range that begins beyond the end, or the last bytes of nothing.
+            if len(piece) > (-span.start if span.start < 0 else span.length or len(piece)):
+                return None  # A server that does not know this kind of range has sent more.
+        return list(found)
+
+    def _sized_ranges(self, key: str, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        """Fetch ranges that may end beyond the value, or count from its end: its size is asked for first."""
         size = self.size(key)
         if size is None:
             return None
         spans = [byte_range.resolve(size) for byte_range in ranges]
         wanted = [span for span in spans if span[1] > span[0]]
-        if not wanted:
-            return [b"" for _ in spans]
-        starts, stops = ([span[side] for span in wanted] for side in (0, 1))
-        found = iter(self._files.cat_ranges([path] * len(wanted), starts, stops, on_error="raise"))
-        return [next(found) if stop > start else b"" for start, stop in spans]
-
-    def _web_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        if not ranges:
-            return [] if self._files.exists(path) else None
-        from fsspec.asyn import sync
-
-        pieces: list[Buffer] = sync(self._files.loop, _fetch_ranges, self._files, path, ranges)
+        found = iter(self._cat_ranges(path, wanted))
+        pieces: list[Buffer] = []
+        for start, stop in spans:
+            piece = next(found) if stop > start else b""
+            if len(piece) != max(0, stop - start):
+                raise StoreError(
+                    f"{self._shown}/{key} cannot be read: of {size} bytes, {stop - start} were asked for from {start}, "
+                    f"found {len(piece)}; it was changed meanwhile, or the connection was cut: try again"
+                )
+            pieces.append(piece)
         return pieces
+
+    def _cat_ranges(self, path: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
+        if not spans:
+            return []
+        if self._ftp is not None:
+            return [self._ftp.read(path, start, stop - start) or b"" for start, stop in spans]
+        starts, stops = ([span[side] for span in spans] for side in (0, 1))
+        return list(self._files.cat_ranges([path] * len(spans), starts, stops, on_error="raise"))
 
     def size(self, key: str) -> int | None:
         path = self._path(key)
         try:
             with self._lock:
+                if self._ftp is not None:
+                    return self._ftp.size(path)
                 found = self._files.info(path)
         except Exception as error:
-            if _is_absence(error):
-                return None
-            raise self._broken("looked up", key, error) from error
+            if self._ftp is not None:
+                raise self._broken("looked up", key, error) from error
+            self._check_absent("looked up", key, path, error)
+            return None
         if found.get("type") == "directory":
             return None
         if found.get("size") is None:  # a web server need not tell
@@ -177,13 +307,15 @@ class RemoteStore(Store):
         return IMMUTABLE if self.read_only else None
 
     def version(self, key: str) -> Hashable | None:
+        if self._ftp is not None:
+            return None
+        path = self._path(key)
         try:
             with self._lock:
-                found = self._files.info(self._path(key))
+                found = self._files.info(path)
         except Exception as error:
-            if _is_absence(error):
-                return None
-            raise self._broken("looked up", key, error) from error
+            self._check_absent("looked up", key, path, error)
+            return None
         names = (*VERSIONS, *(FINE_TIMES if self._protocols & {"file", "local", "memory"} else ()))
         known = [str(found[name]) for name in names if found.get(name)]
         return (found.get("size"), *known) if known else None
@@ -192,51 +324,78 @@ class RemoteStore(Store):
 
     def list_dir(self, prefix: str = "") -> Listing:
         self._check_listable()
-        keys: list[str] = []
-        prefixes: list[str] = []
+        entries = self._entries(prefix)
+        names = {name: is_directory for name, is_directory, _ in entries}
+        return Listing(
+            sorted(name for name, is_directory in names.items() if not is_directory),
+            sorted(name for name, is_directory in names.items() if is_directory),
+        )
+
+    def _entries(self, prefix: str) -> list[tuple[str, bool, int]]:
+        """Return name, whether it is a directory, and size of what lies directly below a prefix."""
+        path = self._prefix(prefix)
         try:
             with self._lock:
-                found = self._files.ls(self._prefix(prefix), detail=True)
-        except (FileNotFoundError, NotADirectoryError):
-            return Listing([], [])
+                if self._ftp is not None:
+                    listed = self._ftp.list(path or "/") or {}
+                    found = [(name, entry.is_directory, entry.size or 0) for name, entry in listed.items()]
+                else:
+                    found = [
+                        (entry["name"].strip("/"), entry["type"] == "directory", entry.get("size") or 0)
+                        for entry in self._files.ls(path, detail=True)
+                    ]
         except Exception as error:
+            if self._ftp is None and judge(error) is Verdict.ABSENT:
+                return []
             raise self._broken("listed", prefix, error) from error
-        own = self._prefix(prefix).strip("/")
-        for entry in found:
-            name = entry["name"].strip("/")
-            if name == own:
-                continue
-            last = name.rpartition("/")[2]
-            if entry["type"] == "directory":
-                prefixes.append(last)
-            elif not last.startswith(TEMPORARY):
-                keys.append(last)
-        return Listing(sorted(keys), sorted(prefixes))
+        own = path.strip("/")
+        return [
+            (name.rpartition("/")[2], is_directory, size)
+            for name, is_directory, size in found
+            if name != own and not (name.rpartition("/")[2].startswith(TEMPORARY) and not is_directory)
+        ]
 
-    def _find(self, prefix: str) -> dict[str, dict[str, Any]]:
+    def _find(self, prefix: str) -> dict[str, int]:
+        """Return all keys below a prefix with their sizes."""
         self._check_listable()
+        if not self._finds_all:
+            return self._walk(prefix)
         try:
             with self._lock:
                 found: dict[str, dict[str, Any]] = self._files.find(self._prefix(prefix), detail=True)
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
         except Exception as error:
+            if judge(error) is Verdict.ABSENT:
+                return {}
             raise self._broken("listed", prefix, error) from error
         cut = len(self._root.strip("/")) + 1 if self._root.strip("/") else 0
-        entries = {name.strip("/")[cut:]: entry for name, entry in found.items()}
+        entries = {name.strip("/")[cut:]: entry.get("size") or 0 for name, entry in found.items()}
         start = f"{prefix}/" if prefix else ""
         return {
-            key: entry
-            for key, entry in entries.items()
+            key: size
+            for key, size in entries.items()
             if key.startswith(start) and not key.rpartition("/")[2].startswith(TEMPORARY)
         }
+
+    def _walk(self, prefix: str) -> dict[str, int]:
+        """Go through directories. fsspec's own way leaves out, without a word, those that could not be listed."""
+        found: dict[str, int] = {}
+        waiting = [prefix]
+        while waiting:
+            at = waiting.pop()
+            for name, is_directory, size in self._entries(at):
+                key = f"{at}/{name}" if at else name
+                if is_directory:
+                    waiting.append(key)
+                else:
+                    found[key] = size
+        return found
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
         return iter(self._find(prefix))
 
     def usage(self, prefix: str = "") -> Usage:
         found = self._find(prefix)
-        return Usage(len(found), sum(entry.get("size") or 0 for entry in found.values()), None)
+        return Usage(len(found), sum(found.values()), None)
 
     def _check_listable(self) -> None:
         if not self.listable:
@@ -253,13 +412,22 @@ class RemoteStore(Store):
         path = self._path(key)
         data = bytes(value)
         try:
-            with self._lock:
-                if self._protocols & RENAMING:
-                    self._replace(path, data)
-                else:
-                    self._files.pipe_file(path, data)
+            self._change(lambda: self._put(path, data))
         except Exception as error:
             raise self._broken("written", key, error) from error
+
+    def _change(self, change: Callable[[], object]) -> None:
+        with self._lock:
+            if self._ftp is None:
+                change()
+            else:
+                self._ftp.run(lambda connection: change(), again=False)
+
+    def _put(self, path: str, data: bytes) -> None:
+        if self._protocols & RENAMING:
+            self._replace(path, data)
+        else:
+            self._files.pipe_file(path, data)
 
     def _replace(self, path: str, data: bytes) -> None:
         """Write beside the old value, then rename."""
@@ -279,10 +447,9 @@ class RemoteStore(Store):
             raise self._refuse(f"deleting {key!r}")
         path = self._path(key)
         try:
-            with self._lock:
-                self._files.rm_file(path)
+            self._change(lambda: self._files.rm_file(path))
         except Exception as error:
-            if not _is_absence(error) and self.exists(key):
+            if self.exists(key):
                 raise self._broken("deleted", key, error) from error
 
     def delete_prefix(self, prefix: str) -> None:
@@ -294,11 +461,18 @@ class RemoteStore(Store):
     # -- life --------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        session = getattr(self._files, "_session", None)
-        if self._web and session is not None and not session.closed:
-            from fsspec.asyn import sync
+        if self._ftp is not None:
+            with suppress(OSError):
+                self._files.ftp.close()
+        elif "sftp" in self._protocols:
+            self._files.client.close()
+        # aiohttp's session of http, the client of Azure. s3 and gs end theirs with the process.
+        for name in ("_session",) if self._web else ("service_client",):
+            connection = getattr(self._files, name, None)
+            if connection is not None and not getattr(connection, "closed", False):
+                from fsspec.asyn import sync
 
-            sync(self._files.loop, session.close)
+                sync(self._files.loop, connection.close)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self._given, self.read_only, self._options)
@@ -308,10 +482,20 @@ def _reopen(url: str, read_only: bool, options: dict[str, Any]) -> RemoteStore:
     return RemoteStore(url, read_only=read_only, storage_options=options)
 
 
+def copy_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a copy, of what is given for each protocol of a chain too: fsspec writes into those."""
+    return {key: dict(value) if type(value) is dict else value for key, value in (options or {}).items()}
+
+
 def is_known(protocol: str) -> bool:
     """Whether fsspec knows a protocol, with or without the package that it takes."""
     fsspec = load_library("fsspec", EXTRAS.get(protocol.lower(), "remote"), f"{protocol}:// URLs:")
     return protocol.lower() in fsspec.available_protocols()
+
+
+def _is_sftp_failure(error: BaseException) -> bool:
+    """Whether it is SSH_FX_FAILURE, which is all that SFTP 3 has to say of directories and of names too long."""
+    return isinstance(error, OSError) and error.errno is None
 
 
 def without_password(url: str) -> str:
@@ -320,36 +504,3 @@ def without_password(url: str) -> str:
     parts = urlsplit(last)
     host = parts.netloc.rpartition("@")[2]
     return head + mark + urlunsplit(parts._replace(netloc=host, query="")).rstrip("/")
-
-
-def _is_absence(error: BaseException) -> bool:
-    """Whether a file system says in its own words that there is nothing: references and archives raise KeyError."""
-    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | KeyError):
-        return True
-    return getattr(error, "status", None) == 404 or getattr(error, "errno", None) == errno.ENAMETOOLONG
-
-
-async def _fetch_ranges(files: Any, url: str, ranges: Sequence[ByteRange]) -> list[Buffer]:
-    """Fetch ranges of one URL at once. A server that knows no ranges sends everything, which is then cut here."""
-    session = await files.set_session()
-
-    async def fetch(byte_range: ByteRange) -> Buffer:
-        start, length = byte_range
-        if length == 0:
-            return b""
-        wanted = f"{start}-" if length is None else f"{start}-{start + length - 1}"
-        headers = {**files.kwargs.get("headers", {}), "Range": f"bytes={start if start < 0 else wanted}"}
-        options = {**files.kwargs, "headers": {**headers, "Accept-Encoding": "identity"}}
-        async with session.get(files.encode_url(url), **options) as answer:
-            if answer.status == 404:
-                raise FileNotFoundError(url)
-            if answer.status == 416:  # it begins beyond the end
-                return b""
-            answer.raise_for_status()
-            body: bytes = await answer.read()
-            if answer.status == 206:
-                return body
-            first, last = byte_range.resolve(len(body))
-            return body[first:last]
-
-    return list(await asyncio.gather(*map(fetch, ranges)))

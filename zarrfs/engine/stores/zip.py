@@ -8,7 +8,7 @@ Writing never touches the archive that is there. Values go, as they are set, as 
 read from there at once, by the same store. ``close`` (or ``flush``, or the end of the interpreter) copies what the
 old archive holds to the beginning of that file as it is, packed or not, writes the directory and renames the file
 over the archive. So at any moment there is the old archive or the new one, whole: a writer that is killed leaves
-the old one and a hidden file, which the next writer there removes (``temporaries.py``), and who has the old archive
+the old one and a hidden file, which the next writer there removes (``leftovers.py``), and who has the old archive
 open goes on reading it. No name is ever there twice.
 
 What was considered instead: to append to the archive itself, past its directory, costs no copy of what is there,
@@ -27,44 +27,28 @@ from __future__ import annotations
 
 import atexit
 import os
-import struct
 import threading
 import weakref
 import zipfile
 import zlib
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TypeVar
 
-from zarrfs.engine.stores.base import (
-    IMMUTABLE,
-    Buffer,
-    ByteRange,
-    Listing,
-    Store,
-    Usage,
-    ValueTooLargeError,
-    check_key,
-)
-from zarrfs.engine.stores.temporaries import is_abandoned, remove_abandoned
-from zarrfs.engine.stores.zip_records import LOCAL_HEADER, Member, OpenFile, origin_of
+from zarrfs.engine.stores.base import Buffer, Listing, Usage, check_key
+from zarrfs.engine.stores.leftovers import is_abandoned, remove_abandoned
+from zarrfs.engine.stores.zip_archive import ArchiveStore
+from zarrfs.engine.stores.zip_records import Member, OpenFile
 from zarrfs.engine.stores.zip_spool import OldArchive, Spool
 from zarrfs.errors import KeyNameError, LocationError, StoreError
 from zarrfs.logs import logger
 
 __all__ = ["ZipStore"]
 
-T = TypeVar("T")
-
-ENCRYPTED = 0x1
-MOST_EXPANSION = 1032
-"""Deflate cannot make more than this of one byte; a member that says so lies."""
-
 MOST_NAME_NBYTES = 0xFFFF
 
 
-class ZipStore(Store):
+class ZipStore(ArchiveStore):
     """Values in a zip file, which stays open until ``close``.
 
     ``mode`` is ``"r"``, ``"a"`` (made if absent) or ``"w"`` (made anew). What is written is in the file, readable
@@ -78,17 +62,16 @@ class ZipStore(Store):
 
     def __init__(self, path: str | os.PathLike[str], mode: str = "r", *, durable: bool = False) -> None:
         self._closed = True
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = self._where = os.path.abspath(os.fspath(path))
         if mode not in ("r", "a", "w"):
             raise LocationError(f"{self.path}: mode must be 'r', 'a' or 'w', found {mode!r}")
         self.read_only = mode == "r"
         self.durable = durable
         self._lock = threading.RLock()
         self._process = os.getpid()
-        self._members: dict[str, Member] = {}
+        super().__init__()
         self._old: OldArchive | None = None
         self._spool: Spool | None = None
-        self._listing: dict[str, Listing] | None = None
         self._count = 0
         # The file behind links: they stay.
         self._target = os.path.realpath(self.path)
@@ -115,198 +98,22 @@ class ZipStore(Store):
         return ZipStore, (self.path, "r")
 
     def _open(self) -> None:
-        try:
+        with self._opening():
             file = OpenFile(os.open(self._target, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
             with open(file.fd, "rb", closefd=False) as stream, zipfile.ZipFile(stream) as archive:
-                members, end, comment = archive.infolist(), archive.start_dir, archive.comment
+                infos, end, comment = archive.infolist(), archive.start_dir, archive.comment
             self._size = os.fstat(file.fd).st_size
-        except (
-            zipfile.BadZipFile,
-            EOFError,
-            struct.error,
-            ValueError,
-            NotImplementedError,
-            UnicodeDecodeError,
-        ) as error:
-            raise LocationError(
-                f"{self.path} is no zip file that can be read: {error}; it may be truncated"
-            ) from error
-        except OSError as error:
-            raise LocationError(f"{self.path} cannot be opened: {error.strerror or error}") from error
-        others: list[tuple[str, Member]] = []
-        for info in members:
-            if info.is_dir():
-                continue
-            member = Member(
-                file,
-                info.header_offset,
-                -1,
-                info.file_size,
-                info.compress_size,
-                info.CRC,
-                info.compress_type,
-                info.flag_bits,
-                origin=None if self.read_only else origin_of(info),
-            )
-            try:
-                check_key(info.filename)
-                if "\\" in info.filename:
-                    raise KeyNameError(info.filename)
-            except KeyNameError:
-                logger.warning(
-                    "%s: member %r is ignored: its name leaves the archive", self.path, info.filename
-                )
-                others.append((info.filename, member))
-                continue
-            # Of several members of one name the last one counts, as for every program that appends.
-            self._members[info.filename] = member
-        offsets = [] if self.read_only else sorted({info.header_offset for info in members})
+        others = self._take(infos, file, origins=not self.read_only)
+        offsets = [] if self.read_only else sorted({info.header_offset for info in infos})
         self._old = OldArchive(file, end, offsets, comment, others)
 
     @property
     def url(self) -> str:
         return Path(self.path).as_uri()
 
-    # -- reading -----------------------------------------------------------------------------------------------
-
-    def _read(self, key: str, read: Callable[[Member], T]) -> T | None:
-        """Return what ``read`` makes of the key's member, None where there is none."""
-        while True:
-            member = self._members.get(key)
-            if member is None:
-                self._check_open()
-                return None
-            try:
-                result = read(member)
-            except StoreError:
-                if self._members.get(key) is member or self._closed:
-                    raise
-                continue
-            # Set or deleted meanwhile, its place may have gone to another value.
-            if self._members.get(key) is member or self._closed:
-                return result
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreError(f"{self.url} is closed")
-
-    def get(self, key: str) -> Buffer | None:
-        return self._read(key, lambda member: self._value(key, member))
-
-    def get_within(self, key: str, most: int | None) -> Buffer | None:
-        def read(member: Member) -> bytes:
-            if most is not None and member.size > most:
-                raise ValueTooLargeError(member.size, most)
-            return self._value(key, member)
-
-        return self._read(key, read)
-
-    def get_into(self, key: str, out: memoryview) -> int | None:
-        def read(member: Member) -> int:
-            if member.size == len(out):
-                out[:] = self._value(key, member)
-            return member.size
-
-        return self._read(key, read)
-
-    def _value(self, key: str, member: Member) -> bytes:
-        if member.method == zipfile.ZIP_STORED:
-            return self._pread(key, member, 0, self._stored_size(key, member))
-        return self._inflate(key, member)
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        return self._read(key, lambda member: self._pieces(key, member, ranges))
-
-    def _pieces(self, key: str, member: Member, ranges: Sequence[ByteRange]) -> list[Buffer]:
-        value = None
-        if member.method != zipfile.ZIP_STORED:
-            value = self._inflate(key, member)
-        size = self._stored_size(key, member) if value is None else len(value)
-        pieces: list[Buffer] = []
-        for byte_range in ranges:
-            start, stop = byte_range.resolve(size)
-            if value is None:
-                pieces.append(self._pread(key, member, start, max(0, stop - start)))
-            else:
-                pieces.append(memoryview(value)[start:stop])
-        return pieces
-
-    def _stored_size(self, key: str, member: Member) -> int:
-        if member.flags & ENCRYPTED:
-            raise StoreError(f"{self.path}: member {key!r} is encrypted; extract the archive first")
-        if member.size != member.packed:
-            raise StoreError(f"{self.path}: member {key!r} has contradictory sizes; the archive is broken")
-        return member.size
-
-    def _data_offset(self, key: str, member: Member) -> int:
-        """Return where the member's bytes begin; its local header is looked at once."""
-        if member.data < 0:
-            header = os.pread(member.file.fd, LOCAL_HEADER.size, member.offset)
-            if len(header) < LOCAL_HEADER.size or header[:4] != b"PK\x03\x04":
-                raise StoreError(f"{self.path}: the header of member {key!r} is broken")
-            fields = LOCAL_HEADER.unpack(header)
-            offset = member.offset + LOCAL_HEADER.size + fields[9] + fields[10]
-            if offset + member.packed > self._size:
-                raise StoreError(f"{self.path}: member {key!r} reaches past the end; the file is truncated")
-            member.data = offset
-        return member.data
-
-    def _pread(self, key: str, member: Member, start: int, size: int) -> bytes:
-        try:
-            begin = self._data_offset(key, member) + start
-            data = os.pread(member.file.fd, size, begin)
-            while len(data) < size and (
-                more := os.pread(member.file.fd, size - len(data), begin + len(data))
-            ):
-                data += more
-        except StoreError:
-            raise
-        except OSError as error:
-            raise StoreError(f"{self.path} cannot be read: {error.strerror}", error.errno) from error
-        if len(data) != size:
-            raise StoreError(f"{self.path}: member {key!r} is cut short; the file is truncated")
-        return data
-
-    def _inflate(self, key: str, member: Member) -> bytes:
-        if member.flags & ENCRYPTED:
-            raise StoreError(f"{self.path}: member {key!r} is encrypted; extract the archive first")
-        if member.method != zipfile.ZIP_DEFLATED:
-            raise StoreError(
-                f"{self.path}: member {key!r} has method {member.method}, neither stored nor deflated"
-            )
-        if member.size > member.packed * MOST_EXPANSION + 1024:
-            raise StoreError(f"{self.path}: member {key!r} claims {member.size} bytes, more than it can hold")
-        packed = self._pread(key, member, 0, member.packed)
-        decoder = zlib.decompressobj(-15)
-        try:
-            data = decoder.decompress(packed, member.size + 1)
-        except zlib.error as error:
-            raise StoreError(f"{self.path}: member {key!r} is broken: {error}") from error
-        if len(data) != member.size or zlib.crc32(data) != member.crc:
-            raise StoreError(
-                f"{self.path}: member {key!r} is broken: size or checksum do not agree with the directory"
-            )
-        return data
-
-    def size(self, key: str) -> int | None:
-        return self._read(key, lambda member: member.size)
-
-    def stamp(self, key: str) -> Hashable | None:
-        return self._read(key, lambda member: member.number or IMMUTABLE)
-
-    # -- listing -----------------------------------------------------------------------------------------------
-
     def list_dir(self, prefix: str = "") -> Listing:
-        self._check_open()
-        with self._lock:
-            if self._listing is None:
-                self._listing = _index(self._members)
-            return self._listing.get(prefix, Listing([], []))
-
-    def list_prefix(self, prefix: str = "") -> Iterator[str]:
-        self._check_open()
-        start = prefix + "/" if prefix else ""
-        return iter([key for key in list(self._members) if key.startswith(start)])
+        with self._lock:  # What is kept of a listing is of the names as they are now.
+            return super().list_dir(prefix)
 
     def usage(self, prefix: str = "") -> Usage:
         members = [self._members.get(key) for key in self.list_prefix(prefix)]
@@ -481,20 +288,3 @@ def _identity(path: str) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _index(members: dict[str, Member]) -> dict[str, Listing]:
-    """Return the listing of every directory, made in one pass over the names."""
-    keys: dict[str, set[str]] = {}
-    prefixes: dict[str, set[str]] = {}
-    for name in members:
-        parent, _, last = name.rpartition("/")
-        keys.setdefault(parent, set()).add(last)
-        while parent:
-            above, _, last = parent.rpartition("/")
-            below = prefixes.setdefault(above, set())
-            if last in below:
-                break
-            below.add(last)
-            parent = above
-    return {at: Listing(sorted(keys.get(at, ())), sorted(prefixes.get(at, ()))) for at in {*keys, *prefixes}}

@@ -9,6 +9,7 @@ import stat
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 from zipfile import ZipInfo
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Member",
     "OpenFile",
     "Origin",
+    "Readable",
     "central_directory",
     "local_header",
     "name_flags",
@@ -50,6 +52,13 @@ PADDING_ID = 0xD935
 ENTRIES_AT_ONCE = 4096
 
 
+class Readable(Protocol):
+    """What an archive is read from."""
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes, fewer at the end. Raises OSError."""
+
+
 class OpenFile:
     """A file descriptor that is closed when the last one who reads by it has let it go."""
 
@@ -58,6 +67,13 @@ class OpenFile:
 
     def __del__(self) -> None:
         os.close(self.fd)
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes, fewer at the end."""
+        data = os.pread(self.fd, size, offset)
+        while len(data) < size and (more := os.pread(self.fd, size - len(data), offset + len(data))):
+            data += more
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +103,7 @@ class Member:
         number: counts the writes of this store; 0 for what was there before.
     """
 
-    file: OpenFile
+    file: Readable
     offset: int
     data: int
     size: int

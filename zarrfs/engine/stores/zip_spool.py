@@ -17,12 +17,13 @@ from itertools import pairwise
 
 from zarrfs.engine.stores.base import Buffer
 from zarrfs.engine.stores.holes import Holes
-from zarrfs.engine.stores.temporaries import create_temporary, hold, sync_directory
+from zarrfs.engine.stores.leftovers import create_temporary, hold, sync_directory
 from zarrfs.engine.stores.zip_records import (
     LOCAL_HEADER,
     PADDING,
     Member,
     OpenFile,
+    Readable,
     central_directory,
     local_header,
     name_flags,
@@ -218,7 +219,7 @@ class Spool:
         file = OpenFile(fd)
         try:
             hold(fd)
-            shifts: dict[tuple[OpenFile, int], int] = {}
+            shifts: dict[tuple[Readable, int], int] = {}
             position = 0
             for source, start, stop, offsets in self._runs(members):
                 _copy(source.fd, start, file.fd, position, stop - start)
@@ -285,7 +286,7 @@ class Spool:
         return OldArchive(file, end, sorted({member.offset for _, member in entries}), comment, others)
 
 
-def _shifted(member: Member, file: OpenFile, shifts: dict[tuple[OpenFile, int], int]) -> Member:
+def _shifted(member: Member, file: OpenFile, shifts: dict[tuple[Readable, int], int]) -> Member:
     shift = shifts[member.file, member.offset]
     data = member.data if member.data < 0 else member.data + shift
     return replace(member, file=file, offset=member.offset + shift, data=data)
@@ -303,12 +304,12 @@ def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _old_header(member: Member) -> bytes | None:
     """Return the local header of a member, with name and extra fields; None where there is none."""
-    header = os.pread(member.file.fd, LOCAL_HEADER.size, member.offset)
+    header = member.file.read_at(member.offset, LOCAL_HEADER.size)
     if len(header) < LOCAL_HEADER.size:
         return None
     fields = LOCAL_HEADER.unpack(header)
     size = LOCAL_HEADER.size + fields[9] + fields[10]
-    header = os.pread(member.file.fd, size, member.offset)
+    header = member.file.read_at(member.offset, size)
     return header if len(header) == size else None
 
 

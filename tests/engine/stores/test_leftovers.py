@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.temporaries import (
+from zarrfs.engine.stores.leftovers import (
     TEMPORARY_PREFIX,
     create_temporary,
     hold,
     is_abandoned,
     remove_abandoned,
 )
+from zarrfs.engine.stores.local import LocalStore
 from zarrfs.errors import ReadOnlyError
 from zarrfs.tools import clean
 

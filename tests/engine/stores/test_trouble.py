@@ -1,0 +1,319 @@
+"""Servers that misbehave: what is not there is the fill value, and trouble is an error, never the fill value."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import numpy as np
+import pytest
+from azure.core.exceptions import ResourceNotFoundError
+from botocore.exceptions import ClientError
+
+import zarrfs
+from tests.engine.stores.servers import ShakyFTPServer, WebServer, free_port, shaky_ftp_server, web_server
+from zarrfs.engine.stores.absence import Verdict, judge
+from zarrfs.engine.stores.base import ByteRange
+from zarrfs.engine.stores.remote import RemoteStore
+from zarrfs.engine.stores.retrying import RetryStore
+from zarrfs.errors import StoreError
+
+DATA = np.arange(1, 40 * 60 + 1, dtype="u2").reshape(40, 60)
+FILL = 7
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """An array in chunks, one of which is absent, and one in shards."""
+    root = tmp_path / "site"
+    zarrfs.create_array(root / "plain", data=DATA, chunks=(10, 10), fill_value=FILL, compressors=[])
+    zarrfs.create_array(root / "shards", data=DATA, chunks=(5, 5), shards=(20, 20), compressors=[])
+    (root / "plain/c/0/0").unlink()
+    return root
+
+
+@pytest.fixture
+def web(site: Path) -> Iterator[WebServer]:
+    with web_server(site) as server:
+        yield server
+
+
+@pytest.fixture
+def ftp(site: Path) -> Iterator[ShakyFTPServer]:
+    with shaky_ftp_server(site) as server:
+        yield server
+
+
+# -- FTP -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vague", [False, True], ids=["tells why", "does not tell why"])
+def test_ftp_absent_chunks_are_the_fill_value(vague: bool, ftp: ShakyFTPServer) -> None:
+    ftp.vague = vague
+    with zarrfs.open_array(f"{ftp.url}/plain", cache_size=0).store as store:
+        array = zarrfs.open_array(store)
+        assert (array[:10, :10] == FILL).all()
+        ftp.commands.clear()
+        assert (array[:10, :10] == FILL).all()
+        # A second look only where the reply has left it open.
+        assert ftp.commands["RETR"] == 1
+        assert (ftp.commands["LIST"], ftp.commands["MLSD"]) == (int(vague), 0)
+        ftp.commands.clear()
+        assert np.array_equal(array[10:20, 10:20], DATA[10:20, 10:20])
+        assert ftp.commands["LIST"] == ftp.commands["MLSD"] == 0
+
+
+@pytest.mark.parametrize("vague", [False, True])
+def test_ftp_absent_directories(vague: bool, ftp: ShakyFTPServer) -> None:
+    ftp.vague = vague
+    with RemoteStore(ftp.url) as store:
+        assert store.get("plain/c/77/1") is None
+        assert store.get("no/such/thing/at/all") is None
+        assert store.get("plain/c") is None
+        assert store.size("plain/c/77/1") is None
+        assert store.size("plain/c/1/1") == 200
+        assert store.get_ranges("plain/c/77/1", [ByteRange(0, 1)]) is None
+        assert store.list_dir("no/such/thing") == ([], [])
+        assert store.list_dir("plain") == (["zarr.json"], ["c"])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "421 Too many connections (8) from this address.",
+        "425 Cannot open data connection.",
+        "450 File is busy.",
+        "451 Local error in processing.",
+        "530 Not logged in.",
+        "550 Permission denied.",
+        "500 What?",
+    ],
+)
+@pytest.mark.parametrize("command", ["RETR", "PASV", "TYPE"])
+def test_ftp_trouble_is_an_error(command: str, reply: str, ftp: ShakyFTPServer) -> None:
+    with zarrfs.open_array(f"{ftp.url}/plain", cache_size=0).store as store:
+        array = zarrfs.open_array(store, cache_size=0)
+        # ftplib asks by EPSV on a connection of IPv6 alone.
+        ftp.replies = {command: reply}
+        with pytest.raises(StoreError, match=f"plain/c/1/1 cannot be read: {reply[:3]}"):
+            array[10:20, 10:20]
+        ftp.replies = {}
+        assert np.array_equal(array[10:20, 10:20], DATA[10:20, 10:20])
+
+
+def test_ftp_transfers_that_are_torn(ftp: ShakyFTPServer) -> None:
+    with RemoteStore(ftp.url, read_only=True) as store:
+        for sent in (0, 60):
+            ftp.torn = sent
+            with pytest.raises(StoreError, match="426"):
+                store.get("plain/c/1/1")
+            with pytest.raises(StoreError, match="426"):
+                store.get_ranges("plain/c/1/1", [ByteRange(10, 100)])
+        ftp.torn = None
+        whole = store.get("plain/c/1/1")
+        assert whole is not None
+        assert store.get_ranges("plain/c/1/1", [ByteRange(10, 100), ByteRange(-3)]) == [
+            whole[10:110],
+            whole[-3:],
+        ]
+
+
+def test_ftp_listings_that_fail(ftp: ShakyFTPServer) -> None:
+    with RemoteStore(ftp.url) as store:
+        assert len(list(store.list_prefix("plain"))) == 24
+        ftp.replies = {"MLSD": "450 Busy.", "LIST": "450 Busy."}
+        for ask in (store.list_dir, store.usage, lambda prefix: list(store.list_prefix(prefix))):
+            with pytest.raises(StoreError, match="cannot be listed: 450"):
+                ask("plain")
+
+
+def test_ftp_a_connection_that_was_idle_is_made_anew(ftp: ShakyFTPServer) -> None:
+    with RemoteStore(ftp.url) as store:
+        store._files.ftp.sock.shutdown(2)
+        assert store.size("plain/c/1/1") == 200
+        ftp.replies = {"TYPE": "421 Idle for too long."}
+        with pytest.raises(StoreError, match="421"):
+            store.size("plain/c/1/1")
+        waits: list[float] = []
+
+        def wait(seconds: float) -> None:
+            waits.append(seconds)
+            ftp.replies = {}
+
+        assert RetryStore(store, sleep=wait).size("plain/c/1/1") == 200
+        assert len(waits) == 1
+
+
+def test_ftp_a_server_that_is_gone(site: Path) -> None:
+    with shaky_ftp_server(site) as server:
+        array = zarrfs.open_array(f"{server.url}/plain", cache_size=0)
+    with pytest.raises(StoreError, match="c/1/1 cannot be read"):
+        array[10:20, 10:20]
+    with pytest.raises(StoreError, match="c/0/0 cannot be read"):
+        array[:10, :10]
+    array.store.close()
+
+
+# -- HTTP ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["plain", "shards"])
+@pytest.mark.parametrize("status", [401, 403, 429, 500, 502, 503])
+def test_web_trouble_is_an_error(status: int, path: str, web: WebServer) -> None:
+    array = zarrfs.open_array(f"{web.url}/{path}", cache_size=0)
+    web.trouble = lambda asked: status
+    with pytest.raises(StoreError, match=rf"c/1/1 cannot be read: {status}.*; (check|the server)"):
+        array[20:21, 20:21] if path == "shards" else array[10:11, 10:11]
+    with pytest.raises(StoreError, match="cannot be looked up"):
+        array.store.size("c/1/1")
+    with pytest.raises(StoreError, match="cannot be"):
+        array.store.get_ranges("c/1/1", [])
+    web.trouble = lambda asked: None
+    assert array.store.size("c/77/1") is None
+    assert array.store.get_ranges("c/77/1", []) is None
+    array.store.close()
+
+
+@pytest.mark.parametrize("sent", [0, 1, 150])
+def test_web_bodies_that_are_cut(sent: int, web: WebServer) -> None:
+    with RemoteStore(web.url, read_only=True) as store:
+        web.cut = lambda path: sent
+        for ask in (
+            lambda: store.get("plain/c/1/1"),
+            lambda: store.get_ranges("plain/c/1/1", [ByteRange(10, 180)]),
+            lambda: store.get_ranges("plain/c/1/1", [ByteRange(-180)]),
+        ):
+            with pytest.raises(StoreError, match="plain/c/1/1 cannot be read"):
+                ask()
+
+
+@pytest.mark.parametrize("ranged", [False, True])
+def test_web_bodies_that_stand_still(ranged: bool, web: WebServer) -> None:
+    options = {"client_kwargs": {"timeout": aiohttp.ClientTimeout(sock_read=0.1)}}
+    with RemoteStore(web.url, read_only=True, storage_options=options) as store:
+        web.cut, web.stalled = lambda path: 5, threading.Event()
+        with pytest.raises(StoreError, match="the server does not answer in time; check that the server"):
+            store.get_ranges("plain/c/1/1", [ByteRange(3, 50)]) if ranged else store.get("plain/c/1/1")
+        web.stalled.set()
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_web_servers_that_send_another_range(honest: bool, web: WebServer) -> None:
+    with RemoteStore(web.url, read_only=True) as store:
+        web.shift, web.honest = 4, honest
+        with pytest.raises(StoreError, match="asked for the last 20 bytes, found"):
+            store.get_ranges("plain/c/1/1", [ByteRange(-20)])
+        if honest:
+            with pytest.raises(
+                StoreError, match="asked for bytes from 8, 20 of them, found 20 bytes called 'bytes 12"
+            ):
+                store.get_ranges("plain/c/1/1", [ByteRange(8, 20)])
+
+
+def test_web_servers_that_know_no_ranges_are_asked_once(web: WebServer) -> None:
+    web.ranges = False
+    with RemoteStore(web.url, read_only=True) as store:
+        whole = store.get("shards/c/0/0")
+        assert whole is not None
+        asked = [ByteRange(1, 2), ByteRange(-2), ByteRange(5)]
+        expected = [whole[1:3], whole[-2:], whole[5:]]
+        assert store.get_ranges("shards/c/0/0", asked) == expected
+        web.requests.clear()
+        pieces = store.get_ranges("shards/c/0/0", asked)
+        assert pieces is not None
+        assert [bytes(piece) for piece in pieces] == expected
+        assert sum(web.requests.values()) == 1
+
+
+# -- references ------------------------------------------------------------------------------------------------
+
+
+def references(site: Path, target: str, whole: bool) -> dict[str, object]:
+    """References to two chunks, and one chunk in the document itself."""
+    size = (site / "plain/c/1/1").stat().st_size
+    refs: dict[str, object] = {"zarr.json": (site / "plain/zarr.json").read_text()}
+    for key in ("c/1/1", "c/1/2"):
+        refs[key] = [f"{target}/plain/{key}"] if whole else [f"{target}/plain/{key}", 0, size]
+    refs["c/2/2"] = "base64:" + base64.b64encode((site / "plain/c/2/2").read_bytes()).decode()
+    return {"version": 1, "refs": refs}
+
+
+def open_references(tmp_path: Path, document: dict[str, object]) -> zarrfs.Array:
+    path = tmp_path / "refs.json"
+    path.write_text(json.dumps(document))
+    options = {"fo": str(path), "remote_protocol": "http", "remote_options": {"skip_instance_cache": True}}
+    array = zarrfs.open("reference://", storage_options=options, cache_size=0)
+    assert isinstance(array, zarrfs.Array)
+    return array
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole files", "parts of files"])
+def test_references_of_which_the_target_fails(
+    whole: bool, site: Path, web: WebServer, tmp_path: Path
+) -> None:
+    array = open_references(tmp_path, references(site, web.url, whole))
+    assert np.array_equal(array[10:20, 10:30], DATA[10:20, 10:30])
+    assert (array[:10, :10] == FILL).all()
+    for status in (404, 403, 500):  # 404 too: the reference says that there is a chunk.
+        web.trouble = lambda path, status=status: status
+        with pytest.raises(StoreError, match="c/1/1 cannot be read"):
+            array[10:20, 10:20]
+        with pytest.raises(StoreError, match="c/1/1 cannot be "):
+            array.store.get_ranges("c/1/1", [ByteRange(0, 10)])
+        assert np.array_equal(array[20:30, 20:30], DATA[20:30, 20:30])
+        assert (array[:10, :10] == FILL).all()
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole files", "parts of files"])
+def test_references_of_which_the_host_is_shut(whole: bool, site: Path, tmp_path: Path) -> None:
+    array = open_references(tmp_path, references(site, f"http://127.0.0.1:{free_port()}", whole))
+    with pytest.raises(StoreError, match="c/1/1 cannot be read"):
+        array[10:20, 10:20]
+    with pytest.raises(StoreError, match="c/1/1 cannot be"):
+        array.store.get_ranges("c/1/1", [ByteRange(-4)])
+    assert array.store.get("c/3/3") is None
+    assert array.store.size("c/3/3") is None
+    assert np.array_equal(array[20:30, 20:30], DATA[20:30, 20:30])
+
+
+# -- what an error says ----------------------------------------------------------------------------------------
+
+
+def caused(error: BaseException, cause: BaseException) -> BaseException:
+    error.__cause__ = cause
+    return error
+
+
+def s3_error(status: int) -> ClientError:
+    return ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": status}}, "GetObject")
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        (FileNotFoundError("x"), Verdict.ABSENT),
+        (KeyError("x"), Verdict.ABSENT),
+        (OSError(36, "File name too long"), Verdict.ABSENT),
+        (OSError(5, "Input/output error"), Verdict.TROUBLE),
+        (PermissionError(13, "no"), Verdict.TROUBLE),
+        (ConnectionRefusedError(111, "no"), Verdict.TROUBLE),
+        (caused(FileNotFoundError("x"), s3_error(404)), Verdict.ABSENT),
+        (caused(FileNotFoundError("x"), s3_error(503)), Verdict.TROUBLE),
+        (caused(FileNotFoundError("x"), ResourceNotFoundError("x")), Verdict.ABSENT),
+        (caused(FileNotFoundError("x"), TimeoutError()), Verdict.TROUBLE),
+        (
+            caused(FileNotFoundError("x"), caused(KeyError("x"), ConnectionResetError(104, "x"))),
+            Verdict.TROUBLE,
+        ),
+        (caused(FileNotFoundError("x"), OSError(111, "Connection refused")), Verdict.TROUBLE),
+        (caused(FileNotFoundError("x"), ValueError("what?")), Verdict.DOUBTFUL),
+        (ValueError("what?"), Verdict.TROUBLE),
+    ],
+    ids=repr,
+)
+def test_what_an_error_says(error: BaseException, verdict: Verdict) -> None:
+    assert judge(error) is verdict

@@ -1,0 +1,38 @@
+"""A directory that is there as long as it is needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from typing import Any
+
+from zarrfs.engine.stores.local import LocalStore
+
+__all__ = ["TemporaryStore"]
+
+
+class TemporaryStore(LocalStore):
+    """A new directory, deleted with all it holds when the store is closed, forgotten, or the interpreter ends.
+
+    ``directory`` is where it is made; by default the system's place for temporary files (``TMPDIR``). A copy by pickle
+    sees the same directory and leaves it alone.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+        super().__init__(tempfile.mkdtemp(prefix="zarrfs-", suffix=".zarr", dir=directory))
+        self._delete = weakref.finalize(self, _delete, self.root, os.getpid())
+
+    def close(self) -> None:
+        super().close()
+        self._delete()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LocalStore, (self.root,)
+
+
+def _delete(path: str, owner: int) -> None:
+    # A process that was forked off ends too, and is not to take the directory with it.
+    if os.getpid() == owner:
+        shutil.rmtree(path, ignore_errors=True)
