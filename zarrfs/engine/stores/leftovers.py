@@ -152,6 +152,10 @@ def _is_held(path: str) -> bool:
 def _machine() -> str:
     """Return what tells apart the machines, boots and containers whose process numbers mean different processes."""
     known = [os.uname().nodename if hasattr(os, "uname") else sys.platform]
+    with suppress(OSError):
+        if os.readlink("/proc/self") != str(os.getpid()):
+            # The numbers there are not those that this process knows: then nothing can be told of others.
+            known.append(os.urandom(8).hex())
     with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         known.append(file.read())
     with suppress(OSError):

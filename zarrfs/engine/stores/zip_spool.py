@@ -12,7 +12,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from zarrfs.engine.stores.base import Buffer
@@ -134,6 +134,9 @@ class Spool:
         """Make the archive of these members, old ones and new ones, and put it in its place; return the members as
         they are there, and the archive. Raises OSError; then nothing has happened, and it may be tried again.
         """
+        for name, member in self._shifted.values():  # in an attempt that failed
+            _write(self.file.fd, [local_header(name, member.size, member.crc)], member.offset)
+        self._shifted = {}
         wasted = self._wasted(members)
         waste = sum(stop - start for start, stop in wasted)
         if waste > WASTE_NBYTES and waste * WASTE_SHARE > self.end - waste:
@@ -143,10 +146,15 @@ class Spool:
         if wasted and wasted[-1][1] == end and not self._dead:
             end = wasted[-1][0]
         rows = [
-            (name, replace(member, file=self.file, offset=moved.get(name, member.offset)))
+            (
+                name,
+                member
+                if member.file is self.file and name not in moved
+                else member.at(self.file, moved.get(name, member.offset) - member.offset),
+            )
             for name, member in members.items()
         ]
-        others = [(name, replace(member, file=self.file)) for name, member in self._others]
+        others = [(name, member.at(self.file, 0)) for name, member in self._others]
         return dict(rows), self._finish(self.file, self.path, rows, others, end, target, durable)
 
     @property
@@ -186,9 +194,6 @@ class Spool:
         after each of them longer, so that those who read archives from the front find no rubbish; return where the
         headers of those members are now.
         """
-        for name, member in self._shifted.values():  # in an attempt that failed
-            _write(self.file.fd, [local_header(name, member.size, member.crc)], member.offset)
-        self._shifted = {}
         if self._old is not None:
             _copy(self._old.file.fd, 0, self.file.fd, 0, self._base)
         # What is pinned stays as it is, rubbish or not.
@@ -288,8 +293,10 @@ class Spool:
 
 def _shifted(member: Member, file: OpenFile, shifts: dict[tuple[Readable, int], int]) -> Member:
     shift = shifts[member.file, member.offset]
-    data = member.data if member.data < 0 else member.data + shift
-    return replace(member, file=file, offset=member.offset + shift, data=data)
+    found = member.at(file, shift)
+    if found.data >= 0:
+        found.data += shift
+    return found
 
 
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
