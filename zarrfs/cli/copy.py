@@ -24,6 +24,7 @@ def command(
     verify: bool,
     dry_run: bool,
     memory: int,
+    dask: str | None,
     storage: tuple[str, ...],
 ) -> None:
     """Copy the array or hierarchy at SOURCE to DESTINATION, chunks as they are.
@@ -36,10 +37,11 @@ def command(
       zarrfs copy image.zarr image.zarr.zip
       zarrfs copy https://example.org/image.zarr image.zarr --if-exists resume
       zarrfs copy simulation.h5 simulation.zarr
+      zarrfs copy /shared/image.zarr s3://bucket/image.zarr --dask tcp://head:8786
       zarrfs copy image.zarr/labels sqlite:///data/labels.sqldb
     """
     if is_hdf5(source) or is_hdf5(destination):
-        _copy_hdf5(source, destination, if_exists, verify or dry_run)
+        _copy_hdf5(source, destination, if_exists, verify or dry_run or dask is not None)
         return
     with progress_bar() as progress:
         done = convert(
@@ -50,6 +52,7 @@ def command(
             memory=memory,
             dry_run=dry_run,
             progress=progress,
+            dask=dask,
             storage_options=storage_options(storage),
         )
     say_lines(done, dry_run)
@@ -58,7 +61,9 @@ def command(
 def _copy_hdf5(source: str, destination: str, if_exists: str, more: bool) -> None:
     """Translate an HDF5 file, or into one."""
     if if_exists != "raise" or more:
-        raise UnsupportedError("HDF5 is copied whole and anew: without --if-exists, --verify and --dry-run")
+        raise UnsupportedError(
+            "HDF5 is copied whole and anew: without --if-exists, --verify, --dry-run and --dask"
+        )
     if is_hdf5(source) and is_hdf5(destination):
         raise UnsupportedError("both are HDF5 files: copy them with cp, or repack them with h5repack")
     say_lines(from_hdf5(source, destination) if is_hdf5(source) else to_hdf5(source, destination), False)

@@ -30,7 +30,7 @@ VERBS = {
     "migrate": "Give a hierarchy the documents of a newer format, in place.",
     "consolidate": "Gather all metadata of a hierarchy in one document.",
     "clean": "Remove what killed writers left behind.",
-    "check": "Check OME-NGFF metadata.",
+    "check": "Check OME-NGFF metadata, and consolidated ones.",
     "view": "Open the desktop viewer.",
     "doctor": "Say whether FUSE is usable here, and what to do if not.",
 }

@@ -28,6 +28,7 @@ def command(
     verify: bool,
     dry_run: bool,
     memory: int,
+    dask: str | None,
     storage: tuple[str, ...],
 ) -> None:
     """Copy the array or hierarchy at SOURCE to DESTINATION with chunks of another shape.
@@ -51,6 +52,7 @@ def command(
             memory=memory,
             dry_run=dry_run,
             progress=progress,
+            dask=dask,
             storage_options=storage_options(storage),
         )
     say_lines(done, dry_run)

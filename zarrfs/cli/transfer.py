@@ -40,6 +40,11 @@ def copy_options(function: F) -> F:
                 default=256 << 20,
                 help="Memory for decoded values on each thread, such as 1GiB. Default: 256MiB.",
             ),
+            click.option(
+                "--dask",
+                metavar="ADDRESS",
+                help="Copy on the Dask cluster of the scheduler at this address, such as tcp://host:8786.",
+            ),
             storage_option,
         )
     ):

@@ -27,6 +27,7 @@ from zarrfs.engine.selections import (
     orthogonal_selection,
     pop_fields,
 )
+from zarrfs.engine.staleness import warn_of_change
 from zarrfs.engine.stores.base import Buffer, Store
 from zarrfs.engine.summary import Info, array_summary
 from zarrfs.engine.views import ArrayView, field_dtype
@@ -356,53 +357,74 @@ class Array(StoredNode[ArraySpec]):
         if fields is not None:
             popped, _ = pop_fields(fields, self.dtype)
         plain = selector(rest, self.shape)
-        shape = plain.result_shape if isinstance(plain, OuterSelection) else plain.shape
         if popped is not None:
             value = with_fields(np.array(self._read(plain)), popped, value, self._layout.where)
-        values = as_values(value, self.dtype, shape, self._layout.where)
+        self._write(self._layout, plain, value)
+
+    def _write(self, layout: ArrayLayout, plain: OuterSelection | PointSelection, value: Any) -> None:
+        shape = plain.result_shape if isinstance(plain, OuterSelection) else plain.shape
+        values = as_values(value, layout.dtype, shape, layout.where)
         laid = plain.laid(values) if isinstance(plain, OuterSelection) else values.reshape(-1)
-        write_selection(self._layout, plain, laid, self.write_empty_chunks)
+        write_selection(layout, plain, laid, self.write_empty_chunks)
 
     def resize(self, *shape: int | tuple[int, ...], delete: bool = True) -> None:
         """Change the shape; the rank stays. Chunks that no longer lie in the array are deleted, or with
         ``delete=False`` kept, to show again should the array grow. What of a kept chunk overhangs stays as it is.
+
+        Threads of one process take turns at it, and processes that share a ``ProcessSynchronizer``.
         """
         self._check_writable("resizing")
-        self._recheck(changing="resizing")
         new = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else tuple(shape)
         if len(new) != self.ndim or not all(isinstance(n, int | np.integer) and n >= 0 for n in new):
             raise SelectionError(
                 f"{self._layout.where}: {new} is no shape for an array of {self.ndim} dimensions"
             )
-        lengths = tuple(int(n) for n in new)  # type: ignore[arg-type]
-        old = self._layout
-        spec = detect.resized(self._spec, lengths)
-        stored = (
-            list(old.stored_chunks())
-            if delete and any(a < b for a, b in zip(lengths, self.shape, strict=True))
-            else []
-        )
-        self._set_spec(detect.write_node(self._store, self._path, spec))
-        grid = self._layout.grid_shape
+        keys = self._document_keys()
+        with self._turn("resizing", *keys):
+            self.refresh()
+            self._resize(tuple(int(n) for n in new), delete)  # type: ignore[arg-type]
+
+    def _resize(self, lengths: tuple[int, ...], delete: bool) -> ArrayLayout:
+        """Change the shape, in a turn at all documents of the array; return the new layout."""
+        with self._spec_lock:
+            old, before = self._layout, self.shape
+            shrinks = any(a < b for a, b in zip(lengths, before, strict=True))
+            stored = list(old.stored_chunks()) if delete and shrinks else []
+            spec = detect.resized(self._spec, lengths)
+            self._set_spec(detect.write_node(self._store, self._path, spec))
+            warn_of_change(self._store, self._path, self.zarr_format)
+            layout = self._layout
+        grid = layout.grid_shape
         for coords in stored:
             if any(c >= n for c, n in zip(coords, grid, strict=True)):
                 self._store.delete(old.key(coords))
+        return layout
 
     def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
-        """Make the array longer in one dimension by the data and write them there; return the new shape."""
+        """Make the array longer in one dimension by the data and write them there; return the new shape.
+
+        Several who append at once lose nothing: each block lands whole after another, if they are threads of one
+        process, or processes that share a ``ProcessSynchronizer``.
+        """
         self._check_writable("appending")
-        self._recheck(changing="appending")
         values = np.asarray(data)
-        others = [n for i, n in enumerate(self.shape) if i != axis]
-        if values.ndim != self.ndim or [n for i, n in enumerate(values.shape) if i != axis] != others:
-            raise SelectionError(
-                f"{self._layout.where}: data of shape {values.shape} cannot be appended to {self.shape} "
-                f"in dimension {axis}"
-            )
-        before = self.shape[axis]
-        self.resize(tuple(before + values.shape[axis] if i == axis else n for i, n in enumerate(self.shape)))
-        self[tuple(slice(before, None) if i == axis else slice(None) for i in range(self.ndim))] = values
-        return self.shape
+        first, *rest = self._document_keys()
+        with self._turn("appending", first):
+            with self._turn("appending", *rest):
+                self.refresh()
+                others = [n for i, n in enumerate(self.shape) if i != axis]
+                if values.ndim != self.ndim or [n for i, n in enumerate(values.shape) if i != axis] != others:
+                    raise SelectionError(
+                        f"{self._layout.where}: data of shape {values.shape} cannot be appended to {self.shape} "
+                        f"in dimension {axis}"
+                    )
+                before = self.shape[axis]
+                after = tuple(n + values.shape[axis] if i == axis else n for i, n in enumerate(self.shape))
+                layout = self._resize(after, delete=False)
+            # By the layout of this turn: the object may meanwhile be refreshed, or resized by who waits for the next.
+            place = tuple(slice(before, None) if i == axis else slice(None) for i in range(len(after)))
+            self._write(layout, basic_selection(place, after), values)
+        return after
 
 
 def _vectorised(selection: Any, shape: tuple[int, ...]) -> PointSelection:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from zarrfs.engine.access import Access
-from zarrfs.engine.attributes import Attributes
+from zarrfs.engine.attributes import Attributes, Change
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import detect
 from zarrfs.engine.model import ArraySpec, GroupSpec
+from zarrfs.engine.staleness import warn_of_change, warn_of_difference
 from zarrfs.engine.stores.base import Store, Usage
 from zarrfs.errors import MetadataError, NodeNotFoundError, ReadOnlyError, UnsupportedError
 
 __all__ = ["StoredNode"]
+
+_locks: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
+"""By the place of a metadata document, while somebody changes it. One lock for each, and none shared as those of chunks
+are: who changes a document goes on to lock chunks.
+"""
+
+_locks_lock = threading.Lock()
 
 
 def reopened(store: Store, path: str, read_only: bool, access: Access) -> Any:
@@ -47,11 +59,17 @@ class StoredNode(Generic[Spec]):
         self._read_only = read_only
         self._access = Access() if access is None else access
         self._read_at = time.time()
+        # Held while documents are read or written and the result is taken over, so that threads that share the object
+        # never put an older document in the place of a newer one.
+        self._spec_lock = threading.RLock()
+        self._attrs = Attributes({}, self._save_attributes)
+        # What consolidated metadata say, where the node was opened by them.
+        self._listed: Spec | None = None
         self._set_spec(spec)
 
     def _set_spec(self, spec: Spec) -> None:
         self._spec: Spec = spec
-        self._attrs = Attributes(spec.attributes, self._save_attributes)
+        self._attrs._replace(spec.attributes)
 
     @property
     def store(self) -> Store:
@@ -121,37 +139,64 @@ class StoredNode(Generic[Spec]):
 
         Raises NodeNotFoundError if the node is gone, MetadataError if it is now another one.
         """
-        read_at = time.time()
-        found = detect.read_node(self._store, self._path, allow_pickle=self._access.allow_pickle)
-        where = f"{self._store.url}/{self._path}".rstrip("/")
-        if found is None:
-            raise NodeNotFoundError(f"{where}: the metadata are gone since it was opened")
-        if found.document != self._spec.document or found.attributes != self._spec.attributes:
-            changed = difference(self._spec, found)
-            if changed is not None:
-                raise MetadataError(f"{where}: {changed} since it was opened; open it again")
-            self._set_spec(found)  # type: ignore[arg-type]
-        self._read_at = read_at
+        with self._spec_lock:
+            read_at = time.time()
+            found = detect.read_node(self._store, self._path, allow_pickle=self._access.allow_pickle)
+            if found is None:
+                raise NodeNotFoundError(f"{self._where}: the metadata are gone since it was opened")
+            if found.document != self._spec.document or found.attributes != self._spec.attributes:
+                if self._listed is self._spec:
+                    warn_of_difference(self._store, self._path, self._spec, found)
+                changed = difference(self._spec, found)
+                if changed is not None:
+                    raise MetadataError(f"{self._where}: {changed} since it was opened; open it again")
+                self._set_spec(found)  # type: ignore[arg-type]
+            self._read_at = read_at
 
-    def _recheck(self, changing: str | None = None) -> None:
-        """Read the metadata again if that is due. ``changing`` says what is about to change them."""
-        if changing is not None and self._access.assumed is not None:
-            if self._access.assumed == "only":
-                where = f"{self._store.url}/{self._path}".rstrip("/")
-                raise UnsupportedError(f"{where}: {changing} needs stored metadata; these are only assumed")
+    @property
+    def _where(self) -> str:
+        return f"{self._store.url}/{self._path}".rstrip("/")
+
+    def _recheck(self) -> None:
+        """Read the metadata again if that is due."""
+        if self._access.metadata_expired(self._read_at):
             self.refresh()
-        elif self._access.metadata_expired(self._read_at):
-            self.refresh()
+
+    @contextmanager
+    def _turn(self, what: str, *keys: str) -> Iterator[None]:
+        """Within, nobody else changes these documents of the node: no thread, nor a process that shares the store's
+        synchronizer. ``what`` says what is about to change them; who does so refreshes first.
+
+        The keys are locked in the order given, which is the same for all: that of ``document_keys``.
+        """
+        if self._access.assumed == "only":
+            raise UnsupportedError(f"{self._where}: {what} needs stored metadata; these are only assumed")
+        with ExitStack() as turn:
+            for key in keys:
+                turn.enter_context(_document_lock(f"{self._store.url}/{key}"))
+                turn.enter_context(self._store.lock(key))
+            yield
+
+    def _document_keys(self) -> tuple[str, ...]:
+        return detect.document_keys(self._store, self._path, self._spec)
 
     def _check_writable(self, what: str) -> None:
         if self._read_only:
-            where = f"{self._store.url}/{self._path}".rstrip("/")
-            raise ReadOnlyError(f"{where} is open read-only: {what} is refused; open it with mode 'r+'")
+            raise ReadOnlyError(f"{self._where} is open read-only: {what} is refused; open it with mode 'r+'")
 
-    def _save_attributes(self, values: dict[str, Any]) -> None:
+    def _save_attributes(self, change: Change) -> None:
         self._check_writable("changing attributes")
-        self._recheck(changing="changing attributes")
-        self._spec = detect.write_attributes(self._store, self._path, replace(self._spec, attributes=values))
+        with self._turn("changing attributes", self._document_keys()[-1]), self._spec_lock:
+            self.refresh()
+            values = change(dict(self._spec.attributes))
+            written = detect.write_attributes(self._store, self._path, replace(self._spec, attributes=values))
+            self._set_spec(written)
+            warn_of_change(self._store, self._path, self.zarr_format)
+
+
+def _document_lock(place: str) -> threading.RLock:
+    with _locks_lock:
+        return _locks.setdefault(place, threading.RLock())
 
 
 def difference(old: ArraySpec | GroupSpec, new: ArraySpec | GroupSpec) -> str | None:

@@ -1,7 +1,9 @@
 """Running a write: whole chunks encoded straight from the data, partial ones read, changed and written back.
 
 A chunk is written as one store value, atomically; what of it is not written to keeps its old bytes. Two threads
-that write to different parts of one chunk take turns, so that neither loses its part.
+that write to different parts of one chunk take turns, so that neither loses its part. Processes do where the store is
+synchronized; there a chunk at the edge is read first though all of it that lies in the array is written, because
+another process may have made the array longer.
 """
 
 from __future__ import annotations
@@ -108,7 +110,7 @@ def _write_chunk(layout: ArrayLayout, part: ChunkPart, values: Array, write_empt
     shape = pipeline.spec.shape
     if part.local is None and _covers(region, shape):
         data = _encode(layout, pipeline, np.asarray(values, layout.dtype), write_empty)
-    elif part.whole:
+    elif part.whole and not layout.store.synchronized:
         chunk = pipeline.working_chunk()
         chunk[...] = layout.fill
         chunk[region] = values

@@ -1,11 +1,11 @@
-"""Copying arrays and hierarchies: between stores, formats and chunk shapes. On threads, resumable, verifiable."""
+"""Copying arrays and hierarchies: between stores, formats and chunk shapes. Resumable, verifiable."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,9 +21,16 @@ from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.parallel import CORES, for_each
+from zarrfs.engine.staleness import warn_of_change
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
+from zarrfs.errors import MetadataError, NodeExistsError, UnsupportedError
+from zarrfs.tools.dask_cluster import on_cluster
+from zarrfs.tools.executors import Executor, Threads
+from zarrfs.tools.pieces import CarryBlock, CarryChunk, CompareBlock
 from zarrfs.tools.planning import Form, blocks, creation_options, same_chunks
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = ["IfExists", "Progress", "convert", "copy", "copy_all", "copy_store", "rechunk"]
 
@@ -52,11 +59,12 @@ def convert(
     progress: Progress | None = None,
     dry_run: bool = False,
     storage_options: dict[str, Any] | None = None,
+    dask: str | Client | None = None,
 ) -> list[str]:
     """Copy the node at a location, with all below it, to another location, in another form.
 
     Chunks are copied byte by byte where only the documents differ. Attributes and dimension names are kept. Threads
-    copy; at most about ``memory`` bytes of decoded chunks are in flight on each.
+    copy, or a Dask cluster; at most about ``memory`` bytes of decoded chunks are in flight on each thread.
 
     Args:
         zarr_format, chunks, shards, compressors: what is to be different, as ``create_array`` takes them.
@@ -64,20 +72,24 @@ def convert(
         verify: read both afterwards, and raise StoreError where they differ.
         dry_run: change nothing.
         storage_options: as ``open`` takes them; each location gets those that it knows.
+        dask: the address of a Dask scheduler (``tcp://host:8786``), or a ``distributed.Client``: its workers copy and
+            compare. They need zarrfs, and must reach both locations.
 
     Returns a line for each node, saying what was done (or would be).
 
-    Raises NodeExistsError before anything is written; ZarrError.
+    Raises NodeExistsError, and what keeps a Dask cluster from it, before anything is written; ZarrError.
     """
-    reading, writing = split_options(storage_options, source, target)
-    node = open_node(source, storage_options=None if reading is None else dict(reading))
-    store, path = open_store(target, mode="a", storage_options=writing)
     form = Form(zarr_format, chunks, shards, compressors)
-    try:
-        return _copy_node(node, store, path, form, if_exists, verify, memory, progress, dry_run)
-    finally:
-        if not isinstance(target, Store | Mapping):
-            store.close()
+    with nullcontext(Threads()) if dask is None else on_cluster(dask) as executor:
+        reading, writing = split_options(storage_options, source, target)
+        node = open_node(source, storage_options=None if reading is None else dict(reading))
+        store, path = open_store(target, mode="a", storage_options=writing)
+        task = _Task(form, if_exists, verify, memory, progress, dry_run, executor)
+        try:
+            return _copy_node(node, store, path, task)
+        finally:
+            if not isinstance(target, Store | Mapping):
+                store.close()
 
 
 def rechunk(source: Location, target: Location, chunks: Any, **options: Any) -> list[str]:
@@ -98,7 +110,7 @@ def copy(
     """Copy a node, with all below it, into a group under its own name or another one."""
     path = dest._join(name or source.basename)
     wanted = Form(**{"zarr_format": dest.zarr_format, **form})
-    return _copy_node(source, dest.store, path, wanted, if_exists, False, CACHE_NBYTES, None, dry_run)
+    return _copy_node(source, dest.store, path, _Task(wanted, if_exists, dry_run=dry_run))
 
 
 def copy_all(
@@ -150,42 +162,53 @@ def copy_store(
 # -- nodes -----------------------------------------------------------------------------------------------------
 
 
-def _copy_node(
-    node: Array | Group,
-    store: Store,
-    path: str,
-    form: Form,
-    if_exists: IfExists,
-    verify: bool,
-    memory: int,
-    progress: Progress | None,
-    dry_run: bool,
-) -> list[str]:
+@dataclass(frozen=True)
+class _Task:
+    """What a copy is to be, and who makes it; as ``convert`` is told."""
+
+    form: Form
+    if_exists: IfExists
+    verify: bool = False
+    memory: int = CACHE_NBYTES
+    progress: Progress | None = None
+    dry_run: bool = False
+    executor: Executor = field(default_factory=Threads)
+
+
+def _copy_node(node: Array | Group, store: Store, path: str, task: _Task) -> list[str]:
     _check_apart(node, store, path)
     pairs = [(path, node)]
     if isinstance(node, Group):
         pairs += [("/".join(p for p in (path, below) if p), inner) for below, inner in node.walk()]
-    if if_exists == "raise":
+    if task.if_exists == "raise":
         for place, _ in pairs:
             if detect.read_kind(store, place) is not None:
                 raise NodeExistsError(
                     f"{store.url}: there is already something at {place or '/'!r}: give if_exists='replace', 'skip' or "
                     "'resume'"
                 )
-    if if_exists == "replace" and not dry_run and _is_of_another_kind(node, store, path):
+    if not task.dry_run:
+        task.executor.check(node, store)
+    if task.if_exists == "replace" and not task.dry_run and _is_of_another_kind(node, store, path):
         with replacing(store, path) as aside:
-            return _copy_node(node, aside, path, form, "raise", verify, memory, progress, dry_run)
+            return _copy_pairs(pairs, aside, replace(task, if_exists="raise"))
+    return _copy_pairs(pairs, store, task)
+
+
+def _copy_pairs(pairs: list[tuple[str, Array | Group]], store: Store, task: _Task) -> list[str]:
     done = []
     for place, inner in pairs:
         if isinstance(inner, Group):
-            done.append(_copy_group(inner, store, place, form, dry_run))
+            done.append(_copy_group(inner, store, place, task))
             continue
         # What is replaced stays until the copy is complete.
-        there = if_exists == "replace" and not dry_run and detect.read_kind(store, place) is not None
+        there = (
+            task.if_exists == "replace" and not task.dry_run and detect.read_kind(store, place) is not None
+        )
         with replacing(store, place) if there else nullcontext(store) as goal:
-            done.append(_copy_array(inner, goal, place, form, if_exists, memory, progress, dry_run))
-            if verify and not dry_run:
-                _verify(inner, goal, place, memory, progress)
+            done.append(_copy_array(inner, goal, place, task))
+            if task.verify and not task.dry_run:
+                _verify(inner, goal, place, task)
     return done
 
 
@@ -203,37 +226,28 @@ def _check_apart(node: Array | Group, store: Store, path: str) -> None:
         raise NodeExistsError(f"{store.url}: {node.path or '/'!r} cannot be copied to itself or into itself")
 
 
-def _copy_group(group: Group, store: Store, path: str, form: Form, dry_run: bool) -> str:
-    wanted = group.zarr_format if form.zarr_format is None else form.zarr_format
+def _copy_group(group: Group, store: Store, path: str, task: _Task) -> str:
+    wanted = group.zarr_format if task.form.zarr_format is None else task.form.zarr_format
     wanted = 2 if wanted == 1 else wanted
-    if not dry_run and detect.read_kind(store, path) is None:
+    if not task.dry_run and detect.read_kind(store, path) is None:
         creation.create_group_node(store, path, wanted, dict(group.attrs), False)
     return f"{path or '/'}: group"
 
 
-def _copy_array(
-    source: Array,
-    store: Store,
-    path: str,
-    form: Form,
-    if_exists: IfExists,
-    memory: int,
-    progress: Progress | None,
-    dry_run: bool,
-) -> str:
+def _copy_array(source: Array, store: Store, path: str, task: _Task) -> str:
     kind = detect.read_kind(store, path)
-    if kind is not None and if_exists == "skip":
+    if kind is not None and task.if_exists == "skip":
         return f"{path or '/'}: skipped, it is there"
-    resume = kind is not None and if_exists == "resume"
-    spec = same_chunks(source.spec, form)
+    resume = kind is not None and task.if_exists == "resume"
+    spec = same_chunks(source.spec, task.form)
     if spec is not None:
-        if not dry_run:
+        if not task.dry_run:
             target = _make_alike(spec, store, path, resume, kind is not None)
-            _carry_chunks(source, target, resume, progress)
+            _carry_chunks(source, target, resume, task)
         return f"{path or '/'}: chunks copied as they are"
-    if not dry_run:
-        target = _make(source, store, path, form, resume, kind is not None)
-        _carry_values(source, target, resume, memory, progress)
+    if not task.dry_run:
+        target = _make(source, store, path, task.form, resume, kind is not None)
+        _carry_values(source, target, resume, task)
     return f"{path or '/'}: decoded and encoded anew"
 
 
@@ -251,7 +265,9 @@ def _make_alike(spec: ArraySpec, store: Store, path: str, resume: bool, there: b
     if there:
         store.delete_prefix(path)
     creation.create_ancestors(store, path, spec.zarr_format)
-    return Array(store, path, detect.write_node(store, path, spec), cache, False)
+    written = detect.write_node(store, path, spec)
+    warn_of_change(store, path, spec.zarr_format)
+    return Array(store, path, written, cache, False)
 
 
 def _make(source: Array, store: Store, path: str, form: Form, resume: bool, there: bool) -> Array:
@@ -293,66 +309,27 @@ def _workers(*stores: Store) -> int:
     return max(CORES, *(store.concurrency for store in stores))
 
 
-def _carry_chunks(source: Array, target: Array, resume: bool, progress: Progress | None) -> None:
+def _carry_chunks(source: Array, target: Array, resume: bool, task: _Task) -> None:
     """Copy the stored bytes of every chunk."""
-    old, new = source.layout, target.layout
+    old = source.layout
     wanted = sorted(old.stored_chunks()) if source.store.listable else list(np.ndindex(*old.grid_shape))
-    count = _Counter(target.name, len(wanted), progress)
-
-    def carry(coords: tuple[int, ...]) -> None:
-        key = new.key(coords)
-        if not (resume and target.store.exists(key)):
-            value = source.store.get(old.key(coords))
-            if value is not None:
-                target.store.set(key, value)
-        count.one_more()
-
-    for_each(carry, wanted, _workers(source.store, target.store))
+    count = _Counter(target.name, len(wanted), task.progress)
+    workers = _workers(source.store, target.store)
+    task.executor.run(CarryChunk(source, target, resume), wanted, workers, count.more)
 
 
-def _carry_values(source: Array, target: Array, resume: bool, memory: int, progress: Progress | None) -> None:
+def _carry_values(source: Array, target: Array, resume: bool, task: _Task) -> None:
     """Copy values block by block; each chunk is written once, whole."""
-    wanted = blocks(target, source, memory)
-    count = _Counter(target.name, len(wanted), progress)
-
-    def carry(block: tuple[slice, ...]) -> None:
-        if not (resume and _is_there(target, block)):
-            target[block] = source[block]
-        count.one_more()
-
-    for_each(carry, wanted, CORES)
+    wanted = blocks(target, source, task.memory)
+    count = _Counter(target.name, len(wanted), task.progress)
+    task.executor.run(CarryBlock(source, target, resume), wanted, CORES, count.more)
 
 
-def _is_there(target: Array, block: tuple[slice, ...]) -> bool:
-    """Whether all chunks of a block are stored. Each was written whole, or not at all."""
-    layout = target.layout
-    spans = [
-        range(axis.find(part.start), axis.find(part.stop - 1) + 1)
-        for axis, part in zip(layout.axes, block, strict=True)
-    ]
-    coordinates: Iterator[tuple[int, ...]] = (
-        tuple(span[i] for span, i in zip(spans, index, strict=True))
-        for index in np.ndindex(*(len(span) for span in spans))
-    )
-    return all(target.store.exists(layout.key(coords)) for coords in coordinates)
-
-
-def _verify(source: Array, store: Store, path: str, memory: int, progress: Progress | None) -> None:
+def _verify(source: Array, store: Store, path: str, task: _Task) -> None:
     target = Array(store, path, detect.read_node(store, path), ChunkCache(0), True)  # type: ignore[arg-type]
-    wanted = blocks(target, source, memory)
-    count = _Counter(f"{target.name} (verifying)", len(wanted), progress)
-
-    def compare(block: tuple[slice, ...]) -> None:
-        one, other = np.asarray(source[block]), np.asarray(target[block])
-        if one.dtype.hasobject or one.dtype.names is not None:
-            same = bool(np.array_equal(one, other))
-        else:
-            same = one.astype(other.dtype).tobytes() == other.tobytes()
-        if not same:
-            raise StoreError(f"{target.store.url}: {target.name} differs from the source at {block}")
-        count.one_more()
-
-    for_each(compare, wanted, CORES)
+    wanted = blocks(target, source, task.memory)
+    count = _Counter(f"{target.name} (verifying)", len(wanted), task.progress)
+    task.executor.run(CompareBlock(source, target), wanted, CORES, count.more)
 
 
 class _Counter:
@@ -363,9 +340,9 @@ class _Counter:
         self._done = 0
         self._tell()
 
-    def one_more(self) -> None:
-        """Another piece is done. An integer more or less between threads does not matter for a bar."""
-        self._done += 1
+    def more(self, count: int) -> None:
+        """So many more pieces are done. An integer more or less between threads does not matter for a bar."""
+        self._done += count
         self._tell()
 
     def _tell(self) -> None:

@@ -97,6 +97,27 @@ def test_processes_of_both_that_write_to_one_chunk_lose_nothing(
     assert files(locks) == {f"0{separator}0", ".zarray"}  # it also locks documents that it reads
 
 
+@pytest.mark.parametrize("separator", "./")
+def test_processes_of_both_that_append_lose_nothing(zarr2: Zarr2, separator: str, tmp_path: Path) -> None:
+    """Blocks of 3 rows to chunks of 5."""
+    path, locks = tmp_path / "data" / "a", tmp_path / "locks"
+    zarrfs.create_array(
+        path, shape=(0, 4), chunks=(5, 4), dtype="u2", zarr_format=2, dimension_separator=separator
+    )
+    array = zarrfs.open_array(path, mode="r+", synchronizer=zarrfs.ProcessSynchronizer(locks))
+    theirs, ours = list(range(1, 21)), list(range(101, 121))
+    zarr2.start("append_blocks", str(path), str(locks), theirs, 3, 4)
+    for number in ours:
+        array.append(np.full((3, 4), number, "u2"))
+        array.attrs[str(number)] = number
+    zarr2.answer()
+    found = zarrfs.open_array(path)
+    numbers = found[::3, 0]
+    assert sorted(numbers.tolist()) == theirs + ours
+    assert np.array_equal(found[...], np.broadcast_to(np.repeat(numbers, 3)[:, np.newaxis], (120, 4)))
+    assert dict(found.attrs) == {str(number): number for number in theirs + ours}
+
+
 @pytest.mark.parametrize("key", ["0.0", "group/array/3/1/2"])
 def test_a_lock_of_one_is_a_lock_to_the_other(zarr2: Zarr2, key: str, tmp_path: Path) -> None:
     locks = zarrfs.ProcessSynchronizer(tmp_path)

@@ -278,6 +278,17 @@ def write_cells(path: str, locks: str, own: int, of: int, side: int) -> None:
             array[row, column : column + 2] = row * side + column + 1
 
 
+def append_blocks(path: str, locks: str, numbers: list[int], rows: int, columns: int) -> None:
+    """Append a block of each number, and set an attribute of its name, with a ProcessSynchronizer. By default
+    it does not look whether the shape has changed.
+    """
+    synchronizer = zarr.ProcessSynchronizer(locks)
+    array = zarr.open_array(path, mode="r+", synchronizer=synchronizer, cache_metadata=False)
+    for number in numbers:
+        array.append(np.full((rows, columns), number, array.dtype))
+        array.attrs[str(number)] = number
+
+
 def lock_is_free(locks: str, key: str) -> bool:
     """Tell whether the lock of a key can be had at once."""
     lock = zarr.ProcessSynchronizer(locks)[key]

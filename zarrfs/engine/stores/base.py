@@ -95,6 +95,10 @@ class Store(ABC):
     read_only: bool = False
     listable: bool = True
     """Whether ``list_dir`` and ``list_prefix`` work. A plain HTTP server cannot list."""
+    in_process: bool = False
+    """Whether the values are in the memory of this process, where no other can reach them."""
+    synchronized: bool = False
+    """Whether writers take turns by ``lock``: then others write to the same arrays, and may have made them longer."""
     concurrency: int = 1
     """How many ``get`` calls are worth having in flight at once for latency's sake: 1 for local stores."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store
@@ -97,6 +98,13 @@ class LRUStore(WrapperStore):
             value = self._values.get(key)
         return super().size(key) if value is None else len(value)
 
+    @contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        # Who changes a value must change what is stored: others who take turns may have written since it was kept.
+        with self.store.lock(key):
+            self.forget(key)
+            yield
+
     def set(self, key: str, value: Buffer) -> None:
         try:
             super().set(key, value)
@@ -179,6 +187,14 @@ class MetadataCacheStore(WrapperStore):
         listing = super().list_dir(prefix)
         listings[prefix] = now + self.seconds, listing
         return listing
+
+    @contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        # As of LRUStore. A node may have further documents than the one that is locked.
+        with self.store.lock(key):
+            if key.rpartition("/")[2] in DOCUMENTS:
+                self.forget()
+            yield
 
     def set(self, key: str, value: Buffer) -> None:
         try:

@@ -16,6 +16,8 @@ _numbers = itertools.count(1)
 class MemoryStore(Store):
     """Values in a dictionary, its own or one that is given (which is then seen as it is, and changed)."""
 
+    in_process = True
+
     def __init__(self, values: MutableMapping[str, bytes] | None = None, *, read_only: bool = False) -> None:
         self.values: MutableMapping[str, bytes] = {} if values is None else values
         self._owned = values is None

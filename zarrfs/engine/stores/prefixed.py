@@ -19,6 +19,8 @@ class PrefixStore(Store):
         self.prefix = check_key(prefix)
         self.read_only = store.read_only
         self.listable = store.listable
+        self.in_process = store.in_process
+        self.synchronized = store.synchronized
         self.concurrency = store.concurrency
 
     @property

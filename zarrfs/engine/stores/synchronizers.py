@@ -101,9 +101,12 @@ class SynchronizedStore(WrapperStore):
     def __init__(self, store: Store, synchronizer: Synchronizer) -> None:
         super().__init__(store)
         self.synchronizer = synchronizer
+        self.synchronized = True
 
     def get_within(self, key: str, most: int | None) -> Buffer | None:
         return self.store.get_within(key, most)
 
-    def lock(self, key: str) -> AbstractContextManager[Any]:
-        return self.synchronizer.lock(key)
+    @contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        with self.synchronizer.lock(key), self.store.lock(key):
+            yield

@@ -20,6 +20,8 @@ class WrapperStore(Store):
         self.store = store
         self.read_only = store.read_only
         self.listable = store.listable
+        self.in_process = store.in_process
+        self.synchronized = store.synchronized
         self.concurrency = store.concurrency
 
     def _before(self, operation: str, key: str) -> None:
