@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.engine.chunk_grids import ChunkGrid, RegularGrid
+from zarrfs.engine.chunk_grids import ChunkGrid, RegularGrid, chunk_grid_from_json
 from zarrfs.engine.chunk_keys import (
     ChunkKeyEncoding,
     DefaultKeys,
@@ -68,7 +68,8 @@ def array_spec(
         shape, dtype: what the array is; float64 if no dtype is given. Elements of any length: ``str``, ``bytes``,
             ``"array:<i4"`` (ragged arrays; v2), or ``object`` with a filter that makes bytes of them (v2).
         chunks: chunk shape, or a number for all dimensions; -1 or None in it means the whole dimension; ``"auto"``
-            or True chooses about a mebibyte, False or None makes one chunk; a ChunkConstraint says what is wanted.
+            or True chooses about a mebibyte, False or None makes one chunk; a ChunkConstraint says what is wanted. Or
+            a chunk grid of any kind as v3 metadata (``{"name": "rectilinear", "configuration": {...}}``).
         shards: shard shape, a multiple of the chunk shape, or ``"auto"``; None stores chunks on their own (v3); a
             ChunkConstraint chooses together with ``chunks``, and makes shards only if they come out larger.
         codecs: the whole chain of a v3 array as metadata or Codec objects; excludes the three that follow.
@@ -92,7 +93,8 @@ def array_spec(
     lengths = shape_of(shape)
     if isinstance(chunks, ChunkConstraint) or isinstance(shards, ChunkConstraint):
         chunks, shards = _chosen(lengths, chunks, shards, zarr_format)
-    chunk_shape = _chunks(chunks, lengths, data_type, shards)
+    given = _given_grid(chunks, lengths, shards)
+    chunk_shape = () if given is not None else _chunks(chunks, lengths, data_type, shards)
     shard_shape = _shards(shards, chunk_shape, lengths, zarr_format)
     fill = _fill(fill_value, data_type)
     if zarr_format == 2:
@@ -105,7 +107,7 @@ def array_spec(
         if shard_shape is not None:
             chain = sharded(chain, chunk_shape)
         keys = _keys(chunk_key_encoding, dimension_separator, SEPARATORS.get(zarr_format, "/"))
-    grid: ChunkGrid = RegularGrid(shard_shape or chunk_shape)
+    grid = RegularGrid(shard_shape or chunk_shape) if given is None else given
     spec = ArraySpec(
         zarr_format,
         lengths,
@@ -159,6 +161,18 @@ def shape_of(shape: int | Sequence[int] | None) -> tuple[int, ...]:
     if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in lengths):
         raise MetadataError(f"shape must be integers of at least 0, found {shape!r}")
     return tuple(int(n) for n in lengths)
+
+
+def _given_grid(chunks: Any, shape: tuple[int, ...], shards: Any) -> ChunkGrid | None:
+    """Return the grid that ``chunks`` describes, or None where it is but a shape."""
+    if not isinstance(chunks, ChunkGrid | Mapping):
+        return None
+    if shards is not None and shards is not False:
+        raise MetadataError("shards go with a chunk shape; beside a chunk grid, give a sharding codec in codecs")
+    if isinstance(chunks, Mapping):
+        return chunk_grid_from_json(chunks, shape, "chunks")
+    chunks.check(shape, "chunks")
+    return chunks
 
 
 def _chunks(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: Any) -> tuple[int, ...]:
