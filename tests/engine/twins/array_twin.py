@@ -88,7 +88,7 @@ class ArrayTwin(RuleBasedStateMachine):
         """Draw values of a shape, often many equal ones, so that chunks are empty at times."""
         rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
         colours = data.draw(st.sampled_from([1, 2, len(self.palette)]))
-        return self.palette[rng.integers(0, colours, shape)].astype(self.dtype)
+        return self._full(shape, self.palette[rng.integers(0, colours, shape)])
 
     def _value_or_values(self, data: st.DataObject, shape: Lengths) -> Any:
         return self._values(data, data.draw(st.sampled_from([(), shape])))[()]
@@ -96,10 +96,16 @@ class ArrayTwin(RuleBasedStateMachine):
     def _same(self, found: Any, expected: Any) -> None:
         if self.dtype.hasobject:
             if not isinstance(found, np.ndarray):
-                assert found == expected
-                assert type(found) is type(expected)
+                wanted = expected[()] if isinstance(expected, np.ndarray) else expected
+                assert found == wanted
+                assert type(found) is type(wanted)
                 return
             assert found.dtype == object
+        # Where but one is a scalar, that has lost byte order and trailing zeros.
+        elif isinstance(expected, np.ndarray):
+            found = np.asarray(found, expected.dtype)
+        elif isinstance(found, np.ndarray):
+            expected = np.asarray(expected, found.dtype)
         assert same_bits(found, expected), (found, expected)
 
     # -- selections ------------------------------------------------------------------------------------------------
@@ -282,7 +288,7 @@ class ArrayTwin(RuleBasedStateMachine):
         axes = data.draw(st.sampled_from([[i] for i in range(len(shape))] + [list(range(len(shape)))]))
         for axis in axes:
             shape[axis] = data.draw(st.integers(0, LONGEST if len(shape) < 3 else 4))
-        self._resized(tuple(shape), lambda: self.array.resize(tuple(shape), delete=delete), delete)
+        self._resized(tuple(shape), delete)
 
     @precondition(lambda self: self.twin.ndim and min(self.twin.shape) < LONGEST)
     @rule(data=st.data())
@@ -291,11 +297,9 @@ class ArrayTwin(RuleBasedStateMachine):
         more = list(self.twin.shape)
         more[axis] = data.draw(st.integers(0, LONGEST - more[axis]))
         values = self._values(data, tuple(more))
-        shape = tuple(n + (more[axis] if i == axis else 0) for i, n in enumerate(self.twin.shape))
-        self._resized(shape, lambda: self.array.append(values, axis), True)
-        before = shape[axis] - more[axis]
-        self._same(self.array[(slice(None),) * axis + (slice(before, None),)], values)
-        self.twin[(slice(None),) * axis + (slice(before, None),)] = values
+        self.ghost[tuple(slice(0, n) for n in self.twin.shape)] = self.twin
+        self.array.append(values, axis)
+        self.twin = np.concatenate([self.twin, values], axis).astype(self.dtype)
 
     def _extent(self) -> tuple[slice, ...]:
         """Return the box that the chunks of the array take up, overhang included."""
@@ -304,12 +308,12 @@ class ArrayTwin(RuleBasedStateMachine):
             for axis, count in zip(self.array.layout.axes, self.array.cdata_shape, strict=True)
         )
 
-    def _resized(self, shape: Lengths, change: Callable[[], object], delete: bool) -> None:
+    def _resized(self, shape: Lengths, delete: bool) -> None:
         old = self.twin
         inside = tuple(slice(0, n) for n in old.shape)
         before = self._extent()
         self.ghost[inside] = old
-        change()
+        self.array.resize(shape, delete=delete)
         assert self.array.shape == shape
         kept = self.ghost[self._extent()].copy()
         if delete and any(n < m for n, m in zip(shape, old.shape, strict=True)):
@@ -320,8 +324,7 @@ class ArrayTwin(RuleBasedStateMachine):
         assert found.shape == shape
         box = tuple(slice(0, n) for n in shape)
         common = tuple(slice(0, min(n, m)) for n, m in zip(shape, old.shape, strict=True))
-        if change.__name__ == "<lambda>":
-            self._same(found[common], old[common])
+        self._same(found[common], old[common])
         allowed = [self.ghost[box], self._full(shape, self.fill)]
         for index in np.ndindex(*shape):
             if any(n >= m for n, m in zip(index, old.shape, strict=True)):
@@ -379,7 +382,7 @@ class ArrayTwin(RuleBasedStateMachine):
     @rule()
     def other_reads(self) -> None:
         assert self.other.shape == self.twin.shape or self.other[...].shape == self.twin.shape
-        self._same(np.asarray(self.other[...]), self.twin)
+        self._same(self.other[...], self.twin)
         assert dict(self.other.attrs) == self.attributes
 
     @precondition(lambda self: self.shared)
@@ -395,8 +398,7 @@ class ArrayTwin(RuleBasedStateMachine):
     def both_are_equal(self) -> None:
         if hasattr(self, "array"):
             assert self.array.shape == self.twin.shape
-            found = self.array[...]
-            self._same(np.asarray(found, self.dtype) if self.twin.ndim == 0 else found, self.twin)
+            self._same(self.array[...], self.twin)
             assert dict(self.array.attrs) == self.attributes
 
     def teardown(self) -> None:

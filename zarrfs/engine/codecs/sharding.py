@@ -482,9 +482,11 @@ def is_filled(array: Array, fill_value: Any) -> bool:
         return fill_value is not None and all(_same_object(item, fill_value) for item in array.flat)
     if fill_value is None or array.size == 0:
         return False
-    # Most chunks that hold data show it at their first element.
+    # Most chunks that hold data show it at their first element: an array, as a scalar has lost the byte order of its
+    # dtype and the zeros that text is filled up with.
     fill = np.asarray(fill_value, array.dtype)
-    if array.flat[0].tobytes() != fill.tobytes():
+    first: Array = array[(*(0 for _ in array.shape), Ellipsis)]
+    if first.tobytes() != fill.tobytes():
         return False
     itemsize = array.dtype.itemsize
     if itemsize in (1, 2, 4, 8):
