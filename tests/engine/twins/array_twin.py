@@ -236,7 +236,8 @@ class ArrayTwin(RuleBasedStateMachine):
                 self._same(np.asarray(found)[name], part[name])
             return
         self._same(found, part[names])
-        self._same(self.array.field(names)[index], part[names])
+        if not self.dtype[names].shape:
+            self._same(self.array.field(names)[index], part[names])
         values = self._values(data, np.shape(part))[names]
         self.array.set_basic_selection(index, values, fields=names)
         self.twin[names][index] = values
