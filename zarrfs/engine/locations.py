@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from importlib import import_module
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -104,10 +104,14 @@ def _open_url(
         return maker(
             _path_of(f"file://{url.partition('://')[2]}") if module in FILES else url, read_only=read_only
         ), ""
-    opener: Any = find_plugin(ENTRY_POINTS, scheme)
+    opener: Any = find_plugin(ENTRY_POINTS, scheme, Callable)
     if opener is not None:
-        store: Store = opener(url, mode)
-        return store, ""
+        opened = opener(url, mode)
+        if not isinstance(opened, Store):
+            raise LocationError(
+                f"{url}: the entry point {scheme!r} of the group {ENTRY_POINTS} returned {opened!r}, expected a Store"
+            )
+        return opened, ""
     return _open_remote(url, scheme, read_only, storage_options)
 
 

@@ -172,7 +172,10 @@ def _update_shard(
         if not write_empty and is_filled(chunk, layout.spec.fill_value):
             chunks.pop(piece.coords, None)
         else:
-            chunks[piece.coords] = inner.pipeline.encode(chunk, keep_filled=write_empty)
+            try:
+                chunks[piece.coords] = inner.pipeline.encode(chunk, keep_filled=write_empty)
+            except CodecError as error:
+                raise layout.encode_error(part.coords, error) from error
     return codec.assemble(chunks, spec) if chunks else None
 
 
@@ -186,7 +189,7 @@ def _filled(layout: ArrayLayout, shape: tuple[int, ...]) -> Array:
 def _put(chunk: Array, region: Region, local: tuple[Any, ...] | None, values: Array) -> None:
     if not region:
         # The one element of a 0-d array: NumPy lets the last of several values win.
-        chunk[...] = values.reshape(-1)[-1:].reshape(())
+        np.copyto(chunk, values.reshape(-1)[-1:].reshape(()))
     elif local is None:
         chunk[region] = values
     else:

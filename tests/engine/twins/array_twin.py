@@ -157,7 +157,7 @@ class ArrayTwin(RuleBasedStateMachine):
     def set_outer(self, data: st.DataObject) -> None:
         given, plain, drop = self._outer(data)
         # Of an element that is named twice, the last value stays.
-        values = self._value_or_values(data, self.twin[np.ix_(*plain)][drop].shape)
+        values = self._value_or_values(data, np.shape(self.twin[np.ix_(*plain)][drop]))
         self.array.oindex[tuple(given)] = values
         raised = tuple(slice(None) if isinstance(part, slice) else None for part in drop)
         self.twin[np.ix_(*plain)] = np.asarray(values, self.dtype)[raised] if np.ndim(values) else values
