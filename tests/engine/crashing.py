@@ -43,7 +43,9 @@ class Work:
     options: dict[str, Any] = {"chunks": (3, 5), "shards": BLOCK}  # noqa: RUF012 - read only
 
     def prepare(self, place: Place) -> None:
-        zarrfs.create_array(place, "a", data=OLD, attributes={"n": 1, "m": "x" * 100}, **self.options).store.close()
+        zarrfs.create_array(
+            place, "a", data=OLD, attributes={"n": 1, "m": "x" * 100}, **self.options
+        ).store.close()
 
     def run(self, place: Place) -> None:
         array = zarrfs.open_array(place, "a", mode="r+")
@@ -153,9 +155,7 @@ class Transfer(Work):
     def _command(self, place: Place, *more: str) -> None:
         verb, *arguments = self.verb
         with contextlib.redirect_stdout(io.StringIO()):
-            command_line(
-                [verb, place, joined(place, "copy"), *arguments, *more], standalone_mode=False
-            )
+            command_line([verb, place, joined(place, "copy"), *arguments, *more], standalone_mode=False)
 
     def check(self, place: Place) -> None:
         with contextlib.suppress(zarrfs.NodeNotFoundError, zarrfs.LocationError):

@@ -31,7 +31,16 @@ def test_a_process_that_is_killed_leaves_old_or_new(work: str, store: str, tmp_p
         location = location.removesuffix(".zarr")
     root = str(Path(__file__).resolve().parents[2])
     done = subprocess.run(
-        [sys.executable, "-W", "error", crashing.__file__, work, location, f"{work} {store}", str(KILLS * LONGER)],
+        [
+            sys.executable,
+            "-W",
+            "error",
+            crashing.__file__,
+            work,
+            location,
+            f"{work} {store}",
+            str(KILLS * LONGER),
+        ],
         env={**os.environ, "PYTHONPATH": root},
         capture_output=True,
         text=True,

@@ -47,7 +47,9 @@ def test_an_array_of_any_rank(rank: int, layout: str) -> None:
             zarrfs.create_array({}, shape=(), dtype="i2", zarr_format="n5")
         return
     if rank == 64 and layout == "v3, shards":
-        with pytest.raises(zarrfs.UnsupportedError, match="the index of shards of 64 dimensions has one more"):
+        with pytest.raises(
+            zarrfs.UnsupportedError, match="the index of shards of 64 dimensions has one more"
+        ):
             zarrfs.create_array({}, shape=(1,) * 64, dtype="i2", chunks=1, shards=1)
         return
     shape = shape_of(rank)

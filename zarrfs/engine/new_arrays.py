@@ -171,7 +171,9 @@ def _given_grid(chunks: Any, shape: tuple[int, ...], shards: Any) -> ChunkGrid |
     if not isinstance(chunks, ChunkGrid | Mapping):
         return None
     if shards is not None and shards is not False:
-        raise MetadataError("shards go with a chunk shape; beside a chunk grid, give a sharding codec in codecs")
+        raise MetadataError(
+            "shards go with a chunk shape; beside a chunk grid, give a sharding codec in codecs"
+        )
     if isinstance(chunks, Mapping):
         return chunk_grid_from_json(chunks, shape, "chunks")
     chunks.check(shape, "chunks")

@@ -224,7 +224,13 @@ def _edges(draw: st.DrawFn, length: int) -> Any:
 @st.composite
 def _v2(draw: st.DrawFn, dtype: Any, numpy: np.dtype[Any]) -> Kind:
     kind: Kind = {"order": draw(st.sampled_from("CF"))}
-    compressors = [None, {"id": "zlib", "level": 1}, {"id": "zstd", "level": 1}, BLOSC, {"id": "bz2", "level": 1}]
+    compressors = [
+        None,
+        {"id": "zlib", "level": 1},
+        {"id": "zstd", "level": 1},
+        BLOSC,
+        {"id": "bz2", "level": 1},
+    ]
     kind["compressors"] = draw(st.sampled_from([*compressors, {"id": "lz4", "acceleration": 1}]))
     if dtype in VARIABLE:
         return kind

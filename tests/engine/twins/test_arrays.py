@@ -17,10 +17,10 @@ from tests.engine.twins.array_twin import ArrayTwin
 
 LONGER = int(os.environ.get("ZARRFS_LONGER", "1"))
 
-EXAMPLES = {"memory": 60, "local": 30, "fsspec, s3": 2, "fsspec, ftp": 2}
+EXAMPLES = {"memory": 100, "local": 50, "fsspec, s3": 2, "fsspec, ftp": 2}
 """How many sequences of operations for a store: many where they cost little, two where each key is a journey."""
 
-OTHERS = 6
+OTHERS = 10
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,144 +1,27 @@
-"""Arrays and groups driven by random operations, beside a NumPy array and a dictionary that undergo the same."""
+"""Hierarchies driven by random operations over every store, beside a dictionary that undergoes the same."""
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as nps
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import zarrfs
+from tests.engine.stores.every_store import STORES, end_servers
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.lmdb import LMDBStore
-from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.remote import RemoteStore
-from zarrfs.engine.stores.sqlite import SQLiteStore
-from zarrfs.engine.stores.zip import ZipStore
 
-STORES: dict[str, Callable[[Path], Store]] = {
-    "local": LocalStore,
-    "memory": lambda path: MemoryStore(),
-    "zip": lambda path: ZipStore(path / "a.zip", "w"),
-    "sqlite": lambda path: SQLiteStore(path / "a.sqldb"),
-    "lmdb": lambda path: LMDBStore(path / "a.lmdb"),
-    "fsspec": lambda path: RemoteStore(f"memory://twin{path}"),
-}
-KINDS: list[dict[str, Any]] = [
-    {"zarr_format": 3, "chunks": (3, 4)},
-    {"zarr_format": 3, "chunks": (2, 2), "shards": (4, 6)},
-    {"zarr_format": 3, "chunks": (3, 4), "write_empty_chunks": True, "order": "F"},
-    {"zarr_format": 2, "chunks": (3, 4), "order": "F"},
-    {"zarr_format": 2, "chunks": (5, 1), "dimension_separator": "/", "compressors": None},
-    {"zarr_format": "n5", "chunks": (3, 4)},
-    {"zarr_format": "draft2019", "chunks": (3, 4)},
-]
-MOST = 12
+LONGER = int(os.environ.get("ZARRFS_LONGER", "1"))
 
+EXAMPLES = {"memory": 15, "local": 10, "fsspec, s3": 2, "fsspec, ftp": 2}
 
-class ArrayTwin(RuleBasedStateMachine):
-    """An array of two dimensions."""
-
-    make: Callable[[Path], Store]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._folder = tempfile.TemporaryDirectory()
-        self.store = type(self).make(Path(self._folder.name))
-        self.twin = np.zeros((0, 0), "i4")
-
-    @initialize(kind=st.sampled_from(KINDS), shape=st.tuples(st.integers(1, MOST), st.integers(1, MOST)))
-    def create(self, kind: dict[str, Any], shape: tuple[int, int]) -> None:
-        fill = 0 if kind["zarr_format"] == "n5" else 7
-        self.array = zarrfs.create_array(
-            self.store, "a", shape=shape, dtype="i4", fill_value=fill, overwrite=True, **kind
-        )
-        self.fill = fill
-        self.twin = np.full(shape, fill, "i4")
-
-    @rule(data=st.data(), value=st.integers(-9, 99))
-    def set_basic(self, data: st.DataObject, value: int) -> None:
-        index = data.draw(nps.basic_indices(self.twin.shape, allow_newaxis=False))
-        self.array[index] = value
-        self.twin[index] = value
-
-    @rule(data=st.data())
-    def set_block(self, data: st.DataObject) -> None:
-        index = data.draw(nps.basic_indices(self.twin.shape, allow_newaxis=False, min_dims=2, max_dims=2))
-        part = self.twin[index]
-        values = np.arange(part.size, dtype="i4").reshape(part.shape)
-        self.array[index] = values
-        self.twin[index] = values
-
-    @precondition(lambda self: self.twin.size)
-    @rule(data=st.data(), value=st.integers(-9, 99))
-    def set_outer(self, data: st.DataObject, value: int) -> None:
-        rows, columns = (
-            data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=5)) for n in self.twin.shape
-        )
-        self.array.oindex[rows, columns] = value
-        self.twin[np.ix_(rows, columns)] = value
-
-    @precondition(lambda self: self.twin.size)
-    @rule(data=st.data())
-    def set_points_and_mask(self, data: st.DataObject) -> None:
-        row, column = (data.draw(st.integers(0, n - 1)) for n in self.twin.shape)
-        self.array.vindex[[row], [column]] = [55]
-        self.twin[row, column] = 55
-        mask = data.draw(nps.arrays("?", self.twin.shape))
-        self.array[mask] = 66
-        self.twin[mask] = 66
-
-    @rule(shape=st.tuples(st.integers(0, MOST), st.integers(0, MOST)))
-    def resize(self, shape: tuple[int, int]) -> None:
-        # What overhangs in a kept chunk may show again when the array grows: it is overwritten first.
-        old = self.twin
-        low = tuple(min(a, b) for a, b in zip(old.shape, shape, strict=True))
-        self.array[low[0] :, :] = self.fill
-        self.array[:, low[1] :] = self.fill
-        self.array.resize(shape)
-        self.twin = np.full(shape, self.fill, "i4")
-        self.twin[: low[0], : low[1]] = old[: low[0], : low[1]]
-
-    @precondition(lambda self: self.twin.shape[0] < MOST)
-    @rule(rows=st.integers(1, 3))
-    def append(self, rows: int) -> None:
-        values = np.full((rows, self.twin.shape[1]), 44, "i4")
-        self.array.append(values)
-        self.twin = np.concatenate([self.twin, values])
-
-    @rule()
-    def reopen(self) -> None:
-        self.array = zarrfs.open_array(self.store, "a", "r+", cache_size=0)
-
-    @invariant()
-    def both_are_equal(self) -> None:
-        if hasattr(self, "array"):
-            assert self.array.shape == self.twin.shape
-            assert np.array_equal(self.array[...], self.twin)
-
-    @rule(data=st.data())
-    def read(self, data: st.DataObject) -> None:
-        index = data.draw(nps.basic_indices(self.twin.shape, allow_newaxis=False))
-        assert np.array_equal(self.array[index], self.twin[index])
-
-    def teardown(self) -> None:
-        self.store.close()
-        self._folder.cleanup()
+OTHERS = 4
 
 
 class GroupTwin(RuleBasedStateMachine):
@@ -229,12 +112,21 @@ class GroupTwin(RuleBasedStateMachine):
         self._folder.cleanup()
 
 
-@pytest.mark.parametrize("twin", [ArrayTwin, GroupTwin])
+@pytest.fixture(scope="module", autouse=True)
+def ended() -> Iterator[None]:
+    yield
+    end_servers()
+
+
+@pytest.mark.timeout(300 * LONGER)
 @pytest.mark.parametrize("store", STORES)
-def test_any_sequence_of_operations(store: str, twin: type[RuleBasedStateMachine]) -> None:
-    class Machine(twin):  # type: ignore[valid-type,misc]
+def test_any_sequence_of_operations(store: str) -> None:
+    class Machine(GroupTwin):
         make = staticmethod(STORES[store])
 
+    examples = EXAMPLES.get(store, OTHERS) * LONGER
+    # Each step walks the whole hierarchy, which over a network takes its time.
+    steps = 6 if store.startswith("fsspec, ") else 20
     run_state_machine_as_test(
-        Machine, settings=settings(max_examples=15, stateful_step_count=20, deadline=None)
+        Machine, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
     )

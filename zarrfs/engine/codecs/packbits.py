@@ -128,6 +128,8 @@ class PackBitsCodec(ArrayBytesCodec):
             full[:, first + count : total] = bits[:, -1:]
         values = np.packbits(full.reshape(-1), bitorder="little").view(unsigned)
         if spec.dtype.kind == "b":
-            return np.asarray(values.reshape(spec.shape) != 0)  # without dimensions, a comparison gives a scalar
+            return np.asarray(
+                values.reshape(spec.shape) != 0
+            )  # without dimensions, a comparison gives a scalar
         decoded: np.ndarray[Any, Any] = values.view(spec.dtype.newbyteorder("<")).reshape(spec.shape)
         return decoded
