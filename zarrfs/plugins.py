@@ -1,4 +1,4 @@
-"""What other packages add by entry points: codecs, data types, chunk grids, stores, views.
+"""What other packages add by entry points: codecs, data types, chunk grids, chunk key encodings, stores, views.
 
 They are looked for only when a name is met that the package itself does not know, as the search costs more than most
 of what it is needed for.
@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any
+
+from zarrfs.errors import UnsupportedError
+from zarrfs.logs import logger
 
 __all__ = ["find_plugin", "load_plugins"]
 
@@ -20,14 +23,43 @@ def _points(group: str) -> tuple[Any, ...]:
     return tuple(entry_points(group=group))
 
 
-def find_plugin(group: str, name: str) -> Any | None:
-    """Return what a package registers under ``name`` in an entry point group, or None."""
+def find_plugin(group: str, name: str, expected: Any) -> Any | None:
+    """Return what a package registers under ``name`` in an entry point group, or None.
+
+    ``expected`` says what it must be: ``type[Base]`` a subclass of Base, a class an instance of it. Raises
+    UnsupportedError for one that cannot be imported or is something else.
+    """
     for point in _points(group):
         if point.name == name:
-            return point.load()
+            return _loaded(point, expected)
     return None
 
 
-def load_plugins(group: str) -> list[Any]:
-    """Return all that packages register in an entry point group."""
-    return [point.load() for point in _points(group)]
+def load_plugins(group: str, expected: Any) -> list[Any]:
+    """Return all that packages register in an entry point group and that is as ``expected``, as for ``find_plugin``.
+    What is broken is left out, with a warning: nobody asked for it by name.
+    """
+    found = []
+    for point in _points(group):
+        try:
+            found.append(_loaded(point, expected))
+        except UnsupportedError as error:
+            logger.warning("%s; it is left out", error)
+    return found
+
+
+def _loaded(point: Any, expected: Any) -> Any:
+    package = getattr(point.dist, "name", None) or "an unknown package"
+    what = f"{point.name!r} of {package} (entry point {point.value} of the group {point.group})"
+    try:
+        found = point.load()
+    except Exception as error:  # another package's code may raise anything
+        raise UnsupportedError(
+            f"{what} cannot be loaded: {type(error).__name__}: {error}; mend or remove that package"
+        ) from error
+    bases = getattr(expected, "__args__", ())
+    fits = isinstance(found, type) and issubclass(found, bases) if bases else isinstance(found, expected)
+    if not fits:
+        wanted = f"a subclass of {bases[0].__name__}" if bases else f"an instance of {expected.__name__}"
+        raise UnsupportedError(f"{what} is {found!r}, expected is {wanted}; mend or remove that package")
+    return found

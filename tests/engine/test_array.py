@@ -380,3 +380,12 @@ def test_a_truncated_chunk_is_named(layout: str) -> None:
     last = tuple(n - 1 for n in SHAPE)
     if layout != "v3 one chunk":
         assert array[last] == NUMBERS[last], "the other chunks are read as before"
+
+
+@pytest.mark.parametrize("shards", [None, (4,)])
+def test_data_that_do_not_fit_are_no_broken_chunk(shards: tuple[int, ...] | None) -> None:
+    array = zarrfs.create_array({}, shape=(8,), dtype=str, chunks=(2,), shards=shards)
+    array[...] = "a"
+    with pytest.raises(zarrfs.ChunkEncodeError, match="expected a string"):
+        array[1:3] = np.array([1, 2], object)
+    assert array[...].tolist() == ["a"] * 8

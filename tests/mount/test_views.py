@@ -123,3 +123,18 @@ def test_json_is_strict_whatever_the_fill_value() -> None:
             "Infinity",
             "-Infinity",
         )
+
+
+@pytest.mark.parametrize("rank", [0, 1, 5, 16, 31, 32])
+def test_files_of_any_rank(rank: int) -> None:
+    """TensorStore's bound is 32 dimensions; NumPy 1 has no more."""
+    shape = tuple(3 if axis in (0, rank // 2, rank - 1) else 1 for axis in range(rank))
+    array, data = make("<u2", shape)
+    files = {view.suffix: view.layout(array, "a") for view in all_views()}
+    whole = {suffix: layout.read(0, layout.size) for suffix, layout in files.items()}
+    assert whole[".raw"] == data.tobytes()
+    loaded = np.load(io.BytesIO(whole[".npy"]))
+    assert loaded.shape == shape
+    assert np.array_equal(loaded, data)
+    assert json.loads(whole[".json"])["shape"] == list(shape)
+    assert files[".npy"].read(files[".npy"].size - 3, 9) == whole[".npy"][-3:]

@@ -1,7 +1,8 @@
 """Chunk key encodings: chunk coordinates <-> the part of a store key that follows the array's prefix.
 
-Zarr v3 "Chunk key encodings" (``default`` and ``v2``) and the ones of the zarr-extensions registry. The
-encodings of other formats stand with those formats.
+Zarr v3 "Chunk key encodings": ``default`` and ``v2``. Others register by the entry point group
+``zarrfs.chunk_key_encodings`` (name of the encoding -> subclass of ChunkKeyEncoding). The encodings of other formats
+stand with those formats.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import Any, ClassVar, Literal, Self
 
 from zarrfs.engine.json_checks import check_keys, expect_string, named_configuration
 from zarrfs.errors import UnsupportedError
+from zarrfs.plugins import find_plugin
 
 __all__ = [
+    "ENTRY_POINTS",
     "ChunkKeyEncoding",
     "Coords",
     "DefaultKeys",
@@ -24,6 +27,8 @@ __all__ = [
     "chunk_key_encoding_from_json",
     "chunk_key_encoding_to_json",
 ]
+
+ENTRY_POINTS = "zarrfs.chunk_key_encodings"
 
 Coords = tuple[int, ...]
 Separator = Literal["/", "."]
@@ -149,13 +154,17 @@ def chunk_key_encoding_from_json(value: Any, where: str) -> ChunkKeyEncoding:
     Raises UnsupportedError for one that is not known, MetadataError for a broken one.
     """
     name, configuration = named_configuration(value, where, "chunk key encoding")
-    encoding = _ENCODINGS.get(name)
-    if encoding is None:
-        known = ", ".join(f'"{name}"' for name in _ENCODINGS)
+    if name not in _ENCODINGS:
+        found = find_plugin(ENTRY_POINTS, name, type[ChunkKeyEncoding])
+        if found is not None:
+            _ENCODINGS[name] = found
+    if name not in _ENCODINGS:
+        known = ", ".join(f'"{known}"' for known in _ENCODINGS)
         raise UnsupportedError(
-            f'{where}: the chunk key encoding "{name}" is not known here; known are {known}'
+            f'{where}: the chunk key encoding "{name}" is not known here; known are {known}, and what is installed '
+            f"for the entry point group {ENTRY_POINTS}"
         )
-    return encoding.from_configuration(configuration, f"{where}/configuration")
+    return _ENCODINGS[name].from_configuration(configuration, f"{where}/configuration")
 
 
 def chunk_key_encoding_to_json(encoding: ChunkKeyEncoding) -> dict[str, Any]:

@@ -19,8 +19,13 @@ __all__ = ["delete_node", "move_node", "replacing", "tree_text"]
 
 
 def delete_node(store: Store, path: str) -> None:
-    """Delete a node and everything below it, wherever its format keeps it."""
-    _delete(store, detect.branches(store, path)[0])
+    """Delete a node and everything below it, wherever its format keeps it. Its documents go first: who is interrupted
+    leaves no array of which some chunks are missing.
+    """
+    branch = detect.branches(store, path)[0]
+    for key in detect.own_documents(store, path):
+        store.delete(key)
+    _delete(store, branch)
 
 
 def _delete(store: Store, branch: Branch) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from importlib import import_module
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -105,7 +105,7 @@ def _is_remote(location: Location) -> bool:
     return (
         scheme.lower() not in ("", "file")
         and scheme not in DATABASES
-        and find_plugin(ENTRY_POINTS, scheme) is None
+        and find_plugin(ENTRY_POINTS, scheme, Callable) is None
     )
 
 
@@ -153,11 +153,15 @@ def _open_url(url: str, scheme: str, mode: str, storage_options: Options) -> tup
         maker: Any = getattr(import_module(f"zarrfs.engine.stores.{module}"), name)
         place = _path_of(f"file://{url.partition('://')[2]}") if module in FILES else url
         return maker(place, read_only=read_only, **switches), ""
-    opener: Any = find_plugin(ENTRY_POINTS, scheme)
+    opener: Any = find_plugin(ENTRY_POINTS, scheme, Callable)
     if opener is not None:
         _known_options(f"a {scheme} location", storage_options)
-        store: Store = opener(url, mode)
-        return store, ""
+        opened = opener(url, mode)
+        if not isinstance(opened, Store):
+            raise LocationError(
+                f"{url}: the entry point {scheme!r} of the group {ENTRY_POINTS} returned {opened!r}, expected a Store"
+            )
+        return opened, ""
     return _open_remote(url, scheme, read_only, storage_options)
 
 

@@ -18,6 +18,7 @@ from zarrfs.engine.chunk_keys import (
 from zarrfs.engine.chunk_shapes import ChunkConstraint, choose_read_write, guess_chunks
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, default_fill
 from zarrfs.engine.formats import detect
+from zarrfs.engine.json_checks import MAX_RANK
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.new_codecs import sharded, usual_serializer, v2_chain, v3_chain
 from zarrfs.errors import MetadataError, UnsupportedError
@@ -93,11 +94,9 @@ def array_spec(
     data_type = data_type_from_numpy("float64" if dtype is None else dtype)
     lengths = shape_of(shape)
     given_grid = _given_grid(chunks, lengths, shards, zarr_format)
-    if given_grid is not None:
-        chunks = None
     if isinstance(chunks, ChunkConstraint) or isinstance(shards, ChunkConstraint):
         chunks, shards = _chosen(lengths, chunks, shards, zarr_format)
-    chunk_shape = _chunks(chunks, lengths, data_type, shards)
+    chunk_shape = () if given_grid is not None else _chunks(chunks, lengths, data_type, shards)
     shard_shape = _shards(shards, chunk_shape, lengths, zarr_format)
     fill = _fill(fill_value, data_type)
     if zarr_format == 2:
@@ -199,6 +198,8 @@ def shape_of(shape: int | Sequence[int] | None) -> tuple[int, ...]:
     lengths = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in lengths):
         raise MetadataError(f"shape must be integers of at least 0, found {shape!r}")
+    if len(lengths) > MAX_RANK:
+        raise MetadataError(f"shape: expected at most {MAX_RANK} dimensions, found {len(lengths)}")
     return tuple(int(n) for n in lengths)
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zarrfs.engine.json_checks import MAX_RANK
 from zarrfs.errors import SelectionError
 
 __all__ = [
@@ -66,7 +67,12 @@ class OuterSelection:
     def result(self, laid: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Turn an array of ``shape`` into the result that NumPy would give (a view where possible)."""
         # With the Ellipsis even a single element comes as an array, a view, and not as a bare object.
-        out: np.ndarray[Any, Any] = laid[(*self.view, Ellipsis)]
+        if len(self.view) < MAX_RANK:
+            out: np.ndarray[Any, Any] = laid[(*self.view, Ellipsis)]
+        else:  # NumPy takes no more than that
+            slices = tuple(part if isinstance(part, slice) else slice(None) for part in self.view)
+            dropped = tuple(axis for axis, part in enumerate(self.view) if not isinstance(part, slice))
+            out = laid[slices].squeeze(dropped)
         if self.transpose is not None:
             out = out.transpose(self.transpose)
         return out if self.reshape is None else out.reshape(self.reshape)
@@ -87,7 +93,7 @@ class OuterSelection:
             value = value.reshape(kept)
         if self.transpose is not None:
             value = value.transpose(np.argsort(self.transpose))
-        return value[(*(part if isinstance(part, slice) else None for part in self.view), Ellipsis)]
+        return value[tuple(part if isinstance(part, slice) else None for part in self.view) or Ellipsis]
 
 
 @dataclass(frozen=True, slots=True)

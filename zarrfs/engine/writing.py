@@ -179,7 +179,7 @@ def _update_shard(
         box = _filled(layout, tuple(r.stop - r.start for r in part.region))
         if stored is not None:
             pipeline.read(BufferSource(stored), part.region, box, None)
-        box[part.local] = values
+        _put(box, tuple(slice(0, n) for n in box.shape), part.local, values)
     spans = tuple(Span(r.start, 1, r.stop - r.start) for r in part.region)
     whole_box = OuterSelection(spans, box.shape, (slice(None),) * box.ndim)
     axes = [RegularAxis(length, n) for length, n in zip(spec.shape, codec.chunk_shape, strict=True)]
@@ -194,7 +194,10 @@ def _update_shard(
         if not write_empty and is_filled(chunk, layout.spec.fill_value):
             shard.set(piece.coords, None)
         else:
-            shard.set(piece.coords, inner.encode(chunk, keep_filled=write_empty))
+            try:
+                shard.set(piece.coords, inner.encode(chunk, keep_filled=write_empty))
+            except CodecError as error:
+                raise layout.encode_error(part.coords, error) from error
 
     for_each(change, chunk_parts(whole_box, axes), codec.workers(spec))
     return None if shard.empty and not write_empty else codec.assemble(shard, spec)
@@ -210,7 +213,7 @@ def _filled(layout: ArrayLayout, shape: tuple[int, ...]) -> Array:
 def _put(chunk: Array, region: Region, local: tuple[Any, ...] | None, values: Array) -> None:
     if not region:
         # The one element of a 0-d array: NumPy lets the last of several values win.
-        chunk[...] = values.reshape(-1)[-1]
+        np.copyto(chunk, values.reshape(-1)[-1:].reshape(()))
     elif local is None:
         chunk[region] = values
     else:

@@ -92,8 +92,7 @@ class BytesCodec(ArrayBytesCodec):
         if spec.dtype.kind == "b":
             # Any byte but 0 is true; NumPy must not see it as it is, as it counts on 0 and 1.
             raw: np.ndarray[Any, Any] = np.ndarray(shape, np.uint8, data, 0, strides)
-            truth: np.ndarray[Any, Any] = raw != 0
-            return truth
+            return np.asarray(raw != 0)  # without dimensions, a comparison gives a scalar
         if spec.dtype.itemsize == 0:
             return np.zeros(shape, spec.dtype)
         return np.ndarray(shape, self.stored_dtype(spec.dtype), data, 0, strides)

@@ -42,7 +42,8 @@ class PackBitsCodec(ArrayBytesCodec):
     """array -> bytes: bits ``first_bit`` to ``last_bit`` (both included) of each component of each element.
 
     Components are the real and imaginary parts of complex numbers. Bits that are left out are restored as zeros, for
-    signed integers above ``last_bit`` as copies of the sign.
+    signed integers above ``last_bit`` as copies of the sign. Of elements of less than 8 bits, the bits of the byte that
+    are not theirs are zero, as ml_dtypes has them: otherwise equal elements would have unequal bytes.
     """
 
     name: ClassVar[str] = "packbits"
@@ -70,8 +71,8 @@ class PackBitsCodec(ArrayBytesCodec):
             "last_bit": self.last_bit,
         }
 
-    def _bits(self, spec: ChunkSpec) -> tuple[np.dtype[Any], int, int]:
-        """Return the unsigned dtype of a component, its first bit, and the number of bits taken."""
+    def _bits(self, spec: ChunkSpec) -> tuple[np.dtype[Any], int, int, int]:
+        """Return the unsigned dtype of a component, its first bit, the number of bits taken, and of all it has."""
         dtype = spec.dtype
         width = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
         if dtype.hasobject or dtype.names or width not in (1, 2, 4, 8):
@@ -85,7 +86,7 @@ class PackBitsCodec(ArrayBytesCodec):
             raise MetadataError(
                 f"codec 'packbits': bits {first} to {last} do not lie within the {total} bits of {dtype}"
             )
-        return np.dtype(f"<u{width}"), first, last - first + 1
+        return np.dtype(f"<u{width}"), first, last - first + 1, total
 
     def check(self, spec: ChunkSpec) -> None:
         self._bits(spec)
@@ -94,11 +95,11 @@ class PackBitsCodec(ArrayBytesCodec):
         return spec.size * (2 if spec.dtype.kind == "c" else 1)
 
     def encoded_size(self, spec: ChunkSpec) -> int:
-        _, _, count = self._bits(spec)
+        _, _, count, _ = self._bits(spec)
         return -(-self._components(spec) * count // 8) + (self.padding_encoding != "none")
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
-        unsigned, first, count = self._bits(spec)
+        unsigned, first, count, _ = self._bits(spec)
         little = np.ascontiguousarray(array, spec.dtype.newbyteorder("<")).reshape(-1)
         values = little.view(unsigned)
         raw = np.unpackbits(values.view(np.uint8), bitorder="little").reshape(
@@ -111,7 +112,7 @@ class PackBitsCodec(ArrayBytesCodec):
         return packed + padding if self.padding_encoding == "last_byte" else packed
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
-        unsigned, first, count = self._bits(spec)
+        unsigned, first, count, total = self._bits(spec)
         check_size(memoryview(data).nbytes, self.encoded_size(spec))
         packed = np.frombuffer(data, np.uint8)
         components = self._components(spec)
@@ -124,10 +125,11 @@ class PackBitsCodec(ArrayBytesCodec):
         full = np.zeros((components, unsigned.itemsize * 8), np.uint8)
         full[:, first : first + count] = bits
         if spec.dtype.kind == "i" or spec.dtype.name in ("int2", "int4"):
-            full[:, first + count :] = bits[:, -1:]
+            full[:, first + count : total] = bits[:, -1:]
         values = np.packbits(full.reshape(-1), bitorder="little").view(unsigned)
         if spec.dtype.kind == "b":
-            truth: np.ndarray[Any, Any] = values.reshape(spec.shape) != 0
-            return truth
+            return np.asarray(
+                values.reshape(spec.shape) != 0
+            )  # without dimensions, a comparison gives a scalar
         decoded: np.ndarray[Any, Any] = values.view(spec.dtype.newbyteorder("<")).reshape(spec.shape)
         return decoded

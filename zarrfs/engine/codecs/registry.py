@@ -132,7 +132,7 @@ def _load(name: str) -> type[Codec] | None:
             return object_codec(bare)
         if bare in ("blosc", "zstd", "gzip", "crc32c"):
             return _load_twin(bare)
-    third_party: type[Codec] | None = find_plugin(ENTRY_POINTS, name)
+    third_party: type[Codec] | None = find_plugin(ENTRY_POINTS, name, type[Codec])
     return third_party
 
 

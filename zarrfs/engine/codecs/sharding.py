@@ -28,7 +28,7 @@ fill value are left out.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -48,8 +48,9 @@ from zarrfs.engine.codecs.base import (
 from zarrfs.engine.codecs.pipeline import CodecPipeline, RegionCodec
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.codecs.shards import ABSENT, INDEX_DTYPE, OpenShard
+from zarrfs.engine.json_checks import MAX_RANK
 from zarrfs.engine.parallel import CORES, for_each
-from zarrfs.errors import MetadataError
+from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["ShardingCodec", "is_filled"]
 
@@ -172,6 +173,11 @@ class ShardingCodec(RegionCodec):
         }
 
     def check(self, spec: ChunkSpec) -> None:
+        if len(spec.shape) >= MAX_RANK:
+            raise UnsupportedError(
+                f"codec 'sharding_indexed': the index of shards of {len(spec.shape)} dimensions has one more, and "
+                f"arrays of more than {MAX_RANK} are not known here"
+            )
         self.layout(spec)
 
     def layout(self, spec: ChunkSpec) -> _Layout:
@@ -356,7 +362,7 @@ class ShardingCodec(RegionCodec):
 
         def encode(coords: tuple[int, ...]) -> None:
             part = array[
-                tuple(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.chunk_shape, strict=True))
+                _whole(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.chunk_shape, strict=True))
             ]
             if keep_filled or not is_filled(part, spec.fill_value):
                 shard.set(coords, layout.pipeline.encode(part, keep_filled=keep_filled))
@@ -456,6 +462,11 @@ def _located(error: CodecError, piece: _Piece, layout: _Layout) -> CodecError:
     return located
 
 
+def _whole(slices: Iterable[slice]) -> Any:
+    """Return an index that gives an array even of one without dimensions, and not its element."""
+    return tuple(slices) or Ellipsis
+
+
 def is_filled(array: Array, fill_value: Any) -> bool:
     """Tell whether every element is bit for bit the fill value, so that nothing need be stored.
 
@@ -465,9 +476,11 @@ def is_filled(array: Array, fill_value: Any) -> bool:
         return fill_value is not None and all(_same_object(item, fill_value) for item in array.flat)
     if fill_value is None or array.size == 0:
         return False
-    # Most chunks that hold data show it at their first element.
+    # Most chunks that hold data show it at their first element: an array, as a scalar has lost the byte order of its
+    # dtype and the zeros that text is filled up with.
     fill = np.asarray(fill_value, array.dtype)
-    if array.flat[0].tobytes() != fill.tobytes():
+    first: Array = array[_whole(slice(0, 1) for _ in array.shape)]
+    if first.tobytes() != fill.tobytes():
         return False
     itemsize = array.dtype.itemsize
     if itemsize in (1, 2, 4, 8):

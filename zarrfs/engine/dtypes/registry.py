@@ -91,7 +91,7 @@ def _family(name: str) -> DataTypeFamily | None:
     if name not in _FAMILIES:
         if RAW_NAME.fullmatch(name):
             return RAW
-        found = find_plugin(ENTRY_POINTS, name)
+        found = find_plugin(ENTRY_POINTS, name, DataTypeFamily)
         if found is not None:
             _FAMILIES[name] = found
     return _FAMILIES.get(name)

@@ -28,6 +28,7 @@ __all__ = [
     "consolidating_paths",
     "document_keys",
     "is_consolidated",
+    "own_documents",
     "read_kind",
     "read_node",
     "resized",
@@ -135,6 +136,15 @@ def chunk_prefix(spec: ArraySpec, path: str) -> str:
 def document_keys(store: Store, path: str, spec: NodeSpec) -> tuple[str, ...]:
     """Return the keys of a node's own documents, attributes last, whether they are there or not."""
     return _format(spec).document_keys(store, path, "array" if isinstance(spec, ArraySpec) else "group")
+
+
+def own_documents(store: Store, path: str) -> tuple[str, ...]:
+    """Return the keys of the documents of what is at the path, whether all are there or not; none for no node."""
+    for known in _FORMATS.values():
+        kind = known.kind(store, path)
+        if kind is not None:
+            return known.document_keys(store, path, kind)
+    return ()
 
 
 def branches(store: Store, *paths: str) -> list[Branch]:

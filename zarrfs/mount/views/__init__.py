@@ -22,4 +22,4 @@ ENTRY_POINTS = "zarrfs.views"
 @cache
 def all_views() -> tuple[View, ...]:
     """Return one of each kind, those that come with the package first."""
-    return tuple(kind() for kind in (*BUILT_IN, *load_plugins(ENTRY_POINTS)))
+    return tuple(kind() for kind in (*BUILT_IN, *load_plugins(ENTRY_POINTS, type[View])))

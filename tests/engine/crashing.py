@@ -1,0 +1,249 @@
+"""A process that kills others: each does one piece of work on a store, and dies at the n-th call of any function.
+
+Run as a program with the name of the work, a location, a seed and how many are to be killed; see ``test_crashes.py``.
+Forked processes are fast to make, and the profiler of the interpreter counts calls, those of the system among them, so
+that each step of the work is a place to die at: between writing and renaming a file, between two keys.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import random
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import zarrfs
+from zarrfs.cli.main import main as command_line
+
+SHAPE = (12, 10)
+OLD = np.arange(1, 121, dtype="u4").reshape(SHAPE)
+NEW = OLD + 1000
+BLOCK = (6, 5)
+"""What is stored under one key."""
+
+Place = str
+
+
+def joined(place: Place, name: str) -> str:
+    """Return where a second hierarchy goes beside the first."""
+    return f"{place}-{name}"
+
+
+class Work:
+    """One piece of work: what is there before, what is done, and what may be found at any time."""
+
+    options: dict[str, Any] = {"chunks": (3, 5), "shards": BLOCK}  # noqa: RUF012 - read only
+
+    def prepare(self, place: Place) -> None:
+        zarrfs.create_array(
+            place, "a", data=OLD, attributes={"n": 1, "m": "x" * 100}, **self.options
+        ).store.close()
+
+    def run(self, place: Place) -> None:
+        array = zarrfs.open_array(place, "a", mode="r+")
+        self.change(array)
+        array.store.close()
+
+    def change(self, array: zarrfs.Array) -> None:
+        raise NotImplementedError
+
+    def check(self, place: Place) -> None:
+        array = zarrfs.open_array(place, "a", cache_size=0)
+        self.look(array)
+        array.store.close()
+
+    def look(self, array: zarrfs.Array) -> None:
+        """Look at what a reader finds after the crash."""
+        raise NotImplementedError
+
+
+def check_blocks(found: np.ndarray[Any, Any], *allowed: np.ndarray[Any, Any]) -> None:
+    """Each chunk is as it is in one of the allowed arrays, and nothing between."""
+    for row in range(0, found.shape[0], BLOCK[0]):
+        for column in range(0, found.shape[1], BLOCK[1]):
+            box = np.s_[row : row + BLOCK[0], column : column + BLOCK[1]]
+            assert any(np.array_equal(found[box], each[box]) for each in allowed), (box, found[box])
+
+
+class PartsOfShards(Work):
+    def change(self, array: zarrfs.Array) -> None:
+        array[1:11, 2:9] = NEW[1:11, 2:9]
+
+    def look(self, array: zarrfs.Array) -> None:
+        new = OLD.copy()
+        new[1:11, 2:9] = NEW[1:11, 2:9]
+        check_blocks(array[...], OLD, new)
+
+
+class PartsOfChunks(PartsOfShards):
+    options = {"chunks": BLOCK, "zarr_format": 2, "compressors": {"id": "zlib", "level": 1}}  # noqa: RUF012
+
+
+class Growing(Work):
+    options = {"chunks": BLOCK, "fill_value": 7}  # noqa: RUF012
+
+    def change(self, array: zarrfs.Array) -> None:
+        array.append(NEW[:9])
+
+    def look(self, array: zarrfs.Array) -> None:
+        assert array.shape in (SHAPE, (21, 10))
+        found = array[...]
+        assert np.array_equal(found[:12], OLD)
+        if len(found) > 12:
+            check_blocks(found, np.vstack([OLD, NEW[:9]]), np.vstack([OLD, np.full((9, 10), 7)]))
+
+
+class Shrinking(Work):
+    options = {"chunks": BLOCK}  # noqa: RUF012
+
+    def change(self, array: zarrfs.Array) -> None:
+        array.resize(5, 4)
+        array.attrs["n"] = 2
+
+    def look(self, array: zarrfs.Array) -> None:
+        assert array.shape in (SHAPE, (5, 4))
+        assert np.array_equal(array[...], OLD[tuple(slice(0, n) for n in array.shape)])
+        assert array.attrs["n"] == 1 or array.shape == (5, 4)
+
+
+class Attributes(Work):
+    def change(self, array: zarrfs.Array) -> None:
+        array.attrs.update({"n": 2, "m": "y" * 5000})
+
+    def look(self, array: zarrfs.Array) -> None:
+        assert dict(array.attrs) in ({"n": 1, "m": "x" * 100}, {"n": 2, "m": "y" * 5000})
+        assert np.array_equal(array[...], OLD)
+
+
+class AttributesOf2(Attributes):
+    options = {"chunks": BLOCK, "zarr_format": 2}  # noqa: RUF012
+
+
+class Replacing(Work):
+    def run(self, place: Place) -> None:
+        zarrfs.create_array(place, "a", data=NEW, overwrite=True, chunks=BLOCK).store.close()
+
+    def check(self, place: Place) -> None:
+        try:
+            array = zarrfs.open_array(place, "a", cache_size=0)
+        except zarrfs.NodeNotFoundError:
+            return
+        found = array[...]
+        if array.attrs:
+            assert np.array_equal(found, OLD)
+        else:
+            check_blocks(found, NEW, np.zeros_like(NEW))
+        array.store.close()
+
+
+class Transfer(Work):
+    """A copy by the command line; then it is resumed."""
+
+    verb: tuple[str, ...] = ("copy",)
+
+    def run(self, place: Place) -> None:
+        self._command(place)
+
+    def _command(self, place: Place, *more: str) -> None:
+        verb, *arguments = self.verb
+        with contextlib.redirect_stdout(io.StringIO()):
+            command_line([verb, place, joined(place, "copy"), *arguments, *more], standalone_mode=False)
+
+    def check(self, place: Place) -> None:
+        with contextlib.suppress(zarrfs.NodeNotFoundError, zarrfs.LocationError):
+            copied = zarrfs.open_array(joined(place, "copy"), "a", cache_size=0)
+            check_blocks(copied[...], OLD, np.zeros_like(OLD))
+            copied.store.close()
+        self._command(place, "--if-exists", "resume", "--verify")
+        copied = zarrfs.open_array(joined(place, "copy"), "a", cache_size=0)
+        assert np.array_equal(copied[...], OLD)
+        assert dict(copied.attrs) == {"n": 1, "m": "x" * 100}
+        copied.store.close()
+
+
+class Rechunk(Transfer):
+    verb = ("rechunk", "--chunks", "2,5", "--shards", "6,5")
+
+
+WORKS: dict[str, type[Work]] = {
+    "parts of shards": PartsOfShards,
+    "parts of chunks": PartsOfChunks,
+    "growing": Growing,
+    "shrinking": Shrinking,
+    "attributes": Attributes,
+    "attributes of v2": AttributesOf2,
+    "replacing": Replacing,
+    "copy": Transfer,
+    "rechunk": Rechunk,
+}
+
+
+def in_child(work: Callable[[], None], die_at: int | None) -> int:
+    """Run in a forked process, which kills itself at a call of a function; return how many calls there were, -1 if it
+    was killed.
+    """
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        calls = 0
+
+        def count(frame: object, event: str, argument: object) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == die_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        status = 1
+        try:
+            threading.setprofile(count)
+            sys.setprofile(count)
+            work()
+            sys.setprofile(None)
+            os.write(write_end, str(calls).encode())
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    os.close(write_end)
+    with open(read_end, "rb") as answer:
+        told = answer.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        return -1
+    if status:
+        raise SystemExit(f"failed, after a death at call {die_at}" if die_at else "failed")
+    return int(told)
+
+
+def main(name: str, location: str, seed: str, count: str) -> None:
+    work, chance = WORKS[name](), random.Random(seed)
+
+    def at(number: int) -> Place:
+        return location.replace("NUMBER", str(number))
+
+    # Once in this process, so that those that are forked have loaded all that they need.
+    work.prepare(at(0))
+    work.run(at(0))
+    work.check(at(0))
+    in_child(lambda: work.prepare(at(1)), None)
+    total = in_child(lambda: work.run(at(1)), None)
+    killed = 0
+    for number in range(2, 2 + int(count)):
+        place = at(number)
+        in_child(lambda place=place: work.prepare(place), None)  # type: ignore[misc]
+        killed += in_child(lambda place=place: work.run(place), chance.randint(1, total)) == -1  # type: ignore[misc]
+        in_child(lambda place=place: work.check(place), None)  # type: ignore[misc]
+    print(killed, "killed of", count, "at up to", total, "calls")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,162 @@
+"""Every store and every wrapper, made anew at a path: what the contract suite and the twins run over.
+
+A new store adds one entry to ``STORES``. Servers are started when they are first asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+
+import adlfs
+import fsspec
+import mongomock
+import pytest
+import s3fs
+
+from tests.engine.stores.servers import (
+    AZURITE,
+    azure_server,
+    ftp_server,
+    gcs_server,
+    redis_server,
+    s3_server,
+    sftp_server,
+)
+from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.caching import LRUStore, MetadataCacheStore
+from zarrfs.engine.stores.dbm import DBMStore
+from zarrfs.engine.stores.lmdb import LMDBStore
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.mongodb import MongoDBStore
+from zarrfs.engine.stores.prefixed import PrefixStore
+from zarrfs.engine.stores.redis import RedisStore
+from zarrfs.engine.stores.remote import RemoteStore
+from zarrfs.engine.stores.retrying import RetryStore
+from zarrfs.engine.stores.sqlite import SQLiteStore
+from zarrfs.engine.stores.synchronizers import ProcessSynchronizer, SynchronizedStore
+from zarrfs.engine.stores.temporary import TemporaryStore
+from zarrfs.engine.stores.wrappers import (
+    CountingStore,
+    FailingStore,
+    LatencyStore,
+    ReadOnlyStore,
+    WrapperStore,
+)
+from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.errors import StoreError
+
+__all__ = ["STORES", "WrittenBelow", "end_servers"]
+
+
+class WrittenBelow(ReadOnlyStore):
+    """A read-only store over one that is written to by its side."""
+
+    set = WrapperStore.set
+    delete = WrapperStore.delete
+    delete_prefix = WrapperStore.delete_prefix
+
+
+def every_other() -> Callable[[str, str], Exception | None]:
+    """Let every other operation fail."""
+    count = itertools.count()
+    return lambda operation, key: StoreError("busy") if next(count) % 2 else None
+
+
+STORES: dict[str, Callable[[Path], Store]] = {
+    "local": lambda path: LocalStore(path / "store"),
+    "local, durable": lambda path: LocalStore(path / "store", durable=True),
+    "temporary": lambda path: TemporaryStore(path),
+    "memory": lambda path: MemoryStore(),
+    "a dictionary": lambda path: MemoryStore({}),
+    "zip": lambda path: ZipStore(path / "store.zip", "w"),
+    "wrapped": lambda path: WrapperStore(MemoryStore()),
+    "counting": lambda path: CountingStore(LocalStore(path / "store")),
+    "latency": lambda path: LatencyStore(MemoryStore(), lambda operation, key: None),
+    "failing": lambda path: FailingStore(MemoryStore(), lambda operation, key: None),
+    "values kept": lambda path: LRUStore(LocalStore(path / "store"), 100),
+    "metadata kept": lambda path: MetadataCacheStore(MemoryStore(), 60),
+    "prefixed": lambda path: PrefixStore(MemoryStore(), "a/b"),
+    "retrying": lambda path: RetryStore(MemoryStore()),
+    "retrying what fails": lambda path: RetryStore(
+        FailingStore(MemoryStore(), every_other()), sleep=lambda seconds: None
+    ),
+    "read-only": lambda path: WrittenBelow(LocalStore(path / "store")),
+    "kept and retried, fsspec": lambda path: LRUStore(
+        RetryStore(RemoteStore(f"memory://{uuid.uuid4().hex}")), 1000
+    ),
+    "synchronized": lambda path: SynchronizedStore(MemoryStore(), ProcessSynchronizer(path / "locks")),
+    "sqlite": lambda path: SQLiteStore(path / "store.sqldb"),
+    "dbm": lambda path: DBMStore(path / "store.dbm"),
+    "lmdb": lambda path: LMDBStore(path / "store.lmdb"),
+    "redis": lambda path: RedisStore(f"{running('redis')}?prefix={uuid.uuid4().hex}"),
+    "mongodb": lambda path: MongoDBStore("mongodb://localhost/tests", client=mongomock.MongoClient()),
+    "fsspec, file": lambda path: RemoteStore(f"local://{path}/store"),
+    "fsspec, memory": lambda path: RemoteStore(f"memory://{uuid.uuid4().hex}"),
+    "fsspec, s3": lambda path: s3_store(),
+    "fsspec, ftp": lambda path: RemoteStore(f"{running('ftp')}/{uuid.uuid4().hex}"),
+    "fsspec, sftp": lambda path: RemoteStore(f"{running('sftp')}/{uuid.uuid4().hex}"),
+    "fsspec, azure": lambda path: azure_store(),
+    "fsspec, gcs": lambda path: gcs_store(),
+}
+
+
+@cache
+def running(name: str) -> str:
+    """Start a server, once; it ends with the session."""
+    return SERVERS.enter_context(
+        {
+            "redis": redis_server,
+            "s3": s3_server,
+            "azure": azure_server,
+            "gcs": gcs_server,
+            "ftp": lambda: of_a_folder(ftp_server),
+            "sftp": lambda: of_a_folder(sftp_server),
+        }[name]()
+    )
+
+
+@contextmanager
+def of_a_folder(server: Callable[[Path], AbstractContextManager[str]]) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder, server(Path(folder)) as url:
+        yield url
+
+
+def azure_store() -> RemoteStore:
+    if not AZURITE.exists():
+        pytest.skip(f"Azurite is not here ({AZURITE}): packaging/setup.sh installs it where npm is")
+    options = {"connection_string": running("azure")}
+    container = f"c{uuid.uuid4().hex}"
+    maker = adlfs.AzureBlobFileSystem(**options, skip_instance_cache=True)
+    maker.mkdir(container)
+    fsspec.asyn.sync(maker.loop, maker.service_client.close)
+    return RemoteStore(f"abfs://{container}/store", storage_options=options)
+
+
+def gcs_store() -> RemoteStore:
+    options = {"endpoint_url": running("gcs"), "token": "anon", "project": "tests"}
+    bucket = f"b{uuid.uuid4().hex}"
+    fsspec.filesystem("gs", **options).mkdir(bucket)
+    return RemoteStore(f"gs://{bucket}/store", storage_options=options)
+
+
+def s3_store() -> RemoteStore:
+    bucket = f"b{uuid.uuid4().hex}"
+    options = {"endpoint_url": running("s3"), "key": "x", "secret": "x"}
+    s3fs.S3FileSystem(**options).mkdir(bucket)
+    return RemoteStore(f"s3://{bucket}/store", storage_options=options)
+
+
+SERVERS = ExitStack()
+
+
+def end_servers() -> None:
+    """End the servers that were started; who asks for one later has it started anew."""
+    SERVERS.close()
+    running.cache_clear()

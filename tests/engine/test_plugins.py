@@ -1,0 +1,352 @@
+"""What an installed package adds by its entry points is used like what is built in; what is broken says whose it is.
+
+The package is a real distribution, a module beside its ``dist-info``, in a directory that a fresh interpreter has on
+its path.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+NAME = "example_extensions"
+
+MODULE = '''
+import numpy as np
+from zarrfs.engine.chunk_grids import ChunkGrid
+from zarrfs.engine.chunk_keys import ChunkKeyEncoding
+from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec, CodecError
+from zarrfs.engine.dtypes.base import DataType, DataTypeFamily
+from zarrfs.engine.indexing import RegularAxis
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.mount.byte_layout import ByteLayout
+from zarrfs.mount.views.base import View
+
+
+class Xor(BytesBytesCodec):
+    """Every byte xor a mask."""
+
+    name = "example.xor"
+
+    def __init__(self, mask):
+        self.mask = mask
+
+    @classmethod
+    def from_configuration(cls, configuration):
+        return cls(configuration["mask"])
+
+    def configuration(self):
+        return {"mask": self.mask}
+
+    def encoded_size(self, size):
+        return size
+
+    def encode(self, data):
+        return (np.frombuffer(data, np.uint8) ^ self.mask).tobytes()
+
+    def decode(self, data, size, out=None):
+        if size is not None and len(memoryview(data)) != size:
+            raise CodecError("wrong size")
+        return self.encode(data)
+
+
+class Negate(ArrayArrayCodec):
+    """Every number with the other sign."""
+
+    name = "example.negate"
+
+    @classmethod
+    def from_configuration(cls, configuration):
+        return cls()
+
+    def configuration(self):
+        return {}
+
+    def encoded_spec(self, spec):
+        return type(spec)(spec.shape, spec.dtype, -spec.fill_value)
+
+    def encode(self, array, spec):
+        return -array
+
+    def decode(self, array, spec):
+        return -array
+
+    def encoded_region(self, region, spec):
+        return region
+
+
+class Degrees(DataTypeFamily):
+    """Angles: a float32, whose fill value is text with a unit."""
+
+    def from_configuration(self, name, configuration, where):
+        return DataType(name, np.dtype("float32"), dict(configuration))
+
+    def fill_from_json(self, data_type, value, where):
+        return np.float32(value.removesuffix(" deg"))
+
+    def fill_to_json(self, data_type, value):
+        return f"{float(value)} deg"
+
+
+DEGREES = Degrees()
+
+
+class Doubling:
+    """Chunks of lengths 1, 2, 4 ..."""
+
+    def __init__(self, length):
+        self.length = length
+
+    def find(self, index):
+        return (index + 1).bit_length() - 1
+
+    def locate(self, indices):
+        return np.array([self.find(int(index)) for index in indices], np.int64)
+
+    def begin(self, chunk):
+        return (1 << chunk) - 1
+
+    def size(self, chunk):
+        return 1 << chunk
+
+
+class DoublingGrid(ChunkGrid):
+    name = "example.doubling"
+    chunk_shape = None
+
+    def __eq__(self, other):
+        return isinstance(other, DoublingGrid)
+
+    def __hash__(self):
+        return 1
+
+    @classmethod
+    def from_configuration(cls, configuration, where):
+        return cls()
+
+    def configuration(self):
+        return {}
+
+    def axis(self, axis, length):
+        return Doubling(length)
+
+    def check(self, shape, where):
+        pass
+
+
+class Letters(ChunkKeyEncoding):
+    """Chunk (0, 2) is chunk/ac."""
+
+    name = "example.letters"
+
+    def __eq__(self, other):
+        return isinstance(other, Letters)
+
+    def __hash__(self):
+        return 1
+
+    @classmethod
+    def from_configuration(cls, configuration, where):
+        return cls()
+
+    def configuration(self):
+        return {}
+
+    def encode(self, coords):
+        return "chunk/" + "".join(chr(97 + c) for c in coords)
+
+    def decode(self, key):
+        return tuple(ord(c) - 97 for c in key[6:]) if key.startswith("chunk/") else None
+
+
+def open_shelf(url, mode):
+    return LocalStore(url.partition("://")[2], read_only=mode == "r")
+
+
+class CountView(View):
+    suffix = ".count"
+    listed = True
+
+    def refusal(self, array):
+        return None
+
+    def layout(self, array, name):
+        return ByteLayout([str(array.size).encode()])
+
+
+def broken_store(url, mode):
+    return url
+'''
+
+ENTRY_POINTS = f"""
+[zarrfs.codecs]
+example.xor = {NAME}:Xor
+example.negate = {NAME}:Negate
+example.missing = {NAME}:Nothing
+example.absent = {NAME}_which_is_not_there:Codec
+example.grid_as_codec = {NAME}:DoublingGrid
+
+[zarrfs.data_types]
+example.degrees = {NAME}:DEGREES
+example.class = {NAME}:Degrees
+
+[zarrfs.chunk_grids]
+example.doubling = {NAME}:DoublingGrid
+example.missing = {NAME}:Nothing
+
+[zarrfs.chunk_key_encodings]
+example.letters = {NAME}:Letters
+example.missing = {NAME}:Nothing
+
+[zarrfs.stores]
+shelf = {NAME}:open_shelf
+broken = {NAME}:broken_store
+missing = {NAME}:Nothing
+
+[zarrfs.views]
+count = {NAME}:CountView
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A directory with the package in it, as an installer leaves it."""
+    folder = tmp_path / "site"
+    info = folder / f"{NAME}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / f"{NAME}.py").write_text(MODULE)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: example-extensions\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    return folder
+
+
+def run(site: Path, script: str, *arguments: Path) -> str:
+    """Run a script with the package installed; return what it prints."""
+    root = str(Path(__file__).resolve().parents[2])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(site), root])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+WRITE_AND_READ = """
+import json, sys
+import numpy as np
+import zarrfs
+from zarrfs.mount.views import all_views
+
+where = f"shelf://{sys.argv[1]}"
+array = zarrfs.create_array(
+    where,
+    "a",
+    shape=(6, 7),
+    dtype={"name": "example.degrees", "configuration": {"turn": 360}},
+    fill_value=-1.5,
+    chunks={"name": "example.doubling", "configuration": {}},
+    chunk_key_encoding={"name": "example.letters"},
+    codecs=["example.negate", {"name": "bytes", "configuration": {"endian": "little"}},
+            {"name": "example.xor", "configuration": {"mask": 85}}],
+)
+assert array.chunks == ((1, 2, 4), (1, 2, 4))
+twin = np.full((6, 7), -1.5, "f4")
+twin[2:, ::2] = np.arange(16).reshape(4, 4)
+array[2:, ::2] = twin[2:, ::2]
+again = zarrfs.open_array(where, "a", "r+", cache_size=0)
+assert (again[...] == twin).all() and (again[3, -1:1:-2] == twin[3, -1:1:-2]).all()
+assert again.nchunks_initialized == 6, again.nchunks_initialized
+assert bytes(again.read_bytes(8, 60)) == twin.tobytes()[8:68]
+again.resize(9, 7)
+again[8, 0] = twin[0, 0] = again[0, 0] = 3
+assert (again[:6] == twin).all() and (again[6:8] == -1.5).all() and again[8].tolist() == [3] + [-1.5] * 6
+document = json.load(open(f"{sys.argv[1]}/a/zarr.json"))
+assert document["fill_value"] == "-1.5 deg"
+assert document["data_type"] == {"name": "example.degrees", "configuration": {"turn": 360}}
+# A chunk is what codec and key encoding say, to the bit: chunk (1, 0) holds rows 1 and 2 of the first column.
+stored = np.frombuffer(open(f"{sys.argv[1]}/a/chunk/ba", "rb").read(), "u1") ^ 85
+assert stored.view("<f4").tolist() == [1.5, -0.0], stored.view("<f4")
+# In shards, as a compressor besides others.
+sharded = zarrfs.create_array({}, data=np.arange(64), chunks=(4,), shards=(16,), compressors=["zstd",
+    {"name": "example.xor", "configuration": {"mask": 1}}])
+assert (sharded[3:50:5] == np.arange(64)[3:50:5]).all()
+assert ".count" in [view.suffix for view in all_views()]
+print("fine")
+"""
+
+
+def test_extensions_of_an_installed_package_write_and_read(site: Path, tmp_path: Path) -> None:
+    assert run(site, WRITE_AND_READ, tmp_path / "store") == "fine\n"
+
+
+BROKEN = """
+import json, sys
+import zarrfs
+
+def message(**options):
+    try:
+        zarrfs.create_array({}, shape=(4,), dtype=options.pop("dtype", "u1"), **options)
+    except zarrfs.UnsupportedError as error:
+        return str(error)
+
+def opening(url):
+    try:
+        zarrfs.open(url)
+    except zarrfs.ZarrError as error:
+        return str(error)
+
+print(json.dumps([
+    message(compressors="example.missing"),
+    message(compressors="example.absent"),
+    message(compressors="example.grid_as_codec"),
+    message(dtype="example.class"),
+    message(chunks={"name": "example.missing"}),
+    message(chunk_key_encoding={"name": "example.missing"}),
+    message(compressors="example.unheard_of"),
+    opening("broken://x"),
+    opening("missing://x"),
+]))
+"""
+
+
+def test_a_broken_package_is_named(site: Path) -> None:
+    import json
+
+    messages = json.loads(run(site, BROKEN))
+    parts = [
+        ["'example.missing' of example-extensions", "group zarrfs.codecs", "has no attribute 'Nothing'"],
+        ["'example.absent' of example-extensions", "No module named"],
+        ["'example.grid_as_codec' of example-extensions", "expected is a subclass of Codec"],
+        ["'example.class' of example-extensions", "expected is an instance of DataTypeFamily"],
+        ["'example.missing' of example-extensions", "group zarrfs.chunk_grids"],
+        ["'example.missing' of example-extensions", "group zarrfs.chunk_key_encodings"],
+        ["'example.unheard_of' is not known here"],
+        ["broken://x", "expected a Store"],
+        ["'missing' of example-extensions", "group zarrfs.stores"],
+    ]
+    assert len(messages) == len(parts)
+    for message, expected in zip(messages, parts, strict=True):
+        assert message is not None
+        for part in expected:
+            assert part in message
+
+
+def test_a_broken_view_is_left_out_with_a_warning(site: Path) -> None:
+    info = site / f"{NAME}-1.0.dist-info" / "entry_points.txt"
+    info.write_text(f"[zarrfs.views]\ncount = {NAME}:CountView\nbroken = {NAME}:Nothing\n")
+    script = """
+import logging, sys
+logging.basicConfig(stream=sys.stdout)
+from zarrfs.mount.views import all_views
+print([view.suffix for view in all_views()])
+"""
+    printed = run(site, script)
+    assert "'broken' of example-extensions" in printed
+    assert "['.npy', '.raw', '.json', '.count']" in printed
