@@ -76,6 +76,7 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "memory": lambda path: MemoryStore(),
     "a dictionary": lambda path: MemoryStore({}),
     "zip": lambda path: ZipStore(path / "store.zip", "w"),
+    "zip, added to": lambda path: added_to(path / "store.zip"),
     "wrapped": lambda path: WrapperStore(MemoryStore()),
     "counting": lambda path: CountingStore(LocalStore(path / "store")),
     "latency": lambda path: LatencyStore(MemoryStore(), lambda operation, key: None),
@@ -105,6 +106,15 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "fsspec, azure": lambda path: azure_store(),
     "fsspec, gcs": lambda path: gcs_store(),
 }
+
+
+def added_to(path: Path) -> ZipStore:
+    """An archive that held something, which was deleted."""
+    with ZipStore(path, "w") as store:
+        store.set("old", b"1234" * 100)
+    store = ZipStore(path, "a")
+    store.delete("old")
+    return store
 
 
 @cache
@@ -193,6 +203,22 @@ def test_the_memory_of_a_value_stays_the_callers(store: Store) -> None:
     value[:] = b"after."
     assert bytes(store.get("a/b") or b"") == b"before"
     assert bytes(store.get("a/c") or b"") == b"beforebefore"
+
+
+def test_flushing_changes_nothing_that_is_seen(store: Store) -> None:
+    store.set("a/b", b"1")
+    stamp = store.stamp("a/b")
+    store.flush()
+    assert bytes(store.get("a/b") or b"") == b"1"
+    assert store.stamp("a/b") == stamp
+    store.set("a/b", b"22")
+    store.set("c", b"3")
+    store.flush()
+    store.delete("c")
+    assert bytes(store.get("a/b") or b"") == b"22"
+    assert stamp is None or store.stamp("a/b") != stamp
+    assert list(store.list_prefix()) == ["a/b"]
+    assert store.clean(dry_run=True) == []
 
 
 def test_what_is_absent_is_none(store: Store) -> None:
@@ -420,7 +446,9 @@ class Twin(RuleBasedStateMachine):
         self.store.close()
 
 
-@pytest.mark.parametrize("kind", ["local", "memory", "zip", "sqlite", "lmdb", "redis", "mongodb"])
+@pytest.mark.parametrize(
+    "kind", ["local", "memory", "zip", "zip, added to", "sqlite", "lmdb", "redis", "mongodb"]
+)
 def test_any_sequence_of_operations(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     class Machine(Twin):
         make = staticmethod(lambda: STORES[kind](tmp_path_factory.mktemp("twin")))
