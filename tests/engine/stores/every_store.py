@@ -76,6 +76,7 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "memory": lambda path: MemoryStore(),
     "a dictionary": lambda path: MemoryStore({}),
     "zip": lambda path: ZipStore(path / "store.zip", "w"),
+    "zip, added to": lambda path: added_to(path / "store.zip"),
     "wrapped": lambda path: WrapperStore(MemoryStore()),
     "counting": lambda path: CountingStore(LocalStore(path / "store")),
     "latency": lambda path: LatencyStore(MemoryStore(), lambda operation, key: None),
@@ -105,6 +106,15 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "fsspec, azure": lambda path: azure_store(),
     "fsspec, gcs": lambda path: gcs_store(),
 }
+
+
+def added_to(path: Path) -> ZipStore:
+    """An archive that held something, which was deleted."""
+    with ZipStore(path, "w") as store:
+        store.set("old", b"1234" * 100)
+    store = ZipStore(path, "a")
+    store.delete("old")
+    return store
 
 
 @cache

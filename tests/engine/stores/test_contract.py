@@ -63,6 +63,22 @@ def test_the_memory_of_a_value_stays_the_callers(store: Store) -> None:
     assert bytes(store.get("a/c") or b"") == b"beforebefore"
 
 
+def test_flushing_changes_nothing_that_is_seen(store: Store) -> None:
+    store.set("a/b", b"1")
+    stamp = store.stamp("a/b")
+    store.flush()
+    assert bytes(store.get("a/b") or b"") == b"1"
+    assert store.stamp("a/b") == stamp
+    store.set("a/b", b"22")
+    store.set("c", b"3")
+    store.flush()
+    store.delete("c")
+    assert bytes(store.get("a/b") or b"") == b"22"
+    assert stamp is None or store.stamp("a/b") != stamp
+    assert list(store.list_prefix()) == ["a/b"]
+    assert store.clean(dry_run=True) == []
+
+
 def test_what_is_absent_is_none(store: Store) -> None:
     store.set("a/b", b"1")
     for key in ("x", "a", "a/x", "a/b/c", "A/B", "x" * 300, "a/" + "y" * 300):
@@ -288,7 +304,9 @@ class Twin(RuleBasedStateMachine):
         self.store.close()
 
 
-@pytest.mark.parametrize("kind", ["local", "memory", "zip", "sqlite", "lmdb", "redis", "mongodb"])
+@pytest.mark.parametrize(
+    "kind", ["local", "memory", "zip", "zip, added to", "sqlite", "lmdb", "redis", "mongodb"]
+)
 def test_any_sequence_of_operations(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     class Machine(Twin):
         make = staticmethod(lambda: STORES[kind](tmp_path_factory.mktemp("twin")))
