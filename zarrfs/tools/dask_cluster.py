@@ -1,8 +1,8 @@
 """The pieces of a copy on a Dask cluster: tasks of ``distributed``, a bounded number of them at a time.
 
 A task is a pickled piece of work with some items. Its worker unpickles it once and keeps what it opens for the tasks
-that follow. What is not of Dask's doing (a broken chunk, a full disk) a task returns, so that it is raised here as it was
-there.
+that follow. What is not of Dask's doing (a broken chunk, a full disk) a task returns, so that it is raised here as it
+was there.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def on_cluster(dask: str | Client) -> Iterator[Cluster]:
 
 
 class Cluster:
-    """Does pieces of work on the workers of a Dask cluster. They must have this version of zarrfs, and reach the stores."""
+    """The workers of a Dask cluster as an Executor. They must have this version of zarrfs, and reach the stores."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
