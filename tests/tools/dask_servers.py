@@ -1,28 +1,39 @@
-"""A Dask cluster for the tests: a scheduler and workers, each in a process of its own."""
+"""A Dask cluster for the tests: a scheduler and workers, each in a process of its own; and what is sent to them."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import distributed
 
 from tests.engine.stores.servers import free_port, wait_for
+from zarrfs.engine.stores.local import LocalStore
 
-__all__ = ["dask_cluster", "scheduler", "worker"]
+ROOT = Path(__file__).resolve().parents[2]
+
+__all__ = ["Elsewhere", "Note", "dask_cluster", "scheduler", "worker"]
 
 
 @contextmanager
 def _process(*words: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     with open(log, "wb") as file:
-        process = subprocess.Popen([sys.executable, "-m", *words], stdout=file, stderr=file)
+        process = subprocess.Popen(
+            [sys.executable, "-m", *words],
+            stdout=file,
+            stderr=file,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
         try:
             yield process
         finally:
-            process.terminate()
+            process.kill()
             process.wait()
 
 
@@ -54,3 +65,35 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
         with distributed.Client(address, set_as_default=False) as client:
             client.wait_for_workers(workers, timeout=60)
         yield address
+
+
+class Elsewhere(LocalStore):
+    """A store of the same name in every process, and in another place in each but the first: as a path of this machine
+    is on another one.
+    """
+
+    def __init__(self, home: str, process: int) -> None:
+        super().__init__(f"{home}/{'here' if process == os.getpid() else os.getpid()}")
+        self.home, self.process = home, process
+
+    @property
+    def url(self) -> str:
+        return "file:///data"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Elsewhere, (self.home, self.process)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Writes a line for each item, and waits until it may: it opens a pipe to read, which waits for a writer."""
+
+    path: str
+    gate: str | None = None
+
+    def __call__(self, item: int) -> None:
+        if self.gate is not None:
+            with open(self.gate, "rb"):
+                pass
+        with open(self.path, "a", encoding="ascii") as file:
+            file.write(f"{item}\n")

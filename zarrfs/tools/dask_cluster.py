@@ -14,6 +14,7 @@ import secrets
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import islice
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zarrfs._version import __version__
 from zarrfs.engine.array import Array
 from zarrfs.engine.group import Group
+from zarrfs.engine.hierarchy import STAGING
 from zarrfs.engine.parallel import at_most
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, StoreError, UnsupportedError, ZarrError
@@ -69,19 +71,33 @@ def on_cluster(dask: str | Client) -> Iterator[Cluster]:
             )
         yield Cluster(dask)
         return
-    if not isinstance(dask, str):
+    if not isinstance(dask, str) or not dask:
         raise LocationError(
             f"{dask!r} is no Dask cluster; expected an address such as tcp://host:8786, or a Client"
         )
     try:
+        with ThreadPoolExecutor(1) as thread:  # the loop of this one, if it has one, may be running
+            thread.submit(asyncio.run, _greet(dask)).result()
         client = distributed.Client(dask, timeout=SECONDS_TO_ANSWER, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TimeoutError) as error:
         raise LocationError(
             f"{dask}: no Dask scheduler answers there ({error or type(error).__name__}); expected the address that "
             "`dask scheduler` prints, such as tcp://host:8786"
         ) from error
     with client:
         yield Cluster(client)
+
+
+async def _greet(address: str) -> None:
+    """Raise OSError, ValueError or TimeoutError unless a server of Dask is at the address. A client would wait for ever
+    for a server of another kind, and one that has never connected would not end.
+    """
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    options = Security().get_connection_args("client")
+    comm = await asyncio.wait_for(connect(address, timeout=SECONDS_TO_ANSWER, **options), SECONDS_TO_ANSWER)
+    await comm.close()
 
 
 class Cluster:
@@ -96,7 +112,8 @@ class Cluster:
     def check(self, source: Array | Group, target: Store) -> None:
         """Raise a ZarrError unless every worker finds the node, and writes where this process writes.
 
-        It puts a mark into the target, and has each worker answer by another; they are deleted before this returns.
+        It puts a mark into the target, and has each worker answer by another; they are deleted before this returns. A
+        directory that was not there may be left, empty.
         """
         for store in (source.store, target):
             if store.in_process:
@@ -106,23 +123,16 @@ class Cluster:
                 )
         payload = _pickled((source, target))
         self._await_workers()
-        mark = f".zarrfs-copy-{secrets.token_hex(4)}"
-        answers: list[str] = []
+        self._ask(_find, __version__, payload, repr(source.metadata))
+        mark = f"{STAGING}{secrets.token_hex(4)}"
         try:
-            target.set(mark, mark.encode())
-            found = self._ask(payload, mark, repr(source.metadata))
-            answers = [_answer(mark, worker) for worker in found]
-            for worker, trouble in found.items():
-                if trouble is None and target.get(_answer(mark, worker)) is None:
-                    trouble = f"it writes to {target.url} elsewhere than this process does"
-                if trouble is not None:
-                    raise StoreError(
-                        f"the Dask worker {worker} cannot take part, and nothing was copied: {trouble}. Every worker "
-                        "must reach source and destination by the same names: a file system that all machines share, "
-                        "a database or a URL"
-                    )
+            target.set(mark, b"")
+            self._ask(_answer, payload, mark)
+            for worker in self.client.nthreads():
+                if target.get(_answer_key(mark, worker)) is None:
+                    raise _apart(worker, f"what it writes to {target.url} is not there for this process")
         finally:
-            for key in (mark, *answers):
+            for key in [mark, *(_answer_key(mark, worker) for worker in self.client.nthreads())]:
                 target.delete(key)
 
     def _await_workers(self) -> None:
@@ -141,15 +151,17 @@ class Cluster:
         finally:
             future.release()
 
-    def _ask(self, payload: bytes, mark: str, document: str) -> dict[str, str | None]:
-        """Return what each worker lacks, None where nothing."""
-        found = self.client.run(_reach, __version__, payload, mark, document, on_error="return")
-        return {
-            worker: answer
-            if isinstance(answer, str | None)
-            else f"zarrfs {__version__} cannot run there: {answer!r}"
-            for worker, answer in found.items()
-        }
+    def _ask(self, question: Callable[..., Any], *arguments: Any) -> None:
+        """Have every worker say what is wrong. Raises StoreError for the first that says something."""
+        for worker, answer in self.client.run(question, *arguments, on_error="return").items():
+            if answer is not None:
+                # An exception comes from Dask itself, which has not found the function there.
+                raise _apart(
+                    worker,
+                    answer
+                    if isinstance(answer, str)
+                    else f"zarrfs {__version__} does not run there ({answer!r})",
+                )
 
     # -- they do -----------------------------------------------------------------------------------------------
 
@@ -241,8 +253,15 @@ def _batches(items: Sequence[T], threads: int) -> Iterator[Sequence[T]]:
     return (items[start : start + count] for start in range(0, len(items), count))
 
 
-def _answer(mark: str, worker: str) -> str:
+def _answer_key(mark: str, worker: str) -> str:
     return f"{mark}-{hashlib.sha256(worker.encode()).hexdigest()[:16]}"
+
+
+def _apart(worker: str, trouble: str) -> StoreError:
+    return StoreError(
+        f"the Dask worker {worker} cannot take part, and nothing was copied: {trouble}. Every worker must reach source "
+        "and destination by the same names: a file system that all machines share, a database or a URL"
+    )
 
 
 # -- on a worker -----------------------------------------------------------------------------------------------
@@ -256,24 +275,37 @@ _stopped: deque[str] = deque(maxlen=64)
 _changed = threading.Condition()
 
 
-async def _reach(version: str, payload: bytes, mark: str, document: str, dask_worker: Any) -> str | None:
-    """Find the source and the mark in the target, and answer it. Return what is wrong, None where nothing is."""
-    if version != __version__:
-        return f"it has zarrfs {__version__}, and this is {version}"
-    return await asyncio.to_thread(_reach_both, payload, mark, document, dask_worker.address)
+async def _find(version: str, payload: bytes, document: str) -> str | None:
+    """Look for the source. Return what is wrong, None where nothing is."""
 
-
-def _reach_both(payload: bytes, mark: str, document: str, worker: str) -> str | None:
-    try:
-        source, target = pickle.loads(payload)
+    def find() -> str | None:
+        try:
+            source, _ = pickle.loads(payload)
+        except ZarrError as error:
+            return str(error)
         if repr(source.metadata) != document:
             return f"it finds another node at {source.store.url}, {source.name}"
-        if target.get(mark) is None:
-            return f"what this process writes to {target.url} is not there for it"
-        target.set(_answer(mark, worker), b"")
-    except ZarrError as error:
-        return str(error)
-    return None
+        return None
+
+    if version != __version__:
+        return f"it has zarrfs {__version__}, and this is {version}"
+    return await asyncio.to_thread(find)
+
+
+async def _answer(payload: bytes, mark: str, dask_worker: Any) -> str | None:
+    """Answer the mark in the target. Return what is wrong, None where nothing is."""
+
+    def answer() -> str | None:
+        try:
+            _, target = pickle.loads(payload)
+            if target.get(mark) is None:
+                return f"what this process writes to {target.url} is not there for it"
+            target.set(_answer_key(mark, dask_worker.address), b"")
+        except ZarrError as error:
+            return str(error)
+        return None
+
+    return await asyncio.to_thread(answer)
 
 
 @lru_cache(maxsize=4)
