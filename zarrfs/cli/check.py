@@ -1,4 +1,6 @@
-"""``zarrfs check``: hold OME-NGFF metadata against their specification, offline."""
+"""``zarrfs check``: hold OME-NGFF metadata against their specification, offline, and consolidated metadata against the
+hierarchy.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,10 @@ import json
 import click
 
 import zarrfs
+from zarrfs.cli.console import safe
 from zarrfs.cli.values import storage_option, storage_options
 from zarrfs.ngff import Report, check_node
+from zarrfs.tools import stale_consolidation
 
 __all__ = ["command"]
 
@@ -29,20 +33,29 @@ def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -
 
     There are three tiers: schema (what makes metadata invalid), strict (what is recommended), and semantic
     (what the specification says beyond its schemas, and whether the store holds what the metadata say). Each
-    message has the JSON pointer of its place in the attributes. The exit code is 0 for valid metadata and 1
-    for invalid ones, whatever the other two tiers find.
+    message has the JSON pointer of its place in the attributes.
+
+    Consolidated metadata of the group, and of groups below it, are compared with the documents themselves.
+
+    The exit code is 0 for valid metadata and 1 for invalid or stale ones, whatever the other two tiers find.
 
     \b
     Examples:
       zarrfs check image.ome.zarr
       zarrfs check plate.ome.zarr --path A/1/0 --json
     """
-    report = check_node(zarrfs.open(location, path, storage_options=storage_options(storage)))
+    node = zarrfs.open(location, path, storage_options=storage_options(storage))
+    report = check_node(node)
+    stale = stale_consolidation(node) if isinstance(node, zarrfs.Group) else []
     if as_json:
-        click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        click.echo(json.dumps({**report.to_json(), "stale": stale}, indent=2, ensure_ascii=False))
     else:
         click.echo(_text(report))
-    if not report.valid:
+        if stale:
+            click.echo("\nconsolidated metadata are out of date (zarrfs consolidate writes them anew):")
+        for problem in stale:
+            click.echo(safe(f"  {problem}"))
+    if stale or not report.valid:
         raise SystemExit(1)
 
 

@@ -7,7 +7,7 @@ import click
 from zarrfs.cli.console import safe
 from zarrfs.cli.values import storage_option, storage_options
 from zarrfs.engine.open import open_group
-from zarrfs.tools import consolidate_metadata, stale_entries
+from zarrfs.tools import consolidate_metadata, stale_consolidation
 
 __all__ = ["command"]
 
@@ -35,7 +35,7 @@ def command(location: str, only_check: bool, storage: tuple[str, ...]) -> None:
         count = consolidate_metadata(location, storage_options=options)
         click.echo(f"{count} nodes")
         return
-    problems = stale_entries(open_group(location, storage_options=options))
+    problems = stale_consolidation(open_group(location, storage_options=options))
     for problem in problems:
         click.echo(safe(problem))
     click.echo("out of date" if problems else "up to date")

@@ -29,7 +29,7 @@ VERBS = {
     "rechunk": "Copy with chunks of another shape.",
     "migrate": "Give a hierarchy the documents of a newer format, in place.",
     "consolidate": "Gather all metadata of a hierarchy in one document.",
-    "check": "Check OME-NGFF metadata.",
+    "check": "Check OME-NGFF metadata, and consolidated ones.",
     "view": "Open the desktop viewer.",
     "doctor": "Say whether FUSE is usable here, and what to do if not.",
 }

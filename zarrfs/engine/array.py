@@ -27,6 +27,7 @@ from zarrfs.engine.selections import (
     orthogonal_selection,
     pop_fields,
 )
+from zarrfs.engine.staleness import warn_of_change
 from zarrfs.engine.stores.base import Buffer, Store
 from zarrfs.engine.summary import Info, array_summary
 from zarrfs.engine.views import ArrayView, field_dtype
@@ -391,6 +392,7 @@ class Array(StoredNode[ArraySpec]):
             stored = list(old.stored_chunks()) if delete and shrinks else []
             spec = detect.resized(self._spec, lengths)
             self._set_spec(detect.write_node(self._store, self._path, spec))
+            warn_of_change(self._store, self._path, self.zarr_format)
             layout = self._layout
         grid = layout.grid_shape
         for coords in stored:

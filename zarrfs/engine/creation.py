@@ -16,6 +16,7 @@ from zarrfs.engine.formats import detect
 from zarrfs.engine.hierarchy import delete_node
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.new_arrays import array_spec, check_format, shape_of
+from zarrfs.engine.staleness import warn_of_change
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError, NodeTypeError
 
@@ -34,6 +35,7 @@ def create_group_node(
     _make_room(store, path, overwrite)
     create_ancestors(store, path, zarr_format)
     spec = detect.write_node(store, path, GroupSpec(zarr_format, dict(attributes)))
+    warn_of_change(store, path, zarr_format)
     if not isinstance(spec, GroupSpec):
         raise TypeError(f"{type(spec).__name__} came back for a group")
     return spec
@@ -104,6 +106,7 @@ def create_array_node(
     _make_room(store, path, overwrite)
     create_ancestors(store, path, spec.zarr_format)
     written = detect.write_node(store, path, spec)
+    warn_of_change(store, path, spec.zarr_format)
     if not isinstance(written, ArraySpec):
         raise TypeError(f"{type(written).__name__} came back for an array")
     array = Array(store, path, written, cache, False, access)

@@ -14,6 +14,7 @@ from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.hierarchy import delete_node, move_node, tree_text
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.node import StoredNode
+from zarrfs.engine.staleness import warn_of_change, warn_of_omission
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.summary import Info, group_summary
 from zarrfs.errors import MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError, StoreError
@@ -26,7 +27,8 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
     """A group of arrays and groups. Made by ``zarrfs.open_group`` and ``zarrfs.create_group``.
 
     Members are looked up when asked for and not remembered, so that a group shows the store as it is. Where asking
-    is dear (remote stores, stores that cannot list) consolidated metadata answer, if the group carries them.
+    is dear (remote stores, stores that cannot list) consolidated metadata answer, if the group carries them. They may
+    be out of date: what is found to be so, and what is made so by a change, is logged as a warning, once.
     A name may be a path (``group["labels/0"]``).
     """
 
@@ -74,18 +76,21 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         relative = normalise_path(name)
         if not relative:
             return self
-        spec = None
+        listed = None
         if self._consolidated and self._spec.consolidated is not None:
-            spec = self._spec.consolidated.get(relative)
+            listed = self._spec.consolidated.get(relative)
         path = self._join(relative)
-        if spec is None:
-            spec = detect.read_node(self._store, path, allow_pickle=self._access.allow_pickle)
+        spec = listed or detect.read_node(self._store, path, allow_pickle=self._access.allow_pickle)
         if spec is None:
             raise NodeNotFoundError(
                 f"{self._store.url}: there is no array or group {path!r}"
                 + (f"; members of {self.name} are {self._some_names()}" if self._store.listable else "")
             )
-        return make_node(self._store, path, spec, self._cache, self._read_only, self._access)
+        if listed is None and self._consolidated:
+            warn_of_omission(self._store, path)
+        node = make_node(self._store, path, spec, self._cache, self._read_only, self._access)
+        node._listed = listed
+        return node
 
     def _some_names(self) -> str:
         names = self.names()
@@ -218,6 +223,7 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         if name not in self:
             raise NodeNotFoundError(f"{self._store.url}: there is no array or group {self._join(name)!r}")
         delete_node(self._store, self._join(name))
+        warn_of_change(self._store, self._join(name), self.zarr_format)
 
     def move(self, source: str, target: str) -> None:
         """Give a member, with everything below it, another path."""
@@ -234,6 +240,8 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         detect.check_path(self._store, new, self.zarr_format)
         creation.create_ancestors(self._store, new, self.zarr_format)
         move_node(self._store, old, new)
+        for path in (old, new):
+            warn_of_change(self._store, path, self.zarr_format)
 
 
 Node = Array | Group

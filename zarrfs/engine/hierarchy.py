@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -56,7 +56,7 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
     When the block ends well the old node is deleted, with everything below it, and the new one takes its place; when
     it fails, the new one is deleted and the old one is as it was.
     """
-    staging = f"{STAGING}{secrets.token_hex(4)}"
+    staging = f"{STAGING}{os.urandom(4).hex()}"
     aside = PrefixStore(store, staging)
     try:
         yield aside

@@ -15,6 +15,7 @@ from zarrfs.engine.attributes import Attributes, Change
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import detect
 from zarrfs.engine.model import ArraySpec, GroupSpec
+from zarrfs.engine.staleness import warn_of_change, warn_of_difference
 from zarrfs.engine.stores.base import Store, Usage
 from zarrfs.errors import MetadataError, NodeNotFoundError, ReadOnlyError, UnsupportedError
 
@@ -62,6 +63,8 @@ class StoredNode(Generic[Spec]):
         # never put an older document in the place of a newer one.
         self._spec_lock = threading.RLock()
         self._attrs = Attributes({}, self._save_attributes)
+        # What consolidated metadata say, where the node was opened by them.
+        self._listed: Spec | None = None
         self._set_spec(spec)
 
     def _set_spec(self, spec: Spec) -> None:
@@ -142,6 +145,8 @@ class StoredNode(Generic[Spec]):
             if found is None:
                 raise NodeNotFoundError(f"{self._where}: the metadata are gone since it was opened")
             if found.document != self._spec.document or found.attributes != self._spec.attributes:
+                if self._listed is self._spec:
+                    warn_of_difference(self._store, self._path, self._spec, found)
                 changed = difference(self._spec, found)
                 if changed is not None:
                     raise MetadataError(f"{self._where}: {changed} since it was opened; open it again")
@@ -186,6 +191,7 @@ class StoredNode(Generic[Spec]):
             values = change(dict(self._spec.attributes))
             written = detect.write_attributes(self._store, self._path, replace(self._spec, attributes=values))
             self._set_spec(written)
+            warn_of_change(self._store, self._path, self.zarr_format)
 
 
 def _document_lock(place: str) -> threading.RLock:

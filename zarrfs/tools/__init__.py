@@ -2,7 +2,7 @@
 command line.
 """
 
-from zarrfs.tools.consolidation import consolidate_metadata, stale_entries
+from zarrfs.tools.consolidation import consolidate_metadata, stale_consolidation
 from zarrfs.tools.copying import convert, copy, copy_all, copy_store, rechunk
 from zarrfs.tools.hdf5 import from_hdf5, to_hdf5
 from zarrfs.tools.migration import migrate
@@ -16,6 +16,6 @@ __all__ = [
     "from_hdf5",
     "migrate",
     "rechunk",
-    "stale_entries",
+    "stale_consolidation",
     "to_hdf5",
 ]

@@ -6,18 +6,22 @@ zarr-python writes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from zarrfs.engine.formats import detect
-from zarrfs.engine.formats.json_document import read_object, write_object
+from zarrfs.engine.formats import detect, v2, v3
+from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.group import Group
+from zarrfs.engine.json_checks import expect_object
+from zarrfs.engine.model import NodeSpec
 from zarrfs.engine.open import Location, open_group
+from zarrfs.engine.staleness import alike, forget_warnings
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import UnsupportedError
+from zarrfs.errors import MetadataError, UnsupportedError
 
-__all__ = ["consolidate_metadata", "stale_entries"]
+__all__ = ["consolidate_metadata", "stale_consolidation"]
 
 V2_DOCUMENTS = (".zgroup", ".zarray", ".zattrs")
 
@@ -31,7 +35,9 @@ def consolidate_metadata(
     """
     group = open_group(location, path, "r+", storage_options=storage_options)
     try:
-        return _consolidate(group)
+        count = _consolidate(group)
+        forget_warnings(group.store, group.path)
+        return count
     finally:
         if not isinstance(location, Store | Mapping):
             group.store.close()  # of a zip file, it is complete only then
@@ -55,16 +61,19 @@ def _v2(entries: Mapping[str, Any]) -> dict[str, Any]:
     return {"zarr_consolidated_format": 1, "metadata": dict(entries)}
 
 
-def _documents(group: Group) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
-    """Yield ((path below the group, name), document) of all nodes, the group's own included."""
+def _documents(group: Group, known: Collection[str] = ()) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+    """Yield ((path below the group, name), document) of all nodes, the group's own included. Where the store cannot
+    list, of the nodes at the paths that are ``known``.
+    """
     if group.zarr_format not in (2, 3):
         raise UnsupportedError(f"{group.store.url}: format {group.zarr_format} has no consolidated metadata")
     names = V2_DOCUMENTS if group.zarr_format == 2 else ("zarr.json",)
-    for below in ["", *_paths(group, "")]:
+    below_it = _paths(group, "") if group.store.listable or not known else (path for path in known if path)
+    for below in ["", *below_it]:
         for name in names:
             document = read_object(group.store, join(join(group.path, below), name))
             if document is not None:
-                yield (below, name), {k: v for k, v in document.items() if k != "consolidated_metadata"}
+                yield (below, name), _plain(document)
 
 
 def _paths(group: Group, below: str) -> Iterator[str]:
@@ -78,29 +87,99 @@ def _paths(group: Group, below: str) -> Iterator[str]:
             yield from _paths(group, path)
 
 
-def stale_entries(group: Group) -> list[str]:
-    """Return what is wrong with a group's consolidated metadata, a sentence each; nothing where they are up to date or
-    absent. Reads every document below.
+def stale_consolidation(group: Group) -> list[str]:
+    """Return what is out of date in the consolidated metadata of a group, and of groups below it that have their own: a
+    sentence for each document that is missing from them, in them without being there, or there with another meaning.
+    Nothing where they are up to date, or where there are none. ``consolidate_metadata`` puts them right.
+
+    Reads every document below. In a store that cannot list (a web server) what is missing cannot be found.
+    """
+    if group.zarr_format not in (2, 3):
+        return []
+    problems = _stale(group)
+    for below, node in group.walk():
+        if isinstance(node, Group) and node.zarr_format == group.zarr_format:
+            own = open_group(group.store, node.path)  # not as the group's consolidated metadata have it
+            problems += [f"{problem}, of {below}" for problem in _stale(own)]
+    return problems
+
+
+def _stale(group: Group) -> list[str]:
+    try:
+        listed = _listed(group)
+    except MetadataError as error:
+        return [f"the consolidated metadata of {group.name} are broken: {error}"]
+    if listed is None:
+        return []
+    actual = {
+        (below, name): document
+        for (below, name), document in _documents(group, {below for below, _ in listed})
+        if (below or group.zarr_format == 2) and not _is_nothing(name, document)
+    }
+    names = {key: join(*key) if group.zarr_format == 2 else key[0] for key in {*listed, *actual}}
+    problems = [
+        (names[key], "is in the consolidated metadata, but not there") for key in set(listed) - set(actual)
+    ]
+    problems += [
+        (names[key], "is there, but not in the consolidated metadata") for key in set(actual) - set(listed)
+    ]
+    problems += [
+        (names[key], "is otherwise in the consolidated metadata than it is")
+        for key in set(actual) & set(listed)
+        if not _alike(key[1], listed[key], actual[key])
+    ]
+    return [f"{name} {what}" for name, what in sorted(problems)]
+
+
+def _listed(group: Group) -> dict[tuple[str, str], dict[str, Any]] | None:
+    """Return the documents that are consolidated by (path below the group, name); None where none are. Raises
+    MetadataError where they cannot be read.
     """
     if group.zarr_format == 2:
-        found = read_object(group.store, join(group.path, ".zmetadata"))
+        key = join(group.path, ".zmetadata")
+        found = read_object(group.store, key)
         if found is None:
-            return []
-        listed = dict(found.get("metadata") or {})
-        actual = {join(below, name): document for (below, name), document in _documents(group)}
+            return None
     else:
-        own = (read_object(group.store, join(group.path, "zarr.json")) or {}).get("consolidated_metadata")
-        if not isinstance(own, Mapping):
-            return []
-        listed = {path.strip("/"): dict(entry) for path, entry in (own.get("metadata") or {}).items()}
-        for entry in listed.values():
-            entry.pop("consolidated_metadata", None)
-        actual = {below: document for (below, _), document in _documents(group) if below}
-    problems = [f"{key} is listed but not there" for key in sorted(set(listed) - set(actual))]
-    problems += [f"{key} is there but not listed" for key in sorted(set(actual) - set(listed))]
-    problems += [
-        f"{key} is listed with other contents"
-        for key in sorted(actual)
-        if key in listed and actual[key] != listed[key]
-    ]
-    return problems
+        key = join(group.path, "zarr.json")
+        found = (read_object(group.store, key) or {}).get("consolidated_metadata")
+        if not isinstance(found, Mapping):
+            return None
+    where = f"{location(group.store, key)}: /metadata"
+    listed = {}
+    for place, entry in expect_object(found.get("metadata"), where).items():
+        path, _, name = (
+            place.rpartition("/") if group.zarr_format == 2 else (place.strip("/"), "", "zarr.json")
+        )
+        document = _plain(expect_object(entry, f"{where}/{place}"))
+        if not _is_nothing(name, document):
+            listed[path, name] = document
+    return listed
+
+
+def _is_nothing(name: str, document: Mapping[str, Any]) -> bool:
+    """Whether a document says no more than if it were not there."""
+    return name == ".zattrs" and not document
+
+
+def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key != "consolidated_metadata"}
+
+
+def _alike(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two documents say the same: implementations leave out what goes without saying, or do not."""
+    # Not by equality: NaN is to be the same as NaN.
+    if json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True):
+        return True
+    if name not in (".zarray", "zarr.json"):
+        return False
+    try:
+        return alike(_parsed(name, one), _parsed(name, other))
+    except MetadataError:
+        return False
+
+
+def _parsed(name: str, document: Mapping[str, Any]) -> NodeSpec:
+    if name == ".zarray":
+        return v2.parse_array(document, {}, name, allow_pickle=True)
+    return v3.parse_node(document, name)

@@ -21,6 +21,7 @@ from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.parallel import CORES, for_each
+from zarrfs.engine.staleness import warn_of_change
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, NodeExistsError, UnsupportedError
 from zarrfs.tools.dask_cluster import on_cluster
@@ -262,7 +263,9 @@ def _make_alike(spec: ArraySpec, store: Store, path: str, resume: bool, there: b
     if there:
         store.delete_prefix(path)
     creation.create_ancestors(store, path, spec.zarr_format)
-    return Array(store, path, detect.write_node(store, path, spec), cache, False)
+    written = detect.write_node(store, path, spec)
+    warn_of_change(store, path, spec.zarr_format)
+    return Array(store, path, written, cache, False)
 
 
 def _make(source: Array, store: Store, path: str, form: Form, resume: bool, there: bool) -> Array:

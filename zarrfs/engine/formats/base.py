@@ -65,6 +65,14 @@ class Format(ABC):
         """Return where the node and all below it are stored."""
         return Branch((), (path,))
 
+    def consolidating_paths(self, path: str) -> list[str]:
+        """Return the paths of the groups whose consolidated metadata mention the node at the path, if they have any."""
+        return []
+
+    def is_consolidated(self, store: Store, path: str) -> bool:
+        """Tell whether the group at the path carries consolidated metadata."""
+        return False
+
     def child_names(self, store: Store, path: str, spec: GroupSpec) -> list[str]:
         """Return the names below a group that may be nodes. Costs a listing."""
         return store.list_dir(path).prefixes

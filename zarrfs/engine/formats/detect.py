@@ -25,7 +25,9 @@ __all__ = [
     "check_writable",
     "child_names",
     "chunk_prefix",
+    "consolidating_paths",
     "document_keys",
+    "is_consolidated",
     "read_kind",
     "read_node",
     "resized",
@@ -113,6 +115,16 @@ def child_names(store: Store, path: str, spec: GroupSpec) -> list[str]:
     listing.
     """
     return _format(spec).child_names(store, path, spec)
+
+
+def consolidating_paths(path: str, zarr_format: int | str) -> list[str]:
+    """Return the paths of the groups whose consolidated metadata mention the node at the path, if they have any."""
+    return _FORMATS[zarr_format].consolidating_paths(path)
+
+
+def is_consolidated(store: Store, path: str, zarr_format: int | str) -> bool:
+    """Tell whether the group at the path carries consolidated metadata."""
+    return _FORMATS[zarr_format].is_consolidated(store, path)
 
 
 def chunk_prefix(spec: ArraySpec, path: str) -> str:

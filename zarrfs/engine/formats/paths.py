@@ -6,7 +6,7 @@ import re
 
 from zarrfs.errors import KeyNameError
 
-__all__ = ["check_node_name", "join", "normalise_path"]
+__all__ = ["check_node_name", "join", "normalise_path", "paths_above"]
 
 
 def normalise_path(path: str) -> str:
@@ -37,3 +37,9 @@ def check_node_name(name: str) -> str:
 def join(path: str, name: str) -> str:
     """Return the key of ``name`` in the node at ``path`` (empty for the root)."""
     return f"{path}/{name}" if path else name
+
+
+def paths_above(path: str) -> list[str]:
+    """Return the paths of the groups that a node is in, the nearest first."""
+    parts = path.split("/") if path else []
+    return ["/".join(parts[:depth]) for depth in reversed(range(len(parts)))]

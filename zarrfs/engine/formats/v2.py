@@ -16,7 +16,7 @@ from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object, write_object
-from zarrfs.engine.formats.paths import join
+from zarrfs.engine.formats.paths import join, paths_above
 from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
@@ -287,6 +287,12 @@ class V2Format(Format):
             return parse_group(group, attributes, f"{pointer}/{GROUP_KEY}")
 
         return Consolidated(load, parse)
+
+    def consolidating_paths(self, path: str) -> list[str]:
+        return [path, *paths_above(path)]
+
+    def is_consolidated(self, store: Store, path: str) -> bool:
+        return store.exists(join(path, CONSOLIDATED_KEY))
 
     def kind(self, store: Store, path: str) -> NodeKind | None:
         if store.exists(join(path, ARRAY_KEY)):

@@ -16,7 +16,7 @@ from zarrfs.engine.formats.byte_order import check_endian, with_endian
 from zarrfs.engine.formats.consolidated import inline_consolidated
 from zarrfs.engine.formats.draft2019 import is_bootstrap
 from zarrfs.engine.formats.json_document import location, read_object, write_object
-from zarrfs.engine.formats.paths import check_node_name, join
+from zarrfs.engine.formats.paths import check_node_name, join, paths_above
 from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail, found
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
@@ -270,6 +270,12 @@ class V3Format(Format):
         return (
             replace(spec, consolidated=None) if isinstance(spec, GroupSpec) and not use_consolidated else spec
         )
+
+    def consolidating_paths(self, path: str) -> list[str]:
+        return paths_above(path)  # a group's own attributes are in its zarr.json once only
+
+    def is_consolidated(self, store: Store, path: str) -> bool:
+        return isinstance((read_object(store, join(path, KEY)) or {}).get("consolidated_metadata"), Mapping)
 
     def kind(self, store: Store, path: str) -> NodeKind | None:
         key = join(path, KEY)
