@@ -89,6 +89,7 @@ HEAVY = [
     "PyQt6",
     "pyqtgraph",
     "dask",
+    "distributed",
     "xarray",
 ]
 HEAVY += ["ml_dtypes", "asyncio", "importlib.metadata", "zarr", "tensorstore"]

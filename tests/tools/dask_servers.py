@@ -41,7 +41,16 @@ def _process(*words: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
 def scheduler(log: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A scheduler without workers; yields its address and process."""
     port = free_port()
-    words = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+    words = (
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--no-dashboard",
+        "--idle-timeout",
+        "300s",
+    )
     with _process(*words, log=log) as process:
         wait_for(port, process)
         yield f"tcp://127.0.0.1:{port}", process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 
 import zarrfs
 from zarrfs.cli.main import main
+from zarrfs.engine.parallel import at_most
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -140,6 +142,39 @@ def test_a_rechunk_writes_each_chunk_once_and_bounds_memory(tmp_path: Path) -> N
     assert store.calls["set"] == 16 + 1
     for block in blocks(found, planes, 16 << 10):
         assert np.empty(data.shape, "u1")[block].size * 2 <= 16 << 10
+
+
+SIDE = 128
+PLANES, CUBES = (1, SIDE, SIDE), (16, 16, 16)
+SLAB = 16 * SIDE * SIDE * 2
+"""The bytes of as many planes as a cube has."""
+
+
+@pytest.mark.parametrize("times", [1, 2, 4])
+@pytest.mark.parametrize(("old", "new"), [(PLANES, CUBES), (CUBES, PLANES)], ids=["cubes", "planes"])
+def test_a_rechunk_reads_as_often_as_memory_is_too_small_and_takes_no_more(
+    old: tuple[int, ...], new: tuple[int, ...], times: int, tmp_path: Path
+) -> None:
+    data = RNG.integers(0, 2**16, (SIDE, SIDE, SIDE)).astype("u2")
+    zarrfs.create_array(tmp_path / "s", data=data, chunks=old)
+    source = CountingStore(LocalStore(tmp_path / "s"))
+    memory, threads = SLAB // times, 2
+    tracemalloc.start()
+    try:
+        with at_most(threads):
+            rechunk(source, tmp_path / "t", new, memory=memory)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    reads = {key: count for key, count in source.keys.items() if key.startswith("c/")}
+    assert len(reads) == zarrfs.open_array(tmp_path / "s").nchunks
+    if times == 1:
+        assert set(reads.values()) == {1}
+    assert max(reads.values()) <= times
+    # What is decoded, what is kept, and a chunk or two as they are stored.
+    assert peak < (threads + 1) * memory + (1 << 19)
+    assert peak < data.nbytes
+    assert np.array_equal(zarrfs.open_array(tmp_path / "t")[...], data)
 
 
 def test_an_interrupted_copy_goes_on(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ def command(
 ) -> None:
     """Copy the array or hierarchy at SOURCE to DESTINATION with chunks of another shape.
 
-    Memory stays within --memory on each thread. Source chunks that reach across several blocks of that size are
-    decoded once for each: more memory makes it faster.
+    Memory stays within --memory on each thread, and as much again for source chunks that are kept. Source chunks that
+    reach across several blocks of that size are decoded once for each: more memory makes it faster.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from zarrfs.engine.access import Access
 from zarrfs.engine.attributes import Attributes, Change
-from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.cache import ChunkCache, default_cache
 from zarrfs.engine.formats import detect
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.staleness import warn_of_change, warn_of_difference
@@ -29,11 +29,12 @@ are: who changes a document goes on to lock chunks.
 _locks_lock = threading.Lock()
 
 
-def reopened(store: Store, path: str, read_only: bool, access: Access) -> Any:
+def reopened(store: Store, path: str, read_only: bool, access: Access, cache_size: int | None = None) -> Any:
     """Return the node at a path of a store, as unpickling needs it."""
     from zarrfs.engine.open import open
 
-    node = open(store, path, "r" if read_only or store.read_only else "r+", access=access)
+    mode: Any = "r" if read_only or store.read_only else "r+"
+    node = open(store, path, mode, access=access, cache_size=cache_size)
     node._read_only = read_only
     return node
 
@@ -124,8 +125,9 @@ class StoredNode(Generic[Spec]):
         return self._store.usage(self._path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as store and path: the copy reads its metadata anew."""
-        return reopened, (self._store, self._path, self._read_only, self._access)
+        """Pickle as store and path: the copy reads its metadata anew. A cache of its own it has again, empty."""
+        cache_size = None if self._cache is default_cache() else self._cache.capacity
+        return reopened, (self._store, self._path, self._read_only, self._access, cache_size)
 
     # -- metadata that others may change -----------------------------------------------------------------------
 

@@ -64,10 +64,12 @@ def convert(
     """Copy the node at a location, with all below it, to another location, in another form.
 
     Chunks are copied byte by byte where only the documents differ. Attributes and dimension names are kept. Threads
-    copy, or a Dask cluster; at most about ``memory`` bytes of decoded chunks are in flight on each thread.
+    copy, or a Dask cluster.
 
     Args:
         zarr_format, chunks, shards, compressors: what is to be different, as ``create_array`` takes them.
+        memory: bytes of decoded values in flight on each thread, unless one chunk or shard to be written has more;
+            and of decoded chunks of the source that each process keeps for the blocks that need them too.
         if_exists: see ``IfExists``.
         verify: read both afterwards, and raise StoreError where they differ.
         dry_run: change nothing.
@@ -82,7 +84,9 @@ def convert(
     form = Form(zarr_format, chunks, shards, compressors)
     with nullcontext(Threads()) if dask is None else on_cluster(dask) as executor:
         reading, writing = split_options(storage_options, source, target)
-        node = open_node(source, storage_options=None if reading is None else dict(reading))
+        node = open_node(
+            source, storage_options=None if reading is None else dict(reading), cache_size=memory
+        )
         store, path = open_store(target, mode="a", storage_options=writing)
         task = _Task(form, if_exists, verify, memory, progress, dry_run, executor)
         try:
@@ -93,8 +97,12 @@ def convert(
 
 
 def rechunk(source: Location, target: Location, chunks: Any, **options: Any) -> list[str]:
-    """Copy an array or hierarchy with other chunks; options as ``convert``. Memory stays within ``memory`` bytes a
-    thread, whatever the shapes: source chunks that span several blocks are then read as often.
+    """Copy an array or hierarchy with other chunks; options as ``convert``.
+
+    Values are copied in blocks of whole target chunks, as large as ``memory`` allows, towards the chunks of the
+    source. A source chunk that spans several blocks is decoded for each of them, unless it is still kept. So planes
+    are decoded once to become cubes where as many planes as a cube has fit into ``memory``, else as many times as
+    those are larger.
     """
     return convert(source, target, chunks=chunks, **options)
 

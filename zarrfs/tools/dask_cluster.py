@@ -81,8 +81,8 @@ def on_cluster(dask: str | Client) -> Iterator[Cluster]:
         client = distributed.Client(dask, timeout=SECONDS_TO_ANSWER, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise LocationError(
-            f"{dask}: no Dask scheduler answers there ({error or type(error).__name__}); expected the address that "
-            "`dask scheduler` prints, such as tcp://host:8786"
+            f"{dask}: no Dask scheduler answers there ({str(error) or type(error).__name__}); expected the address "
+            "that `dask scheduler` prints, such as tcp://host:8786"
         ) from error
     with client:
         yield Cluster(client)
