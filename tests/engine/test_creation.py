@@ -101,3 +101,22 @@ def test_shards_need_a_format_that_has_them() -> None:
             zarrfs.create_array(MemoryStore(), shape=4, shards=4, zarr_format=zarr_format)
     with pytest.raises(UnsupportedError, match="cannot be written"):
         zarrfs.create_array(MemoryStore(), shape=4, zarr_format=1)
+
+
+def test_a_byte_order_that_is_left_open_is_chosen_and_recorded() -> None:
+    for options in (
+        {"codecs": ["bytes"]},
+        {"serializer": "bytes"},
+        {"codecs": [{"name": "bytes"}, "crc32c"]},
+    ):
+        store: dict[str, bytes] = {}
+        zarrfs.create_array(store, data=np.arange(3), **options)
+        assert zarrfs.open_array(store)[...].tolist() == [0, 1, 2]
+        assert b'"endian": "little"' in store["zarr.json"]
+    inner = {"chunk_shape": [1], "codecs": ["bytes"], "index_codecs": [{"name": "bytes"}, "crc32c"]}
+    store = {}
+    with pytest.raises(zarrfs.MetadataError, match="endian"):
+        zarrfs.create_array(
+            store, data=np.arange(3), codecs=[{"name": "sharding_indexed", "configuration": inner}]
+        )
+    assert not store

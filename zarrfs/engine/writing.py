@@ -168,7 +168,7 @@ def _update_shard(
             inner.pipeline.read(
                 BufferSource(old), tuple(slice(0, n, 1) for n in codec.chunk_shape), chunk, None
             )
-        chunk[piece.region] = box[piece.target]
+        _put(chunk, piece.region, None, box[piece.target] if piece.region else box)
         if not write_empty and is_filled(chunk, layout.spec.fill_value):
             chunks.pop(piece.coords, None)
         else:

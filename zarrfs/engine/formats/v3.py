@@ -280,7 +280,9 @@ class V3Format(Format):
 
     def check(self, spec: NodeSpec) -> None:
         if isinstance(spec, ArraySpec):
-            array_document(spec)
+            document = array_document(spec)
+            if spec.data_type.name != "struct":
+                check_endian(document["codecs"], spec.data_type.numpy, "codecs")
 
     def check_path(self, store: Store, path: str) -> None:
         for name in path.split("/") if path else ():
