@@ -389,3 +389,62 @@ def test_data_that_do_not_fit_are_no_broken_chunk(shards: tuple[int, ...] | None
     with pytest.raises(zarrfs.ChunkEncodeError, match="expected a string"):
         array[1:3] = np.array([1, 2], object)
     assert array[...].tolist() == ["a"] * 8
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill"), [(">i2", -20361), ("S5", b"ab"), ("U6", "a"), (">M8[s]", 5), (">c16", 1j)]
+)
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_chunks_of_nothing_but_the_fill_value_are_not_stored(dtype: str, fill: Any, zarr_format: int) -> None:
+    array = zarrfs.create_array(
+        {}, shape=(4, 4), chunks=(2, 2), dtype=dtype, fill_value=fill, zarr_format=zarr_format
+    )
+    array[...] = np.zeros((), array.dtype)
+    assert array.nchunks_initialized == 4
+    array[:2] = array.fill_value
+    assert array.nchunks_initialized == 2
+    array[2:] = np.full((2, 4), array.fill_value, array.dtype)
+    assert array.nchunks_initialized == 0
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", str])
+def test_a_shard_without_dimensions(dtype: Any) -> None:
+    array = zarrfs.create_array({}, shape=(), dtype=dtype, chunks=(), shards=())
+    for value in (True, False):
+        array.set_mask_selection(np.array(True), array.dtype.type(value) if dtype is not str else str(value))
+        assert array[()] == (str(value) if dtype is str else value)
+
+
+@pytest.mark.parametrize("codecs", [["bytes"], ["packbits"]])
+def test_small_integers_have_the_bytes_of_ml_dtypes(codecs: list[str]) -> None:
+    import ml_dtypes
+
+    data = np.array([-8, -1, 0, 7]).astype(ml_dtypes.int4)
+    array = zarrfs.create_array({}, shape=(4,), dtype="int4", codecs=codecs, chunks=(4,))
+    array[...] = data
+    assert bytes(array.read_bytes(0, 4)) == data.tobytes()
+
+
+def test_another_grid_of_the_same_shape_is_taken_over() -> None:
+    store = MemoryStore()
+
+    def create(edges: list[int], data: list[int]) -> None:
+        grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [edges]}}
+        zarrfs.create_array(store, data=np.array(data), chunks=grid, overwrite=True, codecs=["bytes"])
+
+    create([2, 4], [1, 2, 3, 4, 5, 6])
+    array = zarrfs.open_array(store, access=zarrfs.Access(recheck_metadata=True))
+    assert array[...].tolist() == [1, 2, 3, 4, 5, 6]
+    create([4, 2], [6, 5, 4, 3, 2, 1])
+    assert array[...].tolist() == [6, 5, 4, 3, 2, 1]
+
+
+def test_a_chunk_grid_for_chunks() -> None:
+    grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[1, [2, 2]], 3]}}
+    array = zarrfs.create_array({}, data=np.arange(20).reshape(5, 4), chunks=grid)
+    assert array.chunks == ((1, 2, 2), (3, 3))
+    assert array[1:4, 2:].tolist() == [[6, 7], [10, 11], [14, 15]]
+    with pytest.raises(zarrfs.MetadataError, match="shards go with a chunk shape"):
+        zarrfs.create_array({}, shape=(5, 4), dtype="u1", chunks=grid, shards=(5, 4))
+    with pytest.raises(zarrfs.UnsupportedError, match="regular chunks only"):
+        zarrfs.create_array({}, shape=(5, 4), dtype="u1", chunks=grid, zarr_format=2)

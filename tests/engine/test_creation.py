@@ -138,3 +138,22 @@ def test_chunks_of_several_lengths_that_do_not_fit() -> None:
         zarrfs.create_array(MemoryStore(), shape=(10, 7), chunks=((5, 5), 7), zarr_format=2)
     with pytest.raises(MetadataError, match="either shards"):
         zarrfs.create_array(MemoryStore(), shape=(10, 7), chunks=((5, 5), 7), shards=(10, 7))
+
+
+def test_a_byte_order_that_is_left_open_is_chosen_and_recorded() -> None:
+    for options in (
+        {"codecs": ["bytes"]},
+        {"serializer": "bytes"},
+        {"codecs": [{"name": "bytes"}, "crc32c"]},
+    ):
+        store: dict[str, bytes] = {}
+        zarrfs.create_array(store, data=np.arange(3), **options)
+        assert zarrfs.open_array(store)[...].tolist() == [0, 1, 2]
+        assert b'"endian": "little"' in store["zarr.json"]
+    inner = {"chunk_shape": [1], "codecs": ["bytes"], "index_codecs": [{"name": "bytes"}, "crc32c"]}
+    store = {}
+    with pytest.raises(zarrfs.MetadataError, match="endian"):
+        zarrfs.create_array(
+            store, data=np.arange(3), codecs=[{"name": "sharding_indexed", "configuration": inner}]
+        )
+    assert not store

@@ -61,7 +61,8 @@ class Array(StoredNode[ArraySpec]):
     def _set_spec(self, spec: ArraySpec) -> None:
         old = getattr(self, "_spec", None)
         super()._set_spec(spec)
-        if old is not None and old.shape == spec.shape and difference(old, spec) is None:
+        same_chunks = old is not None and (old.shape, old.chunk_grid) == (spec.shape, spec.chunk_grid)
+        if same_chunks and old is not None and difference(old, spec) is None:
             # Only attributes have changed: what is kept of the chunks still holds.
             return
         self._layout = ArrayLayout(

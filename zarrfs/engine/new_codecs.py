@@ -38,13 +38,16 @@ def _blosc_options(data_type: DataType) -> dict[str, Any]:
 
 
 def _completed(codec: Any, data_type: DataType) -> Any:
-    """Return the v3 metadata of a codec, of Blosc with a choice for what was left open: it must be recorded."""
+    """Return the v3 metadata of a codec, with a choice for what Blosc and ``bytes`` leave open: it must be recorded."""
     entry = {"name": codec} if isinstance(codec, str) else codec
-    if not isinstance(entry, Mapping) or entry.get("name") != "blosc":
+    if not isinstance(entry, Mapping) or entry.get("name") not in ("blosc", "bytes"):
         return codec
     given = entry.get("configuration", {})
     if not isinstance(given, Mapping):
         return codec
+    if entry["name"] == "bytes":
+        several = not data_type.numpy.hasobject and data_type.numpy.itemsize > 1
+        return {**entry, "configuration": {"endian": "little"} | dict(given)} if several else codec
     return {**entry, "configuration": _blosc_options(data_type) | dict(given)}
 
 
@@ -60,11 +63,11 @@ def v3_chain(
     if codecs is not None:
         if filters is not None or serializer != "auto" or compressors != "auto":
             raise MetadataError("give either codecs, or filters, serializer and compressors, not both")
-        return codecs_from_json([_codec_json(codec) for codec in codecs], "codecs")
+        return codecs_from_json([_completed(_codec_json(codec), data_type) for codec in codecs], "codecs")
     chain: list[Any] = [_codec_json(codec) for codec in filters or ()]
     if order == "F" and ndim > 1:
         chain.insert(0, {"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}})
-    chain.append(_codec_json(serializer))
+    chain.append(_completed(_codec_json(serializer), data_type))
     chain += [_completed(_codec_json(codec), data_type) for codec in _compressor_list(compressors, data_type)]
     return codecs_from_json(chain, "codecs")
 

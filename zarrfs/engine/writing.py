@@ -190,7 +190,7 @@ def _update_shard(
             old = shard.get(piece.coords)
             if old is None or not inner.read(BufferSource(old), everything, chunk, None):
                 chunk[...] = layout.fill
-        chunk[piece.region] = box[piece.target]
+        _put(chunk, piece.region, None, box[piece.target] if piece.region else box)
         if not write_empty and is_filled(chunk, layout.spec.fill_value):
             shard.set(piece.coords, None)
         else:

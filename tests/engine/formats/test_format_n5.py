@@ -320,7 +320,10 @@ def test_names_and_units_of_dimensions() -> None:
     assert spec.dimension_units == (None, "2.5 um", "4 nm")
     assert array_attributes(spec) == attributes
     named = array_attributes(replace(spec, attributes={}, document={}))
-    assert (named["axes"], named["units"]) == (["x", "y", ""], ["4 nm", "2.5 um", ""])
+    assert (named["axes"], named["units"]) == (["x", "y", ""], ["nm", "um", ""])
+    assert named["resolution"] == [4, 2.5, 1]
+    exact = parse_array(document(units=["nm"] * 3, resolution=[0.1234567891, 1e300, 3]), HERE)
+    assert exact.dimension_units == ("3 nm", "1e+300 nm", "0.1234567891 nm")
     for odd in ({"axes": "xyz"}, {"axes": [1, 2, 3]}, {"axes": ["x"]}, {"units": 5}):
         spec = parse_array(document(**odd), HERE)
         assert (spec.dimension_names, spec.dimension_units) == (None, None)

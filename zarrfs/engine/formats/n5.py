@@ -7,6 +7,7 @@ a group.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -42,6 +43,8 @@ DATA_TYPES = (*INTEGER_NAMES, "float32", "float64")
 _ARRAY_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType")
 _AXES, _UNITS, _RESOLUTION = "axes", "units", "resolution"
 """The attributes in which TensorStore and neuroglancer keep names, units and distances of the dimensions."""
+
+_DISTANCE = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -152,9 +155,23 @@ def _units(document: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | N
         return units
     pairs = zip(distances[::-1], units, strict=True)
     return tuple(
-        None if unit is None else f"{distance:g} {unit}" if _is_number(distance) else unit
+        None if unit is None else f"{_number_text(distance)} {unit}" if _is_number(distance) else unit
         for distance, unit in pairs
     )
+
+
+def _number_text(number: float) -> str:
+    """Return a number to the last digit, without a fraction where it has none."""
+    return str(int(number)) if number == number // 1 and abs(number) < 2**53 else repr(number)
+
+
+def _split_unit(unit: str) -> tuple[float, str]:
+    """Return the distance between elements and the bare unit of a unit such as ``"4 nm"``."""
+    found = _DISTANCE.match(unit)
+    if found is None or not unit[found.end() :].strip():
+        return 1, unit
+    number = float(found[0])
+    return int(number) if number == number // 1 else number, unit[found.end() :].strip()
 
 
 def _is_number(value: Any) -> bool:
@@ -207,7 +224,12 @@ def array_attributes(spec: ArraySpec) -> dict[str, Any]:
     if spec.dimension_names is not None and _AXES not in attributes:
         attributes[_AXES] = [name or "" for name in spec.dimension_names[::-1]]
     if spec.dimension_units is not None and _UNITS not in attributes:
-        attributes[_UNITS] = [unit or "" for unit in spec.dimension_units[::-1]]
+        units = [unit or "" for unit in spec.dimension_units[::-1]]
+        split = [_split_unit(unit) for unit in units]
+        attributes[_UNITS] = units
+        if _RESOLUTION not in attributes and units != [name for _, name in split]:
+            attributes[_UNITS] = [name for _, name in split]
+            attributes[_RESOLUTION] = [distance for distance, _ in split]
     return document | attributes
 
 
@@ -280,7 +302,9 @@ class N5Format(Format):
             root["n5"] = VERSION
             if path:
                 write_object(store, KEY, root)
-        return replace(spec, document=write_object(store, join(path, KEY), document))
+        written = write_object(store, join(path, KEY), document)
+        # Names and units of dimensions are among them: who then changes an attribute must not lose them.
+        return replace(spec, document=written, attributes=_attributes(written))
 
     def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
         return (join(path, KEY),)

@@ -286,7 +286,9 @@ class V3Format(Format):
 
     def check(self, spec: NodeSpec) -> None:
         if isinstance(spec, ArraySpec):
-            array_document(spec)
+            document = array_document(spec)
+            if spec.data_type.name != "struct":
+                check_endian(document["codecs"], spec.data_type.numpy, "codecs")
 
     def check_path(self, store: Store, path: str) -> None:
         for name in path.split("/") if path else ():
@@ -298,7 +300,9 @@ class V3Format(Format):
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         document = array_document(spec) if isinstance(spec, ArraySpec) else group_document(spec)
-        return replace(spec, document=write_object(store, join(path, KEY), document))
+        written = write_object(store, join(path, KEY), document)
+        # The units of dimensions are among them: who then changes an attribute must not lose them.
+        return replace(spec, document=written, attributes=written["attributes"])
 
     def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
         return (join(path, KEY),)
