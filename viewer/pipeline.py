@@ -175,8 +175,10 @@ class ViewPipeline:
         settled = self._settled_generation == self._stream.generation
         if self._drawn and not settled and not self._streamer.present([r.key for r in state.tiles]):
             return  # it would only show old pixels again, which the pane does by itself
-        errors = self._streamer.failures([request.key for request in state.tiles])
-        frame = self._renderer.render(state, self._streamer.get, settled, errors)
+        keys = [request.key for request in state.tiles]
+        frame = self._renderer.render(
+            state, self._streamer.get, settled, lambda: self._streamer.failures(keys)
+        )
         self._last_frame = monotonic()
         if frame is None:
             return

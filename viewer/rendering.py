@@ -6,6 +6,7 @@ does not sample again) and the contrast chosen for channels that bring none. Use
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,6 +48,13 @@ class Frame:
     errors: tuple[TileError, ...] = ()
 
 
+Failures = Callable[[], tuple[TileError, ...]]
+
+
+def _no_failures() -> tuple[TileError, ...]:
+    return ()
+
+
 class FrameRenderer:
     """Draws frames, one after the other."""
 
@@ -62,11 +70,12 @@ class FrameRenderer:
         self._view = None
 
     def render(
-        self, state: DisplayState, fetch: Fetch, settled: bool = False, errors: tuple[TileError, ...] = ()
+        self, state: DisplayState, fetch: Fetch, settled: bool = False, failures: Failures = _no_failures
     ) -> Frame | None:
         """Return the frame, None where nothing of it is there yet and more will come (not ``settled``).
 
-        ``fetch`` gives tiles that are there, or None; ``errors`` are those of the state's tiles.
+        ``fetch`` gives tiles that are there, or None; ``failures`` tells what is known to have failed of the state's
+        tiles. It is asked last: a tile that arrives while the frame is drawn brings its error with it.
         """
         view = state.image.uid, state.intent.displayed
         if view != self._view:
@@ -76,6 +85,7 @@ class FrameRenderer:
         self._buffers = {
             _layer_id(layer): (layer, buffer, done) for layer, buffer, done in sampled if buffer is not None
         }
+        errors = failures()
         grid = state.grid
         pixels = np.zeros(grid.shape, np.uint32)
         exact = not errors and all(done for _, _, done in sampled)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,12 @@ from tests.viewer.core.test_pipeline import Pane, whole
 from viewer.compose import compose
 from viewer.dataset import describe, initial_intent
 from viewer.image import Image
+from viewer.rendering import FrameRenderer
+from viewer.resolve import resolve
 from viewer.state import ViewIntent, with_channel
-from viewer.streaming import TileStreamer
+from viewer.streaming import TileError, TileStreamer
+from viewer.tile_reading import read_tile
+from viewer.tiles import TileKey
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -83,6 +88,24 @@ def test_a_corrupt_chunk_is_named_and_the_others_are_shown(tmp_path: Path, pane:
     expected = DATA.copy()
     expected[32:64, 64:96] = 0
     np.testing.assert_array_equal(frame.pixels, compose([expected], frame.channels))
+
+
+def test_a_tile_that_fails_while_the_frame_is_drawn_is_no_exact_one() -> None:
+    image, intent = opened(filled(MemoryStore()))
+    state = resolve(intent, image, whole(image, 128, 128), (), None)
+    known: list[TileError] = []
+
+    def arriving(key: TileKey) -> np.ndarray[Any, Any]:
+        known.append(TileError(key, "broken", ((0, 0, 1, 1),), ValueError()))
+        tile, _ = read_tile(image, key)
+        assert tile is not None
+        return tile
+
+    frame = FrameRenderer().render(state, arriving, False, lambda: tuple(known))
+    assert frame is not None
+    assert frame.errors == tuple(known) != ()
+    assert not frame.exact
+    assert not frame.settled
 
 
 def test_a_missing_chunk_is_the_fill_value_and_no_error(tmp_path: Path, pane: Pane) -> None:
