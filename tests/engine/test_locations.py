@@ -15,6 +15,7 @@ from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.zip import ZipStore
 from zarrfs.errors import LocationError, NodeNotFoundError, ZarrError
+from zarrfs.tools import consolidate_metadata
 
 
 @pytest.fixture
@@ -111,3 +112,17 @@ def test_where_to_look_instead(hierarchy: Path) -> None:
     assert hierarchy.name in str(caught.value)
     with pytest.raises(NodeNotFoundError, match=r"no array or group 'x'.*'labels'"):
         zarrfs.open_group(hierarchy)["x"]
+
+
+def test_a_node_is_a_location_too(tmp_path: Path) -> None:
+    group = zarrfs.create_group(tmp_path / "a.zarr")
+    inner = zarrfs.create_group(group, "inner")
+    array = zarrfs.create_array(inner, "x", data=np.arange(3))
+    assert array.path == "inner/x"
+    assert zarrfs.open(group, "inner/x") == zarrfs.open(inner, "x") == zarrfs.open(array) == array
+    assert consolidate_metadata(group) == 2
+
+
+def test_the_document_of_an_n5_node_means_its_directory(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a.n5", "x", data=np.arange(3), zarr_format="n5")
+    assert zarrfs.open_array(tmp_path / "a.n5" / "x" / "attributes.json")[2] == 2

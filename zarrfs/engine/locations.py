@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
+from zarrfs.engine.node import StoredNode
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -22,9 +23,10 @@ from zarrfs.plugins import find_plugin
 
 __all__ = ["METADATA_NAMES", "Location", "open_store", "split_options"]
 
-Location = str | os.PathLike[str] | Store | MutableMapping[str, bytes]
+Location = str | os.PathLike[str] | Store | MutableMapping[str, bytes] | StoredNode[Any]
+"""A path, a URL, a store, a dictionary that serves as one, or a node: what is below it."""
 
-METADATA_NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
+METADATA_NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "attributes.json")
 
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 
@@ -66,6 +68,9 @@ def open_store(location: Location, *, mode: str = "r", storage_options: Options 
     if isinstance(location, Store):
         _known_options(f"{location!r}, which is open,", storage_options)
         return location, ""
+    if isinstance(location, StoredNode):
+        _known_options(f"{location!r}, which is open,", storage_options)
+        return location.store, location.path
     if isinstance(location, MutableMapping):
         _known_options("a dictionary", storage_options)
         return MemoryStore(location, read_only=mode == "r"), ""

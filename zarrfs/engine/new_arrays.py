@@ -28,6 +28,9 @@ __all__ = ["WRITABLE_FORMATS", "array_spec", "check_format", "shape_of"]
 SHARD_CHUNKS = 8
 """How many chunks a shard of guessed shape has along each dimension, at most."""
 
+UNITS: tuple[int | str, ...] = (3, "n5")
+"""Formats that say the units of dimensions."""
+
 RAGGED = "array:"
 """What stands before the dtype of the arrays that are the elements of an array, as zarr-python 2 has it."""
 
@@ -109,6 +112,11 @@ def array_spec(
         if shard_shape is not None:
             chain = sharded(chain, chunk_shape)
         keys = _keys(chunk_key_encoding, dimension_separator, SEPARATORS.get(zarr_format, "/"))
+    if dimension_units is not None and any(dimension_units) and zarr_format not in UNITS:
+        raise UnsupportedError(
+            f"dimension_units need a format that has units, one of {UNITS}, not {zarr_format!r}; "
+            "give them as attributes"
+        )
     grid: ChunkGrid = given_grid or RegularGrid(shard_shape or chunk_shape)
     spec = ArraySpec(
         zarr_format,

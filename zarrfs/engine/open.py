@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,15 +12,12 @@ from zarrfs.engine.cache import ChunkCache, default_cache
 from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.group import Group, make_node
-from zarrfs.engine.locations import open_store
+from zarrfs.engine.locations import Location, open_store
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.synchronizers import SynchronizedStore, Synchronizer
 from zarrfs.errors import LocationError, NodeNotFoundError, NodeTypeError
 
 __all__ = ["Location", "Mode", "create_array", "create_group", "open", "open_array", "open_group"]
-
-Location = str | os.PathLike[str] | Store | dict[str, bytes]
-"""A path, a URL, a store, or a dictionary that serves as one."""
 
 Mode = Literal["r", "r+", "a", "w", "w-"]
 
@@ -43,7 +39,7 @@ def open(
     """Open the array or group at ``path`` in ``location``; the format is found out. Or make one.
 
     Args:
-        location: a path or URL, which may point into a hierarchy (``image.zarr/labels/0``), a store, or a dict.
+        location: a path or URL, which may point into a hierarchy (``image.zarr/labels/0``), a store, a dict, or a node.
         path: the path of the node below the location.
         mode: ``"r"`` to read; ``"r+"`` to read and write; ``"a"`` to read and write, made if there is nothing; ``"w"``
             to make it anew, deleting what is there; ``"w-"`` to make it, an error if there is something.

@@ -15,6 +15,7 @@ from typing import Any
 
 from zarrfs.engine.chunk_keys import ChunkKeyEncoding, Separator, V2Keys
 from zarrfs.engine.formats.base import Branch, Format, NodeKind
+from zarrfs.engine.formats.dimension_names import names_in, with_names
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, check_extensions, parse_array
 from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.paths import join
@@ -194,8 +195,12 @@ class Draft2019Format(Format):
         bootstrap = self._bootstrap(store) or Bootstrap()
         key = bootstrap.key(path, "array" if isinstance(spec, ArraySpec) else "group")
         document = read_object(store, key) or spec.document or {"extensions": []}
-        written = write_object(store, key, {**document, "attributes": dict(spec.attributes)})
-        return replace(spec, document=written, attributes=written["attributes"])
+        written = write_object(store, key, {**document, "attributes": with_names(spec)})
+        attributes = written["attributes"]
+        if isinstance(spec, ArraySpec):
+            names = names_in(attributes, len(spec.shape))
+            return replace(spec, document=written, attributes=attributes, dimension_names=names)
+        return replace(spec, document=written, attributes=attributes)
 
     def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
         return ((self._bootstrap(store) or Bootstrap()).key(path, kind),)

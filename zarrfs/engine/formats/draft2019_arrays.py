@@ -14,6 +14,7 @@ from zarrfs.engine.chunk_keys import ChunkKeyEncoding, Coords, Separator, V2Keys
 from zarrfs.engine.codecs.v2 import chain_from_v2, chain_to_v2
 from zarrfs.engine.dtypes import DataType, data_type_from_v2, fill_from_v2, fill_to_v2
 from zarrfs.engine.formats.byte_order import stored_data_type
+from zarrfs.engine.formats.dimension_names import names_in, with_names
 from zarrfs.engine.json_checks import (
     check_keys,
     expect_list,
@@ -118,6 +119,7 @@ def parse_array(document: Mapping[str, Any], where: str, *, later: bool = False)
         ndim=len(shape),
         where=where,
     )
+    attributes = dict(expect_object(document.get("attributes", {}), f"{where}: /attributes"))
     return ArraySpec(
         zarr_format="draft2019",
         shape=shape,
@@ -126,7 +128,8 @@ def parse_array(document: Mapping[str, Any], where: str, *, later: bool = False)
         chunk_key_encoding=DraftKeys(separator) if later else V2Keys(separator),
         codecs=codecs,
         fill_value=fill_from_v2(data_type, document["fill_value"], f"{where}: /fill_value"),
-        attributes=dict(expect_object(document.get("attributes", {}), f"{where}: /attributes")),
+        dimension_names=names_in(attributes, len(shape)),
+        attributes=attributes,
         order="F" if order == "F" else "C",
         document=dict(document),
     )
@@ -203,7 +206,7 @@ def array_document(spec: ArraySpec, *, later: bool = False) -> dict[str, Any]:
         "chunk_memory_layout": order if len(spec.shape) > 1 else spec.order,
         "fill_value": fill_to_v2(spec.data_type, spec.fill_value),
         "extensions": spec.document.get("extensions", []),
-        "attributes": dict(spec.attributes),
+        "attributes": with_names(spec),
     }
     if compressor is not None:
         name = compressor.pop("id")

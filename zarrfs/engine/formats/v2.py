@@ -15,6 +15,7 @@ from zarrfs.engine.dtypes import DataType, data_type_from_v2, data_type_to_v2, f
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
+from zarrfs.engine.formats.dimension_names import names_in, with_names
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object, write_object
 from zarrfs.engine.formats.paths import join, paths_above
 from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail
@@ -42,8 +43,6 @@ _ARRAY_KEYS = (
     "dimension_separator",
 )
 _REQUIRED_ARRAY_KEYS = _ARRAY_KEYS[:8]
-_DIMENSIONS = "_ARRAY_DIMENSIONS"
-"""The attribute in which xarray keeps the names of the dimensions."""
 
 _OBJECT_CODECS = {"vlen-utf8": "string", "vlen-bytes": "bytes"}
 
@@ -108,7 +107,7 @@ def parse_array(
         chunk_key_encoding=V2Keys(_separator(document, where) or separator or "."),
         codecs=codecs,
         fill_value=fill_from_v2(data_type, document["fill_value"], f"{where}: /fill_value"),
-        dimension_names=_dimension_names(attributes, len(shape)),
+        dimension_names=names_in(attributes, len(shape)),
         attributes=dict(attributes),
         order=order,
         document=dict(document),
@@ -135,15 +134,6 @@ def _object_type(data_type: DataType, filters: list[Any] | None, compressor: Any
         if name is not None:
             return DataType(name, data_type.numpy)
     return data_type
-
-
-def _dimension_names(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
-    names = attributes.get(_DIMENSIONS)
-    if not isinstance(names, list) or len(names) != ndim:
-        return None
-    if not all(name is None or isinstance(name, str) for name in names):
-        return None
-    return tuple(names)
 
 
 # -- the model to documents ----------------------------------------------------------------------------------
@@ -198,10 +188,7 @@ def group_document(spec: GroupSpec) -> dict[str, Any]:
 
 def attributes_document(spec: NodeSpec) -> dict[str, Any]:
     """Return the ``.zattrs`` of a node, the names of the dimensions included."""
-    attributes = dict(spec.attributes)
-    if isinstance(spec, ArraySpec) and spec.dimension_names is not None and _DIMENSIONS not in attributes:
-        attributes[_DIMENSIONS] = list(spec.dimension_names)
-    return attributes
+    return with_names(spec)
 
 
 # -- in a store ----------------------------------------------------------------------------------------------
@@ -320,6 +307,6 @@ class V2Format(Format):
         if attributes or store.exists(key):
             attributes = write_object(store, key, attributes)
         if isinstance(spec, ArraySpec):
-            names = _dimension_names(attributes, len(spec.shape))
+            names = names_in(attributes, len(spec.shape))
             return replace(spec, attributes=attributes, dimension_names=names)
         return replace(spec, attributes=attributes)

@@ -1,0 +1,30 @@
+"""Names of dimensions in formats that have none of their own: in the attribute that xarray reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zarrfs.engine.model import ArraySpec, NodeSpec
+
+__all__ = ["DIMENSIONS", "names_in", "with_names"]
+
+DIMENSIONS = "_ARRAY_DIMENSIONS"
+
+
+def names_in(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
+    """Return the names that the attributes give, None where they give none that can be used."""
+    names = attributes.get(DIMENSIONS)
+    if not isinstance(names, list) or len(names) != ndim:
+        return None
+    if not all(name is None or isinstance(name, str) for name in names):
+        return None
+    return tuple(names)
+
+
+def with_names(spec: NodeSpec) -> dict[str, Any]:
+    """Return the attributes of a node with the names of its dimensions."""
+    attributes = dict(spec.attributes)
+    if isinstance(spec, ArraySpec) and spec.dimension_names is not None and DIMENSIONS not in attributes:
+        attributes[DIMENSIONS] = list(spec.dimension_names)
+    return attributes
