@@ -444,7 +444,7 @@ def test_a_chunk_grid_for_chunks() -> None:
     array = zarrfs.create_array({}, data=np.arange(20).reshape(5, 4), chunks=grid)
     assert array.chunks == ((1, 2, 2), (3, 3))
     assert array[1:4, 2:].tolist() == [[6, 7], [10, 11], [14, 15]]
-    with pytest.raises(zarrfs.MetadataError, match="shards go with a chunk shape"):
+    with pytest.raises(zarrfs.MetadataError, match="either shards or a chunk grid"):
         zarrfs.create_array({}, shape=(5, 4), dtype="u1", chunks=grid, shards=(5, 4))
-    with pytest.raises(zarrfs.UnsupportedError, match="regular chunks only"):
+    with pytest.raises(zarrfs.UnsupportedError, match="chunks of one shape"):
         zarrfs.create_array({}, shape=(5, 4), dtype="u1", chunks=grid, zarr_format=2)
