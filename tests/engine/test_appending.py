@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.engine.processes import run_together
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.caching import LRUStore, MetadataCacheStore
@@ -47,25 +46,7 @@ for number in range({BLOCKS}):
 
 def run_writers(path: Path, locks: Path) -> None:
     """Run processes that all begin at once."""
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(path), str(locks), str(own)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for own in range(WRITERS)
-    ]
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-    for writer in writers:
-        assert writer.stdin is not None
-        writer.stdin.write("go\n")
-        writer.stdin.flush()
-    for writer in writers:
-        writer.communicate()
-        assert writer.returncode == 0
+    run_together(PROGRAM, [(path, locks, own) for own in range(WRITERS)])
 
 
 def check_blocks(data: np.ndarray[Any, Any], writers: int = WRITERS, blocks: int = BLOCKS) -> None:

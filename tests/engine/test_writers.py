@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.engine.processes import run_together
 from zarrfs.engine.stores.memory import MemoryStore
 
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -40,33 +41,7 @@ for row in range(own, 16, of):
 def test_processes_that_write_to_one_chunk_lose_nothing(layout: str, tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "a", shape=(16, 16), dtype="u2", **LAYOUTS[layout])
     count = 3
-    writers = [
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                WRITER,
-                str(tmp_path / "a"),
-                str(tmp_path / "locks"),
-                str(own),
-                str(count),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for own in range(count)
-    ]
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-    for writer in writers:
-        assert writer.stdin is not None
-        writer.stdin.write("go\n")
-        writer.stdin.flush()
-    for writer in writers:
-        writer.communicate()
-        assert writer.returncode == 0
+    run_together(WRITER, [(tmp_path / "a", tmp_path / "locks", own, count) for own in range(count)])
     row, column = np.indices((16, 16))
     assert np.array_equal(zarrfs.open_array(tmp_path / "a")[...], row * 16 + column // 2 * 2 + 1)
 

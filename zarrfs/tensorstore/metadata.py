@@ -24,6 +24,7 @@ from zarrfs.engine.dtypes import (
     data_type_from_v3,
     fill_from_v3,
 )
+from zarrfs.engine.formats.v3 import ARRAY_KEYS
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.codecs import (
     Chain,
@@ -94,28 +95,13 @@ def wanted_from_json(driver: str, metadata: Any, schema: Schema) -> Wanted:
     return replace(found, schema=merged(found.schema, schema))
 
 
-V3_MEMBERS = (
-    *(
-        "zarr_format",
-        "node_type",
-        "shape",
-        "data_type",
-        "chunk_grid",
-        "chunk_key_encoding",
-        "fill_value",
-        "codecs",
-    ),
-    *("attributes", "dimension_names", "storage_transformers"),
-)
-
-
 def _from_v3(driver: str, metadata: Mapping[str, Any]) -> Wanted:
     for name, value in metadata.items():
-        if name not in V3_MEMBERS and not (
+        if name not in ARRAY_KEYS and not (
             isinstance(value, Mapping) and value.get("must_understand") is False
         ):
             raise MetadataError(
-                f"metadata/{name}: there is no such member; there are {', '.join(V3_MEMBERS)}"
+                f"metadata/{name}: there is no such member; there are {', '.join(ARRAY_KEYS)}"
             )
     for name, only in (("zarr_format", 3), ("node_type", "array")):
         if metadata.get(name, only) != only:

@@ -18,6 +18,7 @@ from zarrfs.engine.group import Group
 from zarrfs.engine.hierarchy import replacing
 from zarrfs.engine.locations import open_store, split_options
 from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.new_arrays import array_spec
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.parallel import CORES, for_each
@@ -250,16 +251,16 @@ def _copy_array(source: Array, store: Store, path: str, task: _Task) -> str:
     spec = same_chunks(source.spec, task.form)
     if spec is not None:
         if not task.dry_run:
-            target = _make_alike(spec, store, path, resume, kind is not None)
+            target = _make_alike(spec, store, path, resume)
             _carry_chunks(source, target, resume, task)
         return f"{path or '/'}: chunks copied as they are"
     if not task.dry_run:
-        target = _make(source, store, path, task.form, resume, kind is not None)
+        target = _make(source, store, path, task.form, resume)
         _carry_values(source, target, resume, task)
     return f"{path or '/'}: decoded and encoded anew"
 
 
-def _make_alike(spec: ArraySpec, store: Store, path: str, resume: bool, there: bool) -> Array:
+def _make_alike(spec: ArraySpec, store: Store, path: str, resume: bool) -> Array:
     cache = ChunkCache(0)
     if resume:
         found = detect.read_node(store, path)
@@ -270,22 +271,21 @@ def _make_alike(spec: ArraySpec, store: Store, path: str, resume: bool, there: b
             )
         return made
     detect.check_path(store, path, spec.zarr_format)
-    if there:
-        store.delete_prefix(path)
     creation.create_ancestors(store, path, spec.zarr_format)
     written = detect.write_node(store, path, spec)
     warn_of_change(store, path, spec.zarr_format)
     return Array(store, path, written, cache, False)
 
 
-def _make(source: Array, store: Store, path: str, form: Form, resume: bool, there: bool) -> Array:
+def _make(source: Array, store: Store, path: str, form: Form, resume: bool) -> Array:
     cache = ChunkCache(0)
     last: Exception | None = None
     for options in creation_options(source, form):
         try:
             if not resume:
-                return creation.create_array_node(store, path, cache, overwrite=there, **options)
-            scratch = creation.create_array_node(_nowhere(), path, cache, **options)
+                return creation.create_array_node(store, path, cache, **options)
+            wanted = array_spec(**options)
+            detect.check_writable(wanted)
         except (UnsupportedError, MetadataError) as error:
             last = error
             continue
@@ -293,8 +293,7 @@ def _make(source: Array, store: Store, path: str, form: Form, resume: bool, ther
         same = (
             found is not None
             and not hasattr(found, "consolidated")
-            and replace(found, document={}, attributes={})
-            == replace(scratch.spec, document={}, attributes={})
+            and replace(found, document={}, attributes={}) == replace(wanted, document={}, attributes={})
         )
         if same:
             return Array(store, path, found, cache, False)  # type: ignore[arg-type]
@@ -302,12 +301,6 @@ def _make(source: Array, store: Store, path: str, form: Form, resume: bool, ther
     if last is None:
         raise UnsupportedError(f"{source.name} cannot be written in this form")
     raise last
-
-
-def _nowhere() -> Store:
-    from zarrfs.engine.stores.memory import MemoryStore
-
-    return MemoryStore()
 
 
 # -- values ----------------------------------------------------------------------------------------------------

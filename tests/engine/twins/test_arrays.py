@@ -1,27 +1,18 @@
-"""Arrays driven by random operations over every store, beside a NumPy array that undergoes the same.
-
-``ZARRFS_LONGER=50`` runs fifty times as many examples.
-"""
+"""Arrays driven by random operations over every store, beside a NumPy array that undergoes the same."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis import HealthCheck
 
-from tests.engine.stores.every_store import STORES, end_servers
+from tests.engine.stores.every_store import end_servers
 from tests.engine.twins.array_twin import ArrayTwin
+from tests.engine.twins.running import LONGER, WRITABLE, run
 
-LONGER = int(os.environ.get("ZARRFS_LONGER", "1"))
-
-FAR = dict.fromkeys(("fsspec, s3", "fsspec, ftp", "fsspec, sftp", "fsspec, azure", "fsspec, gcs"), 2)
-EXAMPLES = {"memory": 100, "local": 50, **FAR}
-"""How many sequences of operations for a store: many where they cost little, two where each key is a journey."""
-
-WRITABLE = [name for name in STORES if name != "read-only"]
+EXAMPLES = {"memory": 100, "local": 50}
+"""How many sequences of operations for a store: many where they cost little."""
 
 OTHERS = 10
 
@@ -35,16 +26,4 @@ def ended() -> Iterator[None]:
 @pytest.mark.timeout(300 * LONGER)
 @pytest.mark.parametrize("store", WRITABLE)
 def test_any_sequence_of_operations(store: str) -> None:
-    class Machine(ArrayTwin):
-        make = staticmethod(STORES[store])
-
-    examples = EXAMPLES.get(store, OTHERS) * LONGER
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=15,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run(ArrayTwin, store, EXAMPLES, OTHERS, stateful_step_count=15, suppress_health_check=list(HealthCheck))

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import zarrfs
-from tests.engine.stores.every_store import STORES, end_servers
+from tests.engine.stores.every_store import end_servers
+from tests.engine.twins.running import LONGER, WRITABLE, run
 from zarrfs.engine.stores.base import Store
 
-LONGER = int(os.environ.get("ZARRFS_LONGER", "1"))
-
-FAR = dict.fromkeys(("fsspec, s3", "fsspec, ftp", "fsspec, sftp", "fsspec, azure", "fsspec, gcs"), 2)
-EXAMPLES = {"memory": 15, "local": 10, **FAR}
-
-WRITABLE = [name for name in STORES if name != "read-only"]
+EXAMPLES = {"memory": 15, "local": 10}
 
 OTHERS = 4
 
@@ -124,12 +118,6 @@ def ended() -> Iterator[None]:
 @pytest.mark.timeout(300 * LONGER)
 @pytest.mark.parametrize("store", WRITABLE)
 def test_any_sequence_of_operations(store: str) -> None:
-    class Machine(GroupTwin):
-        make = staticmethod(STORES[store])
-
-    examples = EXAMPLES.get(store, OTHERS) * LONGER
     # Each step walks the whole hierarchy, which over a network takes its time.
     steps = 6 if store.startswith("fsspec, ") else 20
-    run_state_machine_as_test(
-        Machine, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
-    )
+    run(GroupTwin, store, EXAMPLES, OTHERS, stateful_step_count=steps)

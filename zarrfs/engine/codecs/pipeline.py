@@ -300,9 +300,7 @@ class CodecPipeline:
         """Return how far apart the first and last byte of the region lie in the encoded array: what lies between in
         the same compressed blocks must be decoded too.
         """
-        inner: Region | None = region
-        for codec, spec in self._arrays:
-            inner = None if inner is None else codec.encoded_region(inner, spec)
+        inner = self._encoded_region(region)
         if inner is None:
             return self.spec.nbytes or 0
         span = 0
@@ -361,9 +359,7 @@ class CodecPipeline:
     def _read_inner(
         self, middle: RegionCodec, source: ByteSource, region: Region, out: Array, slot: CacheSlot | None
     ) -> bool:
-        inner: Region | None = region
-        for codec, spec in self._arrays:
-            inner = None if inner is None else codec.encoded_region(inner, spec)
+        inner = self._encoded_region(region)
         if inner is not None and self._viewable:
             return middle.read_region(source, inner, self._middle_spec, self._encoded_view(out), slot)
         everything = tuple(slice(0, length, 1) for length in self._middle_spec.shape)
@@ -383,9 +379,7 @@ class CodecPipeline:
         if not isinstance(self._middle, RegionCodec):
             return None
         opened = self._open_tail(source) if self._tail else source
-        inner: Region | None = region
-        for codec, spec in self._arrays:
-            inner = None if inner is None else codec.encoded_region(inner, spec)
+        inner = self._encoded_region(region)
         everything = tuple(slice(0, length, 1) for length in self._middle_spec.shape)
         if opened is None:
             raise CodecError("the chunk vanished while it was being read")
@@ -393,6 +387,13 @@ class CodecPipeline:
             return self._middle.first_absent(opened, inner or everything, self._middle_spec)
         except Exception as error:
             raise_located(error, self._middle)
+
+    def _encoded_region(self, region: Region) -> Region | None:
+        """Return where the region lies in what the array->bytes codec is given; None where that takes the whole."""
+        inner: Region | None = region
+        for codec, spec in self._arrays:
+            inner = None if inner is None else codec.encoded_region(inner, spec)
+        return inner
 
     def _open_tail(self, source: ByteSource) -> ByteSource | None:
         """Return a source of what the bytes->bytes codecs decode to, opened in part where they can."""

@@ -23,11 +23,19 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
 from zarrfs.logs import logger
 
-__all__ = ["V3Format", "array_document", "group_document", "parse_array", "parse_group", "parse_node"]
+__all__ = [
+    "ARRAY_KEYS",
+    "V3Format",
+    "array_document",
+    "group_document",
+    "parse_array",
+    "parse_group",
+    "parse_node",
+]
 
 KEY = "zarr.json"
 
-_ARRAY_KEYS = (
+ARRAY_KEYS = (
     "zarr_format",
     "node_type",
     "shape",
@@ -40,7 +48,7 @@ _ARRAY_KEYS = (
     "storage_transformers",
     "dimension_names",
 )
-_REQUIRED_ARRAY_KEYS = _ARRAY_KEYS[:8]
+_REQUIRED_ARRAY_KEYS = ARRAY_KEYS[:8]
 _GROUP_KEYS = ("zarr_format", "node_type", "attributes", "consolidated_metadata")
 
 MAX_CODECS = 64
@@ -81,7 +89,7 @@ def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
     for key in _REQUIRED_ARRAY_KEYS:
         if key not in document:
             raise MetadataError(f'{where}: the key "{key}" is missing; an array needs it')
-    _check_unknown(document, _ARRAY_KEYS, where, "array")
+    _check_unknown(document, ARRAY_KEYS, where, "array")
     shape = expect_shape(document["shape"], f"{where}: /shape")
     data_type = data_type_from_v3(document["data_type"], f"{where}: /data_type")
     grid = chunk_grid_from_json(document["chunk_grid"], shape, f"{where}: /chunk_grid")
@@ -212,7 +220,7 @@ def array_document(spec: ArraySpec) -> dict[str, Any]:
     if spec.dimension_names is not None:
         document["dimension_names"] = list(spec.dimension_names)
     document["attributes"] = with_units(spec)
-    return document | _extras(spec, _ARRAY_KEYS)
+    return document | _extras(spec, ARRAY_KEYS)
 
 
 def _codec_list(spec: ArraySpec) -> list[Any]:
