@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zarrfs.engine.cache import CacheSlot, ChunkCache, keepable
+from zarrfs.engine.cache import CacheEntry, ChunkCache, keepable
 
 
 def test_what_was_put_is_got_while_the_stamp_holds() -> None:
@@ -121,15 +121,16 @@ def test_small_views_of_large_buffers_are_copied() -> None:
         kept[0] = 1
 
 
-def test_the_second_partial_look_is_told_from_the_first() -> None:
+def test_recent_partial_reads_are_recorded_up_to_a_limit() -> None:
     cache = ChunkCache(100)
-    slot = CacheSlot(cache, (1, 0, (0, 0)), None)
-    assert not slot.touched_before()
-    assert slot.touched_before()
-    assert not slot.child((3,)).touched_before()
+    entry = CacheEntry(cache, (1, 0, (0, 0)), None)
+    assert not entry.was_read_recently()
+    entry.record_read()
+    assert entry.was_read_recently()
+    assert not entry.child((3,)).was_read_recently()
     for key in range(5000):
-        cache.touch(key)
-    assert not slot.touched_before(), "what is remembered of looks is bounded too"
+        cache.record_read(key)
+    assert not entry.was_read_recently()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -112,7 +112,7 @@ def test_an_inner_chunk_that_is_said_to_be_too_large(tmp_path: Path) -> None:
         file.truncate(9 << 30)
         file.seek((9 << 30) - 64)
         file.write(index.tobytes())
-    with pytest.raises(ChunkDecodeError, match="said to have 8,589,934,592 bytes, far more than it can have"):
+    with pytest.raises(ChunkDecodeError, match="the index gives 8,589,934,592 bytes, expected at most"):
         zarrfs.open_array(path, cache_size=0)[:5, :5]
     assert (zarrfs.open_array(path)[32:, 32:] == 1).all()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from zarrfs.engine.stores.base import IMMUTABLE, Store
+from zarrfs.engine.stores.base import IMMUTABLE, StoredValue
 
 __all__ = ["Access", "Recheck"]
 
@@ -66,18 +66,21 @@ class Access:
         """Whether data are taken to stay as they are."""
         return self.recheck_data is False or self.recheck_data == "open"
 
-    def stamp(self, store: Store, key: str) -> Hashable | None:
-        """Return what a decoded value is kept under: as long as this stays equal it may be used. None: not at all."""
+    def stamp(self, value: StoredValue) -> Hashable | None:
+        """Return the stamp under which data decoded from a value are cached: they may be used while it stays equal.
+
+        None means that they must not be cached.
+        """
         recheck = self.recheck_data
         if recheck is None:
-            return store.stamp(key)
+            return value.stamp()
         if recheck is True:
-            return store.version(key)
+            return value.version()
         if recheck is False or recheck == "open":
             return IMMUTABLE
         if isinstance(recheck, timedelta):
             return int(time.monotonic() / recheck.total_seconds())
-        return IMMUTABLE if time.time() >= _moment(recheck) else store.version(key)
+        return IMMUTABLE if time.time() >= _moment(recheck) else value.version()
 
     def metadata_expired(self, read_at: float) -> bool:
         """Tell whether metadata that were read at a time (seconds since 1970) must be read again before use."""

@@ -12,7 +12,7 @@ from zarrfs.engine.access import Access
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.checksums import stored_digest
 from zarrfs.engine.formats import detect
-from zarrfs.engine.layout import ArrayLayout
+from zarrfs.engine.layout import ArrayStorage
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.node import StoredNode, difference
 from zarrfs.engine.reading import check_flat, read_flat, read_selection
@@ -65,14 +65,14 @@ class Array(StoredNode[ArraySpec]):
         if same_chunks and old is not None and difference(old, spec) is None:
             # Only attributes have changed: what is kept of the chunks still holds.
             return
-        self._layout = ArrayLayout(
+        self._layout = ArrayStorage(
             self._store, self._path, detect.chunk_prefix(spec, self._path), spec, self._cache, self._access
         )
 
     # -- what it is --------------------------------------------------------------------------------------------
 
     @property
-    def layout(self) -> ArrayLayout:
+    def layout(self) -> ArrayStorage:
         """Where the chunks are: keys, grid, codecs. For tools that look at chunks."""
         return self._layout
 
@@ -362,7 +362,7 @@ class Array(StoredNode[ArraySpec]):
             value = with_fields(np.array(self._read(plain)), popped, value, self._layout.where)
         self._write(self._layout, plain, value)
 
-    def _write(self, layout: ArrayLayout, plain: OuterSelection | PointSelection, value: Any) -> None:
+    def _write(self, layout: ArrayStorage, plain: OuterSelection | PointSelection, value: Any) -> None:
         shape = plain.result_shape if isinstance(plain, OuterSelection) else plain.shape
         values = as_values(value, layout.dtype, shape, layout.where)
         laid = plain.laid(values) if isinstance(plain, OuterSelection) else values.reshape(-1)
@@ -385,7 +385,7 @@ class Array(StoredNode[ArraySpec]):
             self.refresh()
             self._resize(tuple(int(n) for n in new), delete)  # type: ignore[arg-type]
 
-    def _resize(self, lengths: tuple[int, ...], delete: bool) -> ArrayLayout:
+    def _resize(self, lengths: tuple[int, ...], delete: bool) -> ArrayStorage:
         """Change the shape, in a turn at all documents of the array; return the new layout."""
         with self._spec_lock:
             old, before = self._layout, self.shape

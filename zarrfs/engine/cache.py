@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["CacheSlot", "ChunkCache", "default_cache", "set_default_capacity"]
+__all__ = ["CacheEntry", "ChunkCache", "default_cache", "set_default_capacity"]
 
 FRACTION_OF_MEMORY = 8
 """The default cache takes an eighth of the machine's memory, within the two bounds below."""
 LEAST_CAPACITY = 128 << 20
 MOST_CAPACITY = 2 << 30
 
-TOUCHES_KEPT = 4096
-"""How many recent partial reads are remembered in order to tell a second look from a first."""
+MAX_RECENT_READS = 4096
+"""The number of recent partial reads that are recorded."""
 
 
 class _Flight:
@@ -54,7 +54,7 @@ class ChunkCache:
         self._entries: OrderedDict[Hashable, tuple[Hashable, Any, int]] = OrderedDict()
         self._nbytes = 0
         self._flights: dict[Hashable, _Flight] = {}
-        self._touches: OrderedDict[Hashable, None] = OrderedDict()
+        self._recent_reads: OrderedDict[Hashable, None] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -137,22 +137,23 @@ class ChunkCache:
                     del self._flights[key]
             flight.done.set()
 
-    def touch(self, key: Hashable) -> bool:
-        """Note a partial read of ``key``; tell whether there was one not long ago."""
+    def was_read_recently(self, key: Hashable) -> bool:
+        """Return whether ``record_read`` was called for ``key`` recently."""
+        return key in self._recent_reads
+
+    def record_read(self, key: Hashable) -> None:
+        """Record a partial read of ``key``, so that the planner can tell a repeated read from a first one."""
         with self._lock:
-            if key in self._touches:
-                self._touches.move_to_end(key)
-                return True
-            self._touches[key] = None
-            if len(self._touches) > TOUCHES_KEPT:
-                self._touches.popitem(last=False)
-            return False
+            self._recent_reads[key] = None
+            self._recent_reads.move_to_end(key)
+            if len(self._recent_reads) > MAX_RECENT_READS:
+                self._recent_reads.popitem(last=False)
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._entries.clear()
-            self._touches.clear()
+            self._recent_reads.clear()
             self._nbytes = 0
 
     def _remove(self, key: Hashable) -> None:
@@ -164,7 +165,7 @@ class ChunkCache:
             self._nbytes -= nbytes
 
 
-class CacheSlot(NamedTuple):
+class CacheEntry(NamedTuple):
     """A place in a cache: where one chunk, inner chunk or shard index is kept. ``keep`` False only looks."""
 
     cache: ChunkCache
@@ -172,9 +173,9 @@ class CacheSlot(NamedTuple):
     stamp: Hashable
     keep: bool = True
 
-    def child(self, part: Hashable) -> CacheSlot:
+    def child(self, part: Hashable) -> CacheEntry:
         """Return the slot of a part of this value (an inner chunk, a shard index)."""
-        return CacheSlot(self.cache, (*self.key, part), self.stamp, self.keep)
+        return CacheEntry(self.cache, (*self.key, part), self.stamp, self.keep)
 
     def get(self) -> Any | None:
         """Return the value kept here, or None."""
@@ -194,9 +195,13 @@ class CacheSlot(NamedTuple):
 
         return self.cache.load(self.key, self.stamp, sized)
 
-    def touched_before(self) -> bool:
-        """Note a partial read here; tell whether it is the second one lately."""
-        return self.cache.touch(self.key)
+    def was_read_recently(self) -> bool:
+        """Return whether ``record_read`` was called for this entry recently."""
+        return self.cache.was_read_recently(self.key)
+
+    def record_read(self) -> None:
+        """Record that a part of the chunk was decoded without being kept."""
+        self.cache.record_read(self.key)
 
 
 OBJECT_NBYTES = 64

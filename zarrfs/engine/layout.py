@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from zarrfs.engine.access import Access
-from zarrfs.engine.cache import CacheSlot, ChunkCache
+from zarrfs.engine.cache import CacheEntry, ChunkCache
 from zarrfs.engine.chunk_grids import RegularGrid
-from zarrfs.engine.codecs.base import ArrayArrayCodec, ByteRange, BytesBytesCodec, ChunkSpec, CodecError
+from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec, ChunkSpec, CodecError
 from zarrfs.engine.codecs.pipeline import CodecPipeline
 from zarrfs.engine.codecs.sharding import ShardingCodec
 from zarrfs.engine.indexing import Axis, RegularAxis
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.stores.base import Buffer, Store, ValueTooLargeError
+from zarrfs.engine.stores.base import Store, StoredValue
 from zarrfs.errors import ChunkDecodeError, ChunkEncodeError
 
-__all__ = ["ArrayLayout", "StoreSource"]
+__all__ = ["ArrayStorage"]
 
 _tokens = itertools.count()
 
@@ -32,37 +32,7 @@ _locks = [threading.RLock() for _ in range(256)]
 """Chunks share locks by the hash of their array's place and their own: the same chunk always has the same one."""
 
 
-class StoreSource:
-    """A ByteSource that is one value of a store, of ``most`` bytes at most if it is what it should be."""
-
-    __slots__ = ("_key", "_most", "_store")
-
-    in_memory = False
-
-    def __init__(self, store: Store, key: str, most: int | None) -> None:
-        self._store = store
-        self._key = key
-        self._most = most
-
-    @property
-    def far(self) -> bool:
-        """Whether each question is a round trip."""
-        return self._store.concurrency > 1
-
-    def read(self) -> Buffer | None:
-        try:
-            return self._store.get_within(self._key, self._most)
-        except ValueTooLargeError as error:
-            raise CodecError(str(error)) from error
-
-    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        return self._store.get_ranges(self._key, ranges)
-
-    def size(self) -> int | None:
-        return self._store.size(self._key)
-
-
-class ArrayLayout:
+class ArrayStorage:
     """Where an array's chunks are and how they are encoded. Shared by threads; owns nothing.
 
     Attributes:
@@ -152,7 +122,7 @@ class ArrayLayout:
     @property
     def compressed(self) -> bool:
         """Whether decoding takes more than a copy."""
-        return self.pipeline is None or self.pipeline.compressed
+        return self.pipeline is None or self.pipeline.chain.compressed
 
     # -- keys and cache ----------------------------------------------------------------------------------------
 
@@ -160,14 +130,20 @@ class ArrayLayout:
         """Return the store key of a chunk."""
         return self.prefix + self._encode_key(coords)
 
-    def slot(self, coords: tuple[int, ...], key: str, keep: bool) -> CacheSlot:
-        """Return where the chunk is cached. Taken before the chunk is read, so that it is never stale."""
+    def cache_entry(self, coords: tuple[int, ...], value: StoredValue, keep: bool) -> CacheEntry:
+        """Return the cache entry of a chunk. Its stamp must be taken before the chunk is read, so that no older
+        data are ever found under it. ``keep`` tells whether what is decoded may be stored in the cache.
+        """
         epoch = self._epochs.get(coords, 0)
-        stamp = self.access.stamp(self.store, key)
+        stamp = self.access.stamp(value)
         if stamp is None:
-            # Nothing can tell later whether what is read now still holds: it is not kept, nor what was kept used.
+            # Nothing can prove later that the data are unchanged: neither cached data are used nor new data kept.
             stamp, keep = object(), False
-        return CacheSlot(self.cache, (self._token, epoch, coords), stamp, keep)
+        return CacheEntry(self.cache, (self._token, epoch, coords), stamp, keep)
+
+    def open_chunk(self, coords: tuple[int, ...], pipeline: CodecPipeline) -> StoredValue:
+        """Return the stored value of a chunk, to be read in parts and closed by the caller."""
+        return self.store.open_value(self.key(coords), pipeline.chain.max_encoded_size)
 
     def changed(self, coords: tuple[int, ...]) -> None:
         """Forget what is cached of a chunk, because it was written."""

@@ -13,13 +13,16 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.codecs.base import Buffer, BufferSource, CodecError, Region
+from zarrfs.engine.codecs.fill_values import is_filled
 from zarrfs.engine.codecs.pipeline import CodecPipeline
-from zarrfs.engine.codecs.sharding import ShardingCodec, is_filled
+from zarrfs.engine.codecs.sharding import ShardingCodec
 from zarrfs.engine.indexing import ChunkPart, RegularAxis, chunk_parts, count_parts
-from zarrfs.engine.layout import ArrayLayout, StoreSource
+from zarrfs.engine.layout import ArrayStorage
 from zarrfs.engine.parallel import CORES, at_most, for_each
-from zarrfs.engine.reading import PARALLEL_CHUNK_NBYTES, PARALLEL_PLAIN_NBYTES
+from zarrfs.engine.read_plan import MIN_PARALLEL_COMPRESSED_NBYTES, MIN_PARALLEL_UNCOMPRESSED_NBYTES
+from zarrfs.engine.reading import read_region
 from zarrfs.engine.selections import OuterSelection, PointSelection, Span
+from zarrfs.engine.stores.base import ValueTooLargeError
 from zarrfs.errors import ChunkEncodeError, SelectionError
 
 __all__ = ["as_values", "with_fields", "write_selection"]
@@ -81,87 +84,94 @@ def _as_objects(value: Any, shape: tuple[int, ...]) -> Array:
 
 
 def write_selection(
-    layout: ArrayLayout, selection: OuterSelection | PointSelection, values: Array, write_empty: bool = False
+    storage: ArrayStorage,
+    selection: OuterSelection | PointSelection,
+    values: Array,
+    write_empty: bool = False,
 ) -> None:
     """Write ``values``, of the shape in which chunks are laid down, to what the selection names."""
-    count = count_parts(selection, layout.axes)
+    count = count_parts(selection, storage.axes)
     if values.size == 0 or count == 0:
         return
 
     def write(part: ChunkPart) -> None:
         try:
-            with layout.lock(part.coords), layout.store.lock(layout.key(part.coords)):
-                _write_chunk(layout, part, values[part.target], write_empty)
+            with storage.lock(part.coords), storage.store.lock(storage.key(part.coords)):
+                _write_chunk(storage, part, values[part.target], write_empty)
         except CodecError as error:
-            raise layout.encode_error(part.coords, error) from error
+            raise storage.encode_error(part.coords, error) from error
 
     workers = 1
     if count > 1:
-        least = PARALLEL_CHUNK_NBYTES if layout.compressed else PARALLEL_PLAIN_NBYTES
-        workers = max(WRITERS if layout.typical_nbytes >= least else 1, layout.store.concurrency)
-    with at_most(layout.access.concurrency):
-        for_each(write, chunk_parts(selection, layout.axes), workers)
+        least = MIN_PARALLEL_COMPRESSED_NBYTES if storage.compressed else MIN_PARALLEL_UNCOMPRESSED_NBYTES
+        workers = max(WRITERS if storage.typical_nbytes >= least else 1, storage.store.concurrency)
+    with at_most(storage.access.concurrency):
+        for_each(write, chunk_parts(selection, storage.axes), workers)
 
 
-def _write_chunk(layout: ArrayLayout, part: ChunkPart, values: Array, write_empty: bool) -> None:
+def _write_chunk(storage: ArrayStorage, part: ChunkPart, values: Array, write_empty: bool) -> None:
     coords, region = part.coords, part.region
-    pipeline = layout.pipeline_of(coords)
-    key = layout.key(coords)
-    shape = pipeline.spec.shape
+    pipeline = storage.pipeline_of(coords)
+    key = storage.key(coords)
+    shape = pipeline.chain.spec.shape
     if part.local is None and _covers(region, shape):
-        data = _encode(layout, pipeline, np.asarray(values, layout.dtype), write_empty)
-    elif part.whole and not layout.store.synchronized:
-        chunk = pipeline.working_chunk()
-        chunk[...] = layout.fill
+        data = _encode(storage, pipeline, np.asarray(values, storage.dtype), write_empty)
+    elif part.whole and not storage.store.synchronized:
+        chunk = pipeline.encoder.working_chunk()
+        chunk[...] = storage.fill
         chunk[region] = values
-        data = _encode(layout, pipeline, chunk, write_empty)
+        data = _encode(storage, pipeline, chunk, write_empty)
     else:
-        data = _update(layout, pipeline, part, values, write_empty)
+        data = _update(storage, pipeline, part, values, write_empty)
     if data is None:
-        layout.store.delete(key)
+        storage.store.delete(key)
     else:
         if len(data) > 1:
-            layout.store.set_parts(key, data)
+            storage.store.set_parts(key, data)
         else:
-            layout.store.set(key, data[0])
-    layout.changed(coords)
+            storage.store.set(key, data[0])
+    storage.changed(coords)
 
 
-def _encode(layout: ArrayLayout, pipeline: CodecPipeline, chunk: Array, write_empty: bool) -> Parts | None:
+def _encode(storage: ArrayStorage, pipeline: CodecPipeline, chunk: Array, write_empty: bool) -> Parts | None:
     """Return the encoded chunk, or None when it holds nothing but the fill value and need not be stored."""
-    if not write_empty and is_filled(chunk, layout.spec.fill_value):
+    if not write_empty and is_filled(chunk, storage.spec.fill_value):
         return None
-    return pipeline.encode_parts(chunk, keep_filled=write_empty)
+    return pipeline.encoder.encode_parts(chunk, keep_filled=write_empty)
 
 
 def _update(
-    layout: ArrayLayout, pipeline: CodecPipeline, part: ChunkPart, values: Array, write_empty: bool
+    storage: ArrayStorage, pipeline: CodecPipeline, part: ChunkPart, values: Array, write_empty: bool
 ) -> Parts | None:
     """Return the chunk with ``values`` put in: the old one is read, changed and encoded again."""
-    key = layout.key(part.coords)
-    source = StoreSource(layout.store, key, pipeline.most_stored)
-    codec = pipeline.codecs[0]
+    key = storage.key(part.coords)
+    most = pipeline.chain.max_encoded_size
+    codec = pipeline.chain.codecs[0]
     try:
-        if isinstance(codec, ShardingCodec) and len(pipeline.codecs) == 1:
-            return _update_shard(layout, pipeline, codec, part, values, source.read(), write_empty)
-        chunk = pipeline.working_chunk()
-        if pipeline.plain:
-            present = pipeline.fill(lambda memory: layout.store.get_into(key, memory), chunk)
+        if isinstance(codec, ShardingCodec) and len(pipeline.chain.codecs) == 1:
+            return _update_shard(
+                storage, pipeline, codec, part, values, storage.store.get_within(key, most), write_empty
+            )
+        chunk = pipeline.encoder.working_chunk()
+        if pipeline.chain.uncompressed:
+            present = pipeline.decoder.read_uncompressed(
+                lambda memory: storage.store.get_into(key, memory), chunk
+            )
         else:
-            stored = source.read()
+            stored = storage.store.get_within(key, most)
             present = stored is not None
             if stored is not None:
-                pipeline.decode(stored, chunk)
+                pipeline.decoder.decode(stored, chunk)
         if not present:
-            chunk[...] = layout.fill
-    except CodecError as error:
-        raise layout.decode_error(part.coords, error) from error
+            chunk[...] = storage.fill
+    except (CodecError, ValueTooLargeError) as error:
+        raise storage.decode_error(part.coords, CodecError(str(error))) from error
     _put(chunk, part.region, part.local, values)
-    return _encode(layout, pipeline, chunk, write_empty)
+    return _encode(storage, pipeline, chunk, write_empty)
 
 
 def _update_shard(
-    layout: ArrayLayout,
+    storage: ArrayStorage,
     pipeline: CodecPipeline,
     codec: ShardingCodec,
     part: ChunkPart,
@@ -170,43 +180,43 @@ def _update_shard(
     write_empty: bool,
 ) -> Parts | None:
     """Re-encode only the inner chunks that change; the others keep their bytes."""
-    spec = pipeline.spec
+    spec = pipeline.chain.spec
     shard = codec.open_shard(stored, spec)
     inner = codec.layout(spec).pipeline
     everything = tuple(slice(0, n, 1) for n in codec.chunk_shape)
     box = values
     if part.local is not None:
-        box = _filled(layout, tuple(r.stop - r.start for r in part.region))
+        box = _filled(storage, tuple(r.stop - r.start for r in part.region))
         if stored is not None:
-            pipeline.read(BufferSource(stored), part.region, box, None)
+            read_region(pipeline, BufferSource(stored), part.region, box)
         _put(box, tuple(slice(0, n) for n in box.shape), part.local, values)
     spans = tuple(Span(r.start, 1, r.stop - r.start) for r in part.region)
     whole_box = OuterSelection(spans, box.shape, (slice(None),) * box.ndim)
     axes = [RegularAxis(length, n) for length, n in zip(spec.shape, codec.chunk_shape, strict=True)]
 
     def change(piece: ChunkPart) -> None:
-        chunk = np.empty(codec.chunk_shape, layout.dtype)
+        chunk = np.empty(codec.chunk_shape, storage.dtype)
         if not _covers(piece.region, codec.chunk_shape):
             old = shard.get(piece.coords)
-            if old is None or not inner.read(BufferSource(old), everything, chunk, None):
-                chunk[...] = layout.fill
+            if old is None or not read_region(inner, BufferSource(old), everything, chunk):
+                chunk[...] = storage.fill
         _put(chunk, piece.region, None, box[piece.target] if piece.region else box)
-        if not write_empty and is_filled(chunk, layout.spec.fill_value):
+        if not write_empty and is_filled(chunk, storage.spec.fill_value):
             shard.set(piece.coords, None)
         else:
             try:
-                shard.set(piece.coords, inner.encode(chunk, keep_filled=write_empty))
+                shard.set(piece.coords, inner.encoder.encode(chunk, keep_filled=write_empty))
             except CodecError as error:
-                raise layout.encode_error(part.coords, error) from error
+                raise storage.encode_error(part.coords, error) from error
 
     for_each(change, chunk_parts(whole_box, axes), codec.workers(spec))
     return None if shard.empty and not write_empty else codec.assemble(shard, spec)
 
 
-def _filled(layout: ArrayLayout, shape: tuple[int, ...]) -> Array:
+def _filled(storage: ArrayStorage, shape: tuple[int, ...]) -> Array:
     """Return a new chunk full of the fill value."""
-    chunk = np.empty(shape, layout.dtype)
-    chunk[...] = layout.fill
+    chunk = np.empty(shape, storage.dtype)
+    chunk[...] = storage.fill
     return chunk
 
 

@@ -13,7 +13,7 @@ come out, checks the size that the data declares before taking memory, and stops
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -32,6 +32,7 @@ __all__ = [
     "ChunkSpec",
     "Codec",
     "CodecError",
+    "InnerChunkReader",
     "Region",
 ]
 
@@ -81,8 +82,8 @@ class ByteSource(Protocol):
     """True where reading costs nothing, so that asking for less saves nothing."""
 
     @property
-    def far(self) -> bool:
-        """Whether each question costs a round trip over a network."""
+    def high_latency(self) -> bool:
+        """Whether each request costs a round trip over a network."""
 
     def read(self) -> Buffer | None:
         """Return all bytes, or None when there is no such value."""
@@ -98,7 +99,7 @@ class BufferSource:
     """A ByteSource over bytes in memory."""
 
     in_memory = True
-    far = False
+    high_latency = False
 
     def __init__(self, data: Buffer) -> None:
         self._view = memoryview(data).cast("B") if not isinstance(data, bytes) else memoryview(data)
@@ -115,6 +116,29 @@ class BufferSource:
 
     def size(self) -> int:
         return len(self._view)
+
+
+class InnerChunkReader(Protocol):
+    """How a codec that stores inner chunks reads its index and one inner chunk: it decides what is cached."""
+
+    def index(self, load: Callable[[], np.ndarray[Any, Any] | None]) -> np.ndarray[Any, Any] | None:
+        """Return the index of the inner chunks, from the cache or from ``load``; None when the value is missing."""
+
+    def cached(self, coords: tuple[int, ...]) -> np.ndarray[Any, Any] | None:
+        """Return the decoded inner chunk if it is cached, else None."""
+
+    def read(
+        self,
+        codecs: Any,
+        coords: tuple[int, ...],
+        source: ByteSource,
+        region: Region,
+        out: np.ndarray[Any, Any],
+    ) -> bool:
+        """Decode ``region`` of an inner chunk into ``out``. ``codecs`` is the CodecPipeline of the inner chunks.
+
+        Return False when the inner chunk is missing; ``out`` is then unchanged.
+        """
 
 
 class Codec(ABC):

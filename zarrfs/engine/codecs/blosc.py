@@ -156,7 +156,7 @@ class _AbsentSource:
     """A source of nothing, for a value that is not there."""
 
     in_memory = True
-    far = False
+    high_latency = False
 
     def read(self) -> None:
         return None
@@ -175,7 +175,7 @@ class BloscSource:
         self._source = source
         self._size = size
         self.in_memory = source.in_memory
-        self.far = source.far
+        self.high_latency = source.high_latency
 
     def size(self) -> int:
         return self._size

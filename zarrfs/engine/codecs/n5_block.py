@@ -119,17 +119,17 @@ class N5BlockCodec(ArrayBytesCodec):
         return pipeline
 
     def encoded_size(self, spec: ChunkSpec) -> int | None:
-        size = self._pipeline(spec, spec.shape).encoded_size
+        size = self._pipeline(spec, spec.shape).chain.encoded_size
         return None if size is None else size + _START.size + 4 * len(spec.shape)
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
         header = _START.pack(DEFAULT, len(spec.shape)) + struct.pack(f">{len(spec.shape)}I", *spec.shape)
-        return header + bytes(self._pipeline(spec, spec.shape).encode(array))
+        return header + bytes(self._pipeline(spec, spec.shape).encoder.encode(array))
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
         view = memoryview(data).cast("B")
         shape, start = _header(view, spec.shape)
-        block = self._pipeline(spec, shape).decode(view[start:])
+        block = self._pipeline(spec, shape).decoder.decode(view[start:])
         if shape == spec.shape:
             return block
         whole = np.full(spec.shape, spec.fill_value, spec.dtype)

@@ -28,13 +28,12 @@ fill value are left out.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from zarrfs.engine.cache import CacheSlot
 from zarrfs.engine.codecs.base import (
     Buffer,
     BufferSource,
@@ -43,24 +42,29 @@ from zarrfs.engine.codecs.base import (
     ChunkSpec,
     Codec,
     CodecError,
+    InnerChunkReader,
     Region,
 )
-from zarrfs.engine.codecs.pipeline import CodecPipeline, RegionCodec
+from zarrfs.engine.codecs.chain import RegionCodec
+from zarrfs.engine.codecs.fill_values import is_filled
+from zarrfs.engine.codecs.pipeline import CodecPipeline
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
-from zarrfs.engine.codecs.shards import ABSENT, INDEX_DTYPE, OpenShard
+from zarrfs.engine.codecs.shard_fetching import (
+    MISSING,
+    InnerChunk,
+    PartSource,
+    check_bounds,
+    fetch_inner_chunks,
+    shard_end,
+)
+from zarrfs.engine.codecs.shards import INDEX_DTYPE, OpenShard
 from zarrfs.engine.json_checks import MAX_RANK
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.errors import MetadataError, UnsupportedError
 
-__all__ = ["ShardingCodec", "is_filled"]
+__all__ = ["ShardingCodec", "UncachedReader"]
 
 Array = np.ndarray[Any, Any]
-
-COALESCING_GAP = 64 << 10
-"""Inner chunks closer than this are fetched in one range: skipping costs more than reading on."""
-
-WHOLE_SHARE = 0.7
-"""When this share of a shard's bytes is wanted, the shard is read whole."""
 
 PARALLEL_NBYTES = 128 << 10
 """Inner chunks smaller than this are decoded on one thread: handing them out costs more than it gains."""
@@ -68,18 +72,8 @@ PARALLEL_NBYTES = 128 << 10
 PARALLEL_ENCODED_NBYTES = 32 << 10
 """Compressing takes several times as long as decompressing, and is worth handing out sooner."""
 
-MOST_INDEX_NBYTES = 1 << 30
+MAX_INDEX_NBYTES = 1 << 30
 """An index of 67 million inner chunks; one that claims to be larger is a mistake or a trap."""
-
-
-class _Piece(NamedTuple):
-    """An inner chunk that a region touches."""
-
-    coords: tuple[int, ...]
-    offset: int
-    nbytes: int
-    region: Region
-    target: Region
 
 
 class _Layout:
@@ -101,18 +95,18 @@ class _Layout:
         self.grid = tuple(length // part for part, length in zip(inner, spec.shape, strict=True))
         self.chunk_spec = ChunkSpec(inner, spec.dtype, spec.fill_value)
         self.pipeline = CodecPipeline(codec.codecs, self.chunk_spec)
-        index_spec = ChunkSpec((*self.grid, 2), INDEX_DTYPE, INDEX_DTYPE.type(ABSENT))
+        index_spec = ChunkSpec((*self.grid, 2), INDEX_DTYPE, INDEX_DTYPE.type(MISSING))
         self.index_pipeline = CodecPipeline(codec.index_codecs, index_spec)
-        if self.index_pipeline.encoded_size is None:
+        if self.index_pipeline.chain.encoded_size is None:
             raise MetadataError(
                 f"sharding_indexed: index_codecs {[c.name for c in codec.index_codecs]} give a size that varies "
                 "with the data; the index must have a fixed size, so compression is not allowed there"
             )
-        self.index_nbytes = self.index_pipeline.encoded_size
-        if self.index_nbytes > MOST_INDEX_NBYTES:
+        self.index_nbytes = self.index_pipeline.chain.encoded_size
+        if self.index_nbytes > MAX_INDEX_NBYTES:
             raise MetadataError(
                 f"sharding_indexed: a shard of {list(spec.shape)} in inner chunks of {list(inner)} needs an index of "
-                f"{self.index_nbytes:,} bytes, more than the {MOST_INDEX_NBYTES:,} that are taken for sensible"
+                f"{self.index_nbytes:,} bytes, more than the {MAX_INDEX_NBYTES:,} that are taken for sensible"
             )
 
 
@@ -197,78 +191,77 @@ class ShardingCodec(RegionCodec):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def read_region(
-        self, source: ByteSource, region: Region, spec: ChunkSpec, out: Array, slot: CacheSlot | None
+        self, source: ByteSource, region: Region, spec: ChunkSpec, out: Array, reader: InnerChunkReader
     ) -> bool:
         layout = self.layout(spec)
-        index = self._index(source, layout, slot)
+        index = reader.index(lambda: self._read_index(source, layout))
         if index is None:
             return False
-        wanted: list[_Piece] = []
-        fill = spec.fill_value
-        pipeline = layout.pipeline
-        leaf = not isinstance(pipeline.codecs[0], RegionCodec)
-        for piece in self._pieces(index, region):
-            if piece.offset == ABSENT and piece.nbytes == ABSENT:
-                out[piece.target] = fill
+        wanted: list[InnerChunk] = []
+        inner = layout.pipeline
+        for chunk in self._inner_chunks(index, region):
+            if chunk.is_missing:
+                out[chunk.target] = spec.fill_value
                 continue
-            if slot is not None and leaf:
-                cached = slot.cache.get((*slot.key, piece.coords), slot.stamp)
+            if not inner.chain.sharded:
+                cached = reader.cached(chunk.coords)
                 if cached is not None:
-                    out[piece.target] = cached[piece.region]
+                    out[chunk.target] = cached[chunk.region]
                     continue
-            wanted.append(piece)
+            wanted.append(chunk)
         if not wanted:
             return True
-        sources = self._sources(source, wanted, layout, index)
+        # With high latency the size would cost a request of its own; there a short response shows the truncation.
+        size = shard_end(index) + layout.index_nbytes if source.high_latency else source.size()
+        if size is None:
+            raise CodecError("the shard was deleted while it was being read")
+        check_bounds(wanted, size, inner.chain.max_encoded_size)
+        sources = fetch_inner_chunks(source, wanted, size, layout.index_nbytes, inner.chain)
 
-        def read(job: tuple[_Piece, ByteSource]) -> None:
-            piece, piece_source = job
-            child = None if slot is None else slot.child(piece.coords)
+        def read(job: tuple[InnerChunk, ByteSource]) -> None:
+            chunk, chunk_source = job
+            view = out[chunk.target] if chunk.target else out
             try:
-                pipeline.read(piece_source, piece.region, out[piece.target] if piece.target else out, child)
+                reader.read(inner, chunk.coords, chunk_source, chunk.region, view)
             except CodecError as error:
-                raise _located(error, piece, layout) from error
+                raise _located(error, chunk) from error
 
         nbytes = layout.chunk_spec.nbytes
         parallel = len(wanted) > 1 and nbytes is not None and nbytes >= PARALLEL_NBYTES
         for_each(read, zip(wanted, sources, strict=True), CORES if parallel else 1)
         return True
 
-    def first_absent(self, source: ByteSource, region: Region, spec: ChunkSpec) -> tuple[int, ...] | None:
+    def first_missing(self, source: ByteSource, region: Region, spec: ChunkSpec) -> tuple[int, ...] | None:
         layout = self.layout(spec)
-        index = self._index(source, layout, None)
+        index = self._read_index(source, layout)
         if index is None:
-            raise CodecError("the shard vanished while it was being read")
-        for piece in self._pieces(index, region):
-            if piece.offset == ABSENT and piece.nbytes == ABSENT:
-                return piece.coords
-            if layout.pipeline.sharded:
-                part = PartSource(source, piece.offset, piece.nbytes)
-                below = layout.pipeline.first_absent(part, piece.region)
+            raise CodecError("the shard was deleted while it was being read")
+        for chunk in self._inner_chunks(index, region):
+            if chunk.is_missing:
+                return chunk.coords
+            if layout.pipeline.chain.sharded:
+                part = PartSource(source, chunk.offset, chunk.nbytes)
+                below = layout.pipeline.decoder.first_missing(part, chunk.region)
                 if below is not None:
-                    return (*piece.coords, *below)
+                    return (*chunk.coords, *below)
         return None
 
-    def _index(self, source: ByteSource, layout: _Layout, slot: CacheSlot | None) -> Array | None:
-        """Return the index, of shape (*grid, 2), or None when there is no shard."""
+    def _read_index(self, source: ByteSource, layout: _Layout) -> Array | None:
+        """Return the index, an array of shape (*grid, 2), or None when the shard is missing."""
+        size = layout.index_nbytes
+        byte_range = ByteRange(0, size) if self.index_location == "start" else ByteRange(-size)
+        ranges = source.read_ranges([byte_range])
+        if ranges is None:
+            return None
+        if len(ranges[0]) != size:
+            raise CodecError(
+                f"the shard has {len(ranges[0])} bytes, too few for its index of {size} bytes "
+                f"({layout.grid} inner chunks): it is truncated, or chunk_shape or index_codecs are wrong"
+            )
+        return np.ascontiguousarray(layout.index_pipeline.decoder.decode(ranges[0]), INDEX_DTYPE)
 
-        def load() -> Array | None:
-            size = layout.index_nbytes
-            at = ByteRange(0, size) if self.index_location == "start" else ByteRange(-size)
-            ranges = source.read_ranges([at])
-            if ranges is None:
-                return None
-            if len(ranges[0]) != size:
-                raise CodecError(
-                    f"the shard has {len(ranges[0])} bytes, too few for its index of {size} bytes "
-                    f"({layout.grid} inner chunks): it is truncated, or chunk_shape or index_codecs are wrong"
-                )
-            return np.ascontiguousarray(layout.index_pipeline.decode(ranges[0]), INDEX_DTYPE)
-
-        index: Array | None = load() if slot is None else slot.child("index").load(load)
-        return index
-
-    def _pieces(self, index: Array, region: Region) -> Iterator[_Piece]:
+    def _inner_chunks(self, index: Array, region: Region) -> Iterator[InnerChunk]:
+        """Yield the inner chunks that the region intersects, in C order."""
         spans = []
         axes = []
         for part, length in zip(region, self.chunk_shape, strict=True):
@@ -286,7 +279,7 @@ class ShardingCodec(RegionCodec):
             axes.append(axis)
         entries = index[tuple(spans)].reshape(-1, 2).tolist()
         for (offset, nbytes), parts in zip(entries, product(*axes), strict=True):
-            yield _Piece(
+            yield InnerChunk(
                 tuple(p[0] for p in parts),
                 offset,
                 nbytes,
@@ -294,62 +287,15 @@ class ShardingCodec(RegionCodec):
                 tuple(p[2] for p in parts),
             )
 
-    def _sources(
-        self, source: ByteSource, wanted: list[_Piece], layout: _Layout, index: Array
-    ) -> list[ByteSource]:
-        """Return a source for each piece, having fetched what is to be fetched in as few ranges as is wise."""
-        # Asking a far store for the size is a request of its own; there what is fetched shows whether it is all.
-        size = _extent(index) + layout.index_nbytes if source.far else source.size()
-        if size is None:
-            raise CodecError("the shard vanished while it was being read")
-        most = layout.pipeline.most_stored
-        for piece in wanted:
-            if most is not None and piece.nbytes > most:
-                raise CodecError(
-                    f"inner chunk {piece.coords} is said to have {piece.nbytes:,} bytes, far more than it can have "
-                    f"(at most {most:,})"
-                )
-            if piece.offset + piece.nbytes > size:
-                raise CodecError(
-                    f"inner chunk {piece.coords} is said to be at bytes {piece.offset} to "
-                    f"{piece.offset + piece.nbytes}, but the shard has {size} bytes: it is truncated "
-                    "or its index is wrong"
-                )
-        total = sum(piece.nbytes for piece in wanted)
-        if source.in_memory or total >= WHOLE_SHARE * (size - layout.index_nbytes):
-            data = source.read()
-            if data is None:
-                raise CodecError("the shard vanished while it was being read")
-            view = memoryview(data)
-            sources: list[ByteSource] = []
-            for piece in wanted:
-                part = view[piece.offset : piece.offset + piece.nbytes]
-                if len(part) != piece.nbytes:
-                    raise CodecError(
-                        f"inner chunk {piece.coords} is said to end at byte {piece.offset + piece.nbytes}, but the "
-                        f"shard has {len(view)} bytes: it is truncated, or was changed while it was being read"
-                    )
-                sources.append(BufferSource(part))
-            return sources
-        if layout.pipeline.partial or isinstance(layout.pipeline.codecs[0], RegionCodec):
-            # The inner chunk decides what it needs of itself.
-            chunk = layout.chunk_spec
-            small = [p for p in wanted if _covers(p.region, chunk.shape) or p.nbytes < COALESCING_GAP]
-            if len(small) < len(wanted):
-                fetched = (
-                    dict(zip([p.coords for p in small], _fetch(source, small), strict=True)) if small else {}
-                )
-                return [fetched.get(p.coords) or PartSource(source, p.offset, p.nbytes) for p in wanted]
-        return list(_fetch(source, wanted))
-
     def decode(self, data: Buffer, spec: ChunkSpec) -> Array:
         out = np.empty(spec.shape, spec.dtype)
-        self.read_region(BufferSource(data), tuple(slice(0, n, 1) for n in spec.shape), spec, out, None)
+        whole = tuple(slice(0, n, 1) for n in spec.shape)
+        self.read_region(BufferSource(data), whole, spec, out, UncachedReader())
         return out
 
     def decode_region(self, source: ByteSource, region: Region, spec: ChunkSpec) -> Array | None:
         out = np.empty(tuple(part.stop - part.start for part in region), spec.dtype)
-        return out if self.read_region(source, region, spec, out, None) else None
+        return out if self.read_region(source, region, spec, out, UncachedReader()) else None
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -365,7 +311,7 @@ class ShardingCodec(RegionCodec):
                 _whole(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.chunk_shape, strict=True))
             ]
             if keep_filled or not is_filled(part, spec.fill_value):
-                shard.set(coords, layout.pipeline.encode(part, keep_filled=keep_filled))
+                shard.set(coords, layout.pipeline.encoder.encode(part, keep_filled=keep_filled))
 
         for_each(encode, product(*(range(n) for n in layout.grid)), self.workers(spec))
         return self.assemble(shard, spec)
@@ -374,89 +320,56 @@ class ShardingCodec(RegionCodec):
         """Return how many threads are worth having to encode the inner chunks of one shard."""
         layout = self.layout(spec)
         nbytes = layout.chunk_spec.nbytes
-        least = PARALLEL_ENCODED_NBYTES if layout.pipeline.compressed else PARALLEL_NBYTES
+        least = PARALLEL_ENCODED_NBYTES if layout.pipeline.chain.compressed else PARALLEL_NBYTES
         return CORES if nbytes is not None and nbytes >= least else 1
 
     def open_shard(self, data: Buffer | None, spec: ChunkSpec) -> OpenShard:
         """Return a stored shard (None: one that is not there yet) to be changed inner chunk by inner chunk."""
         layout = self.layout(spec)
         return OpenShard(
-            layout.grid, data, None if data is None else self._index(BufferSource(data), layout, None)
+            layout.grid, data, None if data is None else self._read_index(BufferSource(data), layout)
         )
 
     def assemble(self, shard: OpenShard, spec: ChunkSpec) -> list[Buffer]:
         """Return what is to be stored of a shard, in parts that are to be joined."""
         layout = self.layout(spec)
-        return shard.parts(layout.index_pipeline.encode, layout.index_nbytes, self.index_location == "start")
+        return shard.parts(
+            layout.index_pipeline.encoder.encode, layout.index_nbytes, self.index_location == "start"
+        )
 
 
-class PartSource:
-    """A ByteSource that is a range of another: one inner chunk of a shard."""
+class UncachedReader:
+    """An InnerChunkReader that caches nothing."""
 
-    in_memory = False
+    def index(self, load: Callable[[], Array | None]) -> Array | None:
+        return load()
 
-    def __init__(self, source: ByteSource, offset: int, nbytes: int) -> None:
-        self.far = source.far
-        self._source = source
-        self._offset = offset
-        self._nbytes = nbytes
+    def cached(self, coords: tuple[int, ...]) -> None:
+        return None
 
-    def read(self) -> Buffer | None:
-        ranges = self.read_ranges([ByteRange(0, self._nbytes)])
-        return None if ranges is None else ranges[0]
-
-    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        absolute = []
-        for byte_range in ranges:
-            start, stop = byte_range.resolve(self._nbytes)
-            absolute.append(ByteRange(self._offset + start, stop - start))
-        return self._source.read_ranges(absolute)
-
-    def size(self) -> int:
-        return self._nbytes
-
-
-def _extent(index: Array) -> int:
-    """Return where the last inner chunk ends, by the index."""
-    entries = index.reshape(-1, 2)
-    there = entries[entries[:, 0] != ABSENT]
-    return int((there[:, 0] + there[:, 1]).max()) if len(there) else 0
+    def read(
+        self,
+        codecs: CodecPipeline,
+        coords: tuple[int, ...],
+        source: ByteSource,
+        region: Region,
+        out: Array,
+    ) -> bool:
+        decoder = codecs.decoder
+        if codecs.chain.sharded:
+            return decoder.read_inner_chunks(source, region, out, self)
+        if codecs.chain.is_whole(region):
+            data = source.read()
+            if data is None:
+                return False
+            decoder.decode(data, out)
+            return True
+        return decoder.decode_region(source, region, out)
 
 
-def _fetch(source: ByteSource, wanted: Sequence[_Piece]) -> list[BufferSource]:
-    """Fetch the pieces, near ones together, and return a source for each in the order given."""
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i].offset)
-    runs: list[list[int]] = []
-    ranges: list[tuple[int, int]] = []
-    for i in order:
-        start, stop = wanted[i].offset, wanted[i].offset + wanted[i].nbytes
-        if ranges and start <= ranges[-1][1] + COALESCING_GAP:
-            ranges[-1] = (ranges[-1][0], max(ranges[-1][1], stop))
-            runs[-1].append(i)
-        else:
-            ranges.append((start, stop))
-            runs.append([i])
-    fetched = source.read_ranges([ByteRange(start, stop - start) for start, stop in ranges])
-    if fetched is None:
-        raise CodecError("the shard vanished while it was being read")
-    sources: dict[int, BufferSource] = {}
-    for run, (start, stop), data in zip(runs, ranges, fetched, strict=True):
-        view = memoryview(data)
-        if len(view) != stop - start:
-            raise CodecError(f"{len(view)} bytes came of {stop - start} at {start}: the shard is truncated")
-        for i in run:
-            begin = wanted[i].offset - start
-            sources[i] = BufferSource(view[begin : begin + wanted[i].nbytes])
-    return [sources[i] for i in range(len(wanted))]
-
-
-def _covers(region: Region, shape: tuple[int, ...]) -> bool:
-    return all(part.stop - part.start == length for part, length in zip(region, shape, strict=True))
-
-
-def _located(error: CodecError, piece: _Piece, layout: _Layout) -> CodecError:
+def _located(error: CodecError, chunk: InnerChunk) -> CodecError:
     located = CodecError(
-        f"inner chunk {piece.coords} at bytes {piece.offset}+{piece.nbytes} of the shard: {error}"
+        f"inner chunk {chunk.coords} at bytes {chunk.offset}+{chunk.nbytes} of the shard: {error}"
     )
     located.located = True
     return located
@@ -465,35 +378,3 @@ def _located(error: CodecError, piece: _Piece, layout: _Layout) -> CodecError:
 def _whole(slices: Iterable[slice]) -> Any:
     """Return an index that gives an array even of one without dimensions, and not its element."""
     return tuple(slices) or Ellipsis
-
-
-def is_filled(array: Array, fill_value: Any) -> bool:
-    """Tell whether every element is bit for bit the fill value, so that nothing need be stored.
-
-    Bit for bit: -0.0 is not 0.0 here, and a NaN is one only with the same payload.
-    """
-    if array.dtype.hasobject:
-        return fill_value is not None and all(_same_object(item, fill_value) for item in array.flat)
-    if fill_value is None or array.size == 0:
-        return False
-    # Most chunks that hold data show it at their first element: an array, as a scalar has lost the byte order of its
-    # dtype and the zeros that text is filled up with.
-    fill = np.asarray(fill_value, array.dtype)
-    first: Array = array[_whole(slice(0, 1) for _ in array.shape)]
-    if first.tobytes() != fill.tobytes():
-        return False
-    itemsize = array.dtype.itemsize
-    if itemsize in (1, 2, 4, 8):
-        kind = f"u{itemsize}"
-        bits, wanted = array.view(kind), fill.reshape(1).view(kind)[0]
-    else:
-        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        bits, wanted = raw.reshape(-1, itemsize), np.frombuffer(fill.tobytes(), np.uint8)
-    # Piece by piece: where an image has a dark corner, the rest of it need not be looked at.
-    if bits.ndim > 1:
-        return all(bool((piece == wanted).all()) for piece in bits)
-    return bool((bits == wanted).all())
-
-
-def _same_object(item: Any, fill_value: Any) -> bool:
-    return type(item) is type(fill_value) and not isinstance(item, np.ndarray) and bool(item == fill_value)

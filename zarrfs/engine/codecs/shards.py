@@ -12,17 +12,15 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.codecs.base import Buffer, CodecError
+from zarrfs.engine.codecs.shard_fetching import MISSING
 
-__all__ = ["ABSENT", "INDEX_DTYPE", "OpenShard"]
+__all__ = ["INDEX_DTYPE", "OpenShard"]
 
 Array = np.ndarray[Any, Any]
 
-ABSENT = 2**64 - 1
-"""Offset and size of an inner chunk that is not there."""
-
 INDEX_DTYPE = np.dtype("<u8")
 
-LEAST_PART_NBYTES = 8 << 10
+MIN_PART_NBYTES = 8 << 10
 """Parts that are on average smaller than this are joined: handing them on one by one costs more."""
 
 
@@ -40,8 +38,8 @@ class OpenShard:
         self._view = memoryview(b"" if stored is None else stored).cast("B")
         size = len(self._view)
         count = int(np.prod(grid, dtype=np.int64))
-        entries = np.full((count, 2), ABSENT, INDEX_DTYPE) if index is None else index.reshape(-1, 2)
-        self._present = (entries != ABSENT).any(axis=1)
+        entries = np.full((count, 2), MISSING, INDEX_DTYPE) if index is None else index.reshape(-1, 2)
+        self._present = (entries != MISSING).any(axis=1)
         # By differences, as sums of what an index claims may overflow.
         outside = self._present & (
             (entries[:, 0] > size) | (entries[:, 1] > size - np.minimum(entries[:, 0], size))
@@ -99,13 +97,13 @@ class OpenShard:
         order = np.nonzero(present)[0]
         sizes = sizes[order]
         ends = np.cumsum(sizes) + (index_nbytes if index_first else 0)
-        index = np.full((len(present), 2), ABSENT, INDEX_DTYPE)
+        index = np.full((len(present), 2), MISSING, INDEX_DTYPE)
         index[order, 0] = ends - sizes
         index[order, 1] = sizes
         encoded_index = encode_index(index.reshape((*self._grid, 2)))
         parts = [] if not len(order) else self._runs(order, sizes, fresh[order])
         parts.insert(0 if index_first else len(parts), encoded_index)
-        small = int(sizes.sum()) < len(parts) * LEAST_PART_NBYTES
+        small = int(sizes.sum()) < len(parts) * MIN_PART_NBYTES
         return [b"".join(parts)] if small else parts
 
     def _runs(self, order: Array, sizes: Array, fresh: Array) -> list[Buffer]:

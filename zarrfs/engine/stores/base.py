@@ -21,6 +21,7 @@ __all__ = [
     "ByteRange",
     "Listing",
     "Store",
+    "StoredValue",
     "Usage",
     "ValueTooLargeError",
     "check_key",
@@ -69,6 +70,66 @@ class ValueTooLargeError(Exception):
 
     def __init__(self, size: int, most: int) -> None:
         super().__init__(f"{size:,} bytes are stored, which is far more than it can have (at most {most:,})")
+
+
+class StoredValue:
+    """One value of a store, opened to be read in several parts. A ``ByteSource`` of codecs, and a context manager.
+
+    ``stamp``, ``size`` and the bytes belong to one version of the value as long as ``is_unchanged`` says so. This
+    implementation sends each request to the store; stores that can keep a file open override ``Store.open_value``.
+    Not safe to use from several threads at once, except for ``read_ranges``.
+    """
+
+    in_memory = False
+
+    def __init__(self, store: Store, key: str, max_nbytes: int | None) -> None:
+        self._store = store
+        self._key = key
+        self._max_nbytes = max_nbytes
+
+    @property
+    def high_latency(self) -> bool:
+        """Whether each request costs a round trip over a network."""
+        return self._store.concurrency > 1
+
+    def stamp(self) -> Hashable | None:
+        """Return the stamp of the value, as ``Store.stamp``."""
+        return self._store.stamp(self._key)
+
+    def version(self) -> Hashable | None:
+        """Return the version of the value, as ``Store.version``."""
+        return self._store.version(self._key)
+
+    def is_unchanged(self, stamp: Hashable) -> bool:
+        """Return whether the value still has the stamp or version ``stamp``."""
+        return self._store.stamp(self._key) == stamp
+
+    def has_version(self, version: Hashable) -> bool:
+        """Return whether the value still has this version; may cost a request."""
+        return self._store.version(self._key) == version
+
+    def size(self) -> int | None:
+        """Return the size in bytes, or None when the value is missing."""
+        return self._store.size(self._key)
+
+    def read(self) -> Buffer | None:
+        """Return the value, or None when it is missing. Raises ValueTooLargeError."""
+        return self._store.get_within(self._key, self._max_nbytes)
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        """Return the bytes of each range, clipped to the value; None when it is missing."""
+        return self._store.get_ranges(self._key, ranges)
+
+    def close(self) -> None:
+        """Release what the value holds open. It can still be used afterwards, and opens again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def check_key(key: str) -> str:
@@ -137,6 +198,13 @@ class Store(ABC):
             start, stop = byte_range.resolve(len(view))
             pieces.append(view[start:stop])
         return pieces
+
+    def open_value(self, key: str, max_nbytes: int | None = None) -> StoredValue:
+        """Return the value to be read in several parts; it may turn out to be missing. The caller closes it.
+
+        ``max_nbytes`` bounds ``StoredValue.read``, as in ``get_within``.
+        """
+        return StoredValue(self, key, max_nbytes)
 
     def get_into(self, key: str, out: memoryview) -> int | None:
         """Fill ``out`` (writable bytes) with the value and return the value's size, or None when the key is absent.

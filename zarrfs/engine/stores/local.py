@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from zarrfs.engine.stores.base import (
     ByteRange,
     Listing,
     Store,
+    StoredValue,
     Usage,
     ValueTooLargeError,
     check_key,
@@ -145,13 +147,16 @@ class LocalStore(Store):
         finally:
             os.close(fd)
 
+    def open_value(self, key: str, max_nbytes: int | None = None) -> StoredValue:
+        return _LocalValue(self, key, max_nbytes)
+
     def size(self, key: str) -> int | None:
         found = self._stat(key)
         return None if found is None else found.st_size
 
     def stamp(self, key: str) -> Hashable | None:
         found = self._stat(key)
-        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+        return None if found is None else _stamp_of(found)
 
     def _stat(self, key: str) -> os.stat_result | None:
         path = self._path(key)
@@ -323,6 +328,76 @@ class LocalStore(Store):
             except OSError:
                 return
             directory = os.path.dirname(directory)
+
+
+class _LocalValue(StoredValue):
+    """A file that is opened once, by the first request for bytes: all parts belong to the same version."""
+
+    def __init__(self, store: LocalStore, key: str, max_nbytes: int | None) -> None:
+        super().__init__(store, key, max_nbytes)
+        self._local_store = store
+        self._path = store._path(key)
+        self._fd = -1
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def _open(self) -> bool:
+        """Open the file unless it is open. Return False when it is missing."""
+        with self._lock:
+            if self._fd >= 0:
+                return True
+            try:
+                fd = os.open(self._path, READ_FLAGS)
+                try:
+                    self._size = _file_size(fd, self._path)
+                except BaseException:
+                    os.close(fd)
+                    raise
+            except OSError as error:
+                self._local_store._check_absent(error, self._path)
+                return False
+            self._fd = fd
+            return True
+
+    def is_unchanged(self, stamp: Hashable) -> bool:
+        # A value that was never opened has given no bytes.
+        return self._fd < 0 or _stamp_of(os.fstat(self._fd)) == stamp
+
+    def size(self) -> int | None:
+        return self._size if self._open() else None
+
+    def read(self) -> Buffer | None:
+        if not self._open():
+            return None
+        if self._max_nbytes is not None and self._size > self._max_nbytes:
+            raise ValueTooLargeError(self._size, self._max_nbytes)
+        return self._read(self._size, 0)
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        if not self._open():
+            return None
+        pieces: list[Buffer] = []
+        for byte_range in ranges:
+            start, stop = byte_range.resolve(self._size)
+            pieces.append(self._read(max(0, stop - start), start))
+        return pieces
+
+    def _read(self, size: int, offset: int) -> bytes:
+        try:
+            return _read(self._fd, size, offset)
+        except OSError as error:
+            self._local_store._check_absent(error, self._path)
+            raise StoreError(f"{self._path} cannot be read: {error.strerror}", error.errno) from error
+
+    def close(self) -> None:
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+
+
+def _stamp_of(found: os.stat_result) -> Hashable:
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _file_size(fd: int, path: str) -> int:

@@ -1,0 +1,165 @@
+"""The planner's decisions, and the requests that a planned read costs."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrfs
+from zarrfs.engine.cache import CacheEntry, ChunkCache
+from zarrfs.engine.codecs.base import ChunkSpec
+from zarrfs.engine.codecs.chain import CodecChain
+from zarrfs.engine.codecs.registry import codecs_from_json
+from zarrfs.engine.read_plan import ChunkMethod, choose_method
+from zarrfs.engine.stores.local import LocalStore
+
+BLOSC = {
+    "name": "blosc",
+    "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 0},
+}
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def chain(shape: tuple[int, ...], *codecs: Any) -> CodecChain:
+    return CodecChain(codecs_from_json([LITTLE, *codecs], "test"), ChunkSpec(shape, np.dtype("<u2"), 0))
+
+
+def entry(keep: bool = True) -> CacheEntry:
+    return CacheEntry(ChunkCache(1 << 30), (0, 0, (0,)), "stamp", keep)
+
+
+LARGE = (128, 128, 128)
+PLANE = (slice(0, 1, 1), slice(0, 128, 1), slice(0, 128, 1))
+WHOLE = tuple(slice(0, n, 1) for n in LARGE)
+FIRST_HALF_OF_ROWS = (slice(0, 128, 1), slice(0, 64, 1), slice(0, 128, 1))
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_whole_chunks_are_decoded_whole(keep: bool) -> None:
+    expected = ChunkMethod.KEEP if keep else ChunkMethod.WHOLE
+    assert choose_method(chain(LARGE, BLOSC), WHOLE, entry(keep)) is expected
+    assert choose_method(chain(LARGE), WHOLE, entry(keep)) is expected
+    assert choose_method(chain(LARGE), WHOLE, None) is ChunkMethod.WHOLE
+
+
+def test_regions_of_uncompressed_chunks_are_always_read_in_part() -> None:
+    kept = entry()
+    kept.record_read()
+    for cache_entry in (None, entry(), kept):
+        assert choose_method(chain(LARGE), PLANE, cache_entry) is ChunkMethod.PARTIAL
+
+
+def test_regions_of_compressed_chunks_are_read_in_part_the_first_time_only() -> None:
+    cache_entry = entry()
+    assert choose_method(chain(LARGE, BLOSC), PLANE, cache_entry) is ChunkMethod.PARTIAL
+    cache_entry.record_read()
+    assert choose_method(chain(LARGE, BLOSC), PLANE, cache_entry) is ChunkMethod.KEEP
+    assert choose_method(chain(LARGE, BLOSC), PLANE, None) is ChunkMethod.PARTIAL
+
+
+def test_regions_that_span_most_of_a_compressed_chunk_are_decoded_whole() -> None:
+    assert choose_method(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS, entry()) is ChunkMethod.KEEP
+    assert choose_method(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS, entry(False)) is ChunkMethod.WHOLE
+
+
+def test_small_chunks_are_decoded_whole() -> None:
+    region = (slice(0, 1, 1), slice(0, 64, 1))
+    assert choose_method(chain((64, 64)), region, None) is ChunkMethod.WHOLE
+    assert choose_method(chain((64, 64), BLOSC), region, entry()) is ChunkMethod.KEEP
+
+
+def test_a_chunk_too_large_for_the_cache_is_read_in_part_repeatedly() -> None:
+    huge = chain((1 << 10, 1 << 9, 1 << 9), BLOSC)
+    region = (slice(0, 1, 1), slice(0, 1 << 9, 1), slice(0, 1 << 9, 1))
+    cache_entry = entry()
+    cache_entry.record_read()
+    assert choose_method(huge, region, cache_entry) is ChunkMethod.PARTIAL
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """The system calls of LocalStore, by name."""
+    counted: Counter[str] = Counter()
+
+    def count(name: str) -> None:
+        function = getattr(os, name)
+
+        def counting(*args: Any, **options: Any) -> Any:
+            counted[name] += 1
+            return function(*args, **options)
+
+        monkeypatch.setattr(os, name, counting)
+
+    for name in ("open", "stat", "lstat", "pread", "preadv"):
+        count(name)
+    return counted
+
+
+@pytest.mark.parametrize("cache_size", [0, 1 << 30])
+def test_reading_an_inner_chunk_opens_the_shard_once(
+    tmp_path: Path, calls: Counter[str], cache_size: int
+) -> None:
+    data = np.arange(128**2, dtype="u2").reshape(128, 128)
+    zarrfs.create_array(tmp_path / "a", data=data, chunks=(16, 16), shards=(128, 128))
+    array = zarrfs.open_array(tmp_path / "a", cache_size=cache_size)
+    calls.clear()
+    assert array[5, 5] == data[5, 5]
+    assert calls["open"] == 1
+    assert calls["pread"] == 2  # the index and the inner chunk
+    assert calls["stat"] + calls["lstat"] <= 2
+
+
+def test_reading_a_cached_inner_chunk_opens_nothing(tmp_path: Path, calls: Counter[str]) -> None:
+    data = np.arange(128**2, dtype="u2").reshape(128, 128)
+    zarrfs.create_array(tmp_path / "a", data=data, chunks=(16, 16), shards=(128, 128))
+    array = zarrfs.open_array(tmp_path / "a", cache_size=1 << 30)
+    assert array[5, 5] == data[5, 5]
+    calls.clear()
+    assert array[5, 6] == data[5, 6]
+    assert calls["open"] == 0
+    assert calls["stat"] + calls["lstat"] <= 2
+
+
+def test_reading_a_part_of_a_compressed_chunk_opens_it_once(tmp_path: Path, calls: Counter[str]) -> None:
+    data = np.random.default_rng(0).integers(0, 999, LARGE).astype("u2")
+    zarrfs.create_array(tmp_path / "a", data=data, chunks=LARGE, compressors=[BLOSC])
+    array = zarrfs.open_array(tmp_path / "a", cache_size=0)
+    calls.clear()
+    assert (array[7] == data[7]).all()
+    assert calls["open"] == 1
+
+
+def test_all_parts_come_from_one_version_of_a_replaced_value(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.set("key", b"old value")
+    with store.open_value("key") as value:
+        stamp = value.stamp()
+        assert value.size() == 9
+        store.set("key", b"new")
+        assert value.read() == b"old value"
+        assert stamp is not None
+        assert value.is_unchanged(stamp)
+
+
+def test_a_value_changed_in_place_is_not_unchanged(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.set("key", b"old value")
+    with store.open_value("key") as value:
+        stamp = value.stamp()
+        assert stamp is not None
+        assert value.read() == b"old value"
+        (tmp_path / "key").write_bytes(b"another value")
+        assert not value.is_unchanged(stamp)
+
+
+def test_a_missing_value_has_neither_size_nor_bytes(tmp_path: Path) -> None:
+    with LocalStore(tmp_path).open_value("key") as value:
+        assert value.stamp() is None
+        assert value.size() is None
+        assert value.read() is None
+        assert value.read_ranges([]) is None

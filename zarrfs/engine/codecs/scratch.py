@@ -1,0 +1,39 @@
+"""One reusable decoded chunk per thread.
+
+Newly allocated memory costs more than decoding into it, because each page must be mapped. Each thread keeps the
+buffer of the codec chain that it used last.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.codecs.chain import CodecChain
+
+__all__ = ["scratch_chunk"]
+
+Array = np.ndarray[Any, Any]
+
+MAX_SCRATCH_NBYTES = 32 << 20
+"""Larger scratch buffers are not kept."""
+
+_local = threading.local()
+
+
+def scratch_chunk(chain: CodecChain) -> tuple[Array, memoryview]:
+    """Return this thread's buffer for one decoded chunk: as an array of ``chain.spec.shape``, and as its bytes.
+
+    The chain must be ``direct``. The contents are valid until the thread asks for scratch memory again.
+    """
+    if getattr(_local, "owner", None) is not chain:
+        encoded = np.empty(chain.array_bytes_spec.shape, chain.array_bytes_spec.dtype)
+        array = encoded
+        for codec, spec in reversed(chain.array_codecs):
+            array = codec.decode(array, spec)
+        _local.buffer = array, encoded.reshape(-1).view(np.uint8).data
+        _local.owner = chain if encoded.nbytes <= MAX_SCRATCH_NBYTES else None
+    buffer: tuple[Array, memoryview] = _local.buffer
+    return buffer
