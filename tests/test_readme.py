@@ -1,4 +1,4 @@
-"""What README.md shows is done here: its Python is run and its terminal sessions are typed, in the order they stand."""
+"""The examples of README.md and of the pages in docs/ are executed: Python blocks and terminal sessions, in order."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from zarrfs.mount.mounting import is_mounted, unmount
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+GETTING_STARTED = ROOT / "docs" / "getting-started.md"
+
+MAX_README_LINES = 130
 
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -35,17 +38,17 @@ def blocks(page: Path = README) -> Iterator[Block]:
         yield Block(match[1], match[2], text[: match.start()].count("\n") + 2)
 
 
-def run_python(block: Block, namespace: dict[str, Any]) -> None:
-    # Empty lines before it, so that a traceback tells the line of the README.
-    exec(compile("\n" * (block.line - 1) + block.text, str(README), "exec"), namespace)
+def run_python(block: Block, page: Path, namespace: dict[str, Any]) -> None:
+    # The empty lines before the block make a traceback name the line of the page.
+    exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), namespace)
 
 
-def run_console(block: Block, directory: Path) -> None:
-    """Type the lines behind ``$``; what stands below one is its output, in which ``...`` stands for anything."""
+def run_console(block: Block, page: Path, directory: Path) -> None:
+    """Run each line that starts with ``$`` and compare its output with the lines below it; ``...`` matches any text."""
     for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
         found = shell(command, directory)
         pattern = r"[\s\S]*?".join(map(re.escape, tidy(expected).split("...")))
-        assert re.fullmatch(pattern, tidy(found)), f"README.md, line {block.line}: $ {command}\n{found}"
+        assert re.fullmatch(pattern, tidy(found)), f"{page.name}, line {block.line}: $ {command}\n{found}"
 
 
 def shell(command: str, directory: Path) -> str:
@@ -71,16 +74,19 @@ def tidy(text: str) -> str:
 
 
 @needs_fuse
-def test_everything_shown_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", [README, GETTING_STARTED], ids=lambda page: page.name)
+def test_examples_run_and_print_what_is_shown(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, Any] = {"__name__": "readme"}
+    namespace: dict[str, Any] = {"__name__": "page"}
     done = {"python": 0, "console": 0}
     try:
-        for block in blocks():
+        for block in blocks(page):
             if block.language == "python":
-                run_python(block, namespace)
+                run_python(block, page, namespace)
             elif block.language == "console":
-                run_console(block, tmp_path)
+                run_console(block, page, tmp_path)
             if block.language in done:
                 done[block.language] += 1
     finally:
@@ -91,7 +97,7 @@ def test_everything_shown_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("name", ["tensorstore.md"])
-def test_the_python_of_other_pages_is_true(
+def test_python_examples_of_other_pages_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -99,11 +105,19 @@ def test_the_python_of_other_pages_is_true(
     shown = [block for block in blocks(ROOT / "docs" / name) if block.language == "python"]
     assert shown
     for block in shown:
-        run_python(block, namespace)
+        run_python(block, ROOT / "docs" / name, namespace)
 
 
-@pytest.mark.parametrize("page", [README, *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_readme_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= MAX_README_LINES
+
+
+@pytest.mark.parametrize(
+    "page",
+    [README, ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))],
+    ids=lambda page: page.name,
+)
+def test_relative_links_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     targets = [target for target in re.findall(r"\]\(([^)#]+)", text) if "://" not in target]
     assert targets or page != README
