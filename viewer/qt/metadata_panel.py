@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from PyQt6.QtCore import Qt
-from PyQt6.QtGui import QFontDatabase, QGuiApplication
+from PyQt6.QtGui import QFontDatabase
 from PyQt6.QtWidgets import (
     QMenu,
     QPlainTextEdit,
@@ -19,15 +19,17 @@ from PyQt6.QtWidgets import (
 
 import zarrfs
 from viewer.qt.check_panel import CheckPanel
+from viewer.qt.plain_text import button_text, document_text, plain, tooltip
 from viewer.qt.session import Session
-from viewer.qt.widgets import search_box
+from viewer.qt.widgets import copy_to_clipboard, search_box
 from zarrfs.engine.summary import array_summary, group_summary, json_safe
 
 __all__ = ["MetadataPanel"]
 
 POINTER = Qt.ItemDataRole.UserRole
 VALUE = Qt.ItemDataRole.UserRole + 1
-LONGEST_TEXT = 400
+MAX_VALUE = 400
+"""Characters of a value in the tree; its tooltip has more, and the menu copies all of it."""
 
 
 class MetadataPanel(QWidget):
@@ -57,7 +59,7 @@ class MetadataPanel(QWidget):
             (self.document, "Raw"),
             (self.check, "Check"),
         ):
-            self.tabs.addTab(widget, title)
+            self.tabs.addTab(widget, button_text(title))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.search)
@@ -65,7 +67,7 @@ class MetadataPanel(QWidget):
 
     def _tree(self, name: str) -> QTreeWidget:
         tree = QTreeWidget()
-        tree.setAccessibleName(name)
+        tree.setAccessibleName(plain(name))
         tree.setHeaderLabels(["Key", "Value"])
         tree.setColumnWidth(0, 130)
         tree.setAlternatingRowColors(True)
@@ -80,7 +82,8 @@ class MetadataPanel(QWidget):
         attributes = facts.pop("attributes")
         self._fill(self.facts, {key: value for key, value in facts.items() if value is not None})
         self._fill(self.attributes, attributes)
-        self.document.setPlainText(json.dumps(json_safe(node.metadata), indent=2, ensure_ascii=False))
+        text = json.dumps(json_safe(node.metadata), indent=2, ensure_ascii=False)
+        self.document.setPlainText(document_text(text))
         self.check.show_node(node)
         self._filter(self.search.text())
         if isinstance(node, zarrfs.Array):
@@ -120,7 +123,7 @@ class MetadataPanel(QWidget):
         self.facts.clear()
         self.attributes.clear()
         self.check.show_node(None)
-        self.document.setPlainText(text)
+        self.document.setPlainText(document_text(text))
         self.tabs.setCurrentWidget(self.document)
 
     def _fill(self, tree: QTreeWidget, values: dict[str, Any]) -> None:
@@ -139,15 +142,14 @@ class MetadataPanel(QWidget):
 
     def _menu(self, tree: QTreeWidget, point: Any) -> None:
         item = tree.itemAt(point)
-        clipboard = QGuiApplication.clipboard()
         viewport = tree.viewport()
-        if item is None or clipboard is None or viewport is None:
+        if item is None or viewport is None:
             return
         menu = QMenu(self)
         for title, role in (("Copy value", VALUE), ("Copy JSON pointer", POINTER)):
-            action = menu.addAction(title)
+            action = menu.addAction(button_text(title))
             if action is not None:
-                action.triggered.connect(lambda _=False, role=role: clipboard.setText(item.data(0, role)))
+                action.triggered.connect(lambda _=False, role=role: copy_to_clipboard(item.data(0, role)))
         menu.exec(viewport.mapToGlobal(point))
 
 
@@ -179,11 +181,11 @@ def _at_pointer(parent: QTreeWidgetItem, pointer: str) -> QTreeWidgetItem | None
 
 def _add(parent: QTreeWidgetItem, key: str, value: Any, pointer: str) -> None:
     where = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
-    plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    item = QTreeWidgetItem(parent, [key, plain[:LONGEST_TEXT]])
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    item = QTreeWidgetItem(parent, [plain(key), plain(text, MAX_VALUE)])
     item.setData(0, POINTER, where)
-    item.setData(0, VALUE, plain)
-    item.setToolTip(1, plain[:2000])
+    item.setData(0, VALUE, text)
+    item.setToolTip(1, tooltip(text))
     deep = isinstance(value, dict) or (
         isinstance(value, list) and any(isinstance(v, dict | list) for v in value)
     )
