@@ -182,7 +182,7 @@ BANNED = {
 }
 BANNED |= {"insertHtml", "appendHtml", "fromHtml", "TextItem", "LabelItem", "setHtmlText"}
 
-OBJECTS = {"item", "action", "icon", "parent", "window", "widget", "top", "root", "self"}
+OBJECTS = {"item", "holder", "action", "icon", "parent", "window", "widget", "top", "root", "self"}
 """Names of variables that are objects of Qt, not texts."""
 
 ICONS = {"placeholder", "swatch"}
@@ -592,3 +592,26 @@ def test_a_node_that_is_broken_displays_its_error(
     assert "<b>error</b>" in window.metadata.document.toPlainText()
     assert_harmless(displayed_texts(window))
     exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 9.0)))
+
+
+def test_metadata_of_any_size_and_depth_are_displayed(
+    qtbot: QtBot, shown: Callable[[object], MainWindow], tmp_path: Path
+) -> None:
+    deep: Any = "bottom"
+    for _ in range(150):
+        deep = {"a": deep}
+    attributes = {"deep": deep, "long": list(range(50_000)), "many": {str(n): n for n in range(25_000)}}
+    zarrfs.create_array(tmp_path / "a.zarr", data=np.ones((8, 8), "u1"), chunks=(8, 8), attributes=attributes)
+    window = shown(tmp_path / "a.zarr")
+    tree = window.metadata.attributes
+    assert [tree.topLevelItem(n).text(0) for n in range(3)] == ["deep", "long", "many"]  # type: ignore[union-attr]
+    last = tree.topLevelItem(3)
+    assert last is not None
+    assert last.text(0).endswith(" more")
+    long = tree.topLevelItem(1)
+    assert long is not None
+    assert long.text(1).startswith("[0, 1, 2,")
+    assert_harmless(displayed_texts(window))
+    window.metadata.search.setText("bottom")
+    window.metadata.go_to("/deep/a/a")
+    assert tree.currentItem() is not None
