@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from zarrfs._version import __version__
 
@@ -13,6 +15,9 @@ __all__ = ["run"]
 
 PATIENCE_SECONDS = 120
 """A screenshot that is not exact after so long says so and gives up."""
+
+MAX_ERROR = 2000
+"""Characters of an error message."""
 
 MISSING = "the viewer needs PyQt6 and pyqtgraph: pip install 'zarrfs[viewer]'"
 
@@ -22,16 +27,20 @@ def run(arguments: list[str] | None = None) -> None:
     options = _parse(sys.argv[1:] if arguments is None else arguments)
     try:
         from viewer.qt.application import show, take_screenshot
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         _fail(f"{MISSING} ({error})")
+    except ImportError as error:
+        _fail(f"PyQt6 cannot be loaded: {error}; a library of the system is missing")
     if options.screenshot is not None:
         if len(options.locations) != 1:
             _fail("a screenshot takes exactly one location")
-        problem = take_screenshot(options.locations[0], options.screenshot, options.size, PATIENCE_SECONDS)
+        problem = take_screenshot(
+            options.locations[0], options.screenshot, options.size, PATIENCE_SECONDS, _end
+        )
         if problem:
             _fail(problem)
         return
-    sys.exit(show(options.locations))
+    sys.exit(show(options.locations, _end))
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
@@ -57,9 +66,24 @@ def _size(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _fail(text: str) -> None:
-    sys.stderr.write(f"zarrfs-viewer: {' '.join(text.split())}\n")
+def _fail(text: str) -> NoReturn:
+    _write_error(text)
     sys.exit(1)
+
+
+def _end(text: str) -> NoReturn:
+    """End the process from where an exception would not leave, such as a callback of Qt."""
+    _write_error(text)
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def _write_error(text: str) -> None:
+    """Write one line, without characters that control a terminal."""
+    from zarrfs.cli.console import safe
+
+    line = safe(" ".join(text.split())[:MAX_ERROR])
+    sys.stderr.write(f"zarrfs-viewer: {line}\n")
 
 
 if __name__ == "__main__":

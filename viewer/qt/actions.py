@@ -17,6 +17,7 @@ from PyQt6.QtWidgets import (
     QWidget,
 )
 
+from viewer.qt.plain_text import html_text, plain
 from viewer.qt.widgets import search_box
 
 __all__ = ["ActionSpec", "Palette", "add_actions", "key_help"]
@@ -43,10 +44,10 @@ def add_actions(window: QMainWindow, specs: list[ActionSpec]) -> dict[str, QActi
     actions: dict[str, QAction] = {}
     for spec in specs:
         if spec.menu not in menus and bar is not None:
-            made = bar.addMenu(spec.menu)
+            made = bar.addMenu(plain(spec.menu))
             if made is not None:
                 menus[spec.menu] = made
-        action = QAction(spec.title, window)
+        action = QAction(plain(spec.title), window)
         action.setShortcut(QKeySequence(spec.shortcut))
         action.setCheckable(spec.checked is not None)
         action.setChecked(bool(spec.checked))
@@ -64,7 +65,7 @@ def add_actions(window: QMainWindow, specs: list[ActionSpec]) -> dict[str, QActi
 def key_help(actions: dict[str, QAction]) -> str:
     """Return the keys as HTML."""
     rows = "".join(
-        f"<tr><td><b>{action.shortcut().toString()}</b>&nbsp;&nbsp;</td><td>{_plain(action)}</td></tr>"
+        f"<tr><td><b>{html_text(action.shortcut().toString())}</b>&nbsp;&nbsp;</td><td>{html_text(_plain(action))}</td></tr>"
         for action in actions.values()
         if not action.shortcut().isEmpty()
     )
@@ -105,7 +106,7 @@ class Palette(QDialog):
             title = _plain(action)
             if action.isEnabled() and all(word in title.casefold() for word in words):
                 keys = action.shortcut().toString()
-                item = QListWidgetItem(f"{title}    {keys}" if keys else title)
+                item = QListWidgetItem(plain(f"{title}    {keys}" if keys else title))
                 item.setData(Qt.ItemDataRole.UserRole, action)
                 self.found.addItem(item)
         self.found.setCurrentRow(0)

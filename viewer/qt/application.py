@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NoReturn
 
 from PyQt6.QtCore import QMessageLogContext, QSettings, Qt, QTimer, QtMsgType, qInstallMessageHandler
 from PyQt6.QtWidgets import QApplication
@@ -29,6 +31,8 @@ SWITCH_SECONDS = 0.0005
 keep it for 5 ms each time.
 """
 
+DISPLAY_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+
 OFFSCREEN_CHATTER = "This plugin does not support propagateSizeHints()"
 
 
@@ -37,8 +41,45 @@ def _only_what_matters(kind: QtMsgType, context: QMessageLogContext, text: str |
         sys.stderr.write(f"Qt: {text}\n")
 
 
-def make_application() -> QApplication:
-    """Return the application, made if there is none."""
+class DisplayCheck:
+    """Reports that Qt cannot start, for example without a display, in one line instead of an abort.
+
+    Qt ends the process with a fatal message in that case. Use it as a context around the creation of the application;
+    ``fail`` is called with the reason and must not return. Other messages are printed at the end.
+    """
+
+    def __init__(self, fail: Callable[[str], NoReturn]) -> None:
+        self._fail = fail
+        self._messages: list[str] = []
+        self._previous: Any = None
+
+    def __enter__(self) -> None:
+        self._previous = qInstallMessageHandler(self._handle)
+
+    def __exit__(self, *_: object) -> None:
+        qInstallMessageHandler(self._previous)
+        for message in self._messages:
+            sys.stderr.write(f"Qt: {message}\n")
+
+    def _handle(self, kind: QtMsgType, context: QMessageLogContext, text: str | None) -> None:
+        if kind == QtMsgType.QtFatalMsg:
+            self._fail(no_display_message(self._messages, text or ""))
+        if text and kind != QtMsgType.QtDebugMsg:
+            self._messages.append(text)
+
+
+def no_display_message(warnings: list[str], fatal: str) -> str:
+    """Return why the window cannot open, in one line, and what to do."""
+    found = ", ".join(f"{name}={os.environ[name]}" for name in DISPLAY_VARIABLES if os.environ.get(name))
+    reason = "; ".join(warnings) or fatal.partition(". ")[0]
+    hint = "set DISPLAY or WAYLAND_DISPLAY, or use --screenshot FILE, which needs no display"
+    return (
+        f"no window can be opened: {reason} (found {found or 'no ' + ' or '.join(DISPLAY_VARIABLES)}); {hint}"
+    )
+
+
+def make_application(fail: Callable[[str], NoReturn] | None = None) -> QApplication:
+    """Return the application, made if there is none; ``fail`` is called with the reason if that is not possible."""
     set_default_capacity(ENGINE_CACHE_NBYTES)
     sys.setswitchinterval(SWITCH_SECONDS)
     running = QApplication.instance()
@@ -46,12 +87,23 @@ def make_application() -> QApplication:
         return running
     QApplication.setApplicationName("zarrfs viewer")
     QApplication.setDesktopFileName("zarrfs-viewer")
-    return QApplication(sys.argv[:1])
+    with DisplayCheck(fail or _exit):
+        return QApplication(sys.argv[:1])
 
 
-def show(locations: list[str]) -> int:
-    """Open a window with these locations; return the exit code when it is closed."""
-    application = make_application()
+def _exit(reason: str) -> NoReturn:
+    sys.stderr.write(f"{reason}\n")
+    sys.stderr.flush()
+    # Qt would abort the process after this, and an exception does not leave its message handler.
+    os._exit(1)
+
+
+def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) -> int:
+    """Open a window with these locations; return the exit code when it is closed.
+
+    ``fail`` is called with the reason if no window can be opened, and must end the process.
+    """
+    application = make_application(fail)
     window = open_window()
     for location in locations:
         window.open_location(node_location(location))
@@ -73,15 +125,20 @@ _windows: set[MainWindow] = set()
 """Python would delete a window that nobody holds."""
 
 
-def take_screenshot(location: str, file: Path, size: tuple[int, int], patience: float) -> str:
+def take_screenshot(
+    location: str,
+    file: Path,
+    size: tuple[int, int],
+    patience: float,
+    fail: Callable[[str], NoReturn] | None = None,
+) -> str:
     """Open a location, wait until its picture is exact, and write the window to a PNG file.
 
     Returns why that was not possible, or an empty text. Needs no display.
     """
-    if not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
-        os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    application = make_application(fail)
     qInstallMessageHandler(_only_what_matters)
-    application = make_application()
     with tempfile.TemporaryDirectory() as scratch:
         # The state of the user's own window is neither used nor changed.
         settings = QSettings(os.path.join(scratch, "settings.ini"), QSettings.Format.IniFormat)
@@ -90,11 +147,11 @@ def take_screenshot(location: str, file: Path, size: tuple[int, int], patience: 
         window.show()
         problems: list[str] = []
 
-        def fail(text: str) -> None:
+        def give_up(text: str) -> None:
             problems.append(text)
             application.quit()
 
-        window.failed.connect(fail)
+        window.failed.connect(give_up)
 
         def finish(tries: int) -> None:
             """End when the panels are filled too, such as the histogram; but they are not waited for long."""
@@ -111,7 +168,7 @@ def take_screenshot(location: str, file: Path, size: tuple[int, int], patience: 
                 finish(FINISHING_TRIES)
 
         window.framed.connect(done)
-        QTimer.singleShot(round(patience * 1000), lambda: fail("the picture took too long"))
+        QTimer.singleShot(round(patience * 1000), lambda: give_up("the picture took too long"))
         window.open_location(node_location(location))
         application.exec()
         if not problems and not window.grab().save(str(file), "PNG"):

@@ -16,7 +16,6 @@ from PyQt6.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -24,6 +23,7 @@ from PyQt6.QtWidgets import (
 
 from viewer.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
 from viewer.contrast import Histogram
+from viewer.qt.plain_text import PlainLabel, allow_narrow, button_text, plain, plain_name, tooltip
 from viewer.qt.plots import PlotHolder
 from viewer.qt.widgets import tool_button
 from viewer.state import ChannelSettings
@@ -31,6 +31,7 @@ from viewer.state import ChannelSettings
 __all__ = ["ChannelsPanel"]
 
 WIDEST = 1e300
+MIN_NAME_WIDTH = 90
 COMPONENTS = ("abs", "phase", "real", "imag")
 CUSTOM = "another colour ..."
 
@@ -55,11 +56,14 @@ class ChannelRow(QFrame):
         integer = kind in "iub"
         self.setFrameShape(QFrame.Shape.StyledPanel)
         self._filling = False
-        name = settings.label or f"Channel {settings.index}"
-        self.visible = QCheckBox(name)
-        self.visible.setAccessibleName(f"Show {name}")
+        label = settings.label or f"Channel {settings.index}"
+        self.name = name = plain_name(label)
+        self.visible = QCheckBox(button_text(label))
+        self.visible.setToolTip(tooltip(label))
+        allow_narrow(self.visible, MIN_NAME_WIDTH)
+        self.visible.setAccessibleName(plain(f"Show {name}"))
         self.colormap = QComboBox()
-        self.colormap.setAccessibleName(f"Colours of {name}")
+        self.colormap.setAccessibleName(plain(f"Colours of {name}"))
         self.low, self.high = (
             self._limit(f"Black of {name}", integer),
             self._limit(f"White of {name}", integer),
@@ -69,14 +73,14 @@ class ChannelRow(QFrame):
         self.gamma.setSingleStep(0.1)
         self.gamma.setValue(1)
         self.gamma.setPrefix("γ ")
-        self.gamma.setAccessibleName(f"Gamma of {name}")
+        self.gamma.setAccessibleName(plain(f"Gamma of {name}"))
         self.automatic = tool_button("Auto", f"Choose the limits of {name}; single hot pixels do not count")
         self.invert = tool_button("Inv", f"Invert the colours of {name}", checkable=True)
         self.solo = tool_button("Solo", f"Show {name} alone", checkable=True)
         self.component = QComboBox()
-        self.component.setAccessibleName(f"Part of the complex numbers of {name}")
+        self.component.setAccessibleName(plain(f"Part of the complex numbers of {name}"))
         for part in COMPONENTS:
-            self.component.addItem(part)
+            self.component.addItem(plain(part))
         self.component.setVisible(kind == "c")
         self.colormap.setVisible(not rgb)
         grid = QGridLayout(self)
@@ -105,7 +109,7 @@ class ChannelRow(QFrame):
         box = QDoubleSpinBox()
         box.setRange(-WIDEST, WIDEST)
         box.setDecimals(0 if integer else 4)
-        box.setAccessibleName(name)
+        box.setAccessibleName(plain(name))
         box.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
         box.setKeyboardTracking(False)
         box.setMinimumWidth(90)
@@ -122,7 +126,7 @@ class ChannelRow(QFrame):
         if [self.colormap.itemText(i) for i in range(self.colormap.count() - 1)] != names:
             self.colormap.clear()
             for name in names:
-                self.colormap.addItem(swatch(name), name)
+                self.colormap.addItem(swatch(name), plain(name))
                 if name in COLOR_BLIND_SAFE:
                     self.colormap.setItemData(self.colormap.count() - 1, "safe for colour-blind eyes", 3)
             self.colormap.addItem(CUSTOM)
@@ -205,7 +209,8 @@ class ChannelsPanel(QWidget):
         self.volume = QCheckBox("whole stack")
         self.volume.setToolTip("Count the whole stack at this time point, not just the slice")
         self.volume.toggled.connect(lambda on: self.ask_again())
-        self._title = QLabel("")
+        self._title = PlainLabel()
+        allow_narrow(self._title)
         self._histogram: Histogram | None = None
         self._settings: tuple[ChannelSettings, ...] = ()
         self.current = 0
@@ -243,7 +248,7 @@ class ChannelsPanel(QWidget):
         """Look at the histogram of one channel."""
         if number != self.current and 0 <= number < len(self.rows):
             self.current = number
-            self._title.setText(self.rows[number].visible.text())
+            self._title.setText(plain(self.rows[number].name))
             self.wants_histogram.emit(number, self.volume.isChecked())
 
     def ask_again(self) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from PyQt6.QtCore import Qt, pyqtSignal
-from PyQt6.QtWidgets import QLabel, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
+from PyQt6.QtWidgets import QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
 import zarrfs
+from viewer.qt.plain_text import PlainLabel, plain, plain_lines, tooltip
 from viewer.qt.session import Session
 from zarrfs.ngff import Report, check_node
 
@@ -35,8 +36,7 @@ class CheckPanel(QWidget):
         self._session = session
         self._node: Any = None
         self._checked = False
-        self.verdict = QLabel()
-        self.verdict.setWordWrap(True)
+        self.verdict = PlainLabel(wrap=True)
         self.verdict.setAccessibleName("Verdict")
         self.messages = QTreeWidget()
         self.messages.setAccessibleName("Messages of the check")
@@ -71,7 +71,10 @@ class CheckPanel(QWidget):
         self.verdict.setText("checking ...")
         self._session.worker.forget("check")
         self._session.worker.submit(
-            lambda: check_node(node), self._show, lambda error: self.verdict.setText(str(error)), "check"
+            lambda: check_node(node),
+            self._show,
+            lambda error: self.verdict.setText(plain_lines(error)),
+            "check",
         )
 
     def _show(self, report: Report) -> None:
@@ -81,16 +84,17 @@ class CheckPanel(QWidget):
             return
         state = "valid" if report.valid else "NOT valid"
         rest = "" if report.messages else ", without a remark"
-        self.verdict.setText(f"OME-NGFF {report.version}: {state}{rest}")
+        self.verdict.setText(plain(f"OME-NGFF {report.version}: {state}{rest}"))
         for tier, title in TIERS.items():
             found = [message for message in report.messages if message.tier == tier]
             if not found:
                 continue
-            top = QTreeWidgetItem(self.messages, [f"{title} ({len(found)})"])
+            top = QTreeWidgetItem(self.messages, [plain(f"{title} ({len(found)})")])
             for message in found:
-                item = QTreeWidgetItem(top, [f"{message.pointer or '/'}\n{message.message}"])
+                text = f"{plain(message.pointer) or '/'}\n{plain(message.message)}"
+                item = QTreeWidgetItem(top, [plain_lines(text)])
                 item.setData(0, POINTER, message.pointer)
-                item.setToolTip(0, message.message)
+                item.setToolTip(0, tooltip(message.message))
             top.setExpanded(True)
 
     def _go(self, item: QTreeWidgetItem) -> None:

@@ -10,7 +10,6 @@ from PyQt6.QtWidgets import (
     QComboBox,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QSlider,
     QSpinBox,
     QToolButton,
@@ -19,6 +18,7 @@ from PyQt6.QtWidgets import (
 )
 
 from viewer.image import Image
+from viewer.qt.plain_text import PlainLabel, plain, plain_name, tooltip
 from viewer.qt.widgets import tool_button
 from viewer.readout import short_unit
 from viewer.state import Projection, ViewIntent
@@ -28,6 +28,8 @@ __all__ = ["DimensionsPanel"]
 PLAY_MILLISECONDS = 80
 SLAB = (("one slice", None), ("maximum of a slab", "max"), ("mean of a slab", "mean"))
 USUAL_THICKNESS = 10
+MAX_AXIS = 20
+"""Characters of the name of an axis beside its slider; the tooltip has all of it."""
 
 
 class DimensionsPanel(QWidget):
@@ -47,7 +49,7 @@ class DimensionsPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._sliders: dict[int, QSlider] = {}
-        self._labels: dict[int, QLabel] = {}
+        self._labels: dict[int, PlainLabel] = {}
         self._buttons: dict[int, QToolButton] = {}
         self._image: Image | None = None
         self._playing: int | None = None
@@ -70,7 +72,7 @@ class DimensionsPanel(QWidget):
         self.mode = QComboBox()
         self.mode.setAccessibleName("What is shown of the depth")
         for title, mode in SLAB:
-            self.mode.addItem(title, mode)
+            self.mode.addItem(plain(title), mode)
         self.axis = QComboBox()
         self.axis.setAccessibleName("Axis of the slab")
         self.thickness = QSpinBox()
@@ -79,10 +81,10 @@ class DimensionsPanel(QWidget):
         self.thickness.setValue(USUAL_THICKNESS)
         self.thickness.setSuffix(" slices")
         self.thickness.setKeyboardTracking(False)
-        self.physical = QLabel()
+        self.physical = PlainLabel()
         row = QHBoxLayout(self.slab)
         row.setContentsMargins(0, 0, 0, 0)
-        for widget in (QLabel("Show"), self.mode, self.axis, self.thickness, self.physical):
+        for widget in (PlainLabel("Show"), self.mode, self.axis, self.thickness, self.physical):
             row.addWidget(widget)
         row.addStretch(1)
         self.mode.activated.connect(self._project)
@@ -111,7 +113,7 @@ class DimensionsPanel(QWidget):
                     self._add(image, axis, round(intent.position[axis]))
         self.axis.clear()
         for axis in self._sliders:
-            self.axis.addItem("" if image is None else f"along {image.axes[axis].name}", axis)
+            self.axis.addItem("" if image is None else plain_name(f"along {image.axes[axis].name}"), axis)
         if self.axis.count():
             # Most stacks are t, c, z, y, x: the last slider is the depth.
             self.axis.setCurrentIndex(self.axis.count() - 1)
@@ -134,22 +136,23 @@ class DimensionsPanel(QWidget):
         play.setAutoRaise(True)
         play.toggled.connect(partial(self._toggle, axis))
         slider = QSlider(Qt.Orientation.Horizontal)
-        slider.setAccessibleName(f"Slice along {name}")
+        slider.setAccessibleName(plain(f"Slice along {name}"))
         slider.setRange(0, last)
         slider.setPageStep(max(1, last // 10))
         box = QSpinBox()
-        box.setAccessibleName(f"Slice number along {name}")
+        box.setAccessibleName(plain(f"Slice number along {name}"))
         box.setRange(0, last)
-        box.setSuffix(f" / {last}")
+        box.setSuffix(plain(f" / {last}"))
         box.setKeyboardTracking(False)
-        label = QLabel()
+        label = PlainLabel()
         label.setMinimumWidth(80)
         slider.setValue(value)
         box.setValue(value)
         slider.valueChanged.connect(box.setValue)
         box.valueChanged.connect(slider.setValue)
         slider.valueChanged.connect(partial(self._moved, axis))
-        title = QLabel(name)
+        title = PlainLabel(plain(name, MAX_AXIS))
+        title.setToolTip(tooltip(name))
         title.setMinimumWidth(20)
         for column, widget in enumerate((title, slider, box, label, play)):
             self._grid.addWidget(widget, row, column)
@@ -179,7 +182,7 @@ class DimensionsPanel(QWidget):
         if image is not None and projection is not None:
             unit = image.axes[projection.axis].unit
             size = abs(image.levels[0].scale[projection.axis]) * projection.thickness
-            self.physical.setText(f"{size:.4g} {short_unit(unit)}" if unit else "")
+            self.physical.setText(plain_name(f"{size:.4g} {short_unit(unit)}") if unit else "")
 
     # -- what the user does ------------------------------------------------------------------------------------
 
@@ -200,7 +203,7 @@ class DimensionsPanel(QWidget):
         if image is not None:
             unit = image.axes[axis].unit
             text = f"{image.to_physical(axis, value):.4g} {short_unit(unit)}" if unit else ""
-            self._labels[axis].setText(text)
+            self._labels[axis].setText(plain(text, MAX_AXIS))
 
     @property
     def axes(self) -> tuple[int, ...]:

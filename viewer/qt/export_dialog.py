@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from PyQt6.QtWidgets import (
     QDialogButtonBox,
     QFileDialog,
     QFormLayout,
-    QLabel,
     QProgressDialog,
     QWidget,
 )
@@ -23,6 +23,7 @@ from PyQt6.QtWidgets import (
 from viewer.export import Cancelled, ExportRegion, export_npy, export_ome_zarr, export_tiff
 from viewer.image import Image
 from viewer.picture import render_region, write_png
+from viewer.qt.plain_text import MAX_NAME, PlainLabel, plain, plain_lines
 from viewer.qt.session import Session
 from viewer.readout import format_bytes
 from viewer.shapes import Shape
@@ -75,11 +76,11 @@ class ExportDialog(QDialog):
         self.part.addItem("the whole slice", (-0.5, -0.5, rows - 0.5, columns - 0.5))
         self.part.addItem("all slices", None)
         for number, entry in enumerate(image.levels):
-            self.level.addItem(f"{number}: {' x '.join(map(str, entry.shape))}", number)
+            self.level.addItem(plain(f"{number}: {' x '.join(map(str, entry.shape))}"), number)
         self.level.setCurrentIndex(level)
         for name, (title, _) in FORMATS.items():
-            self.format.addItem(title, name)
-        self.summary = QLabel()
+            self.format.addItem(plain(title), name)
+        self.summary = PlainLabel()
         self.buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Save | QDialogButtonBox.StandardButton.Cancel
         )
@@ -87,9 +88,9 @@ class ExportDialog(QDialog):
         self.buttons.rejected.connect(self.reject)
         form = QFormLayout(self)
         for title, box in (("Part", self.part), ("Level", self.level), ("As", self.format)):
-            box.setAccessibleName(f"{title} to export")
+            box.setAccessibleName(plain(f"{title} to export"))
             box.currentIndexChanged.connect(self._tell)
-            form.addRow(title, box)
+            form.addRow(PlainLabel(plain(title)), box)
         form.addRow("Size", self.summary)
         form.addRow(self.buttons)
         self._tell()
@@ -118,13 +119,14 @@ class ExportDialog(QDialog):
         try:
             region = self.choice().region
         except ZarrError as error:
-            self.summary.setText(str(error))
+            self.summary.setText(plain_lines(error))
             possible = False
         else:
             nbytes = self._image.dtype.itemsize
             for length in region.shape:
                 nbytes *= length
-            self.summary.setText(f"{' x '.join(map(str, region.shape))} values, {format_bytes(nbytes)}")
+            size = f"{' x '.join(map(str, region.shape))} values, {format_bytes(nbytes)}"
+            self.summary.setText(plain(size))
         if save is not None:
             save.setEnabled(possible)
 
@@ -153,7 +155,7 @@ class Exporter(QObject):
             return
         choice = dialog.choice()
         suffix = FORMATS[choice.format][1]
-        name = (choice.region.image.name or "image").partition(".")[0] + suffix
+        name = file_name(choice.region.image.name) + suffix
         file, _ = QFileDialog.getSaveFileName(self._parent, "Export to", name, f"*{suffix}")
         if file:
             self.write(choice, Path(file), intent)
@@ -161,7 +163,8 @@ class Exporter(QObject):
     def write(self, choice: Choice, file: Path, intent: ViewIntent) -> None:
         """Write a choice to a file, on a worker."""
         self._stop.clear()
-        self._dialog = QProgressDialog(f"Writing {file.name} ...", "Stop", 0, 1000, self._parent)
+        self._dialog = QProgressDialog("", "Stop", 0, 1000, self._parent)
+        self._dialog.setLabel(PlainLabel(plain(f"Writing {file.name} ...")))
         self._dialog.setWindowTitle("Export")
         self._dialog.setMinimumDuration(400)
         self._dialog.canceled.connect(self._stop.set)
@@ -203,6 +206,12 @@ class Exporter(QObject):
             self._session.say("The export was stopped; nothing was written.")
         else:
             self._session.complain(error)
+
+
+def file_name(name: str) -> str:
+    """Return a name for a file, without its suffix, for an image of any name."""
+    kept = re.sub(r"[^\w \-+()]", "_", name.partition(".")[0][:MAX_NAME]).strip()
+    return kept or "image"
 
 
 def _write(

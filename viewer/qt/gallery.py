@@ -9,6 +9,7 @@ from PyQt6.QtGui import QIcon, QResizeEvent, QShowEvent
 from PyQt6.QtWidgets import QListView, QListWidget, QListWidgetItem, QWidget
 
 from viewer.dataset import Dataset
+from viewer.qt.plain_text import plain, plain_name, tooltip
 from viewer.qt.thumbnails import SIDE, Thumbnails, placeholder
 from viewer.qt.worker import Worker
 
@@ -57,7 +58,8 @@ class Gallery(QListWidget):
         self.thumbnails.forget()
         self.clear()
         for entry in dataset.images:
-            item = QListWidgetItem(placeholder(), entry.name or entry.path or "image")
+            item = QListWidgetItem(placeholder(), plain_name(entry.name or entry.path or "image"))
+            item.setToolTip(tooltip(entry.name or entry.path))
             item.setData(PATH, entry.path)
             self.addItem(item)
         self.setCurrentRow(0)
@@ -89,8 +91,8 @@ class Gallery(QListWidget):
     def _fail(self, row: object, why: str) -> None:
         item = self.item(row) if isinstance(row, int) else None
         if item is not None:
-            item.setToolTip(why)
-            item.setText(f"{item.text()} (cannot be shown)")
+            item.setToolTip(tooltip(why))
+            item.setText(plain(f"{item.text()} (cannot be shown)"))
 
     def _choose(self, item: QListWidgetItem) -> None:
         self.chosen.emit(item.data(PATH))

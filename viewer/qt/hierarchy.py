@@ -10,6 +10,7 @@ from typing import Any
 from PyQt6.QtCore import QAbstractItemModel, QMimeData, QModelIndex, QObject, Qt, QUrl, pyqtSignal
 
 import zarrfs
+from viewer.qt.plain_text import plain, tooltip
 from viewer.qt.worker import Worker
 from viewer.readout import format_bytes
 from zarrfs.errors import ZarrError
@@ -136,9 +137,9 @@ class HierarchyModel(QAbstractItemModel):
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         item = self.item(index)
         if role == Qt.ItemDataRole.DisplayRole:
-            return item.columns[index.column()]
+            return plain(item.columns[index.column()])
         if role == Qt.ItemDataRole.ToolTipRole:
-            return item.error or f"{item.location}/{item.path}".rstrip("/")
+            return tooltip(item.error or f"{item.location}/{item.path}".rstrip("/"))
         return None
 
     def headerData(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from PyQt6.QtCore import QObject
-from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QInputDialog, QWidget
 
 from viewer.qt.panes import Panes
+from viewer.qt.plain_text import plain, plain_name
 from viewer.qt.session import Session
+from viewer.qt.widgets import copy_to_clipboard
 from viewer.views import View, command_line, load_views, save_views, to_link
 
 __all__ = ["KeptViews"]
@@ -38,7 +39,9 @@ class KeptViews(QObject):
         if image is None:
             self.now()
             return
-        name, given = QInputDialog.getText(self._parent, "Keep the view", "Name:", text=image.name)
+        name, given = QInputDialog.getText(
+            self._parent, "Keep the view", "Name:", text=plain_name(image.name)
+        )
         if given and name.strip():
             self.keep(name.strip())
 
@@ -77,8 +80,12 @@ class KeptViews(QObject):
             if not views:
                 self._session.say("No view is kept yet: Ctrl+K keeps the one that is seen.")
                 return
-            names = [f"{view.name}    {view.location}" for view in views]
-            text, given = QInputDialog.getItem(self._parent, title, "View:", names, 0, False)
+            names = [
+                # The number tells views apart whose texts are elided to the same.
+                plain(f"{number}: {view.name}    {view.location}")
+                for number, view in enumerate(views, 1)
+            ]
+            text, given = QInputDialog.getItem(self._parent, plain(title), "View:", names, 0, False)
             if given and callable(then):
                 then(views[names.index(text)])
 
@@ -99,7 +106,5 @@ class KeptViews(QObject):
             self._copy(command_line(view), "The command that shows this view is on the clipboard.")
 
     def _copy(self, text: str, done: str) -> None:
-        clipboard = QGuiApplication.clipboard()
-        if clipboard is not None:
-            clipboard.setText(text)
-            self._session.say(done)
+        copy_to_clipboard(text)
+        self._session.say(done)

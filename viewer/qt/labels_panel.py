@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any
 
 from PyQt6.QtCore import Qt, pyqtSignal
-from PyQt6.QtWidgets import QCheckBox, QFormLayout, QGroupBox, QLabel, QSlider, QSpinBox, QVBoxLayout, QWidget
+from PyQt6.QtWidgets import QCheckBox, QFormLayout, QGroupBox, QSlider, QSpinBox, QVBoxLayout, QWidget
 
 from viewer.image import Image
+from viewer.qt.plain_text import PlainLabel, button_text, plain, plain_name, tooltip
 from viewer.state import LabelsSettings
 
 __all__ = ["LabelsPanel", "label_names"]
@@ -27,23 +28,25 @@ class LabelsRow(QGroupBox):
     changed = pyqtSignal(dict)
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, parent)
+        super().__init__(button_text(name), parent)
+        self.setToolTip(tooltip(name))
+        name = plain_name(name)
         self._filling = False
         self.visible = QCheckBox("shown")
-        self.visible.setAccessibleName(f"Show {name}")
+        self.visible.setAccessibleName(plain(f"Show {name}"))
         self.opacity = QSlider(Qt.Orientation.Horizontal)
         self.opacity.setRange(0, 100)
-        self.opacity.setAccessibleName(f"Opacity of {name}")
+        self.opacity.setAccessibleName(plain(f"Opacity of {name}"))
         self.contour = QSpinBox()
         self.contour.setRange(0, 20)
         self.contour.setSpecialValueText("filled")
         self.contour.setSuffix(" px")
-        self.contour.setAccessibleName(f"Contour of {name}")
+        self.contour.setAccessibleName(plain(f"Contour of {name}"))
         self.selected = QSpinBox()
         self.selected.setRange(NO_LABEL, MOST)
         self.selected.setSpecialValueText("all labels")
         self.selected.setKeyboardTracking(False)
-        self.selected.setAccessibleName(f"The only label shown of {name}")
+        self.selected.setAccessibleName(plain(f"The only label shown of {name}"))
         form = QFormLayout(self)
         form.addRow(self.visible)
         form.addRow("Opacity", self.opacity)
@@ -80,7 +83,7 @@ class LabelsPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.rows: list[LabelsRow] = []
-        self._none = QLabel("This image has no labels.")
+        self._none = PlainLabel("This image has no labels.")
         self._none.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._column = QVBoxLayout(self)
         self._column.addWidget(self._none)

@@ -6,8 +6,11 @@ import logging
 from datetime import datetime
 
 from PyQt6.QtCore import QObject, Qt, pyqtSignal
-from PyQt6.QtGui import QColor, QGuiApplication
+from PyQt6.QtGui import QColor
 from PyQt6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QPushButton, QVBoxLayout, QWidget
+
+from viewer.qt.plain_text import MAX_TEXT, plain
+from viewer.qt.widgets import copy_to_clipboard
 
 __all__ = ["LogPanel", "LogRelay"]
 
@@ -67,7 +70,7 @@ class LogPanel(QWidget):
         """Add a message; the oldest go beyond a thousand."""
         if not text:
             return
-        item = QListWidgetItem(f"{datetime.now():%H:%M:%S}  {text}")
+        item = QListWidgetItem(plain(f"{datetime.now():%H:%M:%S}  {text}", MAX_TEXT))
         if warning:
             item.setForeground(QColor(220, 130, 60))
             item.setData(Qt.ItemDataRole.UserRole, True)
@@ -88,9 +91,7 @@ class LogPanel(QWidget):
 
     def copy(self) -> None:
         """Put the messages on the clipboard."""
-        clipboard = QGuiApplication.clipboard()
-        if clipboard is not None:
-            clipboard.setText(self.text())
+        copy_to_clipboard(self.text())
 
     def clear(self) -> None:
         """Forget all messages."""

@@ -45,6 +45,15 @@ from viewer.qt.measure_panel import MeasurePanel
 from viewer.qt.metadata_panel import MetadataPanel
 from viewer.qt.opening import Opening
 from viewer.qt.panes import Pane, Panes
+from viewer.qt.plain_text import (
+    PlainLabel,
+    allow_narrow,
+    button_text,
+    plain,
+    plain_lines,
+    tooltip,
+    window_title,
+)
 from viewer.qt.plate_panel import PlatePanel
 from viewer.qt.plots import with_plots
 from viewer.qt.session import Session
@@ -119,11 +128,9 @@ class MainWindow(QMainWindow):
         self.panes = Panes(self.session)
         self.dimensions = DimensionsPanel()
         self.dimensions.can_go_on = self._has_drawn
-        self.notice = QLabel()
-        self.notice.setWordWrap(True)
+        self.notice = PlainLabel(wrap=True)
         self.notice.setMargin(8)
         self.notice.setAccessibleName("Message")
-        self.notice.setTextFormat(Qt.TextFormat.PlainText)
         self.notice.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.notice.hide()
         self.empty = QLabel(EMPTY)
@@ -172,7 +179,7 @@ class MainWindow(QMainWindow):
             (self.measure, "Measure"),
             (self.metadata, "Metadata"),
         ):
-            self.panels.addTab(widget, title)
+            self.panels.addTab(widget, button_text(title))
         self._dock("Image", self.panels, Qt.DockWidgetArea.RightDockWidgetArea)
 
     def _make_bottom(self) -> None:
@@ -180,8 +187,9 @@ class MainWindow(QMainWindow):
         self.relay = LogRelay("zarrfs")
         self.log_dock = self._dock("Messages", self.log, Qt.DockWidgetArea.BottomDockWidgetArea)
         self.log_dock.hide()
-        self.position = QLabel()
-        self.memory = QLabel()
+        self.position = PlainLabel()
+        allow_narrow(self.position)
+        self.memory = PlainLabel()
         self.memory.setToolTip("Tiles kept for drawing, of the memory they may take")
         self.busy = QProgressBar()
         self.busy.setMaximum(0)
@@ -198,7 +206,7 @@ class MainWindow(QMainWindow):
                 bar.addPermanentWidget(widget)
 
     def _dock(self, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
-        dock = QDockWidget(title, self)
+        dock = QDockWidget(plain(title), self)
         dock.setObjectName(title)
         dock.setWidget(widget)
         self.addDockWidget(area, dock)
@@ -281,7 +289,7 @@ class MainWindow(QMainWindow):
 
     def _show_message(self, text: str, warning: bool) -> None:
         """Show a message above the picture until the next one; none for an empty text."""
-        self.notice.setText(text)
+        self.notice.setText(plain_lines(text))
         self.notice.setStyleSheet(WARNING if warning else NOTE)
         self.notice.setVisible(bool(text))
         self.log.add(text, warning)
@@ -299,7 +307,7 @@ class MainWindow(QMainWindow):
         if dataset is None:
             return
         self.stack.setCurrentIndex(1)
-        self.setWindowTitle(f"{dataset.name or dataset.location} - zarrfs viewer")
+        self.setWindowTitle(window_title(dataset.name or dataset.location))
         several = len(dataset.images) > 1
         if several:
             self.gallery.show_dataset(dataset)
@@ -337,16 +345,16 @@ class MainWindow(QMainWindow):
 
     def _show_frame(self, frame: Frame) -> None:
         use = self.session.streamer.memory
-        self.memory.setText(f"{format_bytes(use.nbytes)} of {format_bytes(use.budget)}")
+        self.memory.setText(plain(f"{format_bytes(use.nbytes)} of {format_bytes(use.budget)}"))
         self.framed.emit(frame)
 
     def _show_readout(self, found: Readout | None) -> None:
-        self.position.setText("" if found is None else found.text())
+        self.position.setText("" if found is None else plain(found.text()))
 
     def _count_warnings(self, count: int) -> None:
-        self.warnings.setText(f"⚠ {count}")
-        self.warnings.setToolTip(f"{count} warnings: click to read them")
-        self.warnings.setAccessibleName(f"{count} warnings")
+        self.warnings.setText(button_text(f"⚠ {count}"))
+        self.warnings.setToolTip(tooltip(f"{count} warnings: click to read them"))
+        self.warnings.setAccessibleName(plain(f"{count} warnings"))
         self.warnings.setVisible(count > 0)
 
     def _has_drawn(self) -> bool:
@@ -389,7 +397,8 @@ class MainWindow(QMainWindow):
         if image is None or intent is None:
             return
         names = ["chosen by the zoom"] + [
-            f"{number}: {' x '.join(map(str, level.shape))}" for number, level in enumerate(image.levels)
+            plain(f"{number}: {' x '.join(map(str, level.shape))}")
+            for number, level in enumerate(image.levels)
         ]
         lock = intent.level_lock
         text, given = QInputDialog.getItem(

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QStackedWidget,
     QTableWidget,
@@ -29,8 +27,10 @@ from viewer.measure import (
     roi_statistics,
     statistics_csv,
 )
+from viewer.qt.plain_text import MAX_NAME, PlainLabel, html_text, plain, plain_name
 from viewer.qt.plots import PlotHolder, with_plots
 from viewer.qt.session import Session
+from viewer.qt.widgets import copy_to_clipboard
 from viewer.readout import format_value, short_unit
 from viewer.replacing import replacing
 from viewer.shapes import Shape
@@ -55,8 +55,7 @@ class MeasurePanel(QWidget):
         super().__init__(parent)
         self._session = session
         self.text = ""
-        self.title = QLabel(HINT)
-        self.title.setWordWrap(True)
+        self.title = PlainLabel(HINT, wrap=True)
         self.title.setAccessibleName("What was measured")
         self.plot = PlotHolder("Profile")
         self.table = QTableWidget()
@@ -115,39 +114,41 @@ class MeasurePanel(QWidget):
 
     def _show_profile(self, profile: Profile, intent: ViewIntent) -> None:
         unit = short_unit(profile.unit) if profile.unit else "px"
-        self.title.setText(f"Line of {profile.distance[-1]:.6g} {unit}, {len(profile.distance)} samples")
+        text = f"Line of {profile.distance[-1]:.6g} {unit}, {len(profile.distance)} samples"
+        self.title.setText(plain(text))
         new = not self.plot.made
         plot = self.plot.plot()
         if new:
             plot.showGrid(x=True, y=True, alpha=0.2)
             plot.addLegend(offset=(-5, 5))
         plot.clear()
-        plot.setLabel("bottom", f"distance [{unit}]")
+        plot.setLabel("bottom", html_text(f"distance [{unit}]", MAX_NAME))
         for number, (name, values) in enumerate(zip(profile.channels, profile.values, strict=True)):
             pen = import_module("pyqtgraph").mkPen(_colour(intent, number, len(profile.channels)), width=1.5)
-            plot.plot(profile.distance, values, pen=pen, name=name, connect="finite")
+            plot.plot(profile.distance, values, pen=pen, name=html_text(name, MAX_NAME), connect="finite")
         self.stack.setCurrentWidget(self.plot)
         self._have(profile_csv(profile))
 
     def _show_statistics(self, found: Sequence[RoiStatistics], level: int) -> None:
         where = "" if level == 0 else f" at level {level} (it is too large for the finest)"
-        self.title.setText(f"Statistics of the region{where}")
+        self.title.setText(plain(f"Statistics of the region{where}"))
         unit = short_unit(found[0].unit) if found and found[0].unit else "px"
         self.table.setRowCount(len(ROWS))
         self.table.setColumnCount(len(found))
-        self.table.setHorizontalHeaderLabels([entry.channel for entry in found])
-        self.table.setVerticalHeaderLabels([f"area [{unit}²]" if row == "area" else row for row in ROWS])
+        self.table.setHorizontalHeaderLabels([plain_name(entry.channel) for entry in found])
+        self.table.setVerticalHeaderLabels(
+            [plain_name(f"area [{unit}²]" if row == "area" else row) for row in ROWS]
+        )
         for column, entry in enumerate(found):
             for row, name in enumerate(ROWS):
-                self.table.setItem(row, column, QTableWidgetItem(format_value(getattr(entry, name))))
+                self.table.setItem(row, column, QTableWidgetItem(plain(format_value(getattr(entry, name)))))
         self.stack.setCurrentWidget(self.table)
         self._have(statistics_csv(found))
 
     def copy_csv(self) -> None:
         """Put the numbers on the clipboard."""
-        clipboard = QGuiApplication.clipboard()
-        if clipboard is not None and self.text:
-            clipboard.setText(self.text)
+        if self.text:
+            copy_to_clipboard(self.text)
 
     def ask_file(self) -> None:
         """Ask for a file and write the numbers to it."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from PyQt6.QtCore import Qt
-from PyQt6.QtGui import QFontDatabase, QGuiApplication
+from PyQt6.QtGui import QFontDatabase
 from PyQt6.QtWidgets import (
     QMenu,
     QPlainTextEdit,
@@ -19,15 +22,22 @@ from PyQt6.QtWidgets import (
 
 import zarrfs
 from viewer.qt.check_panel import CheckPanel
+from viewer.qt.plain_text import MAX_TEXT, button_text, document_text, plain, tooltip
 from viewer.qt.session import Session
-from viewer.qt.widgets import search_box
+from viewer.qt.widgets import copy_to_clipboard, search_box
 from zarrfs.engine.summary import array_summary, group_summary, json_safe
+from zarrfs.ngff.checks.report import pointer
 
 __all__ = ["MetadataPanel"]
 
 POINTER = Qt.ItemDataRole.UserRole
 VALUE = Qt.ItemDataRole.UserRole + 1
-LONGEST_TEXT = 400
+MAX_ITEMS = 20_000
+"""Lines of the tree, which are made at once; the document is displayed as text in any case."""
+MAX_DEPTH = 60
+"""Levels of the tree; what is deeper is displayed as JSON."""
+MAX_VALUE = 400
+"""Characters of a value in the tree; its tooltip has more, and the menu copies all of it."""
 
 
 class MetadataPanel(QWidget):
@@ -57,7 +67,7 @@ class MetadataPanel(QWidget):
             (self.document, "Raw"),
             (self.check, "Check"),
         ):
-            self.tabs.addTab(widget, title)
+            self.tabs.addTab(widget, button_text(title))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.search)
@@ -65,7 +75,7 @@ class MetadataPanel(QWidget):
 
     def _tree(self, name: str) -> QTreeWidget:
         tree = QTreeWidget()
-        tree.setAccessibleName(name)
+        tree.setAccessibleName(plain(name))
         tree.setHeaderLabels(["Key", "Value"])
         tree.setColumnWidth(0, 130)
         tree.setAlternatingRowColors(True)
@@ -80,7 +90,8 @@ class MetadataPanel(QWidget):
         attributes = facts.pop("attributes")
         self._fill(self.facts, {key: value for key, value in facts.items() if value is not None})
         self._fill(self.attributes, attributes)
-        self.document.setPlainText(json.dumps(json_safe(node.metadata), indent=2, ensure_ascii=False))
+        text = json.dumps(json_safe(node.metadata), indent=2, ensure_ascii=False)
+        self.document.setPlainText(document_text(text))
         self.check.show_node(node)
         self._filter(self.search.text())
         if isinstance(node, zarrfs.Array):
@@ -95,8 +106,7 @@ class MetadataPanel(QWidget):
     def _add_facts(self, facts: dict[str, Any]) -> None:
         root = self.facts.invisibleRootItem()
         if root is not None:
-            for key, value in facts.items():
-                _add(root, key, value, "")
+            _add_all(root, facts)
         self._filter(self.search.text())
 
     def go_to(self, pointer: str) -> None:
@@ -120,15 +130,14 @@ class MetadataPanel(QWidget):
         self.facts.clear()
         self.attributes.clear()
         self.check.show_node(None)
-        self.document.setPlainText(text)
+        self.document.setPlainText(document_text(text))
         self.tabs.setCurrentWidget(self.document)
 
     def _fill(self, tree: QTreeWidget, values: dict[str, Any]) -> None:
         tree.clear()
         root = tree.invisibleRootItem()
         if root is not None:
-            for key, value in values.items():
-                _add(root, key, value, "")
+            _add_all(root, values)
         tree.expandToDepth(0)
 
     def _filter(self, text: str) -> None:
@@ -139,15 +148,16 @@ class MetadataPanel(QWidget):
 
     def _menu(self, tree: QTreeWidget, point: Any) -> None:
         item = tree.itemAt(point)
-        clipboard = QGuiApplication.clipboard()
         viewport = tree.viewport()
-        if item is None or clipboard is None or viewport is None:
+        if item is None or viewport is None:
             return
         menu = QMenu(self)
-        for title, role in (("Copy value", VALUE), ("Copy JSON pointer", POINTER)):
-            action = menu.addAction(title)
+        value: Value = item.data(0, VALUE)
+        where: str = item.data(0, POINTER)
+        for title, text in (("Copy value", value.text), ("Copy JSON pointer", lambda: where)):
+            action = menu.addAction(button_text(title))
             if action is not None:
-                action.triggered.connect(lambda _=False, role=role: clipboard.setText(item.data(0, role)))
+                action.triggered.connect(lambda _=False, text=text: copy_to_clipboard(text()))
         menu.exec(viewport.mapToGlobal(point))
 
 
@@ -177,21 +187,53 @@ def _at_pointer(parent: QTreeWidgetItem, pointer: str) -> QTreeWidgetItem | None
     return None
 
 
-def _add(parent: QTreeWidgetItem, key: str, value: Any, pointer: str) -> None:
-    where = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
-    plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    item = QTreeWidgetItem(parent, [key, plain[:LONGEST_TEXT]])
-    item.setData(0, POINTER, where)
-    item.setData(0, VALUE, plain)
-    item.setToolTip(1, plain[:2000])
-    deep = isinstance(value, dict) or (
-        isinstance(value, list) and any(isinstance(v, dict | list) for v in value)
-    )
-    if deep:
-        item.setText(1, "")
-        members = value.items() if isinstance(value, dict) else enumerate(value)
-        for name, inner in members:
-            _add(item, str(name), inner, where)
+@dataclass(frozen=True, eq=False)
+class Value:
+    """The value of an item, converted to text only when it is copied."""
+
+    value: Any
+
+    def text(self) -> str:
+        """Return a string as it is, anything else as JSON."""
+        return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False)
+
+
+def _add_all(parent: QTreeWidgetItem, values: Mapping[str, Any]) -> None:
+    """Add an item for each key and, down to ``MAX_DEPTH`` and up to ``MAX_ITEMS``, for what is inside the values."""
+    waiting = deque((parent, str(key), value, "", 0) for key, value in values.items())
+    for _ in range(MAX_ITEMS):
+        if not waiting:
+            return
+        holder, key, value, above, depth = waiting.popleft()
+        where = above + pointer(key)
+        item = QTreeWidgetItem(holder, [plain(key), ""])
+        item.setData(0, POINTER, where)
+        item.setData(0, VALUE, Value(value))
+        if depth < MAX_DEPTH and _has_members(value):
+            members = value.items() if isinstance(value, dict) else enumerate(value)
+            waiting.extend((item, str(name), inner, where, depth + 1) for name, inner in members)
+        else:
+            text = _short_text(value)
+            item.setText(1, plain(text, MAX_VALUE))
+            item.setToolTip(1, tooltip(text))
+    if waiting:
+        more = QTreeWidgetItem(parent, [plain(f"{len(waiting):,} more"), "see the tab Raw"])
+        more.setData(0, POINTER, "")
+        more.setData(0, VALUE, Value(""))
+
+
+def _has_members(value: Any) -> bool:
+    """Return whether a value is displayed as a branch: a short list of numbers is a line of text."""
+    if isinstance(value, dict):
+        return bool(value)
+    return isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value)
+
+
+def _short_text(value: Any) -> str:
+    """Return the beginning of a value as text, without converting all of a long list."""
+    if isinstance(value, list) and len(value) > MAX_TEXT:
+        return Value(value[:MAX_TEXT]).text().removesuffix("]") + ", …"
+    return Value(value).text()
 
 
 def _show_matching(item: QTreeWidgetItem, text: str) -> bool:

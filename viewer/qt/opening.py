@@ -7,6 +7,7 @@ from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
 from viewer.locations import locations_in
+from viewer.qt.plain_text import plain
 from viewer.qt.session import Session
 
 __all__ = ["Opening"]
@@ -52,9 +53,10 @@ class Opening(QObject):
         if not recent:
             self._session.say("Nothing was opened before.")
             return
-        text, given = QInputDialog.getItem(self._parent, "Open recent", "Location:", recent, 0, False)
+        shown = [plain(f"{number}: {location}") for number, location in enumerate(recent, 1)]
+        text, given = QInputDialog.getItem(self._parent, "Open recent", "Location:", shown, 0, False)
         if given:
-            self._session.open_location(text)
+            self._session.open_location(recent[shown.index(text)])
 
     def paste(self) -> None:
         """Open the locations on the clipboard."""

@@ -8,6 +8,7 @@ from PyQt6.QtCore import QPointF, QRectF, Qt
 from PyQt6.QtGui import QBrush, QColor, QFont, QPainter, QPen
 
 from viewer.chunk_overlay import ChunkGrid
+from viewer.qt.plain_text import plain, plain_name
 from viewer.rendering import Frame
 from viewer.shapes import Shape
 from viewer.state import Viewport
@@ -23,6 +24,8 @@ CROSS = QColor(120, 220, 255, 170)
 SHAPE = QColor(255, 230, 90)
 MARGIN = 18
 HANDLE = 4.0
+MAX_BAR = 20
+"""Characters of the length below the scale bar: a unit may be any text."""
 
 
 def rect_of(viewport: Viewport, rect: Rect) -> QRectF:
@@ -92,7 +95,9 @@ def draw_bar(painter: QPainter, viewport: Viewport, length: float, text: str) ->
     painter.fillRect(QRectF(x, y, length, 3), QColor(255, 255, 255))
     painter.setPen(QColor(255, 255, 255))
     painter.setFont(QFont(painter.font().family(), 9))
-    painter.drawText(QRectF(x - 8, y - 22, length + 16, 18), Qt.AlignmentFlag.AlignCenter, text)
+    painter.drawText(
+        QRectF(x - 8, y - 22, length + 16, 18), Qt.AlignmentFlag.AlignCenter, plain(text, MAX_BAR)
+    )
 
 
 def draw_sign(painter: QPainter, viewport: Viewport, frame: Frame | None, title: str) -> None:
@@ -101,7 +106,7 @@ def draw_sign(painter: QPainter, viewport: Viewport, frame: Frame | None, title:
     if frame is not None:
         missing = "" if frame.exact else "  incomplete" if frame.settled else "  loading"
         state = f"level {frame.state.level}{missing}"
-    text = f"{title}  {state}" if title else state
+    text = plain_name(title) + "  " + state if title else state
     painter.setFont(QFont(painter.font().family(), 9))
     width = painter.fontMetrics().horizontalAdvance(text) + 30
     painter.fillRect(QRectF(12, viewport.height - 38, width, 24), VEIL)
@@ -111,4 +116,4 @@ def draw_sign(painter: QPainter, viewport: Viewport, frame: Frame | None, title:
     painter.drawEllipse(QPointF(24, viewport.height - 26), 4, 4)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QColor(235, 235, 235))
-    painter.drawText(QPointF(36, viewport.height - 21), text)
+    painter.drawText(QPointF(36, viewport.height - 21), plain(text))

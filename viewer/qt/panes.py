@@ -13,6 +13,7 @@ from viewer.linking import linked_axes, linked_viewport
 from viewer.pipeline import ViewPipeline
 from viewer.qt.canvas import Canvas
 from viewer.qt.painting import Rect
+from viewer.qt.plain_text import tooltip
 from viewer.qt.session import Session
 from viewer.readout import Readout, readout
 from viewer.rendering import Frame
@@ -142,7 +143,7 @@ class Pane(QObject):
             if label.value and label.properties
         ]
         if lines:
-            QToolTip.showText(self.canvas.cursor().pos(), "\n".join(lines), self.canvas)
+            QToolTip.showText(self.canvas.cursor().pos(), tooltip("\n".join(lines)), self.canvas)
         else:
             QToolTip.hideText()
 

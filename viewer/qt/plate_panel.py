@@ -10,7 +10,6 @@ from PyQt6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QTableWidget,
     QTableWidgetItem,
     QVBoxLayout,
@@ -18,6 +17,7 @@ from PyQt6.QtWidgets import (
 )
 
 from viewer.dataset import Dataset, Field
+from viewer.qt.plain_text import PlainLabel, plain_name, tooltip
 from viewer.qt.session import Session
 from viewer.qt.thumbnails import Thumbnails, placeholder
 
@@ -54,7 +54,7 @@ class PlatePanel(QWidget):
         self.acquisition.setAccessibleName("Acquisition")
         self.field = QComboBox()
         self.field.setAccessibleName("Field of view")
-        self.title = QLabel()
+        self.title = PlainLabel()
         row = QHBoxLayout()
         for widget in (self.title, self.acquisition, self.field):
             row.addWidget(widget)
@@ -84,8 +84,8 @@ class PlatePanel(QWidget):
         self.table.clear()
         self.table.setRowCount(len(plate.rows))
         self.table.setColumnCount(len(plate.columns))
-        self.table.setVerticalHeaderLabels(list(plate.rows))
-        self.table.setHorizontalHeaderLabels(list(plate.columns))
+        self.table.setVerticalHeaderLabels([plain_name(name) for name in plate.rows])
+        self.table.setHorizontalHeaderLabels([plain_name(name) for name in plate.columns])
         for row in range(len(plate.rows)):
             self.table.setRowHeight(row, CELL + 8)
         for column in range(len(plate.columns)):
@@ -93,17 +93,17 @@ class PlatePanel(QWidget):
         for well in plate.wells:
             item = QTableWidgetItem(placeholder(), "")
             item.setData(WELL, well.path)
-            item.setToolTip(well.path)
+            item.setToolTip(tooltip(well.path))
             self.table.setItem(well.row, well.column, item)
         self.table.setCurrentItem(None)
         self.table.blockSignals(False)
         self.acquisition.clear()
         self.acquisition.addItem("all acquisitions", ALL)
         for number, name in plate.acquisitions.items():
-            self.acquisition.addItem(name or f"acquisition {number}", number)
+            self.acquisition.addItem(plain_name(name or f"acquisition {number}"), number)
         self.acquisition.setVisible(len(plate.acquisitions) > 1)
         self.field.clear()
-        self.title.setText(f"{len(plate.wells)} wells")
+        self.title.setText(plain_name(f"{len(plate.wells)} wells"))
         self._later.start()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
@@ -136,7 +136,7 @@ class PlatePanel(QWidget):
     def _fail(self, place: object, why: str) -> None:
         item = self._at(place)
         if item is not None:
-            item.setToolTip(why)
+            item.setToolTip(tooltip(why))
             item.setBackground(QColor(120, 50, 30))
 
     def _at(self, place: object) -> QTableWidgetItem | None:
@@ -163,8 +163,8 @@ class PlatePanel(QWidget):
         self.field.clear()
         for entry in self._fields:
             if wanted in (None, ALL) or entry.acquisition in (None, wanted):
-                self.field.addItem(f"field {entry.path.rpartition('/')[2]}", entry.path)
-        self.title.setText(self._well)
+                self.field.addItem(plain_name(f"field {entry.path.rpartition('/')[2]}"), entry.path)
+        self.title.setText(plain_name(self._well))
         if self.field.count():
             self.field.setCurrentIndex(min(before, self.field.count() - 1))
             self._tell()

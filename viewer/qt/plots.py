@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 from PyQt6.QtCore import QEvent, Qt
 from PyQt6.QtWidgets import QVBoxLayout, QWidget
 
+from viewer.qt.plain_text import plain
+
 __all__ = ["PlotHolder", "with_plots"]
 
 Result = TypeVar("Result")
@@ -32,7 +34,7 @@ class PlotHolder(QWidget):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setAccessibleName(name)
+        self.setAccessibleName(plain(name))
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._plot: Any = None
         self._layout = QVBoxLayout(self)
@@ -47,7 +49,7 @@ class PlotHolder(QWidget):
         """Return the ``pyqtgraph.PlotWidget``, made if there is none."""
         if self._plot is None:
             self._plot = import_module("pyqtgraph").PlotWidget()
-            self._plot.setAccessibleName(self.accessibleName())
+            self._plot.setAccessibleName(plain(self.accessibleName()))
             self._layout.addWidget(self._plot)
             self._colour()
         return self._plot

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from PyQt6.QtCore import QModelIndex, QPoint, QSortFilterProxyModel, Qt, QUrl, pyqtSignal
-from PyQt6.QtGui import QDesktopServices, QGuiApplication
+from PyQt6.QtGui import QDesktopServices
 from PyQt6.QtWidgets import QMenu, QTreeView, QVBoxLayout, QWidget
 
 import zarrfs
 from viewer.locations import display_name, within
 from viewer.mounts import Mounts
 from viewer.qt.hierarchy import HierarchyModel, Item
+from viewer.qt.plain_text import button_text
 from viewer.qt.session import Session
-from viewer.qt.widgets import search_box
+from viewer.qt.widgets import copy_to_clipboard, search_box
 
 __all__ = ["TreePanel"]
 
@@ -93,14 +94,14 @@ class TreePanel(QWidget):
         """Return the menu of a line."""
         menu = QMenu(self)
         for title, run in (
-            ("Copy path", lambda: _copy(within(item.location, item.path))),
-            ("Copy URL", lambda: _copy(url_of(item))),
-            ("Copy Python", lambda: _copy(python_of(item))),
+            ("Copy path", lambda: copy_to_clipboard(within(item.location, item.path))),
+            ("Copy URL", lambda: copy_to_clipboard(url_of(item))),
+            ("Copy Python", lambda: copy_to_clipboard(python_of(item))),
             ("Show in the file manager", lambda: self.show_in_file_manager(item)),
             ("Mount and open the folder", lambda: self.mount_and_open(item)),
             ("Copy the path in the mount", lambda: self.copy_mounted(item)),
         ):
-            action = menu.addAction(title)
+            action = menu.addAction(button_text(title))
             if action is not None:
                 action.triggered.connect(lambda _=False, run=run: run())
         return menu
@@ -135,7 +136,7 @@ class TreePanel(QWidget):
         file = self._mounts.file(item.location, item.path, isinstance(item.node, zarrfs.Array))
 
         def copy(_: Path) -> None:
-            _copy(str(file))
+            copy_to_clipboard(str(file))
             self._session.say(f"Mounted, and its path copied: {file}")
 
         self._session.ask(lambda: self._mounts.mount(item.location), copy, "mount")
@@ -159,9 +160,3 @@ def url_of(item: Item) -> str:
 def python_of(item: Item) -> str:
     """Return the lines of Python that open a node."""
     return f"import zarrfs\nnode = zarrfs.open({item.location!r}, {item.path!r})"
-
-
-def _copy(text: str) -> None:
-    clipboard = QGuiApplication.clipboard()
-    if clipboard is not None:
-        clipboard.setText(text)

@@ -28,6 +28,9 @@ class Info(dict[str, Any]):
         return "\n".join(f"{name:<{width}} : {value}" for name, value in self.items() if value is not None)
 
 
+PLAIN_TYPES = frozenset((str, int, bool, type(None)))
+
+
 def array_summary(array: Array) -> dict[str, Any]:
     """Return the facts of an array."""
     spec = array.spec
@@ -71,6 +74,8 @@ def dtype_text(dtype: np.dtype[Any]) -> Any:
 
 def json_safe(value: Any) -> Any:
     """Return the value with all that JSON has no words for in those of Zarr v3 ("NaN", "Infinity")."""
+    if type(value) in PLAIN_TYPES:  # most values of large attributes
+        return value
     if isinstance(value, Mapping):
         return {str(key): json_safe(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

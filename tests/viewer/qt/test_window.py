@@ -325,3 +325,49 @@ def test_a_screenshot_from_the_command_line(size: str, stack: Path, tmp_path: Pa
     )
     assert done.returncode == 1
     assert [line for line in done.stderr.splitlines() if "zarrfs-viewer:" in line and "no such file" in line]
+
+
+@pytest.mark.parametrize(
+    ("display", "words"),
+    [
+        ({}, "no DISPLAY or WAYLAND_DISPLAY or QT_QPA_PLATFORM"),
+        ({"DISPLAY": ":4711"}, "DISPLAY=:4711"),
+        ({"DISPLAY": "\x1b]0;x\x07"}, "\\x1b]0;x\\x07"),
+        ({"WAYLAND_DISPLAY": "no-such-socket"}, "WAYLAND_DISPLAY=no-such-socket"),
+        ({"QT_QPA_PLATFORM": "no-such-platform"}, "no-such-platform"),
+    ],
+)
+def test_without_a_display_the_command_fails_with_one_line(
+    display: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    names = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM", "XDG_SESSION_TYPE")
+    environment = {key: value for key, value in os.environ.items() if key not in names}
+    environment["XDG_RUNTIME_DIR"] = str(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "viewer.main", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env={**environment, **display},
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("zarrfs-viewer: no window can be opened: ")
+    assert words in line
+
+
+def test_a_screenshot_needs_no_display(stack: Path, tmp_path: Path) -> None:
+    file = tmp_path / "picture.png"
+    environment = {key: value for key, value in os.environ.items() if key != "QT_QPA_PLATFORM"}
+    done = subprocess.run(
+        [sys.executable, "-m", "viewer.main", "--screenshot", str(file), str(stack)],
+        capture_output=True,
+        text=True,
+        env={**environment, "DISPLAY": ":4711"},
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert QImage(str(file)).width() == 1280
