@@ -58,6 +58,7 @@ FLOORS = {
     "errors": 0,
     "logs": 0,
     "plugins": 0,
+    "text": 0,
     "engine": 1,
     "ngff": 2,
     "tools": 2,
@@ -68,7 +69,7 @@ FLOORS = {
 }
 """From the ground up. A room uses those on its own floor and below."""
 
-GROUND = ["errors", "logs", "plugins"]
+GROUND = ["errors", "logs", "plugins", "text"]
 ENGINE_FLOORS = {
     "stores": ["engine.stores", *GROUND],
     "codecs": [

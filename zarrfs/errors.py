@@ -1,4 +1,4 @@
-"""Every exception that zarrfs raises on purpose. This module imports nothing of ours.
+"""Every exception that zarrfs raises on purpose.
 
 ::
 
@@ -20,7 +20,10 @@
 
 A message says what, where (location, node, key, chunk), what was found against what was expected, and what
 to do. Where an exception of another library or of the operating system is the cause it is chained with ``from``.
+The text of an exception is safe to display: control characters are escaped, and it is shortened when it is very long.
 """
+
+from zarrfs.text import MAX_MESSAGE, safe_text
 
 __all__ = [
     "ChunkDecodeError",
@@ -38,6 +41,7 @@ __all__ = [
     "StoreError",
     "UnsupportedError",
     "ZarrError",
+    "describe_error",
 ]
 
 
@@ -46,7 +50,7 @@ class ZarrError(Exception):
 
     def __str__(self) -> str:
         # KeyError, which one child is, would show the repr of its argument.
-        return " ".join(str(arg) for arg in self.args)
+        return safe_text(" ".join(str(arg) for arg in self.args), MAX_MESSAGE)
 
 
 class LocationError(ZarrError):
@@ -107,3 +111,11 @@ class ReadOnlyError(StoreError):
 
 class MountError(ZarrError):
     """FUSE is not usable here, or a mount could not be made, found or removed."""
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the message of any exception, safe to display; those of others begin with the name of their class."""
+    text = str(error)
+    if not isinstance(error, ZarrError | OSError) or not text:
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return safe_text(text, MAX_MESSAGE)

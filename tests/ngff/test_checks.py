@@ -4,8 +4,9 @@ invalid documents.
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -328,6 +329,48 @@ def test_drafts_and_no_metadata_are_not_valid_and_say_why() -> None:
 def test_no_document_makes_it_raise(attributes: dict[str, Any]) -> None:
     report = check_attributes(attributes)
     assert report.valid == ("schema" not in tiers(report))
+
+
+REPLACEMENTS: list[Any] = [{}, [], None, "\ud800", -1, True, 10**30, [{}]]
+
+
+def mutations(value: Any, replace: Callable[[Any], Any]) -> Iterator[Any]:
+    """Yield the document with each value in it, one at a time, replaced by each of REPLACEMENTS."""
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+
+        def replace_item(new: Any, key: Any = key) -> Any:
+            changed = copy.copy(value)
+            changed[key] = new
+            return replace(changed)
+
+        for replacement in REPLACEMENTS:
+            yield replace_item(replacement)
+        yield from mutations(item, replace_item)
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_a_value_of_any_wrong_type_makes_nothing_raise(name: str) -> None:
+    for attributes in mutations(VALID[name], lambda document: document):
+        check_attributes(attributes)
+
+
+@pytest.mark.parametrize("old", [OLD, OLD_AXES], ids=["0.1", "0.3"])
+def test_a_value_of_any_wrong_type_makes_nothing_raise_in_old_versions(old: dict[str, Any]) -> None:
+    for attributes in mutations(old, lambda document: document):
+        check_attributes(attributes)
+
+
+def test_messages_are_safe_to_display_and_short() -> None:
+    report = check_attributes(image(steps=[{"type": "\x1b[31m" + "x" * 100_000}, scale(1, 1)]))
+    assert report.messages
+    for message in report.messages:
+        assert message.message.isprintable()
+        assert len(message.message) < 2000
 
 
 def stored(attributes: dict[str, Any], **arrays: dict[str, Any]) -> dict[str, bytes]:

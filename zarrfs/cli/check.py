@@ -4,12 +4,10 @@ hierarchy.
 
 from __future__ import annotations
 
-import json
-
 import click
 
 import zarrfs
-from zarrfs.cli.console import safe
+from zarrfs.cli.console import MAX_LINE, print_json, safe
 from zarrfs.cli.values import storage_option, storage_options
 from zarrfs.ngff import Report, check_node
 from zarrfs.tools import stale_consolidation
@@ -48,7 +46,7 @@ def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -
     report = check_node(node)
     stale = stale_consolidation(node) if isinstance(node, zarrfs.Group) else []
     if as_json:
-        click.echo(json.dumps({**report.to_json(), "stale": stale}, indent=2, ensure_ascii=False))
+        print_json({**report.to_json(), "stale": stale})
     else:
         click.echo(_text(report))
         if stale:
@@ -66,5 +64,5 @@ def _text(report: Report) -> str:
         found = [message for message in report.messages if message.tier == tier]
         if found:
             lines.append(f"\n{tier} ({meaning}):")
-            lines += [f"  {message.pointer or '/'}: {message.message}" for message in found]
+            lines += [safe(f"  {message.pointer or '/'}: {message.message}", MAX_LINE) for message in found]
     return "\n".join(lines)

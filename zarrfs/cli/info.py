@@ -8,10 +8,17 @@ from typing import Any
 import click
 
 import zarrfs
-from zarrfs.cli.console import print_facts, print_json, print_table, progress, readable_bytes, safe
-from zarrfs.cli.values import storage_option, storage_options
-from zarrfs.engine.summary import array_summary, group_summary
-from zarrfs.errors import MetadataError, NodeNotFoundError
+from zarrfs.cli.console import (
+    print_attributes,
+    print_facts,
+    print_json,
+    print_table,
+    progress,
+    readable_bytes,
+)
+from zarrfs.cli.values import document_option, storage_option, storage_options
+from zarrfs.engine.summary import array_summary, dtype_text, group_summary, json_safe
+from zarrfs.errors import describe_error
 from zarrfs.ngff.members import member_names
 
 __all__ = ["command"]
@@ -24,8 +31,16 @@ MOST_LISTED = 1000
 @click.argument("path", default="")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--no-count", is_flag=True, help="Do not count the chunks that are stored, nor their bytes.")
+@document_option
 @storage_option
-def command(location: str, path: str, as_json: bool, no_count: bool, storage: tuple[str, ...]) -> None:
+def command(
+    location: str,
+    path: str,
+    as_json: bool,
+    no_count: bool,
+    max_document: int | None,
+    storage: tuple[str, ...],
+) -> None:
     """Say what the array or group at LOCATION (and PATH below it) is.
 
     For an array: shape, data type, chunks, shards, codecs, fill value, attributes, how many chunks are stored, how many
@@ -37,7 +52,8 @@ def command(location: str, path: str, as_json: bool, no_count: bool, storage: tu
       zarrfs info image.zarr/0
       zarrfs info survey.zarr.zip labels/0 --json
     """
-    node = zarrfs.open(location, path, storage_options=storage_options(storage))
+    access = zarrfs.Access(max_document=max_document)
+    node = zarrfs.open(location, path, storage_options=storage_options(storage), access=access)
     with node.store:
         facts: dict[str, Any] = {"location": node.store.url}
         if isinstance(node, zarrfs.Array):
@@ -73,23 +89,33 @@ def member_facts(group: zarrfs.Group) -> list[dict[str, Any]]:
     members: list[dict[str, Any]] = []
     for name in member_names(group):
         try:
-            node = group[name]
-        except NodeNotFoundError:
-            continue
-        except MetadataError as error:
-            members.append({"name": name, "kind": "broken", "error": str(error)})
-            continue
-        entry: dict[str, Any] = {"name": name, "kind": "group"}
-        if isinstance(node, zarrfs.Array):
-            summary = array_summary(node)
-            entry |= {key: summary[key] for key in ("kind", "shape", "dtype", "chunks")}
+            node = group.get(name)
+            if node is None:
+                continue
+            entry: dict[str, Any] = {"name": name, "kind": "group"}
+            if isinstance(node, zarrfs.Array):
+                entry |= member_summary(node)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever is wrong with one member, the others are shown
+            entry = {"name": name, "kind": "broken", "error": describe_error(error)}
         members.append(entry)
     return members
 
 
+def member_summary(array: zarrfs.Array) -> dict[str, Any]:
+    """Return what the table of a group's members shows of an array."""
+    return {
+        "kind": "array",
+        "shape": list(array.shape),
+        "dtype": dtype_text(array.dtype),
+        "chunks": json_safe(array.chunks),
+    }
+
+
 def show_array(facts: dict[str, Any]) -> None:
     """Print an array for people."""
-    rows = [
+    rows: list[tuple[str, str | list[str]]] = [
         ("array", f"{facts['path']} in {facts['location']}"),
         ("format", _format(facts["zarr_format"])),
         ("shape", _shape(facts)),
@@ -98,7 +124,7 @@ def show_array(facts: dict[str, Any]) -> None:
     ]
     if facts["shards"]:
         rows.append(("shards", _times(facts["shards"])))
-    rows.append(("codecs", "\n".join(_codec(codec) for codec in facts["codecs"])))
+    rows.append(("codecs", [_codec(codec) for codec in facts["codecs"]]))
     rows.append(("fill value", json.dumps(facts["fill_value"])))
     if facts["order"] != "C":
         rows.append(("order", facts["order"]))
@@ -112,7 +138,7 @@ def show_array(facts: dict[str, Any]) -> None:
             ("chunks stored", f"{there:,} of {total:,}" + (f" ({there / total:.1%})" if total else ""))
         )
     print_facts(rows)
-    show_attributes(facts["attributes"])
+    print_attributes(facts["attributes"])
 
 
 def show_group(facts: dict[str, Any]) -> None:
@@ -136,15 +162,7 @@ def show_group(facts: dict[str, Any]) -> None:
         print_table(("name", "kind", "shape", "data type", "chunks"), rows)
         if len(members) > MOST_LISTED:
             click.echo(f"... and {len(members) - MOST_LISTED:,} more")
-    show_attributes(facts["attributes"])
-
-
-def show_attributes(attributes: dict[str, Any]) -> None:
-    """Print attributes as indented JSON, or nothing when there are none."""
-    if attributes:
-        click.echo("\n" + click.style("attributes", fg="cyan"))
-        for line in json.dumps(attributes, indent=2, ensure_ascii=False).splitlines():
-            click.echo(safe(line))
+    print_attributes(facts["attributes"])
 
 
 def _format(zarr_format: int | str) -> str:

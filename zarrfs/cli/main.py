@@ -6,16 +6,20 @@ A verb is a module here with a click command named ``command``. It is imported w
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
 from importlib import import_module
 from importlib.util import find_spec
+from typing import NoReturn
 
 import click
 
 from zarrfs._version import __version__
 from zarrfs.errors import ZarrError
+from zarrfs.logs import logger
+from zarrfs.text import MAX_MESSAGE, safe_text
 
 __all__ = ["VERBS", "main", "run"]
 
@@ -83,13 +87,15 @@ def main(log_level: str) -> None:
     """
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("zarrfs: %(levelname)s: %(message)s"))
-    root = logging.getLogger("zarrfs")
-    root.handlers[:] = [handler]
-    root.setLevel(log_level.upper())
+    logger.handlers[:] = [handler]
+    logger.setLevel(log_level.upper())
 
 
 def run() -> None:
     """Run the command line; never a traceback for what a user did or data contain."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal or pipe of another encoding shows what it lacks as an escape sequence.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = main.main(prog_name="zarrfs", standalone_mode=False)
     except click.exceptions.Abort:
@@ -97,7 +103,7 @@ def run() -> None:
     except KeyboardInterrupt:
         _fail("interrupted", INTERRUPTED)
     except click.ClickException as error:
-        error.show()
+        _show_usage_error(error)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # Who reads us has seen enough (head, less).
@@ -109,10 +115,25 @@ def run() -> None:
         _fail("the data are nested deeper than can be followed", 1)
     except MemoryError:
         _fail("there is not enough memory for this", 1)
+    except Exception as error:
+        logger.debug("unexpected error", exc_info=True)
+        _fail(
+            f"unexpected error: {type(error).__name__}: {error}; please report it with the output of "
+            "zarrfs --log-level debug",
+            1,
+        )
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _fail(text: str, status: int) -> None:
-    line = " ".join(text.splitlines())
-    sys.stderr.write(f"zarrfs: {line}\n".encode("utf-8", "backslashreplace").decode("utf-8"))
+def _show_usage_error(error: click.ClickException) -> None:
+    """Print a usage error as click does, with the words of the command line made safe to display."""
+    text = io.StringIO()
+    error.show(text)
+    before, mark, message = text.getvalue().rstrip("\n").partition("Error: ")
+    # What precedes the message (usage, hint) is the program's own text; the message is one line.
+    sys.stderr.write(f"{before}{mark}{safe_text(message, MAX_MESSAGE)}\n")
+
+
+def _fail(text: str, status: int) -> NoReturn:
+    sys.stderr.write(f"zarrfs: {safe_text(text, MAX_MESSAGE)}\n")
     sys.exit(status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.values import SizeType, storage_option, storage_options
+from zarrfs.cli.values import SizeType, document_option, storage_option, storage_options
 from zarrfs.mount.mounting import MountOptions, serve, serve_in_background
 
 __all__ = ["command"]
@@ -34,6 +34,7 @@ __all__ = ["command"]
 @click.option(
     "-o", "fuse_options", multiple=True, metavar="OPTION[=VALUE]", help="A further option for libfuse."
 )
+@document_option
 @storage_option
 def command(
     location: str,
@@ -46,6 +47,7 @@ def command(
     allow_other: bool,
     log_file: str | None,
     fuse_options: tuple[str, ...],
+    max_document: int | None,
     storage: tuple[str, ...],
 ) -> None:
     """Show the Zarr hierarchy at LOCATION as files in the empty directory MOUNTPOINT.
@@ -65,7 +67,15 @@ def command(
     (--log-file, by default ~/.local/state/zarrfs/mount.log; on the terminal with -f).
     """
     options = MountOptions(
-        path, cache_size, views, immutable, allow_other, log_file, fuse_options, storage_options(storage)
+        path=path,
+        cache_size=cache_size,
+        list_all_views=views,
+        immutable=immutable,
+        allow_other=allow_other,
+        log_file=log_file,
+        fuse_options=fuse_options,
+        storage_options=storage_options(storage),
+        max_document=max_document,
     )
     if foreground:
         serve(location, mountpoint, options)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 import zarrfs
-from zarrfs.cli.console import print_json, safe
-from zarrfs.cli.values import storage_option, storage_options
+from zarrfs.cli.console import MAX_LINE, print_json, safe
+from zarrfs.cli.values import document_option, storage_option, storage_options
 from zarrfs.engine.summary import array_summary
-from zarrfs.errors import MetadataError, NodeNotFoundError, StoreError, ZarrError
+from zarrfs.errors import describe_error
 from zarrfs.ngff.members import member_names
 
 __all__ = ["command"]
@@ -22,8 +23,16 @@ __all__ = ["command"]
 @click.argument("path", default="")
 @click.option("--depth", type=click.IntRange(min=1), help="How many levels to go down; all by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: nested objects with 'members'.")
+@document_option
 @storage_option
-def command(location: str, path: str, depth: int | None, as_json: bool, storage: tuple[str, ...]) -> None:
+def command(
+    location: str,
+    path: str,
+    depth: int | None,
+    as_json: bool,
+    max_document: int | None,
+    storage: tuple[str, ...],
+) -> None:
     """Draw the hierarchy at LOCATION (and PATH below it): groups, and arrays with shape, data type and chunks.
 
     A member whose metadata are broken is shown with the reason.
@@ -33,7 +42,8 @@ def command(location: str, path: str, depth: int | None, as_json: bool, storage:
       zarrfs tree image.zarr
       zarrfs tree survey.zarr.zip --depth 2
     """
-    node = zarrfs.open(location, path, storage_options=storage_options(storage))
+    access = zarrfs.Access(max_document=max_document)
+    node = zarrfs.open(location, path, storage_options=storage_options(storage), access=access)
     with node.store:
         if as_json:
             print_json(as_object(node, depth))
@@ -43,19 +53,29 @@ def command(location: str, path: str, depth: int | None, as_json: bool, storage:
             click.echo(line)
 
 
+@dataclass(frozen=True)
+class Broken:
+    """A member that cannot be shown, and why."""
+
+    reason: str
+
+
 def members(
     node: zarrfs.Array | zarrfs.Group,
-) -> Iterator[tuple[str, zarrfs.Array | zarrfs.Group | ZarrError]]:
-    """Yield each member, or why it cannot be opened."""
+) -> Iterator[tuple[str, zarrfs.Array | zarrfs.Group | Broken]]:
+    """Yield each member, or why it cannot be opened; a group is opened when its members can be listed."""
     if isinstance(node, zarrfs.Array):
         return
     for name in member_names(node):
+        member: zarrfs.Array | zarrfs.Group | Broken | None
         try:
-            yield name, node[name]
-        except NodeNotFoundError:
-            continue
-        except (MetadataError, StoreError) as error:
-            yield name, error
+            member = node.get(name)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever is wrong with one member, the others are shown
+            member = Broken(describe_error(error))
+        if member is not None:
+            yield name, member
 
 
 def branches(node: zarrfs.Array | zarrfs.Group, indent: str, depth: int | None) -> Iterator[str]:
@@ -65,14 +85,28 @@ def branches(node: zarrfs.Array | zarrfs.Group, indent: str, depth: int | None) 
     found = list(members(node))
     for position, (name, member) in enumerate(found):
         last = position == len(found) - 1
-        head = f"{indent}{'└── ' if last else '├── '}{safe(name)}"
-        if isinstance(member, ZarrError):
-            yield head + click.style(f"  broken: {safe(str(member))}", fg="red")
+        head = f"{indent}{'└── ' if last else '├── '}{safe(name, MAX_LINE)}"
+        try:
+            line = broken(member.reason) if isinstance(member, Broken) else suffix(member)
+        except MemoryError:
+            raise
+        except Exception as error:
+            member = Broken(describe_error(error))
+            line = broken(member.reason)
+        yield head + line
+        if isinstance(member, Broken):
             continue
-        yield head + suffix(member)
-        yield from branches(
-            member, indent + ("    " if last else "│   "), None if depth is None else depth - 1
-        )
+        below = indent + ("    " if last else "│   ")
+        try:
+            yield from branches(member, below, None if depth is None else depth - 1)
+        except OSError as error:
+            # The group is there, but its members cannot be listed.
+            yield f"{below}└──{broken(describe_error(error))}"
+
+
+def broken(reason: str) -> str:
+    """Return what follows the name of a broken member."""
+    return click.style(f"  broken: {safe(reason)}", fg="red")
 
 
 def suffix(node: zarrfs.Array | zarrfs.Group) -> str:
@@ -94,9 +128,19 @@ def as_object(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> dict[str,
     entry: dict[str, Any] = {"kind": "group", "path": node.name}
     if depth != 0:
         entry["members"] = {
-            name: {"kind": "broken", "error": str(member)}
-            if isinstance(member, ZarrError)
-            else as_object(member, None if depth is None else depth - 1)
+            name: member_object(member, None if depth is None else depth - 1)
             for name, member in members(node)
         }
     return entry
+
+
+def member_object(member: zarrfs.Array | zarrfs.Group | Broken, depth: int | None) -> dict[str, Any]:
+    """Return a member as nested objects; one that is broken has its reason."""
+    if isinstance(member, Broken):
+        return {"kind": "broken", "error": member.reason}
+    try:
+        return as_object(member, depth)
+    except MemoryError:
+        raise
+    except Exception as error:
+        return {"kind": "broken", "error": describe_error(error)}

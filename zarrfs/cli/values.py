@@ -8,7 +8,17 @@ from typing import Any
 
 import click
 
-__all__ = ["SizeType", "compression", "format_name", "lengths", "storage_option", "storage_options"]
+from zarrfs.text import short_repr
+
+__all__ = [
+    "SizeType",
+    "compression",
+    "document_option",
+    "format_name",
+    "lengths",
+    "storage_option",
+    "storage_options",
+]
 
 storage_option = click.option(
     "--storage-option",
@@ -19,21 +29,42 @@ storage_option = click.option(
 )
 """The option of all commands that take a location; ``storage_options`` reads it."""
 
+WHOLE = r"[0-9]{1,18}"
+"""A whole number that is typed."""
+
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic only to newer versions of click
-    """A number of bytes: ``0``, ``500M``, ``2GiB``."""
+    """A number of bytes: ``0``, ``500M``, ``2GiB``; at least ``minimum``."""
 
     name = "size"
+
+    def __init__(self, minimum: int = 0) -> None:
+        self.minimum = minimum
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", str(value), re.IGNORECASE)
+        pattern = r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)(?:i?b)?\s*"
+        match = re.fullmatch(pattern, str(value), re.IGNORECASE | re.ASCII)
         if match is None:
-            self.fail(f"{value!r} is no size; expected a number of bytes such as 500M or 2GiB", param, ctx)
-        return int(float(match[1]) * UNITS[match[2].lower()])
+            self.fail(
+                f"{short_repr(value)} is no size; expected a number of bytes such as 500M or 2GiB", param, ctx
+            )
+        size = int(float(match[1]) * UNITS[match[2].lower()])
+        if size < self.minimum:
+            self.fail(f"{value!r} is too small; expected at least {self.minimum} byte", param, ctx)
+        return size
+
+
+document_option = click.option(
+    "--max-document",
+    type=SizeType(minimum=1),
+    default=None,
+    help="Refuse metadata documents larger than this, such as 256M. Default: 64M, or $ZARRFS_MAX_DOCUMENT.",
+)
+"""The option of commands that read metadata; ``Access`` takes it."""
 
 
 def lengths(text: str | None) -> Any:
@@ -43,13 +74,13 @@ def lengths(text: str | None) -> Any:
     try:
         values = tuple(int(part) for part in text.replace("x", ",").split(","))
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no shape; expected numbers such as 64 or 1,256,256") from None
+        raise click.BadParameter(f"{short_repr(text)} is no shape; expected numbers such as 64 or 1,256,256") from None
     return values[0] if len(values) == 1 else values
 
 
 def format_name(text: str | None) -> int | str | None:
     """Return a format as typed."""
-    return int(text) if text is not None and text.isdigit() else text
+    return int(text) if text is not None and re.fullmatch(WHOLE, text) else text
 
 
 def compression(text: str | None) -> Any:
@@ -57,9 +88,9 @@ def compression(text: str | None) -> Any:
     if text is None or text in ("none", "auto"):
         return text
     name, colon, level = text.partition(":")
-    if colon and not level.isdigit():
+    if colon and not re.fullmatch(WHOLE, level):
         raise click.BadParameter(
-            f"{text!r} is no compressor; expected a name, or a name and level such as gzip:5"
+            f"{short_repr(text)} is no compressor; expected a name, or a name and level such as gzip:5"
         )
     if name in ("blosc",):
         return "auto"
@@ -75,7 +106,7 @@ def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
     for pair in given:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise click.BadParameter(f"{pair!r}: expected KEY=VALUE")
+            raise click.BadParameter(f"{short_repr(pair)}: expected KEY=VALUE")
         words: dict[str, Any] = {"true": True, "false": False}
-        options[key] = words.get(value.lower(), int(value) if value.isdigit() else value)
+        options[key] = words.get(value.lower(), int(value) if re.fullmatch(WHOLE, value) else value)
     return options or None

@@ -11,7 +11,7 @@ import time
 from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue
 
@@ -39,6 +39,8 @@ class Access:
         concurrency: the most threads for one read or write; None: as many as help.
         allow_pickle: whether object arrays that were stored by pickle may be read. Unpickling runs code that the data
             choose.
+        max_document: the most bytes of a metadata document; a larger one is refused without reading it. None: 64 MiB,
+            or what the environment variable ZARRFS_MAX_DOCUMENT says.
         assumed: whether metadata were given and not read: ``"cached"`` if the store has them too, ``"only"`` if it
             need not, and they cannot be changed.
     """
@@ -49,6 +51,7 @@ class Access:
     write_empty_chunks: bool = False
     concurrency: int | None = None
     allow_pickle: bool = False
+    max_document: int | None = None
     assumed: Literal["cached", "only"] | None = None
 
     def __post_init__(self) -> None:
@@ -58,8 +61,15 @@ class Access:
                 raise ValueError(f"{name} must be a bool, 'open', a time or a timedelta, found {value!r}")
             if isinstance(value, timedelta) and value <= timedelta(0):
                 raise ValueError(f"{name}: a timedelta must be positive, found {value}; True checks always")
+        if self.max_document is not None and self.max_document < 1:
+            raise ValueError(f"max_document must be at least 1, found {self.max_document}")
         if self.concurrency is not None and self.concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, found {self.concurrency}")
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The arguments of ``detect.read_node`` that follow from this."""
+        return {"allow_pickle": self.allow_pickle, "max_document": self.max_document}
 
     @property
     def settled(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from zarrfs.engine import creation
@@ -10,6 +11,7 @@ from zarrfs.engine.access import Access
 from zarrfs.engine.array import Array
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import detect
+from zarrfs.engine.formats.json_document import document_limit
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.hierarchy import delete_node, move_node, tree_text
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
@@ -17,7 +19,7 @@ from zarrfs.engine.node import StoredNode
 from zarrfs.engine.staleness import warn_of_change, warn_of_omission
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.summary import Info, group_summary
-from zarrfs.errors import MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError, StoreError
+from zarrfs.errors import NodeExistsError, NodeNotFoundError, NodeTypeError, StoreError, ZarrError
 from zarrfs.logs import logger
 
 __all__ = ["Group", "Node", "make_node"]
@@ -73,6 +75,23 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
 
     def __getitem__(self, name: str) -> Array | Group:
         """Return the member. Raises NodeNotFoundError, or MetadataError when it is there but broken."""
+        node = self._find(name)
+        if node is None:
+            raise NodeNotFoundError(
+                f"{self._store.url}: there is no array or group {self._join(name)!r}"
+                + (f"; members of {self.name} are {self._some_names()}" if self._store.listable else "")
+            )
+        return node
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the member, or the default where there is none. Costs no listing, unlike the error of ``group[name]``.
+
+        Raises MetadataError when the member is there but broken.
+        """
+        node = self._find(name)
+        return default if node is None else node
+
+    def _find(self, name: str) -> Array | Group | None:
         relative = normalise_path(name)
         if not relative:
             return self
@@ -80,12 +99,9 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         if self._consolidated and self._spec.consolidated is not None:
             listed = self._spec.consolidated.get(relative)
         path = self._join(relative)
-        spec = listed or detect.read_node(self._store, path, allow_pickle=self._access.allow_pickle)
+        spec = listed or detect.read_node(self._store, path, **self._access.reading)
         if spec is None:
-            raise NodeNotFoundError(
-                f"{self._store.url}: there is no array or group {path!r}"
-                + (f"; members of {self.name} are {self._some_names()}" if self._store.listable else "")
-            )
+            return None
         if listed is None and self._consolidated:
             warn_of_omission(self._store, path)
         node = make_node(self._store, path, spec, self._cache, self._read_only, self._access)
@@ -98,23 +114,24 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
 
     def __contains__(self, name: object) -> bool:
-        try:
-            return isinstance(name, str) and bool(normalise_path(name)) and self[name] is not None
-        except NodeNotFoundError:
-            return False
+        return isinstance(name, str) and bool(normalise_path(name)) and self._find(name) is not None
 
     def members(self) -> Iterator[tuple[str, Array | Group]]:
         """Yield (name, node) of each member, in the order of the names.
 
         A member whose metadata are broken is left out with a logged warning; ``group[name]`` raises its error.
         """
-        for name in self.names():
+        return self._members(self.names())
+
+    def _members(self, names: Iterable[str]) -> Iterator[tuple[str, Array | Group]]:
+        for name in names:
             try:
-                yield name, self[name]
-            except NodeNotFoundError:
+                node = self._find(name)
+            except (ZarrError, OSError) as error:
+                logger.warning("%s: member %r is left out: %s", self._store.url, self._join(name), error)
                 continue
-            except (MetadataError, StoreError) as error:
-                logger.warning("%s: member %r is left out: %s", self._store.url, name, error)
+            if node is not None:
+                yield name, node
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, _ in self.members())
@@ -142,12 +159,29 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         return (name for name, _ in self.groups())
 
     def walk(self, depth: int | None = None) -> Iterator[tuple[str, Array | Group]]:
-        """Yield (path relative to this group, node) of everything below, each group before its members."""
-        for name, node in self.members():
-            yield name, node
-            if isinstance(node, Group) and (depth is None or depth > 1):
-                for below, inner in node.walk(None if depth is None else depth - 1):
-                    yield f"{name}/{below}", inner
+        """Yield (path relative to this group, node) of everything below, each group before its members.
+
+        A member whose metadata are broken, and the members of a group that cannot be listed, are left out with a
+        logged warning.
+        """
+        pending: list[tuple[str, Iterator[tuple[str, Array | Group]]]] = [("", self.members())]
+        while pending:
+            prefix, members = pending[-1]
+            found = next(members, None)
+            if found is None:
+                pending.pop()
+                continue
+            name, node = found
+            yield prefix + name, node
+            if isinstance(node, Group) and (depth is None or depth > len(pending)):
+                try:
+                    names = node.names()
+                except StoreError as error:
+                    logger.warning(
+                        "%s: the members of %s are left out: %s", self._store.url, node.name, error
+                    )
+                    continue
+                pending.append((f"{prefix}{name}/", node._members(names)))
 
     def visititems(self, visitor: Callable[[str, Array | Group], Any]) -> Any:
         """Call ``visitor(path, node)`` on everything below until it returns something, and return that."""
@@ -179,7 +213,10 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         """Create a group below this one, with groups on the way to it."""
         self._check_writable(f"creating {name!r}")
         path = self._join(name)
-        spec = creation.create_group_node(self._store, path, self.zarr_format, attributes or {}, overwrite)
+        with self._limited():
+            spec = creation.create_group_node(
+                self._store, path, self.zarr_format, attributes or {}, overwrite
+            )
         return Group(self._store, path, spec, self._cache, False, self._access)
 
     def create_array(self, name: str, **options: Any) -> Array:
@@ -187,7 +224,8 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         self._check_writable(f"creating {name!r}")
         options.setdefault("zarr_format", self.zarr_format)
         options.setdefault("access", self._access)
-        return creation.create_array_node(self._store, self._join(name), self._cache, **options)
+        with self._limited():
+            return creation.create_array_node(self._store, self._join(name), self._cache, **options)
 
     def require_group(self, name: str) -> Group:
         """Return the group of that name, created if there is none."""
@@ -222,8 +260,9 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         self._check_writable(f"deleting {name!r}")
         if name not in self:
             raise NodeNotFoundError(f"{self._store.url}: there is no array or group {self._join(name)!r}")
-        delete_node(self._store, self._join(name))
-        warn_of_change(self._store, self._join(name), self.zarr_format)
+        with self._limited():
+            delete_node(self._store, self._join(name))
+            warn_of_change(self._store, self._join(name), self.zarr_format)
 
     def move(self, source: str, target: str) -> None:
         """Give a member, with everything below it, another path."""
@@ -238,10 +277,15 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         if new.startswith(old + "/"):
             raise NodeExistsError(f"{self._store.url}: {old!r} cannot be moved into itself")
         detect.check_path(self._store, new, self.zarr_format)
-        creation.create_ancestors(self._store, new, self.zarr_format)
-        move_node(self._store, old, new)
-        for path in (old, new):
-            warn_of_change(self._store, path, self.zarr_format)
+        with self._limited():
+            creation.create_ancestors(self._store, new, self.zarr_format)
+            move_node(self._store, old, new)
+            for path in (old, new):
+                warn_of_change(self._store, path, self.zarr_format)
+
+    def _limited(self) -> AbstractContextManager[None]:
+        """Return a context in which documents may be as large as this group allows."""
+        return document_limit(self._access.max_document)
 
 
 Node = Array | Group

@@ -11,6 +11,8 @@ from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.base import Branch
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.prefixed import PrefixStore
+from zarrfs.errors import StoreError
+from zarrfs.text import safe_text
 
 if TYPE_CHECKING:
     from zarrfs.engine.group import Group
@@ -94,12 +96,14 @@ def _branch(group: Group, indent: str, depth: int | None) -> Iterator[str]:
     members = list(group.members())
     for position, (name, node) in enumerate(members):
         last = position == len(members) - 1
-        branch = f"{indent}{'└── ' if last else '├── '}{name}"
+        branch = f"{indent}{'└── ' if last else '├── '}{safe_text(name)}"
         # Told apart by what they can do: both classes import this module.
         if isinstance(node, Mapping):
             yield branch
-            yield from _branch(
-                node, indent + ("    " if last else "│   "), None if depth is None else depth - 1
-            )
+            below = indent + ("    " if last else "│   ")
+            try:
+                yield from _branch(node, below, None if depth is None else depth - 1)
+            except StoreError as error:
+                yield f"{below}└── cannot be listed: {error}"
         else:
             yield f"{branch} {node.shape} {node.dtype}"

@@ -14,6 +14,7 @@ from zarrfs.engine.access import Access
 from zarrfs.engine.attributes import Attributes, Change
 from zarrfs.engine.cache import ChunkCache, default_cache
 from zarrfs.engine.formats import detect
+from zarrfs.engine.formats.json_document import document_limit
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.staleness import warn_of_change, warn_of_difference
 from zarrfs.engine.stores.base import Store, Usage
@@ -143,7 +144,7 @@ class StoredNode(Generic[Spec]):
         """
         with self._spec_lock:
             read_at = time.time()
-            found = detect.read_node(self._store, self._path, allow_pickle=self._access.allow_pickle)
+            found = detect.read_node(self._store, self._path, **self._access.reading)
             if found is None:
                 raise NodeNotFoundError(f"{self._where}: the metadata are gone since it was opened")
             if found.document != self._spec.document or found.attributes != self._spec.attributes:
@@ -177,6 +178,7 @@ class StoredNode(Generic[Spec]):
             for key in keys:
                 turn.enter_context(_document_lock(f"{self._store.url}/{key}"))
                 turn.enter_context(self._store.lock(key))
+            turn.enter_context(document_limit(self._access.max_document))
             yield
 
     def _document_keys(self) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ def _open(
     """Open what is there."""
     store, inner = _store(location, "r" if mode == "r" else "r+", storage_options, synchronizer)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
-    spec = detect.read_node(store, full, allow_pickle=access.allow_pickle)
+    spec = detect.read_node(store, full, **access.reading)
     if spec is None:
         raise NodeNotFoundError(_nothing_there(store, full))
     return make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only, access)

@@ -60,6 +60,7 @@ class MountOptions:
         log_file: where a mount in the background writes its log; None for the state directory of the user.
         fuse_options: further ``-o`` options for libfuse.
         storage_options: credentials and the like for a URL.
+        max_document: the most bytes of a metadata document; None for the default.
     """
 
     path: str = ""
@@ -70,6 +71,7 @@ class MountOptions:
     log_file: str | None = None
     fuse_options: tuple[str, ...] = ()
     storage_options: dict[str, Any] | None = None
+    max_document: int | None = None
 
 
 # -- serving ---------------------------------------------------------------------------------------------------
@@ -97,6 +99,7 @@ def serve(
         options.path,
         cache_size=default_cache_size() if cache_size is None else cache_size,
         storage_options=options.storage_options,
+        access=zarrfs.Access(max_document=options.max_document),
     )
     try:
         tree = Tree(
@@ -256,6 +259,8 @@ def mount(location: str, mountpoint: str, options: MountOptions | None = None) -
         command += ["--path", options.path]
     if options.cache_size is not None:
         command += ["--cache-size", str(options.cache_size)]
+    if options.max_document is not None:
+        command += ["--max-document", str(options.max_document)]
     if options.log_file is not None:
         command += ["--log-file", options.log_file]
     flags = {

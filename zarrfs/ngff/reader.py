@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from zarrfs.text import short_repr
+
 __all__ = ["Reader", "is_number"]
 
 
@@ -44,7 +46,7 @@ class Reader:
         if value is None:
             return None
         if value != int(value):
-            self.note(key, f"expected a whole number, found {value!r}: left out")
+            self.note(key, f"expected a whole number, found {short_repr(value)}: left out")
             return None
         return int(value)
 
@@ -56,7 +58,7 @@ class Reader:
         if value is None:
             return None
         if not is_number(value):
-            self.note(key, f"expected a finite number, found {value!r}: left out")
+            self.note(key, f"expected a finite number, found {short_repr(value)}: left out")
             return None
         number: float = value
         return number
@@ -72,7 +74,7 @@ class Reader:
             if isinstance(item, Mapping):
                 yield Reader(item, f"{self.pointer}/{key}/{number}", self.problems)
             else:
-                self.note(f"{key}/{number}", f"expected an object, found {item!r}: left out")
+                self.note(f"{key}/{number}", f"expected an object, found {short_repr(item)}: left out")
 
     def strings(self, key: str) -> Iterator[str]:
         """Yield the strings in the list at ``key``."""
@@ -80,11 +82,11 @@ class Reader:
             if isinstance(item, str):
                 yield item
             else:
-                self.note(f"{key}/{number}", f"expected a string, found {item!r}: left out")
+                self.note(f"{key}/{number}", f"expected a string, found {short_repr(item)}: left out")
 
     def _typed(self, key: str, kind: Any, words: str) -> Any:
         value = self.document.get(key)
         if value is None or isinstance(value, kind):
             return value
-        self.note(key, f"expected {words}, found {value!r}: left out")
+        self.note(key, f"expected {words}, found {short_repr(value)}: left out")
         return None

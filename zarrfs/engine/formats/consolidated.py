@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from zarrfs.engine.formats.json_document import current_limit, document_limit, unforeseen_errors
 from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.model import GroupSpec, NodeSpec
 from zarrfs.errors import MetadataError
@@ -29,11 +30,14 @@ class Consolidated(Mapping[str, NodeSpec]):
         self._load = load
         self._parse = parse
         self._entries: Mapping[str, Any] | None = None
+        # What is read later is held to the limit that holds now.
+        self._limit = current_limit()
 
     def _loaded(self) -> Mapping[str, Any]:
         if self._entries is None:
             try:
-                self._entries = self._load()
+                with document_limit(self._limit):
+                    self._entries = self._load()
             except MetadataError as error:
                 logger.warning("consolidated metadata are ignored, because they are broken: %s", error)
                 self._entries = {}
@@ -41,7 +45,9 @@ class Consolidated(Mapping[str, NodeSpec]):
 
     def __getitem__(self, path: str) -> NodeSpec:
         """Return the node. Raises KeyError when it is not listed, MetadataError when it is broken."""
-        spec = self._parse(path, self._loaded()[path])
+        entry = self._loaded()[path]
+        with unforeseen_errors(path):
+            spec = self._parse(path, entry)
         return replace(spec, consolidated=self.below(path)) if isinstance(spec, GroupSpec) else spec
 
     def __iter__(self) -> Iterator[str]:

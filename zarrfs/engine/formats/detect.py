@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 
 from zarrfs.engine.formats import draft2019, n5
 from zarrfs.engine.formats.base import Branch, Format, NodeKind
+from zarrfs.engine.formats.json_document import document_limit, location, unforeseen_errors
 from zarrfs.engine.formats.v1 import V1Format
 from zarrfs.engine.formats.v2 import V2Format
 from zarrfs.engine.formats.v3 import V3Format
@@ -49,14 +50,26 @@ _FORMATS: dict[int | str, Format] = {
 
 
 def read_node(
-    store: Store, path: str, *, allow_pickle: bool = False, use_consolidated: bool = True
+    store: Store,
+    path: str,
+    *,
+    allow_pickle: bool = False,
+    use_consolidated: bool = True,
+    max_document: int | None = None,
 ) -> NodeSpec | None:
     """Return what is at the path, or None when there is no node of any format. Raises MetadataError.
 
-    Where v3 and v2 both claim the node v3 is taken, with a warning.
+    Where v3 and v2 both claim the node v3 is taken, with a warning. A document of more than ``max_document`` bytes is
+    refused without reading it; None takes the default.
     """
+    with document_limit(max_document):
+        return _read_node(store, path, allow_pickle, use_consolidated)
+
+
+def _read_node(store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
     for number, known in _FORMATS.items():
-        spec = known.read(store, path, allow_pickle, use_consolidated)
+        with unforeseen_errors(location(store, path)):
+            spec = known.read(store, path, allow_pickle, use_consolidated)
         if spec is None:
             continue
         if number == 3 and store.concurrency == 1 and _FORMATS[2].kind(store, path) is not None:

@@ -7,29 +7,41 @@ documents have and JSON has not is taken: a byte order mark, and the literals Na
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from zarrfs.engine.json_checks import expect_object
-from zarrfs.engine.stores.base import Buffer, ByteRange, Store
-from zarrfs.errors import MetadataError
+from zarrfs.engine.stores.base import Buffer, ByteRange, Store, ValueTooLargeError
+from zarrfs.errors import MetadataError, ZarrError, describe_error
 
 __all__ = [
+    "LIMIT_VARIABLE",
     "MAX_DEPTH",
     "MAX_DOCUMENT",
     "MAX_NODE_DOCUMENT",
+    "current_limit",
+    "document_limit",
     "dump_json",
     "location",
     "parse_json",
     "read_object",
+    "unforeseen_errors",
     "write_object",
 ]
 
 MAX_DOCUMENT = 64 << 20
-"""The most bytes of a document that may describe a whole hierarchy or hold attributes."""
+"""The most bytes of a document that may describe a whole hierarchy or hold attributes, unless ``LIMIT_VARIABLE`` or
+``document_limit`` set another limit. Parsed, a document takes up to 25 times as much memory.
+"""
+
+LIMIT_VARIABLE = "ZARRFS_MAX_DOCUMENT"
+"""The environment variable that replaces ``MAX_DOCUMENT``: a number of bytes."""
 
 MAX_NODE_DOCUMENT = 4 << 20
 """The most bytes of a document that describes one array or group and holds nothing of the user's."""
@@ -37,10 +49,56 @@ MAX_NODE_DOCUMENT = 4 << 20
 MAX_DEPTH = 200
 """How deep lists and objects may be nested; Python's own parser and writer recurse, and end near 1000."""
 
+_limit: ContextVar[int | None] = ContextVar("zarrfs_max_document", default=None)
+
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _DEPTH = np.zeros(256, np.int8)
 _DEPTH[[ord("["), ord("{")]] = 1
 _DEPTH[[ord("]"), ord("}")]] = -1
+
+
+def default_limit() -> int:
+    """Return the limit of documents that holds where nobody set another: MAX_DOCUMENT, or what the environment says."""
+    text = os.environ.get(LIMIT_VARIABLE, "").strip()
+    if not text:
+        return MAX_DOCUMENT
+    if not text.isdecimal() or not int(text):
+        raise MetadataError(f"{LIMIT_VARIABLE} is {text!r}; expected a number of bytes of at least 1")
+    return int(text)
+
+
+def current_limit() -> int:
+    """Return the most bytes that a document may have here and now."""
+    limit = _limit.get()
+    return default_limit() if limit is None else limit
+
+
+@contextmanager
+def document_limit(nbytes: int | None) -> Iterator[None]:
+    """Within, documents may have this many bytes; None leaves the limit as it is."""
+    if nbytes is None:
+        yield
+        return
+    token = _limit.set(nbytes)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+@contextmanager
+def unforeseen_errors(where: str) -> Iterator[None]:
+    """Make a MetadataError of any exception that is not one of ours nor of the system: a document, or the code of a
+    plugin that reads a part of it, caused what nobody thought of. One bad node must not stop the work on others.
+    """
+    try:
+        yield
+    except (ZarrError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise MetadataError(
+            f"{where}: the metadata cannot be interpreted: {describe_error(error)}"
+        ) from error
 
 
 def location(store: Store, key: str) -> str:
@@ -48,17 +106,16 @@ def location(store: Store, key: str) -> str:
     return f"{store.url}/{key}"
 
 
-def parse_json(data: Buffer, where: str, limit: int = MAX_DOCUMENT) -> Any:
+def parse_json(data: Buffer, where: str, limit: int | None = None) -> Any:
     """Return the value of a JSON document.
 
     Raises MetadataError with line and column where the text is not JSON, and for a document that is too
     large or too deep, is not UTF-8, or has a key twice in one object.
     """
+    limit = _lower(limit)
     raw = bytes(data)
     if len(raw) > limit:
-        raise MetadataError(
-            f"{where}: the document is too large: at most {limit} bytes are read, found {len(raw)}"
-        )
+        raise _too_large(where, limit, len(raw))
     if not raw.strip():
         raise MetadataError(
             f"{where}: expected a JSON document, found nothing; the file may have been cut off"
@@ -118,24 +175,51 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no JSON type")
 
 
-def read_object(store: Store, key: str, limit: int = MAX_DOCUMENT) -> dict[str, Any] | None:
-    """Return the JSON object stored under the key, or None when the key is absent. Raises MetadataError."""
+def read_object(store: Store, key: str, limit: int | None = None) -> dict[str, Any] | None:
+    """Return the JSON object stored under the key, or None when the key is absent. Raises MetadataError.
+
+    ``limit`` is the most bytes it may have; the limit that holds for all documents (``current_limit``) may be lower.
+    """
     where = location(store, key)
+    limit = _lower(limit)
     data: Buffer | None
     if store.concurrency == 1:
         size = store.size(key)
-        if size is not None and size > limit:
-            raise MetadataError(
-                f"{where}: the document is too large: at most {limit} bytes are read, found {size}"
-            )
-        data = None if size is None else store.get(key)
+        if size is None:
+            return None
+        if size > limit:
+            raise _too_large(where, limit, size)
+        try:
+            # The size is checked again: the document may have been replaced by a larger one.
+            data = store.get_within(key, limit)
+        except ValueTooLargeError as error:
+            raise _too_large(where, limit, error.size) from None
     else:
         # One request, bounded, where asking for the size first would be another.
         pieces = store.get_ranges(key, [ByteRange(0, limit + 1)])
         data = None if pieces is None else pieces[0]
+        if data is not None and len(data) > limit:
+            raise _too_large(where, limit, store.size(key))
     if data is None:
         return None
     return dict(expect_object(parse_json(data, where, limit), where, "a JSON object"))
+
+
+def _lower(limit: int | None) -> int:
+    return current_limit() if limit is None else min(limit, current_limit())
+
+
+def _too_large(where: str, limit: int, size: int | None) -> MetadataError:
+    found = f"more than {limit:,}" if size is None or size <= limit else f"{size:,}"
+    advice = (
+        ""
+        if limit < current_limit()
+        else "; to read it nevertheless, raise the limit: Access(max_document=...), the option "
+        f"--max-document of a command that has it, or the environment variable {LIMIT_VARIABLE}"
+    )
+    return MetadataError(
+        f"{where}: the document is too large: expected at most {limit:,} bytes, found {found}{advice}"
+    )
 
 
 def write_object(store: Store, key: str, value: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,6 +69,7 @@ class ValueTooLargeError(Exception):
     """A value has more bytes than it can have. Internal: users see a ChunkDecodeError."""
 
     def __init__(self, size: int, most: int) -> None:
+        self.size = size
         super().__init__(f"{size:,} bytes are stored, which is far more than it can have (at most {most:,})")
 
 

@@ -13,6 +13,7 @@ from zarrfs.ngff.checks.stored import stored_findings
 from zarrfs.ngff.checks.strict import strict_findings
 from zarrfs.ngff.load import Node
 from zarrfs.ngff.parse import KNOWN, ome_attributes, parse
+from zarrfs.text import MAX_MESSAGE, safe_text
 
 __all__ = ["VERSIONS", "check_attributes", "check_node"]
 
@@ -56,7 +57,10 @@ def _report(attributes: Mapping[str, Any], node: Node | None) -> Report:
 
 
 def _messages(tier: Tier, base: str, findings: Iterable[Finding]) -> list[Message]:
-    return [Message(tier, base + finding.pointer, finding.message) for finding in dict.fromkeys(findings)]
+    return [
+        Message(tier, base + finding.pointer, safe_text(finding.message, MAX_MESSAGE))
+        for finding in dict.fromkeys(findings)
+    ]
 
 
 def _version(attributes: Mapping[str, Any], document: Mapping[str, Any], base: str) -> str | None:

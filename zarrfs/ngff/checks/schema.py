@@ -16,6 +16,7 @@ from typing import Any
 from zarrfs.errors import UnsupportedError
 from zarrfs.ngff.checks.report import Finding, pointer
 from zarrfs.ngff.checks.schema_old import axes_findings, old_findings
+from zarrfs.text import short_repr
 
 __all__ = ["schema_findings"]
 
@@ -119,8 +120,9 @@ def _finding(problem: Any, document: Mapping[str, Any]) -> Iterator[Finding]:
             here = here[part]
         elif str(part).endswith("Transformation"):
             kind = here.get("type") if isinstance(here, Mapping) else None
-            if kind not in TRANSFORMATIONS:
-                yield Finding(pointer(*place), f"expected a scale or a translation, found {here!r}")
+            if not isinstance(kind, str) or kind not in TRANSFORMATIONS:
+                found = short_repr(here)
+                yield Finding(pointer(*place), f"expected a scale or a translation, found {found}")
                 return
             if part != TRANSFORMATIONS[kind]:
                 return  # what is wrong with it as the transformation that it is not

@@ -16,6 +16,9 @@ from zarrfs.ngff.reader import is_number
 
 __all__ = ["semantic_findings"]
 
+AXES = ("t", "c", "z", "y", "x")
+"""The names that axes have in OME-NGFF 0.3, in their order."""
+
 
 def semantic_findings(document: Mapping[str, Any], version: str) -> Iterator[Finding]:
     """Yield what contradicts the specification or itself."""
@@ -59,8 +62,9 @@ def _axes(item: Mapping[str, Any], place: str, version: str) -> Iterator[Finding
     for name in _repeated([name for name in names if isinstance(name, str)]):
         yield Finding(here, f"axis names must be unique, but {name!r} occurs more than once")
     if version == "0.3":
-        order = [name for name in ("t", "c", "z", "y", "x") if name in names]
-        if set(names) <= set("tczyx") and not _repeated(names) and names != order:
+        order = [name for name in AXES if name in names]
+        known = all(isinstance(name, str) and name in AXES for name in names)
+        if known and not _repeated(names) and names != order:
             yield Finding(
                 here, f"axes must be in the order t, c, z, y, x, found {', '.join(map(str, names))}"
             )
@@ -202,9 +206,10 @@ def _plate_well(well: Mapping[str, Any], place: str, names: Mapping[str, list[An
 
 
 def _paths(document: Mapping[str, Any], key: str) -> Iterator[Finding]:
-    paths = _list(document.get(key))
-    for number, path in enumerate(paths):
+    seen: set[str] = set()
+    for number, path in enumerate(_list(document.get(key))):
         if isinstance(path, str):
             yield from _path(path, pointer(key, number))
-            if path in paths[:number]:
+            if path in seen:
                 yield Finding(pointer(key, number), f"{path!r} occurs more than once")
+            seen.add(path)
