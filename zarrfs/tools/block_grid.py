@@ -74,7 +74,7 @@ class BlockGrid(Sequence[Block]):
         return len(self._coords)
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         """How many blocks there are, be they too many."""
         return prod(self._coords.counts)
 
@@ -117,7 +117,7 @@ def stored_part(
     """
     small = BlockGrid(shape, [max(1, side) for side in step])
     found = None if boxes is None else small.touching(boxes)
-    if found is not None and 2 * len(found) < small.count:
+    if found is not None and 2 * len(found) < small.total:
         return found
     large = BlockGrid(shape, _enlarged(shape, small.step, itemsize, nbytes))
     return large if found is None else large.touching(found)

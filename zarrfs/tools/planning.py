@@ -135,7 +135,8 @@ def new_spec(source: Array, spec: ArraySpec, form: Form) -> ArraySpec:
     wanted = form.format_of(spec.zarr_format)
     options: dict[str, Any] = {
         "shape": source.shape,
-        "dtype": spec.data_type.name if source.dtype.hasobject else source.dtype,
+        # Many a data type of v3 is the same to NumPy as another one.
+        "dtype": source.dtype if form.allow_loss and not source.dtype.hasobject else spec.data_type,
         "chunks": _new_chunks(source, wanted, form),
         "shards": _new_shards(source, wanted, form),
         "fill_value": spec.fill_value,
@@ -150,7 +151,7 @@ def new_spec(source: Array, spec: ArraySpec, form: Form) -> ArraySpec:
     rejected: MetadataError | None = None
     for codecs in _codec_options(source, wanted, form):
         try:
-            made = _with_data_type(array_spec(**options, **codecs), spec, form)
+            made = array_spec(**options, **codecs)
             detect.check_writable(made)
             Array(MemoryStore(), "", made, ChunkCache(0), True)  # finds out whether the codecs fit the chunks
         except MetadataError as error:
@@ -160,13 +161,6 @@ def new_spec(source: Array, spec: ArraySpec, form: Form) -> ArraySpec:
     if rejected is None:
         raise UnsupportedError(f"{source.name} cannot be written in this form")
     raise rejected
-
-
-def _with_data_type(made: ArraySpec, spec: ArraySpec, form: Form) -> ArraySpec:
-    """Return a spec with the data type of the source: many a data type of v3 is the same to NumPy as another one."""
-    if form.allow_loss or made.data_type == spec.data_type or made.data_type.numpy != spec.data_type.numpy:
-        return made
-    return replace(made, data_type=spec.data_type)
 
 
 def _new_chunks(source: Array, wanted: int | str, form: Form) -> Any:
