@@ -16,6 +16,7 @@
     ├── KeyNameError               (ValueError) a key or node name that would leave the store or is not allowed
     ├── StoreError                 (OSError) the store failed: I/O error, permission, network
     │   └── ReadOnlyError          a write to something that was opened for reading
+    ├── IncompleteCopyError        a copy lacks members of its source that cannot be read or written
     └── MountError                 FUSE is not usable, or a mount could not be made or removed
 
 A message says what, where (location, node, key, chunk), what was found against what was expected, and what
@@ -28,6 +29,7 @@ from zarrfs.text import MAX_MESSAGE, safe_text
 __all__ = [
     "ChunkDecodeError",
     "ChunkEncodeError",
+    "IncompleteCopyError",
     "KeyNameError",
     "LocationError",
     "MetadataError",
@@ -107,6 +109,10 @@ class StoreError(ZarrError, OSError):
 
 class ReadOnlyError(StoreError):
     """A write was asked of a store or node that was opened read-only."""
+
+
+class IncompleteCopyError(ZarrError):
+    """A copy lacks members of its source that cannot be read, or that the destination cannot hold."""
 
 
 class MountError(ZarrError):

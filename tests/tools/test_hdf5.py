@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +17,9 @@ from click.testing import CliRunner
 
 import zarrfs
 from zarrfs.cli.main import main
-from zarrfs.errors import NodeExistsError, StoreError
+from zarrfs.errors import IncompleteCopyError, NodeExistsError, StoreError
 from zarrfs.tools import from_hdf5, to_hdf5
+from zarrfs.tools.hdf5_output import HDF5Output
 
 
 @pytest.fixture
@@ -52,7 +58,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_file_becomes_a_group(zarr_format: int, file: Path, tmp_path: Path) -> None:
-    lines = from_hdf5(file, tmp_path / "t.zarr", zarr_format=zarr_format)
+    lines = from_hdf5(file, tmp_path / "t.zarr", zarr_format=zarr_format, skip_broken=True)
     group = zarrfs.open_group(tmp_path / "t.zarr")
     assert dict(group.attrs) == {"title": "a run", "sizes": [1, 2, 3]}
     assert group["g"].attrs["bytes"] == "abc"
@@ -70,10 +76,12 @@ def test_a_file_becomes_a_group(zarr_format: int, file: Path, tmp_path: Path) ->
     assert group["words"][...].tolist() == ["a", "größe", ""]
     assert "refs" not in group
     assert any(line.startswith("refs: left out") for line in lines)
+    assert list(lines.missing) == ["refs"]
+    assert "dangling: link to /nowhere, which does not exist" in lines
 
 
 def test_there_and_back(file: Path, tmp_path: Path) -> None:
-    from_hdf5(file, tmp_path / "t.zarr", shards="auto")
+    from_hdf5(file, tmp_path / "t.zarr", shards="auto", skip_broken=True)
     to_hdf5(tmp_path / "t.zarr", tmp_path / "back.h5")
     with h5py.File(file) as first, h5py.File(tmp_path / "back.h5") as second:
         for name in ("g/cube", "whole", "scalar", "flags", "fixed", "records", "empty", "series", "words"):
@@ -85,9 +93,9 @@ def test_there_and_back(file: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_there_or_broken_is_told(file: Path, tmp_path: Path) -> None:
-    from_hdf5(file, tmp_path / "t.zarr")
+    from_hdf5(file, tmp_path / "t.zarr", skip_broken=True)
     with pytest.raises(NodeExistsError):
-        from_hdf5(file, tmp_path / "t.zarr")
+        from_hdf5(file, tmp_path / "t.zarr", skip_broken=True)
     with pytest.raises(NodeExistsError):
         to_hdf5(tmp_path / "t.zarr", file)
     (tmp_path / "broken.h5").write_bytes(b"nothing")
@@ -107,10 +115,244 @@ def test_a_copy_that_fails_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_the_command(file: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["copy", str(file), str(tmp_path / "c.zarr")])
-    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(main, ["copy", str(file), str(tmp_path / "c.zarr"), "--skip-broken"])
+    assert done.exit_code == 3, done.output
+    assert "left out: refs: " in done.output
     assert "g/cube: 10 x 6 x 10 uint16" in done.output
     done = CliRunner().invoke(main, ["copy", str(tmp_path / "c.zarr"), str(tmp_path / "c.h5")])
     assert done.exit_code == 0, done.output
     with h5py.File(tmp_path / "c.h5") as back:
         assert back["whole"].shape == (7,)
+
+
+# -- hostile and unusual files ---------------------------------------------------------------------------------
+
+DEEP = 16
+
+
+def test_each_object_is_copied_once(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        group = file.create_group("a")
+        group["up"] = file["/"]
+        group["again"] = group
+        group.create_dataset("x", data=np.arange(3))
+        file["b"] = group["x"]
+        file["soft"] = h5py.SoftLink("/a/x")
+    report = from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr")
+    assert sorted(report) == [
+        "a/again: another name of a",
+        "a/up: another name of /",
+        "a/x: 3 int64",
+        "a: group",
+        "b: another name of a/x",
+        "soft: link to /a/x",
+    ]
+    assert [path for path, _ in zarrfs.open_group(tmp_path / "t.zarr").walk()] == ["a", "a/x"]
+
+
+def test_groups_linked_twice_at_each_level_are_copied_once(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        group = file
+        for _ in range(DEEP):
+            inner = group.create_group("left")
+            group["right"] = inner
+            group = inner
+    report = from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr")
+    assert len(report) == 2 * DEEP
+    assert len(list(zarrfs.open_group(tmp_path / "t.zarr").walk())) == DEEP
+
+
+HUGE = (10**9, 10**9)
+
+
+def test_chunks_that_are_not_stored_are_not_copied(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        empty = file.create_dataset("empty", HUGE, "u1", chunks=(1, 1), fillvalue=7)
+        assert empty.id.get_num_chunks() == 0
+        part = file.create_dataset("part", HUGE, "u1", chunks=(1, 1))
+        part[10**8, 5] = 3
+        part[4, 10**8] = 4
+    from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr", compressors=None)
+    group = zarrfs.open_group(tmp_path / "t.zarr")
+    assert group["empty"][5, 5] == 7
+    assert (group["part"][10**8, 5], group["part"][4, 10**8], group["part"][4, 4]) == (3, 4, 0)
+    to_hdf5(tmp_path / "t.zarr", tmp_path / "back.h5")
+    with h5py.File(tmp_path / "back.h5") as file:
+        assert file["empty"].id.get_num_chunks() == 0
+        assert file["part"][10**8, 5] == 3
+        assert file["part"].shape == HUGE
+
+
+def test_a_dataset_whose_absent_chunks_need_too_many_writes_is_left_out(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file.create_dataset("a", HUGE, "u1", chunks=(1, 1), fillvalue=7)
+        file.create_dataset("b", data=np.arange(3))
+    with pytest.raises(IncompleteCopyError, match=r"1 member cannot be copied: a \(.*blocks"):
+        from_hdf5(tmp_path / "s.h5", tmp_path / "t.n5", zarr_format="n5")
+    assert list(zarrfs.open_group(tmp_path / "t.n5")) == ["b"]
+
+
+def test_a_fill_value_that_the_format_does_not_have_is_written_out(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file.create_dataset("a", (20,), "u2", chunks=(5,), fillvalue=7)
+    from_hdf5(tmp_path / "s.h5", tmp_path / "t.n5", zarr_format="n5")
+    assert zarrfs.open_array(tmp_path / "t.n5", "a")[...].tolist() == [7] * 20
+
+
+@pytest.mark.parametrize("name", ["...", "__reserved", "zarr.json", "a\\b"])
+def test_a_name_that_no_node_can_have_stops_nothing_else(name: str, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file.create_group(name).create_dataset("x", data=np.arange(3))
+        file.create_dataset("z", data=np.arange(4))
+    with pytest.raises(IncompleteCopyError, match="skip_broken=True") as caught:
+        from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr")
+    assert f"{name} (" in str(caught.value)
+    report = from_hdf5(tmp_path / "s.h5", tmp_path / "u.zarr", skip_broken=True)
+    assert list(report.missing) == [name]
+    for path in ("t.zarr", "u.zarr"):
+        group = zarrfs.open_group(tmp_path / path)
+        assert list(group) == ["z"]
+        assert group["z"][...].tolist() == [0, 1, 2, 3]
+
+
+def test_a_broken_chunk_leaves_out_its_dataset_only(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        broken = file.create_dataset("a", data=np.arange(100), chunks=(50,), compression="gzip")
+        file.create_dataset("b", data=np.arange(100), chunks=(50,), compression="gzip")
+        place = broken.id.get_chunk_info(0)
+    with (tmp_path / "s.h5").open("r+b") as raw:
+        raw.seek(place.byte_offset)
+        raw.write(b"\xff" * place.size)
+    report = from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr", skip_broken=True)
+    assert list(report.missing) == ["a"]
+    assert list(zarrfs.open_group(tmp_path / "t.zarr")) == ["b"]
+
+
+def test_named_types_and_attributes_of_other_kinds_are_reported(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file["type"] = np.dtype("f8")
+        dataset = file.create_dataset("a", data=np.arange(3))
+        dataset.attrs["where"] = dataset.ref
+        dataset.attrs["unit"] = "m"
+    report = from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr", skip_broken=True)
+    assert list(report.missing) == ["type"]
+    assert "a: attribute 'where' left out: Zarr has nothing like its data type" in report
+    assert dict(zarrfs.open_array(tmp_path / "t.zarr", "a").attrs) == {"unit": "m"}
+
+
+def test_other_files_are_read_only_when_allowed(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file.create_dataset("secret", data=np.arange(5))
+    (tmp_path / "raw.bin").write_bytes(np.arange(5, dtype="<i4").tobytes())
+    layout = h5py.VirtualLayout((5,), "i8")
+    layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "secret", (5,))
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file["link"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "/secret")
+        file.create_virtual_dataset("virtual", layout)
+        file.create_dataset("external", (5,), "<i4", external=[(str(tmp_path / "raw.bin"), 0, 20)])
+    report = from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr", skip_broken=True)
+    assert sorted(report.missing) == ["external", "link", "virtual"]
+    assert all("allow_external=True" in reason for reason in report.missing.values())
+    assert list(zarrfs.open_group(tmp_path / "t.zarr")) == []
+    from_hdf5(tmp_path / "s.h5", tmp_path / "u.zarr", allow_external=True)
+    group = zarrfs.open_group(tmp_path / "u.zarr")
+    assert {name: array[...].tolist() for name, array in group.arrays()} == {
+        name: [0, 1, 2, 3, 4] for name in ("external", "link", "virtual")
+    }
+
+
+def test_an_archive_is_complete_when_it_is_done(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file.create_dataset("a", data=np.arange(3))
+    from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr.zip")
+    assert "a/zarr.json" in zipfile.ZipFile(tmp_path / "t.zarr.zip").namelist()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory"])
+def test_what_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.h5"
+    path.mkdir() if kind == "directory" else os.mkfifo(path)
+    with pytest.raises(StoreError, match="is not a regular file"):
+        from_hdf5(path, tmp_path / "t.zarr")
+
+
+FULL = """
+import resource, sys
+import numpy as np
+import zarrfs
+from zarrfs.cli.main import run
+
+limit = int(sys.argv[3])
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+sys.argv = ["zarrfs", "copy", sys.argv[1], sys.argv[2]]
+run()
+"""
+
+
+def noise(path: Path) -> None:
+    group = zarrfs.create_group(path)
+    for name in "abc":
+        data = np.random.default_rng(0).integers(0, 2**16, (1000, 1000)).astype("u2")
+        group.create_array(name, data=data, chunks=(100, 100), attributes={"k": list(range(1000))})
+
+
+def copied(source: Path, target: Path, limit: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", FULL, str(source), str(target), str(limit)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("limit", [0, 500, 100_000, 1_000_000, 2_050_000, 4_000_000])
+def test_a_file_that_may_not_grow_is_one_error_and_leaves_nothing(limit: int, tmp_path: Path) -> None:
+    """RLIMIT_FSIZE fails a write as a full disk does, at any place of the file."""
+    noise(tmp_path / "s.zarr")
+    done = copied(tmp_path / "s.zarr", tmp_path / "y.h5", limit)
+    if limit == 0:
+        assert (done.returncode, done.stderr) == (0, "")
+        assert (tmp_path / "y.h5").exists()
+        return
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "y.h5 cannot be written: File too large; nothing is left of it" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.zarr"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"a tmpfs cannot be mounted here: {done.stderr.strip()}")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_disk_is_one_error_and_leaves_nothing(small_disk: Path, tmp_path: Path) -> None:
+    noise(tmp_path / "s.zarr")
+    (small_disk / "old.h5").write_bytes(b"old")
+    done = copied(tmp_path / "s.zarr", small_disk / "y.h5", 0)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "y.h5 cannot be written: No space left on device; nothing is left of it" in done.stderr
+    assert [path.name for path in small_disk.iterdir()] == ["old.h5"]
+
+
+def test_what_hdf5_writes_after_a_failure_is_kept_in_memory(tmp_path: Path) -> None:
+    output = HDF5Output(str(tmp_path / "f"))
+    output.write(b"0123456789")
+    os.close(output._fd)
+    output._fd = os.open(tmp_path / "f", os.O_RDONLY)
+    output.seek(8)
+    assert output.write(b"abcd") == 4
+    output.seek(2)
+    output.write(b"XY")
+    output.seek(0)
+    assert output.read() == b"01XY4567abcd"
+    assert output.seek(0, os.SEEK_END) == 12
+    with pytest.raises(StoreError, match="Bad file descriptor"):
+        output.check()
+    with pytest.raises(StoreError, match="Bad file descriptor"):
+        output.close()
+    output.close()

@@ -20,6 +20,12 @@ __all__ = ["command"]
 @click.option("--chunks", help="Another chunk shape: 64, or 1,256,256; -1 for a whole dimension; auto.")
 @click.option("--shards", help="Another shard shape (format 3); auto; none.")
 @click.option("--compressor", help="Another compression: zstd, gzip:5, blosc, none.")
+@click.option(
+    "--allow-loss",
+    is_flag=True,
+    help="Where the format lacks a data type, write the NumPy type of its values; otherwise that is an error.",
+)
+@click.option("--keep-ngff", is_flag=True, help="Leave the version of OME-NGFF metadata as it is.")
 @copy_options
 def command(
     source: str,
@@ -28,9 +34,12 @@ def command(
     chunks: str | None,
     shards: str | None,
     compressor: str | None,
+    allow_loss: bool,
+    keep_ngff: bool,
     if_exists: str,
     verify: bool,
     dry_run: bool,
+    skip_broken: bool,
     memory: int,
     dask: str | None,
     storage: tuple[str, ...],
@@ -38,8 +47,13 @@ def command(
     """Copy the array or hierarchy at SOURCE to DESTINATION in another format.
 
     Formats are 2, 3, n5 and draft2019; versions 1 and up are read. Chunks are copied as they are where only the
-    documents differ (1, 2 and 3), else decoded and encoded anew. Attributes and dimension names are kept. A copy that
-    was interrupted goes on with --if-exists resume.
+    documents differ (1, 2 and 3), else decoded and encoded anew. Attributes, dimension names and missing values are
+    kept, each where xarray looks for it in that format. OME-NGFF 0.4 becomes 0.5 in format 3, and 0.5 becomes 0.4 in
+    format 2. Shards are kept with other chunks where these fit. What is not kept is said in the line of each array. A
+    copy that was interrupted goes on with --if-exists resume.
+
+    Exit codes: 0 all was copied; 1 an error, named in one line; 2 wrong use; 3 members were left out because of
+    --skip-broken; 130 interrupted.
 
     \b
     Examples:
@@ -59,6 +73,9 @@ def command(
             verify=verify,
             memory=memory,
             dry_run=dry_run,
+            skip_broken=skip_broken,
+            allow_loss=allow_loss,
+            keep_ngff=keep_ngff,
             progress=progress,
             dask=dask,
             storage_options=storage_options(storage),

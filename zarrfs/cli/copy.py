@@ -8,6 +8,7 @@ from zarrfs.cli.transfer import copy_options, progress_bar, say_lines
 from zarrfs.cli.values import storage_options
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools import convert, from_hdf5, to_hdf5
+from zarrfs.tools.advice import command_line
 from zarrfs.tools.hdf5 import is_hdf5
 
 __all__ = ["command"]
@@ -16,13 +17,20 @@ __all__ = ["command"]
 @click.command(short_help="Copy between stores.")
 @click.argument("source")
 @click.argument("destination")
+@click.option(
+    "--allow-external",
+    is_flag=True,
+    help="Of HDF5: follow links to other files, and read values in other files.",
+)
 @copy_options
 def command(
     source: str,
     destination: str,
+    allow_external: bool,
     if_exists: str,
     verify: bool,
     dry_run: bool,
+    skip_broken: bool,
     memory: int,
     dask: str | None,
     storage: tuple[str, ...],
@@ -30,7 +38,10 @@ def command(
     """Copy the array or hierarchy at SOURCE to DESTINATION, chunks as they are.
 
     Between directories, zip files, databases and URLs of any kind. (What is no longer written, Zarr 1, becomes 2.)
-    An HDF5 file on one side (.h5, .hdf5, .nc) is translated.
+    An HDF5 file on one side (.h5, .hdf5, .nc) is translated: each object once, other names of it are reported.
+
+    Exit codes: 0 all was copied; 1 an error, named in one line; 2 wrong use; 3 members were left out because of
+    --skip-broken; 130 interrupted.
 
     \b
     Examples:
@@ -41,8 +52,14 @@ def command(
       zarrfs copy image.zarr/labels sqlite:///data/labels.sqldb
     """
     if is_hdf5(source) or is_hdf5(destination):
-        _copy_hdf5(source, destination, if_exists, verify or dry_run or dask is not None)
+        if if_exists != "raise" or verify or dry_run or dask is not None:
+            raise UnsupportedError(
+                "HDF5 is copied whole and anew: without --if-exists, --verify, --dry-run and --dask"
+            )
+        _copy_hdf5(source, destination, skip_broken, allow_external)
         return
+    if allow_external:
+        raise UnsupportedError("--allow-external is for copying from HDF5 files (.h5, .hdf5, .nc)")
     with progress_bar() as progress:
         done = convert(
             source,
@@ -51,6 +68,7 @@ def command(
             verify=verify,
             memory=memory,
             dry_run=dry_run,
+            skip_broken=skip_broken,
             progress=progress,
             dask=dask,
             storage_options=storage_options(storage),
@@ -58,12 +76,13 @@ def command(
     say_lines(done, dry_run)
 
 
-def _copy_hdf5(source: str, destination: str, if_exists: str, more: bool) -> None:
+def _copy_hdf5(source: str, destination: str, skip_broken: bool, allow_external: bool) -> None:
     """Translate an HDF5 file, or into one."""
-    if if_exists != "raise" or more:
-        raise UnsupportedError(
-            "HDF5 is copied whole and anew: without --if-exists, --verify, --dry-run and --dask"
-        )
     if is_hdf5(source) and is_hdf5(destination):
         raise UnsupportedError("both are HDF5 files: copy them with cp, or repack them with h5repack")
-    say_lines(from_hdf5(source, destination) if is_hdf5(source) else to_hdf5(source, destination), False)
+    with command_line():
+        if is_hdf5(source):
+            done = from_hdf5(source, destination, skip_broken=skip_broken, allow_external=allow_external)
+        else:
+            done = to_hdf5(source, destination, skip_broken=skip_broken)
+    say_lines(done, False)

@@ -82,8 +82,8 @@ def main(log_level: str) -> None:
       zarrfs mount image.zarr /mnt/image
       zarrfs umount /mnt/image
 
-    Exit codes: 0 done, 1 an error (said in one line), 2 wrong use, 130 interrupted. Help on one command:
-    zarrfs COMMAND --help.
+    Exit codes: 0 done, 1 an error (said in one line), 2 wrong use, 3 a copy without the members that --skip-broken
+    left out, 130 interrupted. Help on one command: zarrfs COMMAND --help.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("zarrfs: %(levelname)s: %(message)s"))

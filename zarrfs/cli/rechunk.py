@@ -27,6 +27,7 @@ def command(
     if_exists: str,
     verify: bool,
     dry_run: bool,
+    skip_broken: bool,
     memory: int,
     dask: str | None,
     storage: tuple[str, ...],
@@ -34,7 +35,11 @@ def command(
     """Copy the array or hierarchy at SOURCE to DESTINATION with chunks of another shape.
 
     Memory stays within --memory on each thread, and as much again for source chunks that are kept. Source chunks that
-    reach across several blocks of that size are decoded once for each: more memory makes it faster.
+    reach across several blocks of that size are decoded once for each: more memory makes it faster. Shards are kept
+    if the new chunks fit into them; otherwise --shards says what becomes of them.
+
+    Exit codes: 0 all was copied; 1 an error, named in one line; 2 wrong use; 3 members were left out because of
+    --skip-broken; 130 interrupted.
 
     \b
     Examples:
@@ -51,6 +56,7 @@ def command(
             verify=verify,
             memory=memory,
             dry_run=dry_run,
+            skip_broken=skip_broken,
             progress=progress,
             dask=dask,
             storage_options=storage_options(storage),

@@ -37,6 +37,9 @@ RAGGED = "array:"
 SEPARATORS: dict[int | str, Separator] = {2: ".", "draft2019": "."}
 """What stands between the parts of a chunk key unless another is asked for, where it is not a slash."""
 
+DEFAULT_FILL: Any = object()
+"""The fill value of those who give none: unlike None, which v2 writes as ``null``."""
+
 WRITABLE_FORMATS: tuple[int | str, ...] = (2, 3, "n5", "draft2019")
 
 
@@ -57,7 +60,7 @@ def array_spec(
     filters: Sequence[Any] | None = None,
     serializer: Any = "auto",
     compressors: Any = "auto",
-    fill_value: Any = None,
+    fill_value: Any = DEFAULT_FILL,
     order: Literal["C", "F"] = "C",
     zarr_format: int | str = 3,
     attributes: Mapping[str, Any] | None = None,
@@ -83,7 +86,8 @@ def array_spec(
         compressors: bytes->bytes codecs, one or several; None for none. As v3 metadata
             (``{"name": "gzip", "configuration": {"level": 5}}``), v2 metadata (``{"id": "zlib", "level": 1}``), a name,
             or a numcodecs codec. By default Blosc with Zstandard and shuffling.
-        fill_value: what unwritten elements read as; zero by default.
+        fill_value: what unwritten elements read as; zero by default. None leaves it undefined in v2, which writes
+            ``null``, and is zero in other formats.
         order: the memory order within chunks; in v3 ``"F"`` adds a transpose codec.
         dimension_units: the unit of each dimension, as ``"4 nm"`` (v3, N5).
         dimension_separator: ``"."`` or ``"/"`` between the parts of a chunk key; by default what the format says.
@@ -101,7 +105,7 @@ def array_spec(
         chunks, shards = _chosen(lengths, chunks, shards, zarr_format)
     chunk_shape = () if given_grid is not None else _chunks(chunks, lengths, data_type, shards)
     shard_shape = _shards(shards, chunk_shape, lengths, zarr_format)
-    fill = _fill(fill_value, data_type)
+    fill = None if fill_value is None and zarr_format == 2 else _fill(fill_value, data_type)
     if zarr_format == 2:
         chain = v2_chain(data_type, order, filters, compressors, codecs, len(lengths))
         keys: ChunkKeyEncoding = V2Keys(dimension_separator or SEPARATORS[2])
@@ -262,7 +266,7 @@ def _shards(
 
 
 def _fill(fill_value: Any, data_type: DataType) -> Any:
-    if fill_value is None:
+    if fill_value is None or fill_value is DEFAULT_FILL:
         return default_fill(data_type)
     if data_type.numpy.hasobject:
         return fill_value

@@ -323,8 +323,9 @@ def creation_options(wanted: Wanted) -> dict[str, Any]:
         "attributes": dict(wanted.attributes),
         "dimension_names": names if names is not None and any(names) else None,
         "dimension_units": schema.units if schema.units is not None and any(schema.units) else None,
-        "fill_value": None if schema.fill_value is None else _fill(schema.fill_value, data_type),
     }
+    if schema.fill_value is not None:
+        options["fill_value"] = _fill(schema.fill_value, data_type)
     make: Callable[[Wanted, DataType], dict[str, Any]] = (
         _v3_options if FORMATS[wanted.driver] == 3 else _v2_options
     )

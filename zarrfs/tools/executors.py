@@ -14,6 +14,9 @@ __all__ = ["Executor", "Threads"]
 
 T = TypeVar("T")
 
+BATCH = 100_000
+"""How many items threads are given at a time: a sequence may be much longer than a list can be."""
+
 
 class Executor(Protocol):
     """Does many pieces of work, several at once."""
@@ -52,4 +55,5 @@ class Threads:
             work(item)
             done(1)
 
-        for_each(do, items, workers)
+        for start in range(0, len(items), BATCH):  # which has a list of its items
+            for_each(do, items[start : start + BATCH], workers)

@@ -12,14 +12,9 @@ import numpy as np
 
 from zarrfs.engine.array import Array
 from zarrfs.errors import StoreError
+from zarrfs.tools.block_grid import Block, Coords
 
-__all__ = ["Block", "CarryBlock", "CarryChunk", "CompareBlock", "Coords"]
-
-Coords = tuple[int, ...]
-"""The place of a chunk (shard, where there are) in the grid."""
-
-Block = tuple[slice, ...]
-"""A box of an array, made of whole chunks of the target."""
+__all__ = ["CarryBlock", "CarryChunk", "CompareBlock"]
 
 
 @dataclass(frozen=True)

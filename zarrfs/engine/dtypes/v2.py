@@ -98,6 +98,8 @@ def data_type_to_v2(data_type: DataType) -> Any:
         if data_type.name.startswith("complex"):
             raise UnsupportedError(f"Zarr v2 has no data type for {data_type.name}; use zarr_format=3")
         return data_type.name
+    if not dtype.hasobject and data_type_of(np.dtype(dtype.str)).name != data_type.name:
+        raise UnsupportedError(f"Zarr v2 has no data type for {data_type.name}; use zarr_format=3")
     return dtype.str
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
 from zarrfs.engine.chunk_keys import ChunkKeyEncoding, Coords, Separator, V2Keys
 from zarrfs.engine.codecs.v2 import chain_from_v2, chain_to_v2
-from zarrfs.engine.dtypes import DataType, data_type_from_v2, fill_from_v2, fill_to_v2
+from zarrfs.engine.dtypes import DataType, data_type_from_numpy, data_type_from_v2, fill_from_v2, fill_to_v2
 from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.dimension_names import names_in, with_names
 from zarrfs.engine.json_checks import (
@@ -218,6 +218,8 @@ def array_document(spec: ArraySpec, *, later: bool = False) -> dict[str, Any]:
 def _data_type_to_json(data_type: DataType) -> Any:
     dtype = data_type.numpy
     text = "bool" if dtype.kind == "b" else dtype.str.lstrip("|")
+    if data_type_from_numpy(dtype).name != data_type.name:
+        raise UnsupportedError(f"this draft has no data type for {data_type.name}; use zarr_format=3")
     if dtype.names is None and dtype.isbuiltin != 2 and _CORE_TYPES.fullmatch(text):
         return text
     if dtype.kind in "mM":
