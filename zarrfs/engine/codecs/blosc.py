@@ -23,17 +23,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numcodecs import blosc
 
 from zarrfs.engine.codecs.base import Buffer, ByteRange, BytesBytesCodec, ByteSource, CodecError
 from zarrfs.engine.codecs.configuration import check_keys, choice, integer
+from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import check_size, variable_limit
 from zarrfs.errors import MetadataError
 
 __all__ = ["BloscCodec"]
 
+blosc = import_library("numcodecs.blosc")
 # Blosc's own threads are held by one lock and gain nothing beside ours; without them calls are independent.
-blosc.use_threads = False
+blosc.use_threads = False  # type: ignore[attr-defined]
 
 HEADER = struct.Struct("<BBBBIII")
 MEMCPYED = 0x2

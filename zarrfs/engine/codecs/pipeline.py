@@ -28,6 +28,7 @@ from zarrfs.engine.codecs.base import (
     Region,
 )
 from zarrfs.engine.codecs.bytes import BytesCodec
+from zarrfs.engine.codecs.limits import bounded, intermediate_limit, variable_limit
 from zarrfs.errors import MetadataError, ZarrError
 
 __all__ = ["LEAST_PARTIAL_NBYTES", "CodecPipeline", "RegionCodec", "raise_located"]
@@ -48,12 +49,6 @@ MOST_WHOLE_NBYTES = 256 << 20
 
 MOST_SCRATCH_NBYTES = 32 << 20
 """Scratch memory larger than this is not kept from one chunk to the next."""
-
-MOST_EXPANSION = 8
-LEAST_MOST_NBYTES = 64 << 20
-"""Encoding makes no more than so many bytes of one (text of numbers makes the most), or so many of a small chunk. What
-has more is no such chunk, and is refused before it is read.
-"""
 
 _local = threading.local()
 
@@ -137,11 +132,10 @@ class CodecPipeline:
         self.encoded_size = sizes[-1]
         nbytes = self._middle_spec.nbytes
         largest = max(nbytes or 0, spec.nbytes or 0, *(size or 0 for size in sizes), 0)
-        self.most_stored = (
-            None
-            if nbytes is None or spec.nbytes is None
-            else max(LEAST_MOST_NBYTES, MOST_EXPANSION * largest)
-        )
+        self.most_stored = None if nbytes is None or spec.nbytes is None else intermediate_limit(largest)
+        unknown = sum(size is None for _, size in self._tail)
+        self._needs_bound = unknown > (1 if self.most_stored is None else 0)
+        self._encoding_checked = False
         self._viewable = all(codec.view(_nothing(a)) is not None for codec, a in self._arrays)
         self._regional = all(
             codec.encoded_region(tuple(slice(0, n, 1) for n in a.shape), a) is not None
@@ -212,6 +206,12 @@ class CodecPipeline:
 
     def _decompress(self, data: Buffer, target: memoryview | None) -> Buffer:
         """Undo the bytes->bytes codecs; the last to be undone may fill ``target`` and then returns it."""
+        if self._needs_bound:
+            with bounded(self.most_stored or variable_limit(len(data))):
+                return self._decompress_tail(data, target)
+        return self._decompress_tail(data, target)
+
+    def _decompress_tail(self, data: Buffer, target: memoryview | None) -> Buffer:
         codec: Codec = self._middle
         try:
             for codec, size, last in self._tail_reversed:
@@ -405,7 +405,8 @@ class CodecPipeline:
                     data = source.read()
                     if data is None:
                         return None
-                    opened = BufferSource(codec.decode(data, size))
+                    with bounded(self.most_stored or variable_limit(len(data))):
+                        opened = BufferSource(codec.decode(data, size))
                 source = opened
         except Exception as error:
             raise_located(error, codec)
@@ -443,6 +444,8 @@ class CodecPipeline:
         and is to be used before the next chunk is encoded or decoded. ``keep_filled`` stores parts (inner chunks) that
         hold nothing but the fill value, which otherwise are left out.
         """
+        if not self._encoding_checked:
+            self._check_encoding()
         codec: Codec = self._middle
         try:
             if self._direct_encoding and (passing or self._tail) and self._scattered(array):
@@ -472,6 +475,8 @@ class CodecPipeline:
         """
         if not isinstance(self._middle, RegionCodec) or self._tail:
             return [self.encode(array, passing=True, keep_filled=keep_filled)]
+        if not self._encoding_checked:
+            self._check_encoding()
         codec: Codec = self._middle
         try:
             for codec, spec in self._arrays:
@@ -480,6 +485,15 @@ class CodecPipeline:
             return self._middle.encode_parts(array, self._middle_spec, keep_filled)
         except Exception as error:
             raise_located(error, codec, "encode")
+
+    def _check_encoding(self) -> None:
+        """Raise CodecError if a codec has a parameter that it cannot encode with."""
+        for codec in self.codecs:
+            try:
+                codec.check_encoding()
+            except MetadataError as error:
+                raise CodecError(f"{error}; the array can be read, but not written") from error
+        self._encoding_checked = True
 
     def working_chunk(self) -> Array:
         """Return memory for one decoded chunk, to be changed and then given to ``encode_parts``. It is this thread's

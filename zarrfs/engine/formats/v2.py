@@ -130,7 +130,8 @@ def _separator(document: Mapping[str, Any], where: str) -> Separator | None:
 def _object_type(data_type: DataType, filters: list[Any] | None, compressor: Any) -> DataType:
     """Return what the object codec, a filter or the compressor, says of the elements."""
     for codec in [*(filters or ()), compressor]:
-        name = _OBJECT_CODECS.get(codec.get("id", "")) if isinstance(codec, Mapping) else None
+        codec_id = codec.get("id") if isinstance(codec, Mapping) else None
+        name = _OBJECT_CODECS.get(codec_id) if isinstance(codec_id, str) else None
         if name is not None:
             return DataType(name, data_type.numpy)
     return data_type

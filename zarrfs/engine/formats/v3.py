@@ -51,9 +51,6 @@ ARRAY_KEYS = (
 _REQUIRED_ARRAY_KEYS = ARRAY_KEYS[:8]
 _GROUP_KEYS = ("zarr_format", "node_type", "attributes", "consolidated_metadata")
 
-MAX_CODECS = 64
-"""The most codecs in a chain: each is undone for each chunk, and a chain of thousands is no honest one."""
-
 _UNITS = "dimension_units"
 """The attribute in which TensorStore keeps the units of the dimensions."""
 
@@ -99,10 +96,6 @@ def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
     if not codec_list:
         raise MetadataError(
             f"{where}: /codecs: expected at least a codec that makes bytes of arrays, found none"
-        )
-    if len(codec_list) > MAX_CODECS:
-        raise MetadataError(
-            f"{where}: /codecs: expected at most {MAX_CODECS} codecs, found {len(codec_list)}"
         )
     if data_type.name == "struct":
         codec_list = with_endian(codec_list, data_type.numpy, f"{where}: /codecs")
