@@ -102,13 +102,16 @@ class GzipCodec(BytesBytesCodec):
 
     name: ClassVar[str] = "gzip"
 
-    def __init__(self, level: int = 5) -> None:
+    def __init__(self, level: Any = 5) -> None:
         self.level = level
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         check_keys(cls.name, configuration, ("level",))
-        return cls(integer(cls.name, configuration, "level", 0, 9, 5))
+        return cls(configuration.get("level", 5))
+
+    def check_encoding(self) -> None:
+        integer(self.name, self.configuration(), "level", 0, 9)
 
     def configuration(self) -> dict[str, Any]:
         return {"level": self.level}

@@ -43,13 +43,16 @@ class N5Lz4Codec(BytesBytesCodec):
 
     name: ClassVar[str] = "n5_lz4"
 
-    def __init__(self, block_size: int = 1 << 16) -> None:
+    def __init__(self, block_size: Any = 1 << 16) -> None:
         self.block_size = block_size
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         check_keys(cls.name, configuration, ("block_size",))
-        return cls(integer(cls.name, configuration, "block_size", 64, 1 << 25, 1 << 16))
+        return cls(configuration.get("block_size", 1 << 16))
+
+    def check_encoding(self) -> None:
+        integer(self.name, self.configuration(), "block_size", 64, 1 << 25)
 
     def configuration(self) -> dict[str, Any]:
         return {"block_size": self.block_size}

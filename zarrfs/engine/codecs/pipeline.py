@@ -27,7 +27,7 @@ from zarrfs.engine.codecs.base import (
     CodecError,
     Region,
 )
-from zarrfs.engine.codecs.bytes import BytesCodec
+from zarrfs.engine.codecs.bytes import BytesCodec, needs_canonical
 from zarrfs.engine.codecs.limits import bounded, intermediate_limit, variable_limit
 from zarrfs.errors import MetadataError, ZarrError
 
@@ -151,7 +151,7 @@ class CodecPipeline:
 
     def _can_fill_directly(self, spec: ChunkSpec) -> bool:
         """Whether the decoded bytes are the array's own memory, so that decompressing may fill the output."""
-        if not self._viewable or spec.dtype.hasobject or spec.dtype.kind == "b" or spec.nbytes == 0:
+        if not self._viewable or spec.dtype.hasobject or needs_canonical(spec.dtype) or spec.nbytes == 0:
             return False
         stored = self._middle.stored_dtype(self._middle_spec.dtype)  # type: ignore[attr-defined]
         return bool(stored == spec.dtype)

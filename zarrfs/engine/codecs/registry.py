@@ -14,9 +14,11 @@ from typing import Any
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrfs.engine.codecs.configuration import shown
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.logs import logger
 from zarrfs.plugins import find_plugin
 
 __all__ = [
+    "check_element_type",
     "codec_class",
     "codec_from_json",
     "codec_to_json",
@@ -191,6 +193,15 @@ def codecs_from_json(entries: Any, where: str) -> tuple[Codec, ...]:
     if len(entries) > MAX_CODECS:
         raise MetadataError(f"{where}: expected at most {MAX_CODECS} codecs, found {len(entries)}")
     made = [codec_from_json(entry, f"{where}/{position}") for position, entry in enumerate(entries)]
+    for position, (codec, entry) in enumerate(zip(made, entries, strict=True)):
+        if codec is None:
+            logger.warning(
+                "%s/%s: codec %s is not known here and is left out, because it has must_understand: false; if it "
+                "changes what is stored, the values are wrong",
+                where,
+                position,
+                shown(entry["name"]),
+            )
     codecs = tuple(codec for codec in made if codec is not None)
     check_order(codecs, where)
     return codecs
@@ -205,6 +216,18 @@ def check_order(codecs: Sequence[Codec], where: str) -> None:
             f"{where}: expected any number of array->array codecs, then exactly one array->bytes codec, then any "
             f"number of bytes->bytes codecs; found {names or 'none'}"
         )
+
+
+def check_element_type(codecs: Sequence[Codec], element_type: type | None, where: str) -> None:
+    """Raise MetadataError if the codecs make objects of another type than ``element_type`` (None: anything)."""
+    for codec in codecs:
+        check_element_type(getattr(codec, "codecs", ()), element_type, where)  # the codecs of inner chunks
+        made = codec.element_type if isinstance(codec, ArrayBytesCodec) else None
+        if element_type is not None and made not in (None, element_type):
+            raise MetadataError(
+                f"{where}: codec {codec.name!r} is for elements of the type {made.__name__}, the data type has "
+                f"elements of the type {element_type.__name__}"
+            )
 
 
 KINDS = ("array->array", "array->bytes", "bytes->bytes")

@@ -27,8 +27,8 @@ __all__ = ["ZstdCodec", "declared_size"]
 zstd = import_library("numcodecs.zstd")
 
 MAGIC = b"\x28\xb5\x2f\xfd"
-LEAST_LEVEL = -131072
-MOST_LEVEL = 22
+MIN_LEVEL = -131072
+MAX_LEVEL = 22
 
 
 def declared_size(data: memoryview) -> int | None:
@@ -53,17 +53,18 @@ class ZstdCodec(BytesBytesCodec):
 
     name: ClassVar[str] = "zstd"
 
-    def __init__(self, level: int = 0, checksum: bool = False) -> None:
+    def __init__(self, level: Any = 0, checksum: Any = False) -> None:
         self.level = level
         self.checksum = checksum
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         check_keys(cls.name, configuration, ("level", "checksum"))
-        return cls(
-            integer(cls.name, configuration, "level", LEAST_LEVEL, MOST_LEVEL, 0),
-            flag(cls.name, configuration, "checksum", False),
-        )
+        return cls(configuration.get("level", 0), configuration.get("checksum", False))
+
+    def check_encoding(self) -> None:
+        integer(self.name, {"level": self.level}, "level", MIN_LEVEL, MAX_LEVEL)
+        flag(self.name, {"checksum": self.checksum}, "checksum")
 
     def configuration(self) -> dict[str, Any]:
         return {"level": self.level, "checksum": self.checksum}
