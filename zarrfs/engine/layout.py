@@ -154,7 +154,7 @@ class ArrayStorage:
 
     def changed(self, coords: tuple[int, ...]) -> None:
         """Forget what is cached of a chunk, because it was written."""
-        token, counts = self._written
+        _, counts = self._written
         if len(counts) >= MAX_WRITE_COUNTS:
             # A new token makes all cached chunks of this array unreachable; the cache evicts them in time.
             self._written = (next(_tokens), {})
