@@ -33,11 +33,11 @@ def cases() -> Iterator[Case]:
     yield from chunks.cases()
 
 
-def limit_memory() -> None:
-    """From here on the process has MEMORY bytes more than it has now."""
+def limit_memory(nbytes: int = MEMORY) -> None:
+    """From here on the process has ``nbytes`` more than it has now."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(
-        resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + MEMORY, resource.RLIM_INFINITY)
+        resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + nbytes, resource.RLIM_INFINITY)
     )
 
 

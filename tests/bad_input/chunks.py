@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import gzip
 import lzma
 import struct
 import zlib
@@ -113,9 +114,6 @@ def _bombs() -> Iterator[Case]:
     yield Case(
         "v2 lzma bomb", partial(v2, **_v2_codec("lzma"), chunk=lzma.compress(bytes(1 << 28), preset=0))
     )
-    dictionary = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30}]
-    greedy = _v2_codec("lzma", format=lzma.FORMAT_RAW, filters=dictionary)
-    yield Case("v2 lzma that wants a dictionary of a gigabyte", partial(v2, **greedy, chunk=JUNK))
     yield Case(
         "v2 xz that wants a dictionary of gigabytes", partial(v2, **_v2_codec("lzma"), chunk=_greedy_xz())
     )
@@ -230,6 +228,10 @@ def _cut(store: dict[str, bytes], length: int) -> dict[str, bytes]:
     return {**store, "c/0/0": store["c/0/0"][:length]}
 
 
+def json2_options() -> dict[str, Any]:
+    return {"dtype": "|O", "filters": [{"id": "json2"}], "fill_value": None}
+
+
 def _variable_length() -> Iterator[Case]:
     """Counts and lengths that promise more than there is."""
     honest = struct.pack("<I", 24) + b"".join(struct.pack("<I", 2) + b"ab" for _ in range(24))
@@ -248,6 +250,33 @@ def _variable_length() -> Iterator[Case]:
             yield Case(f"v2 {text} {name}", partial(v2, **options, chunk=chunk))
         three = {"data_type": "string", "fill_value": "", "codecs": [codec("vlen-utf8")]}
         yield Case(f"v3 vlen-utf8 {name}", partial(v3, **three, chunk=chunk))
+    ragged: dict[str, Any] = {
+        "dtype": "|O",
+        "filters": [{"id": "vlen-array", "dtype": "<u2"}],
+        "fill_value": None,
+    }
+    lies = {
+        "2^28 items": struct.pack("<III", 2**28, 0, 0),
+        "an endless item": struct.pack("<II", 24, 2**32 - 1) + bytes(100),
+        "half an element": struct.pack("<I", 24) + b"".join(struct.pack("<I", 3) + b"abc" for _ in range(24)),
+    }
+    for name, chunk in lies.items():
+        yield Case(f"v2 vlen-array {name}", partial(v2, **ragged, chunk=chunk))
+    endless = b'[0,"|O",[1000000000]]'
+    yield Case(
+        "v2 json2 that declares a billion", partial(v2, **json2_options(), chunk=endless), ("1000000000",)
+    )
+    wide = b'["a","<U100000000",[24]]'
+    yield Case("v2 json2 that declares wide elements", partial(v2, **json2_options(), chunk=wide))
+    nested = hostile.zeros_zlib(GIGABYTE // 4)
+    chain = {"filters": [{"id": "zlib"}] * 3, "compressor": {"id": "zlib"}}
+    for _ in range(3):
+        nested = zlib.compress(nested, 9)
+    yield Case("v2 zlib bomb in zlib in zlib in zlib", partial(v2, **chain, chunk=nested))
+    members = gzip.compress(b"") * 200_000
+    yield Case("v2 gzip of many empty members", partial(v2, **_v2_codec("gzip"), chunk=members))
+    streams = bz2.compress(b"") * 200_000
+    yield Case("v2 bz2 of many empty streams", partial(v2, **_v2_codec("bz2"), chunk=streams))
     bad_text = struct.pack("<I", 24) + b"".join(struct.pack("<I", 2) + b"\xff\xfe" for _ in range(24))
     options = {"dtype": "|O", "filters": [{"id": "vlen-utf8"}], "fill_value": None}
     yield Case("v2 vlen-utf8 that is no UTF-8", partial(v2, **options, chunk=bad_text))

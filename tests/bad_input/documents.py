@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -153,15 +154,7 @@ def _codecs() -> Iterator[Case]:
         "transpose not a permutation": transposed,
         "transpose of other rank": [codec("transpose", order=[0]), little()],
         "transpose text": [codec("transpose", order="F"), little()],
-        "gzip without level": [little(), codec("gzip", level="much")],
-        "blosc of evil kind": [
-            little(),
-            codec("blosc", cname="evil", clevel=5, shuffle="shuffle", typesize=2, blocksize=0),
-        ],
-        "blosc of no type size": [
-            little(),
-            codec("blosc", cname="lz4", clevel=5, shuffle="shuffle", typesize=0, blocksize=0),
-        ],
+        "gzip with an unknown key": [little(), codec("gzip", level=5, window=1)],
         "shard of other rank": [sharding([2], [little()])],
         "shard that does not divide": [sharding([3, 3], [little()])],
         "shard of nothing": [sharding([0, 3], [little()])],
@@ -181,6 +174,13 @@ def _codecs() -> Iterator[Case]:
     for name, entry in entries.items():
         yield Case(f"v2 compressor {name}", partial(v2, compressor=entry))
         yield Case(f"v2 filter {name}", partial(v2, filters=[entry]))
+    yield from _misplaced()
+    dictionary = {
+        "id": "lzma",
+        "format": lzma.FORMAT_RAW,
+        "filters": [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30}],
+    }
+    yield Case("v2 lzma that wants a dictionary of a gigabyte", partial(v2, compressor=dictionary))
     pickled = {"dtype": "|O", "filters": [{"id": "pickle"}], "fill_value": None}
     yield Case(
         "v2 objects by pickle", partial(v2, **pickled, chunk=b"cos\nsystem\n(S'true'\ntR."), ("pickle",)
@@ -194,6 +194,53 @@ def _codecs() -> Iterator[Case]:
     )
     huge = {"shape": [10**9, 10**9], **grid(10**9, 10**9), "codecs": [sharding([1, 1], [little()])]}
     yield Case("v3 shard with an index of exabytes", partial(v3, **huge))
+
+
+def _misplaced() -> Iterator[Case]:
+    """Codecs of array elements where bytes come, and codecs of objects for numbers."""
+    text = {"dtype": "|O", "fill_value": None}
+    arrays: dict[str, dict[str, Any]] = {
+        "zfpy": {},
+        "pcodec": {},
+        "vlen-utf8": {},
+        "vlen-bytes": {},
+        "vlen-array": {"dtype": "<u2"},
+        "json2": {},
+        "msgpack2": {},
+        "categorize": {"labels": ["a"], "dtype": "|O"},
+        "packbits": {},
+        "delta": {"dtype": "<u2"},
+        "astype": {"encode_dtype": "<u8", "decode_dtype": "<u2"},
+        "quantize": {"digits": 1, "dtype": "<f4"},
+        "fixedscaleoffset": {"offset": 0, "scale": 1, "dtype": "<f4"},
+        "bitround": {"keepbits": 3},
+    }
+    for name, options in arrays.items():
+        entry = {"id": name, **options}
+        words = ("cannot follow 'shuffle'", repr(name))
+        shuffled = {"filters": [{"id": "shuffle", "elementsize": 2}], "compressor": entry}
+        yield Case(f"v2 {name} after shuffle", partial(v2, **shuffled), words)
+        filters = [{"id": "vlen-utf8"}, entry]
+        yield Case(f"v2 {name} after vlen-utf8", partial(v2, **text, filters=filters), ("cannot follow",))
+    for name in ("vlen-utf8", "vlen-bytes", "vlen-array"):
+        entry = {"id": name, **arrays[name]}
+        for dtype in ("<u8", "<U4", "|S3"):
+            yield Case(f"v2 {name} of {dtype}", partial(v2, dtype=dtype, fill_value=None, compressor=entry))
+    yield Case(
+        "v2 categorize of numbers", partial(v2, compressor={"id": "categorize", **arrays["categorize"]})
+    )
+    many = [{"id": "zlib"}] * 100
+    yield Case("v2 a hundred filters", partial(v2, filters=many), ("at most 64 codecs",))
+    wide = {"labels": ["a"], "dtype": "|O", "astype": "|V1000000"}
+    yield Case("v2 categorize as a megabyte", partial(v2, **text, filters=[{"id": "categorize", **wide}]))
+    objects = {"encode_dtype": "|O", "decode_dtype": "<u2"}
+    yield Case("v2 astype objects", partial(v2, filters=[{"id": "astype", **objects}]))
+    huge = {"encode_dtype": "|V2000000000", "decode_dtype": "<u2"}
+    yield Case("v2 astype of gigabytes", partial(v2, filters=[{"id": "astype", **huge}]))
+    for identity in ([], {}, None, 5, "", "\0", "a" * 10_000):
+        yield Case(f"v2 codec with id {str(identity)[:9]!r}", partial(v2, filters=[{"id": identity}]))
+        options = {**text, "filters": [{"id": identity}]}
+        yield Case(f"v2 object codec with id {str(identity)[:9]!r}", partial(v2, **options))
 
 
 def _nested_shards(depth: int) -> dict[str, Any]:

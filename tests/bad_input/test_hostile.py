@@ -56,6 +56,19 @@ def test_chunk(case: Case, outcomes: dict[str, Any]) -> None:
     assert outcomes[case.name]["error"] == "ChunkDecodeError"
 
 
+@pytest.mark.parametrize(("first", "count"), [(0, 330), (2_000, 900), (9_240, 900)])
+def test_any_chain_of_codecs_with_any_chunk_gives_values_or_an_error(first: int, count: int) -> None:
+    """Every codec alone, some pairs, and random chains."""
+    command = [sys.executable, "-m", "tests.bad_input.chains", str(first), str(count)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    last = done.stderr.strip().splitlines()[-1:]
+    assert done.returncode == 0, f"the process ended with {done.returncode} at {last}"
+    outcome = json.loads(done.stdout)
+    assert not outcome["wrong"]
+    assert outcome["opened"] > 300
+    assert outcome["read"] > 30
+
+
 @pytest.fixture(scope="module")
 def file_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return run_child("files", tmp_path_factory.mktemp("files"))

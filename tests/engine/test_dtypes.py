@@ -513,7 +513,7 @@ def test_v2_null_fill_round_trips(dtype: str) -> None:
         ("<i4", 1.5),
         ("<i4", float("nan")),
         ("<i4", 2**31),
-        ("<i4", "3"),
+        ("<i4", "3.5"),
         ("|b1", 2),
         ("|b1", "true"),
         ("<f4", "x"),

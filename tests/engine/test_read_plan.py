@@ -163,3 +163,13 @@ def test_a_missing_value_has_neither_size_nor_bytes(tmp_path: Path) -> None:
         assert value.size() is None
         assert value.read() is None
         assert value.read_ranges([]) is None
+
+
+def test_written_chunks_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zarrfs.engine.layout.MAX_WRITE_COUNTS", 3)
+    array = zarrfs.create_array({}, shape=(8, 4), chunks=(1, 4), dtype="u2", cache_size=1 << 20)
+    for value in range(1, 4):
+        for row in range(8):
+            array[row] = value
+            assert (array[row] == value).all()
+        assert (array[...] == value).all()

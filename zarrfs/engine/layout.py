@@ -28,6 +28,14 @@ __all__ = ["ArrayStorage"]
 
 _tokens = itertools.count()
 
+MAX_WRITE_COUNTS = 1 << 16
+"""The number of written chunks that are remembered one by one."""
+
+_WriteCounts = tuple[int, dict[tuple[int, ...], int]]
+"""A token that identifies the array object in the cache, and how often each chunk was written through it. Both are
+part of the cache key. They are replaced together, so that a reader never combines an old token with new counts.
+"""
+
 _locks = [threading.RLock() for _ in range(256)]
 """Chunks share locks by the hash of their array's place and their own: the same chunk always has the same one."""
 
@@ -60,8 +68,7 @@ class ArrayStorage:
         if self.fill is None and not self.dtype.hasobject:
             self.fill = np.zeros((), self.dtype)[()]
         self._encode_key = spec.chunk_key_encoding.encoder(len(spec.shape))
-        self._token = next(_tokens)
-        self._epochs: dict[tuple[int, ...], int] = {}
+        self._written: _WriteCounts = (next(_tokens), {})
         self._pipelines: dict[tuple[int, ...], CodecPipeline] = {}
         grid = spec.chunk_grid
         self.chunk_shape: tuple[int, ...] | None = grid.chunk_shape
@@ -134,12 +141,12 @@ class ArrayStorage:
         """Return the cache entry of a chunk. Its stamp must be taken before the chunk is read, so that no older
         data are ever found under it. ``keep`` tells whether what is decoded may be stored in the cache.
         """
-        epoch = self._epochs.get(coords, 0)
+        token, counts = self._written
         stamp = self.access.stamp(value)
         if stamp is None:
             # Nothing can prove later that the data are unchanged: neither cached data are used nor new data kept.
             stamp, keep = object(), False
-        return CacheEntry(self.cache, (self._token, epoch, coords), stamp, keep)
+        return CacheEntry(self.cache, (token, counts.get(coords, 0), coords), stamp, keep)
 
     def open_chunk(self, coords: tuple[int, ...], pipeline: CodecPipeline) -> StoredValue:
         """Return the stored value of a chunk, to be read in parts and closed by the caller."""
@@ -147,7 +154,12 @@ class ArrayStorage:
 
     def changed(self, coords: tuple[int, ...]) -> None:
         """Forget what is cached of a chunk, because it was written."""
-        self._epochs[coords] = self._epochs.get(coords, 0) + 1
+        _, counts = self._written
+        if len(counts) >= MAX_WRITE_COUNTS:
+            # A new token makes all cached chunks of this array unreachable; the cache evicts them in time.
+            self._written = (next(_tokens), {})
+        else:
+            counts[coords] = counts.get(coords, 0) + 1
 
     def lock(self, coords: Hashable) -> threading.RLock:
         """Return the lock that guards reading, changing and writing of one chunk, by whichever object of the array."""

@@ -63,13 +63,24 @@ def v3_chain(
     if codecs is not None:
         if filters is not None or serializer != "auto" or compressors != "auto":
             raise MetadataError("give either codecs, or filters, serializer and compressors, not both")
-        return codecs_from_json([_completed(_codec_json(codec), data_type) for codec in codecs], "codecs")
+        return _writable(
+            codecs_from_json([_completed(_codec_json(codec), data_type) for codec in codecs], "codecs")
+        )
     chain: list[Any] = [_codec_json(codec) for codec in filters or ()]
     if order == "F" and ndim > 1:
         chain.insert(0, {"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}})
     chain.append(_completed(_codec_json(serializer), data_type))
     chain += [_completed(_codec_json(codec), data_type) for codec in _compressor_list(compressors, data_type)]
-    return codecs_from_json(chain, "codecs")
+    return _writable(codecs_from_json(chain, "codecs"))
+
+
+def _writable(chain: tuple[Codec, ...]) -> tuple[Codec, ...]:
+    """Return the chain if its codecs can encode. Reading accepts parameters that encoding cannot use; creating does
+    not.
+    """
+    for codec in chain:
+        codec.check_encoding()
+    return chain
 
 
 def usual_serializer(data_type: DataType, zarr_format: int | str) -> dict[str, Any]:
@@ -120,14 +131,16 @@ def v2_chain(
         raise MetadataError(
             f"zarr_format 2 has one compressor, {len(listed)} were given; put the others into filters"
         )
-    return chain_from_v2(
-        dtype=data_type.numpy,
-        is_object=is_object,
-        order=order,
-        filters=filter_list or None,
-        compressor=_v2_json(listed[0]) if listed else None,
-        ndim=ndim,
-        where="create_array",
+    return _writable(
+        chain_from_v2(
+            dtype=data_type.numpy,
+            is_object=is_object,
+            order=order,
+            filters=filter_list or None,
+            compressor=_v2_json(listed[0]) if listed else None,
+            ndim=ndim,
+            where="create_array",
+        )
     )
 
 

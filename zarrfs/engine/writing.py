@@ -114,10 +114,11 @@ def _write_chunk(storage: ArrayStorage, part: ChunkPart, values: Array, write_em
     pipeline = storage.pipeline_of(coords)
     key = storage.key(coords)
     shape = pipeline.chain.spec.shape
+    encoder = pipeline.encoder  # Raises before anything is read if a codec cannot encode.
     if part.local is None and _covers(region, shape):
         data = _encode(storage, pipeline, np.asarray(values, storage.dtype), write_empty)
     elif part.whole and not storage.store.synchronized:
-        chunk = pipeline.encoder.working_chunk()
+        chunk = encoder.working_chunk()
         chunk[...] = storage.fill
         chunk[region] = values
         data = _encode(storage, pipeline, chunk, write_empty)

@@ -319,8 +319,9 @@ def test_the_rules_for_names_and_extensions() -> None:
     ids=str,
 )
 def test_wrong_configurations_are_refused(wrong: dict[str, Any]) -> None:
+    """At once, or before anything is encoded where decoding does not need the parameter."""
     with pytest.raises(MetadataError):
-        make(wrong)
+        make(wrong).check_encoding()
 
 
 # -- bytes -> bytes ------------------------------------------------------------------------------------------------

@@ -160,6 +160,42 @@ def test_what_is_taken(changes: dict[str, Any]) -> None:
     assert replace(again, document={}, fill_value=0) == replace(spec, document={}, fill_value=0)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "text", "expected"),
+    [
+        ("<f4", "1.0", 1.0),
+        ("<f8", "-1e3", -1000.0),
+        (">f8", ".5", 0.5),
+        ("<f2", "7", 7.0),
+        ("<f8", "nan", float("nan")),
+        ("<f8", "inf", float("inf")),
+        ("<f8", "-Infinity", float("-inf")),
+        ("<c8", ["1.0", "-2"], 1 - 2j),
+        ("<c16", "1.5", 1.5),
+        ("<i4", "-3", -3),
+        ("|u1", "255", 255),
+        ("<f16", "2.5", 2.5),
+    ],
+)
+def test_numbers_written_as_text_are_fill_values(dtype: str, text: Any, expected: complex) -> None:
+    fill = parse(document(dtype=dtype, fill_value=text)).fill_value
+    np.testing.assert_array_equal(fill, np.array(expected, dtype))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"),
+    [
+        *(("<f8", text) for text in ("", "one", "1.0.0", "1,5", "0b1", " 1", "1_0", "NaNs", "1" * 1000)),
+        *(("<i4", text) for text in ("1.5", "nan", "3000000000", "0x1", "1e99")),
+        ("|b1", "true"),
+        ("<c8", ["1.0", "x"]),
+    ],
+)
+def test_other_text_is_no_fill_value_of_a_number(dtype: str, text: Any) -> None:
+    with pytest.raises(MetadataError, match="/fill_value"):
+        parse(document(dtype=dtype, fill_value=text))
+
+
 def test_null_fill_value_stays_null() -> None:
     spec = parse(document(fill_value=None))
     assert spec.fill_value is None

@@ -153,8 +153,9 @@ def test_gzip(level: int) -> None:
 
 
 @pytest.mark.parametrize("level", [-1, 10, 1.0, "1", True, None])
-def test_gzip_takes_no_other_level(level: Any) -> None:
-    refused(LITTLE, named("gzip", level=level))
+def test_gzip_is_written_at_no_other_level(level: Any) -> None:
+    with pytest.raises(MetadataError, match="level"):
+        stored(np.arange(5, dtype="<u2"), LITTLE, named("gzip", level=level))
 
 
 def test_gzip_is_not_zlib() -> None:
@@ -247,8 +248,6 @@ def test_blosc_sizes_are_those_asked_for() -> None:
         {"clevel": "5"},
         {"shuffle": 1},
         {"shuffle": "auto"},
-        {"shuffle": ...},
-        {"typesize": ...},
         {"typesize": 0},
         {"typesize": None},
         {"blocksize": -1},
@@ -257,8 +256,10 @@ def test_blosc_sizes_are_those_asked_for() -> None:
     ],
     ids=str,
 )
-def test_blosc_configurations_that_must_fail(changes: dict[str, Any]) -> None:
-    refused(LITTLE, named("blosc", **changed(BLOSC, **changes)))
+def test_blosc_configurations_that_are_not_written(changes: dict[str, Any]) -> None:
+    """Reading needs none of them: the header of a buffer says all."""
+    with pytest.raises(MetadataError):
+        stored(np.arange(5, dtype="<u2"), LITTLE, named("blosc", **changed(BLOSC, **changes)))
 
 
 @pytest.mark.parametrize("typesize", [..., 0, -4, None, 7, "any"])

@@ -124,12 +124,18 @@ def test_must_understand_is_not_for_every_extension_point(point: str) -> None:
             open_array(changed(V3_ARRAY, **{point: extension}))
 
 
-def test_codecs_that_need_not_be_understood_are_passed_over_and_kept() -> None:
+def test_codecs_that_need_not_be_understood_are_passed_over_with_a_warning_and_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     hint = {"name": "example.hint", "configuration": {"a": 1}, "must_understand": False}
     codecs = [hint, {"name": "bytes"}, hint | {"name": "example.other"}, {"name": "crc32c"}]
     document = changed(V3_ARRAY, codecs=codecs)
     store = store_of({"zarr.json": document})
     array = zarrfs.open_array(store, mode="r+")
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    for record, name in zip(caplog.records, ("example.hint", "example.other"), strict=True):
+        assert name in record.getMessage()
+        assert "must_understand" in record.getMessage()
     array[:2] = [1, 2]
     assert store.values["c/0"] == b"\1\2" + google_crc32c.value(b"\1\2").to_bytes(4, "little")
     array.resize(8)

@@ -150,7 +150,10 @@ class Codec(ABC):
     @classmethod
     @abstractmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
-        """Make the codec from a v3 ``configuration`` object. Raises MetadataError that names the bad key."""
+        """Make the codec from a v3 ``configuration`` object. Raises MetadataError that names the bad key.
+
+        Values that only encoding uses are not checked here but in ``check_encoding``.
+        """
 
     @abstractmethod
     def configuration(self) -> dict[str, Any]:
@@ -158,6 +161,13 @@ class Codec(ABC):
 
     def check(self, spec: ChunkSpec) -> None:  # noqa: B027 - most codecs take anything
         """Raise MetadataError if chunks of this kind cannot be encoded (wrong rank, dtype, shape)."""
+
+    def check_encoding(self) -> None:  # noqa: B027 - most codecs have no parameters for encoding alone
+        """Raise MetadataError if a parameter that only encoding uses is wrong, such as a compression level.
+
+        Such a parameter does not prevent reading: ``from_configuration`` accepts and keeps any value. It is checked
+        before an array is created and before a chunk is encoded.
+        """
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.configuration() == other.configuration()
@@ -206,6 +216,9 @@ class ArrayBytesCodec(Codec):
 
     partial: ClassVar[bool] = False
     """Whether ``decode_region`` can do with less than the whole value."""
+
+    element_type: ClassVar[type | None] = None
+    """The type of the Python objects that ``decode`` makes; None where it makes any, or numbers."""
 
     @abstractmethod
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:

@@ -45,13 +45,17 @@ class BitroundCodec(ArrayArrayCodec):
     name: ClassVar[str] = "bitround"
     rounds: ClassVar[bool] = True
 
-    def __init__(self, keepbits: int) -> None:
+    def __init__(self, keepbits: Any) -> None:
         self.keepbits = keepbits
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         check_keys(cls.name, configuration, ("keepbits",))
-        return cls(integer(cls.name, configuration, "keepbits", 0, 64))
+        return cls(configuration.get("keepbits"))
+
+    def check_encoding(self) -> None:
+        # Decoding returns what is stored.
+        integer(self.name, {"keepbits": self.keepbits}, "keepbits", 0, 64)
 
     def configuration(self) -> dict[str, Any]:
         return {"keepbits": self.keepbits}

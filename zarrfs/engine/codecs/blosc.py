@@ -23,17 +23,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numcodecs import blosc
 
 from zarrfs.engine.codecs.base import Buffer, ByteRange, BytesBytesCodec, ByteSource, CodecError
 from zarrfs.engine.codecs.configuration import check_keys, choice, integer
+from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import check_size, variable_limit
 from zarrfs.errors import MetadataError
 
 __all__ = ["BloscCodec"]
 
+blosc = import_library("numcodecs.blosc")
 # Blosc's own threads are held by one lock and gain nothing beside ours; without them calls are independent.
-blosc.use_threads = False
+blosc.use_threads = False  # type: ignore[attr-defined]
 
 HEADER = struct.Struct("<BBBBIII")
 MEMCPYED = 0x2
@@ -42,7 +43,7 @@ FIRST_READ = 1024
 
 SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 CNAMES = ("lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib")
-MOST_TYPESIZE = 2**31 - 1
+MAX_TYPESIZE = 2**31 - 1
 MOST_NBYTES = 2**31 - 1 - 16
 
 
@@ -54,11 +55,11 @@ class BloscCodec(BytesBytesCodec):
 
     def __init__(
         self,
-        cname: str = "lz4",
-        clevel: int = 5,
-        shuffle: str = "shuffle",
-        typesize: int = 1,
-        blocksize: int = 0,
+        cname: Any = "lz4",
+        clevel: Any = 5,
+        shuffle: Any = "shuffle",
+        typesize: Any = 1,
+        blocksize: Any = 0,
     ) -> None:
         self.cname = cname
         self.clevel = clevel
@@ -69,33 +70,41 @@ class BloscCodec(BytesBytesCodec):
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         check_keys(cls.name, configuration, ("cname", "clevel", "shuffle", "typesize", "blocksize"))
-        shuffle = choice(cls.name, configuration, "shuffle", tuple(SHUFFLES))
-        if shuffle != "noshuffle" and "typesize" not in configuration:
-            raise MetadataError(
-                "codec 'blosc': typesize is missing; it is required unless shuffle is 'noshuffle'"
-            )
-        # Without shuffling the value is ignored, whatever it is: kept where Blosc could take it.
-        typesize = configuration.get("typesize", 1)
-        if shuffle != "noshuffle" or (type(typesize) is int and 1 <= typesize <= MOST_TYPESIZE):
-            typesize = integer(cls.name, configuration, "typesize", 1, MOST_TYPESIZE, 1)
-        else:
-            typesize = 1
+        shuffle = configuration.get("shuffle")
+        typesize = configuration.get("typesize")
+        if shuffle == "noshuffle" and not (type(typesize) is int and 1 <= typesize <= MAX_TYPESIZE):
+            typesize = 1  # Without shuffling the value is ignored, whatever it is.
         return cls(
-            choice(cls.name, configuration, "cname", CNAMES),
-            integer(cls.name, configuration, "clevel", 0, 9),
+            configuration.get("cname"),
+            configuration.get("clevel"),
             shuffle,
             typesize,
-            integer(cls.name, configuration, "blocksize", 0, 2**31 - 1, 0),
+            configuration.get("blocksize", 0),
         )
 
     def configuration(self) -> dict[str, Any]:
-        return {
+        """Return the parameters; what was missing when the codec was made is missing here too."""
+        parameters = {
             "cname": self.cname,
             "clevel": self.clevel,
             "shuffle": self.shuffle,
             "typesize": self.typesize,
             "blocksize": self.blocksize,
         }
+        return {key: value for key, value in parameters.items() if value is not None}
+
+    def check_encoding(self) -> None:
+        # All that decoding needs is in the header of a buffer.
+        parameters = BloscCodec.configuration(self)
+        choice("blosc", parameters, "shuffle", tuple(SHUFFLES))
+        if "typesize" not in parameters:
+            raise MetadataError(
+                "codec 'blosc': typesize is missing; it is required unless shuffle is 'noshuffle'"
+            )
+        integer("blosc", parameters, "typesize", 1, MAX_TYPESIZE)
+        choice("blosc", parameters, "cname", CNAMES)
+        integer("blosc", parameters, "clevel", 0, 9)
+        integer("blosc", parameters, "blocksize", 0, 2**31 - 1)
 
     def encode(self, data: Buffer) -> Buffer:
         if memoryview(data).nbytes > MOST_NBYTES:

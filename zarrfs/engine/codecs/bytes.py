@@ -38,6 +38,17 @@ __all__ = ["BytesCodec"]
 GAP = 16 << 10
 """Runs that are less apart than this are read as one: asking once more costs as much as copying so many bytes."""
 
+SMALL_BITS = {
+    "int2": 2,
+    "uint2": 2,
+    "int4": 4,
+    "uint4": 4,
+    "float4_e2m1fn": 4,
+    "float6_e2m3fn": 6,
+    "float6_e3m2fn": 6,
+}
+"""Data types of fewer than 8 bits. The other bits of their byte are arbitrary in storage and zero in memory."""
+
 ORDERS: dict[str, Literal["<", ">"]] = {"little": "<", "big": ">"}
 
 
@@ -79,6 +90,8 @@ class BytesCodec(ArrayBytesCodec):
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
         stored = np.ascontiguousarray(array, self.stored_dtype(spec.dtype))
+        if needs_canonical(spec.dtype):
+            stored = canonical(stored)
         # The memory of the array itself where it is as it should be: no copy, or just the one.
         return stored.reshape(-1).view(np.uint8).data if stored.nbytes else b""
 
@@ -89,13 +102,10 @@ class BytesCodec(ArrayBytesCodec):
     def _array(
         self, data: Buffer, spec: ChunkSpec, shape: tuple[int, ...], strides: tuple[int, ...] | None
     ) -> np.ndarray[Any, Any]:
-        if spec.dtype.kind == "b":
-            # Any byte but 0 is true; NumPy must not see it as it is, as it counts on 0 and 1.
-            raw: np.ndarray[Any, Any] = np.ndarray(shape, np.uint8, data, 0, strides)
-            return np.asarray(raw != 0)  # without dimensions, a comparison gives a scalar
         if spec.dtype.itemsize == 0:
             return np.zeros(shape, spec.dtype)
-        return np.ndarray(shape, self.stored_dtype(spec.dtype), data, 0, strides)
+        array: np.ndarray[Any, Any] = np.ndarray(shape, self.stored_dtype(spec.dtype), data, 0, strides)
+        return canonical(array) if needs_canonical(spec.dtype) else array
 
     def decode_region(
         self, source: ByteSource, region: Region, spec: ChunkSpec
@@ -148,6 +158,34 @@ def _plan(bounds: tuple[tuple[int, int], ...], shape: tuple[int, ...], itemsize:
         for index in product(*(range(n) for n in lengths[:joined]))
     ]
     return _Runs(ranges, span, lengths[joined:], tuple(strides[joined:]), not joined)
+
+
+@lru_cache(256)
+def needs_canonical(dtype: np.dtype[Any]) -> bool:
+    """Return whether different bytes can stand for the same element: booleans and elements of fewer than 8 bits, by
+    themselves or in a record.
+    """
+    if dtype.subdtype is not None:
+        return needs_canonical(dtype.base)
+    if dtype.names is not None:
+        return any(needs_canonical(dtype[name]) for name in dtype.names)
+    return dtype.kind == "b" or dtype.name in SMALL_BITS
+
+
+def canonical(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array in which each boolean is 0 or 1, on which NumPy relies, and the unused bits of elements of fewer
+    than 8 bits are zero, as in ml_dtypes.
+    """
+    if array.dtype.names is not None:
+        made = array.copy()
+        for name in array.dtype.names:
+            if needs_canonical(array.dtype[name]):
+                made[name] = canonical(array[name])
+        return made
+    raw = array.view(np.uint8)
+    if array.dtype.kind == "b":
+        return np.asarray(raw != 0)  # without dimensions, an operation gives a scalar
+    return np.asarray(raw & np.uint8((1 << SMALL_BITS[array.dtype.name]) - 1)).view(array.dtype)
 
 
 @lru_cache(256)

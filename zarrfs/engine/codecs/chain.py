@@ -24,20 +24,14 @@ from zarrfs.engine.codecs.base import (
     InnerChunkReader,
     Region,
 )
-from zarrfs.engine.codecs.bytes import BytesCodec
+from zarrfs.engine.codecs.bytes import BytesCodec, needs_canonical
+from zarrfs.engine.codecs.limits import intermediate_limit
 from zarrfs.engine.stores.base import ValueTooLargeError
 from zarrfs.errors import MetadataError, ZarrError
 
 __all__ = ["CodecChain", "RegionCodec", "raise_located"]
 
 Array = np.ndarray[Any, Any]
-
-MAX_EXPANSION = 8
-MIN_ENCODED_LIMIT = 64 << 20
-"""An encoded chunk has at most ``MAX_EXPANSION`` times the bytes of the decoded one (text encodings of numbers have the
-most), or ``MIN_ENCODED_LIMIT`` for a small chunk. A larger value is refused before it is read.
-"""
-
 
 MIN_PARTIAL_NBYTES = 16 << 10
 MIN_PARTIAL_COMPRESSED_NBYTES = 1 << 20
@@ -152,7 +146,7 @@ class CodecChain:
         if nbytes is None or self.spec.nbytes is None:
             return None
         largest = max(nbytes, self.spec.nbytes, *(size or 0 for size in sizes))
-        return max(MIN_ENCODED_LIMIT, MAX_EXPANSION * largest)
+        return intermediate_limit(largest)
 
     def _maps_regions(self) -> bool:
         return all(
@@ -164,7 +158,7 @@ class CodecChain:
         codec = self.array_bytes_codec
         if not isinstance(codec, BytesCodec) or not self.has_views:
             return False
-        if spec.dtype.hasobject or spec.dtype.kind == "b" or spec.nbytes == 0:
+        if spec.dtype.hasobject or needs_canonical(spec.dtype) or spec.nbytes == 0:
             return False
         return bool(codec.stored_dtype(self.array_bytes_spec.dtype) == spec.dtype)
 

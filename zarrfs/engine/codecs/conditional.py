@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from zarrfs.engine.codecs.base import Buffer, BytesBytesCodec, ChunkSpec, CodecError
-from zarrfs.engine.codecs.configuration import check_keys, integer
-from zarrfs.engine.codecs.limits import check_size
+from zarrfs.engine.codecs.configuration import check_keys, integer, shown
+from zarrfs.engine.codecs.limits import bounded, check_size, intermediate_limit, variable_limit
 from zarrfs.errors import MetadataError
 
 __all__ = ["ConditionalCodec"]
@@ -47,13 +47,15 @@ class ConditionalCodec(BytesBytesCodec):
         check_keys(cls.name, configuration, ("codecs", "header_bits"))
         entries = configuration.get("codecs")
         if not isinstance(entries, list | tuple) or not entries:
-            raise MetadataError(f"codec 'conditional': codecs must be a list of codecs, found {entries!r}")
+            raise MetadataError(
+                f"codec 'conditional': codecs must be a list of codecs, found {shown(entries)}"
+            )
         codecs: list[BytesBytesCodec] = []
         for index, entry in enumerate(entries):
             codec = codec_from_json(entry, f"codec 'conditional': codecs/{index}")
             if not isinstance(codec, BytesBytesCodec):
                 raise MetadataError(
-                    f"codec 'conditional': codecs/{index} must make bytes of bytes, found {entry!r}"
+                    f"codec 'conditional': codecs/{index} must make bytes of bytes, found {shown(entry)}"
                 )
             codecs.append(codec)
         bits = configuration.get("header_bits")
@@ -72,6 +74,10 @@ class ConditionalCodec(BytesBytesCodec):
     def check(self, spec: ChunkSpec) -> None:
         for codec in self.codecs:
             codec.check(spec)
+
+    def check_encoding(self) -> None:
+        for codec in self.codecs:
+            codec.check_encoding()
 
     def encode(self, data: Buffer) -> Buffer:
         mask = 0
@@ -92,11 +98,13 @@ class ConditionalCodec(BytesBytesCodec):
             raise CodecError(f"the mask {mask:#x} is of more than the {len(self.codecs)} codecs there are")
         plain: Buffer = view[self._header_size :]
         applied = [codec for index, codec in enumerate(self.codecs) if mask >> index & 1]
+        full = size
         sizes: list[int | None] = []
         for codec in applied:
             sizes.append(size)
             size = None if size is None else codec.encoded_size(size)
-        for codec, decoded_size in zip(reversed(applied), reversed(sizes), strict=True):
-            plain = codec.decode(plain, decoded_size)
+        with bounded(variable_limit(len(view)) if full is None else intermediate_limit(full)):
+            for codec, decoded_size in zip(reversed(applied), reversed(sizes), strict=True):
+                plain = codec.decode(plain, decoded_size)
         check_size(memoryview(plain).nbytes, sizes[0] if sizes else size)
         return plain

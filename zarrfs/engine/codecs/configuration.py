@@ -7,9 +7,18 @@ from typing import Any
 
 from zarrfs.errors import MetadataError
 
-__all__ = ["check_keys", "choice", "flag", "integer", "number"]
+__all__ = ["check_keys", "choice", "flag", "integer", "number", "shown"]
 
 _MISSING: Any = object()
+
+
+MAX_SHOWN = 80
+
+
+def shown(value: Any) -> str:
+    """Return a value of a document as text of bounded length for a message."""
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
 
 def check_keys(name: str, configuration: Mapping[str, Any], known: Collection[str]) -> None:
@@ -17,7 +26,9 @@ def check_keys(name: str, configuration: Mapping[str, Any], known: Collection[st
     for key in configuration:
         if key not in known:
             expected = ", ".join(map(repr, known)) or "none"
-            raise MetadataError(f"codec {name!r}: unknown configuration key {key!r}; known are {expected}")
+            raise MetadataError(
+                f"codec {name!r}: unknown configuration key {shown(key)}; known are {expected}"
+            )
 
 
 def _value(name: str, configuration: Mapping[str, Any], key: str, default: Any) -> Any:
@@ -34,7 +45,9 @@ def integer(
     """Return an integer between ``low`` and ``high``."""
     value = _value(name, configuration, key, default)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise MetadataError(f"codec {name!r}: {key} must be an integer from {low} to {high}, found {value!r}")
+        raise MetadataError(
+            f"codec {name!r}: {key} must be an integer from {low} to {high}, found {shown(value)}"
+        )
     return value
 
 
@@ -45,7 +58,7 @@ def choice(
     value = _value(name, configuration, key, default)
     if not isinstance(value, str) or value not in allowed:
         raise MetadataError(
-            f"codec {name!r}: {key} must be one of {', '.join(map(repr, allowed))}, found {value!r}"
+            f"codec {name!r}: {key} must be one of {', '.join(map(repr, allowed))}, found {shown(value)}"
         )
     return value
 
@@ -54,7 +67,7 @@ def flag(name: str, configuration: Mapping[str, Any], key: str, default: Any = _
     """Return a boolean."""
     value = _value(name, configuration, key, default)
     if not isinstance(value, bool):
-        raise MetadataError(f"codec {name!r}: {key} must be true or false, found {value!r}")
+        raise MetadataError(f"codec {name!r}: {key} must be true or false, found {shown(value)}")
     return value
 
 
@@ -62,5 +75,5 @@ def number(name: str, configuration: Mapping[str, Any], key: str, low: float) ->
     """Return a finite number of at least ``low``."""
     value = _value(name, configuration, key, _MISSING)
     if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value < float("inf"):
-        raise MetadataError(f"codec {name!r}: {key} must be a number of at least {low}, found {value!r}")
+        raise MetadataError(f"codec {name!r}: {key} must be a number of at least {low}, found {shown(value)}")
     return value

@@ -21,6 +21,7 @@ from zarrfs.engine.codecs.base import (
     Region,
 )
 from zarrfs.engine.codecs.chain import CodecChain, RegionCodec, raise_located
+from zarrfs.engine.codecs.limits import bounded, variable_limit
 from zarrfs.engine.codecs.scratch import scratch_chunk
 
 __all__ = ["ChunkDecoder"]
@@ -42,6 +43,8 @@ class ChunkDecoder:
         self._bytes_codecs = [(codec, size, codec is first) for codec, size in reversed(chain.bytes_codecs)]
         self._array_codecs = chain.array_codecs[::-1]
         self._nbytes = chain.spec.nbytes
+        unknown_sizes = sum(size is None for _, size in chain.bytes_codecs)
+        self._needs_bound = unknown_sizes > (1 if chain.max_encoded_size is None else 0)
         self._interpret_is_view = not chain.array_codecs and chain.direct
         self._fills_output = (
             chain.direct and bool(chain.bytes_codecs) and (self._nbytes or 0) >= MIN_DIRECT_NBYTES
@@ -105,6 +108,13 @@ class ChunkDecoder:
 
     def _decompress(self, data: Buffer, target: memoryview | None) -> Buffer:
         """Decode the bytes->bytes codecs. The last decoding step may fill ``target`` and then returns it."""
+        if self._needs_bound:
+            # Each codec may expand its input. Without a common bound the factors would multiply.
+            with bounded(self.chain.max_encoded_size or variable_limit(len(data))):
+                return self._decode_bytes_codecs(data, target)
+        return self._decode_bytes_codecs(data, target)
+
+    def _decode_bytes_codecs(self, data: Buffer, target: memoryview | None) -> Buffer:
         codec: Codec = self.chain.array_bytes_codec
         try:
             for codec, size, is_last in self._bytes_codecs:
@@ -230,7 +240,8 @@ class ChunkDecoder:
                     data = source.read()
                     if data is None:
                         return None
-                    opened = BufferSource(codec.decode(data, size))
+                    with bounded(self.chain.max_encoded_size or variable_limit(len(data))):
+                        opened = BufferSource(codec.decode(data, size))
                 source = opened
         except Exception as error:
             raise_located(error, codec)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.codecs.base import Buffer, Codec
+from zarrfs.engine.codecs.base import Buffer, Codec, CodecError
 from zarrfs.engine.codecs.chain import CodecChain, RegionCodec, raise_located
 from zarrfs.engine.codecs.scratch import scratch_chunk
+from zarrfs.errors import MetadataError
 
 __all__ = ["ChunkEncoder"]
 
@@ -16,9 +17,18 @@ Array = np.ndarray[Any, Any]
 
 
 class ChunkEncoder:
-    """Encodes the chunks of one codec chain. Immutable and thread-safe. All methods raise CodecError."""
+    """Encodes the chunks of one codec chain. Immutable and thread-safe. All methods raise CodecError.
+
+    Raises CodecError on construction if a codec has a parameter that prevents encoding, such as an invalid compression
+    level; such an array can still be read.
+    """
 
     def __init__(self, chain: CodecChain) -> None:
+        for codec in chain.codecs:
+            try:
+                codec.check_encoding()
+            except MetadataError as error:
+                raise CodecError(f"{error}; the array can be read, but not written") from error
         self.chain = chain
         self._encodes_scratch = chain.direct and not any(codec.rounds for codec, _ in chain.array_codecs)
 

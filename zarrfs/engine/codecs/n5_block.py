@@ -107,6 +107,10 @@ class N5BlockCodec(ArrayBytesCodec):
             raise MetadataError(f"codec {self.name!r}: N5 cannot have blocks of shape {list(spec.shape)}")
         self._pipeline(spec, spec.shape)
 
+    def check_encoding(self) -> None:
+        for codec in self.codecs:
+            codec.check_encoding()
+
     def _pipeline(self, spec: ChunkSpec, shape: tuple[int, ...]) -> CodecPipeline:
         key = (shape, spec.dtype)
         pipeline = self._pipelines.get(key)

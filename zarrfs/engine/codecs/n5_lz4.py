@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 
 from zarrfs.engine.codecs.base import Buffer, BytesBytesCodec, CodecError
 from zarrfs.engine.codecs.configuration import check_keys, integer
+from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import limit_error, size_error, variable_limit
 
 __all__ = ["N5Lz4Codec", "xxhash32"]
@@ -42,19 +43,22 @@ class N5Lz4Codec(BytesBytesCodec):
 
     name: ClassVar[str] = "n5_lz4"
 
-    def __init__(self, block_size: int = 1 << 16) -> None:
+    def __init__(self, block_size: Any = 1 << 16) -> None:
         self.block_size = block_size
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         check_keys(cls.name, configuration, ("block_size",))
-        return cls(integer(cls.name, configuration, "block_size", 64, 1 << 25, 1 << 16))
+        return cls(configuration.get("block_size", 1 << 16))
+
+    def check_encoding(self) -> None:
+        integer(self.name, self.configuration(), "block_size", 64, 1 << 25)
 
     def configuration(self) -> dict[str, Any]:
         return {"block_size": self.block_size}
 
     def encode(self, data: Buffer) -> Buffer:
-        from numcodecs import lz4
+        lz4 = import_library("numcodecs.lz4")
 
         level = max(0, (self.block_size - 1).bit_length() - LEVEL_BASE)
         view = memoryview(data).cast("B")
@@ -114,7 +118,7 @@ def _frames(data: memoryview) -> Iterator[tuple[int, memoryview, int, int]]:
 def _unpack(method: int, stored: memoryview, length: int) -> bytes:
     if method == RAW:
         return bytes(stored)
-    from numcodecs import lz4
+    lz4 = import_library("numcodecs.lz4")
 
     block = bytes(lz4.decompress(struct.pack("<I", length) + bytes(stored)))
     if len(block) != length:

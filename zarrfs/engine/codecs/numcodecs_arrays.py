@@ -30,6 +30,10 @@ ARRAY_CODECS = ("delta", "fixedscaleoffset", "quantize", "astype", "packbits")
 ELEMENTWISE = ("fixedscaleoffset", "quantize", "astype")
 """Each element by itself, so that a region can be decoded without the rest."""
 
+KINDS = "biufcmMSU"
+MAX_ITEMSIZE = 1 << 16
+"""Elements that the parameters of a codec may ask for: an object would be a pointer made of data, a huge one memory."""
+
 
 class NumcodecsArrayCodec(ArrayArrayCodec):
     """array -> array: the codec that numcodecs registers as ``id``, with numcodecs' own parameters."""
@@ -60,13 +64,23 @@ class NumcodecsArrayCodec(ArrayArrayCodec):
         return codec
 
     def check(self, spec: ChunkSpec) -> None:
-        codec = self._codec(spec)
         if spec.dtype.hasobject:
             raise MetadataError(f"codec {self.name!r} cannot take elements of varying length")
+        codec = self._codec(spec)
+        for attribute in ("dtype", "astype", "encode_dtype", "decode_dtype"):
+            self._check_dtype(getattr(codec, attribute, None))
         given = getattr(codec, "decode_dtype" if self.id == "astype" else "dtype", None)
         if given is not None and np.dtype(given).itemsize != spec.dtype.itemsize:
             raise MetadataError(
                 f"codec {self.name!r} is for {np.dtype(given)}, but gets elements of {spec.dtype}"
+            )
+
+    def _check_dtype(self, dtype: Any) -> None:
+        if dtype is not None and (
+            np.dtype(dtype).kind not in KINDS or np.dtype(dtype).itemsize > MAX_ITEMSIZE
+        ):
+            raise MetadataError(
+                f"codec {self.name!r}: elements of {np.dtype(dtype)} are not numbers or short text"
             )
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:

@@ -9,7 +9,11 @@ Example::
 
     {"name": "numcodecs.zlib", "configuration": {"level": 1}}
 
-numcodecs believes the sizes that data declare; here they are checked first, and streams are stopped at the size.
+numcodecs trusts the sizes that data declare. Here they are checked first, and streams are stopped at the size.
+
+Codecs of numcodecs that work on the elements of arrays (``zfpy``, ``pcodec``, ``vlen-array`` ...) read or write outside
+of their buffers when they are given arbitrary bytes. Only the codecs of ``BYTES_CODECS``, and those that another
+package registers with numcodecs, are bytes->bytes codecs here.
 """
 
 from __future__ import annotations
@@ -21,9 +25,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from zarrfs.engine.codecs.base import Buffer, BytesBytesCodec, CodecError
-from zarrfs.engine.codecs.gzip import ZLIB_WBITS, inflate
+from zarrfs.engine.codecs.configuration import integer
+from zarrfs.engine.codecs.gzip import FIRST_PIECE, ZLIB_WBITS, inflate
 from zarrfs.engine.codecs.limits import check_size, limit_error, size_error, variable_limit
-from zarrfs.engine.codecs.numcodecs_make import make_numcodec
+from zarrfs.engine.codecs.numcodecs_make import is_third_party, make_numcodec
+from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["BYTES_CODECS", "NumcodecsBytesCodec", "bytes_codec"]
 
@@ -41,6 +47,10 @@ class NumcodecsBytesCodec(BytesBytesCodec):
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = dict(options)
         self._codec = make_numcodec(self.id, self._options)
+        if self.id == "shuffle":
+            integer("shuffle", self._options, "elementsize", -(2**31), 2**31 - 1, 4)
+        elif self.id == "lzma":
+            _check_lzma(self._options)
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
@@ -48,6 +58,16 @@ class NumcodecsBytesCodec(BytesBytesCodec):
 
     def configuration(self) -> dict[str, Any]:
         return dict(self._options)
+
+    def check_encoding(self) -> None:
+        if self.id == "zlib":
+            integer("zlib", self._options, "level", -1, 9, 1)
+        elif self.id == "bz2":
+            integer("bz2", self._options, "level", 1, 9, 1)
+        elif self.id == "lz4":
+            integer("lz4", self._options, "acceleration", -(2**31), 2**31 - 1, 1)
+        elif self.id == "lzma":
+            _check_lzma_encoding(self._options)
 
     def encoded_size(self, size: int) -> int | None:
         if self.id in CHECKSUM_NBYTES:
@@ -67,7 +87,10 @@ class NumcodecsBytesCodec(BytesBytesCodec):
         if self.id == "lz4":
             _check_lz4(data, size)
         plain = _as_bytes(self._codec.decode(memoryview(data)))
-        check_size(memoryview(plain).nbytes, size)
+        nbytes = memoryview(plain).nbytes
+        if size is None and nbytes > variable_limit(len(data)):
+            raise limit_error(variable_limit(len(data)))
+        check_size(nbytes, size)
         return plain
 
     def _decode_lzma(self, data: Buffer, size: int | None) -> bytes:
@@ -89,31 +112,65 @@ def _check_lz4(data: Buffer, size: int | None) -> None:
     check_size(declared, size)
     if declared < 0 or declared > LZ4_EXPANSION * len(data) + 64:
         raise CodecError(f"{declared} bytes are said to come out of {len(data)}, more than LZ4 can hold")
+    if size is None and declared > variable_limit(len(data)):
+        raise limit_error(variable_limit(len(data)))
+
+
+MAX_LZMA_DICTIONARY = 256 << 20
+"""The largest dictionary of a raw LZMA stream: its decoder allocates it before it sees any data."""
+
+LZMA_CHECKS = (-1, lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256)
+
+
+def _check_lzma(options: Mapping[str, Any]) -> None:
+    """Raise MetadataError unless a decoder can be made with the parameters, in a bounded amount of memory."""
+    form = integer("lzma", options, "format", lzma.FORMAT_AUTO, lzma.FORMAT_RAW, lzma.FORMAT_XZ)
+    if form != lzma.FORMAT_RAW:
+        return
+    filters = options.get("filters")
+    if not isinstance(filters, list | tuple) or not all(isinstance(entry, Mapping) for entry in filters):
+        raise MetadataError("codec 'lzma': raw streams need filters, a list of objects")
+    for entry in filters:
+        integer("lzma", entry, "dict_size", 0, MAX_LZMA_DICTIONARY, 0)
+
+
+def _check_lzma_encoding(options: Mapping[str, Any]) -> None:
+    if options.get("preset") is not None:
+        preset = integer("lzma", options, "preset", 0, 9 | lzma.PRESET_EXTREME)
+        if preset & ~lzma.PRESET_EXTREME > 9:
+            raise MetadataError(f"codec 'lzma': preset must be 0 to 9, found {preset}")
+    if integer("lzma", options, "check", -1, lzma.CHECK_SHA256, -1) not in LZMA_CHECKS:
+        raise MetadataError(f"codec 'lzma': check must be one of {LZMA_CHECKS}, found {options['check']!r}")
 
 
 def _drain(make: Any, data: Buffer, size: int | None) -> bytes:
     """Decompress streams that follow each other, to ``size`` bytes or to the limit."""
     limit = variable_limit(len(data)) if size is None else size
+    view = memoryview(data)
     parts: list[bytes] = []
-    done = 0
-    rest: Buffer = data
+    done = position = 0
     while True:
         decoder = make()
-        chunk: Buffer = rest
+        # The decoder copies what follows its stream, so a stream after the first one gets small pieces, as in gzip.
+        length = FIRST_PIECE if position else len(view)
         while not decoder.eof:
+            piece: Buffer = b""
+            if decoder.needs_input:
+                piece = view[position : position + length]
+                position += len(piece)
+                length *= 2
             try:
-                part = decoder.decompress(chunk, limit - done + 1)
+                part = decoder.decompress(piece, limit - done + 1)
             except (OSError, lzma.LZMAError, EOFError, ValueError) as error:
                 raise CodecError(f"the stream is broken: {error}") from error
             done += len(part)
             parts.append(part)
             if done > limit:
                 raise limit_error(limit) if size is None else size_error(f"more than {size}", size)
-            if not part and not decoder.eof:
+            if not part and not decoder.eof and position == len(view):
                 raise CodecError(f"the stream is truncated: it ends after {done} bytes")
-            chunk = b""
-        rest = decoder.unused_data
-        if not rest:
+        position -= len(decoder.unused_data)
+        if position == len(view):
             break
     check_size(done, size)
     return b"".join(parts)
@@ -127,9 +184,14 @@ def _as_bytes(data: Any) -> Buffer:
 
 
 def bytes_codec(codec_id: str) -> type[NumcodecsBytesCodec]:
-    """Return the class for one numcodecs codec; its name is in v3 form."""
+    """Return the class for one numcodecs codec; its name is in v3 form.
+
+    Raises UnsupportedError for a codec that is not known, or is not known to make bytes of bytes.
+    """
     made = _classes.get(codec_id)
     if made is None:
+        if codec_id not in BYTES_CODECS and not is_third_party(codec_id):
+            raise UnsupportedError(f"codec {codec_id!r} does not make bytes of bytes")
         names = {"name": f"numcodecs.{codec_id}", "id": codec_id, "__doc__": NumcodecsBytesCodec.__doc__}
         made = _classes[codec_id] = type(
             f"Numcodecs{codec_id.title().replace('_', '')}Codec", (NumcodecsBytesCodec,), names

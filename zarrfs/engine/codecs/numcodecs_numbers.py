@@ -21,7 +21,9 @@ import numpy as np
 
 from zarrfs.engine.codecs import zfp_stream
 from zarrfs.engine.codecs.base import ArrayBytesCodec, Buffer, ChunkSpec, CodecError
+from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.numcodecs_make import make_numcodec
+from zarrfs.engine.json_checks import found
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["NUMBER_CODECS", "NumcodecsPcodecCodec", "NumcodecsZfpyCodec"]
@@ -48,6 +50,15 @@ class _NumbersCodec(ArrayBytesCodec):
                 f"codec {self.name!r} takes elements of {', '.join(self.types)}, not {spec.dtype}"
             )
 
+    def check_encoding(self) -> None:
+        # numcodecs looks at the parameters when it encodes; all that decoding needs is in the stream.
+        try:
+            self._codec.encode(np.zeros(4, self.types[-1]))
+        except Exception as error:
+            raise MetadataError(
+                f"codec {self.name!r}: cannot encode with {found(self._options)}: {error}"
+            ) from error
+
     def _native(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
         return np.ascontiguousarray(array, spec.dtype.newbyteorder("="))
 
@@ -63,8 +74,7 @@ class NumcodecsPcodecCodec(_NumbersCodec):
         return bytes(self._codec.encode(self._native(array, spec)))
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
-        from pcodec import standalone
-
+        standalone = import_library("pcodec.standalone")
         out = np.empty(spec.size, spec.dtype.newbyteorder("="))
         progress = standalone.simple_decompress_into(bytes(data), out)
         if not progress.finished or progress.n_processed != spec.size:

@@ -17,16 +17,19 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from zarrfs.engine.codecs.base import BytesBytesCodec, ChunkSpec, Codec
-from zarrfs.engine.codecs.blosc import CNAMES, SHUFFLES, BloscCodec
-from zarrfs.engine.codecs.configuration import choice, integer
+from zarrfs.engine.codecs.blosc import SHUFFLES, BloscCodec
+from zarrfs.engine.codecs.configuration import integer, shown
 from zarrfs.engine.codecs.crc32c import Crc32cCodec
 from zarrfs.engine.codecs.gzip import GzipCodec
-from zarrfs.engine.codecs.zstd import LEAST_LEVEL, MOST_LEVEL, ZstdCodec
+from zarrfs.engine.codecs.zstd import ZstdCodec
 from zarrfs.errors import MetadataError
 
 __all__ = ["TwinBloscCodec", "core_codec", "twin_codec"]
 
 AUTOSHUFFLE = -1
+
+ZLIB_DEFAULT_LEVEL = 6
+"""What zlib takes -1 for."""
 
 
 class TwinBloscCodec(BloscCodec):
@@ -37,15 +40,23 @@ class TwinBloscCodec(BloscCodec):
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = dict(options)
         shuffle = options.get("shuffle", 1)
-        if type(shuffle) is not int or shuffle not in (-1, 0, 1, 2):
-            raise MetadataError(f"codec 'blosc': shuffle must be -1, 0, 1 or 2, found {shuffle!r}")
+        if type(shuffle) is int and -1 <= shuffle <= 2:
+            shuffle = "shuffle" if shuffle == AUTOSHUFFLE else list(SHUFFLES)[shuffle]
+        else:
+            shuffle = None  # Of no consequence for reading; check_encoding refuses it.
         super().__init__(
-            choice("blosc", options, "cname", CNAMES, "lz4"),
-            integer("blosc", options, "clevel", 0, 9, 5),
-            "shuffle" if shuffle == AUTOSHUFFLE else list(SHUFFLES)[shuffle],
-            integer("blosc", options, "typesize", 1, 2**31 - 1, 1),
-            integer("blosc", options, "blocksize", 0, 2**31 - 1, 0),
+            options.get("cname", "lz4"),
+            options.get("clevel", 5),
+            shuffle,
+            options.get("typesize", 1),
+            options.get("blocksize", 0),
         )
+
+    def check_encoding(self) -> None:
+        if self.shuffle is None:
+            found = shown(self._options["shuffle"])
+            raise MetadataError(f"codec 'blosc': shuffle must be -1, 0, 1 or 2, found {found}")
+        super().check_encoding()
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
@@ -68,10 +79,7 @@ class TwinZstdCodec(ZstdCodec):
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = dict(options)
-        super().__init__(
-            integer("zstd", options, "level", LEAST_LEVEL, MOST_LEVEL, 0),
-            bool(options.get("checksum", False)),
-        )
+        super().__init__(options.get("level", 0), options.get("checksum") or False)
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
@@ -88,7 +96,11 @@ class TwinGzipCodec(GzipCodec):
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = dict(options)
-        super().__init__(integer("gzip", options, "level", 0, 9, 1))
+        super().__init__(options.get("level", 1))
+
+    def check_encoding(self) -> None:
+        # -1 is zlib's default, and numcodecs takes it.
+        integer("gzip", self._options, "level", -1, 9, 1)
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
@@ -139,5 +151,5 @@ def core_codec(codec: Codec, spec: ChunkSpec) -> Codec:
     if isinstance(codec, TwinZstdCodec):
         return ZstdCodec(codec.level, codec.checksum)
     if isinstance(codec, TwinGzipCodec):
-        return GzipCodec(codec.level)
+        return GzipCodec(ZLIB_DEFAULT_LEVEL if codec.level == -1 else codec.level)
     return codec

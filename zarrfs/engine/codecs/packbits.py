@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from zarrfs.engine.codecs.base import ArrayBytesCodec, Buffer, ChunkSpec, CodecError
+from zarrfs.engine.codecs.bytes import SMALL_BITS
 from zarrfs.engine.codecs.configuration import check_keys, choice, integer
 from zarrfs.engine.codecs.limits import check_size
 from zarrfs.errors import MetadataError
@@ -27,15 +28,6 @@ from zarrfs.errors import MetadataError
 __all__ = ["PackBitsCodec"]
 
 PADDINGS = ("none", "first_byte", "last_byte")
-SMALL_BITS = {
-    "int2": 2,
-    "uint2": 2,
-    "int4": 4,
-    "uint4": 4,
-    "float4_e2m1fn": 4,
-    "float6_e2m3fn": 6,
-    "float6_e3m2fn": 6,
-}
 
 
 class PackBitsCodec(ArrayBytesCodec):

@@ -12,10 +12,13 @@ from importlib import import_module
 from typing import Any
 
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zarrfs.engine.codecs.configuration import shown
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.logs import logger
 from zarrfs.plugins import find_plugin
 
 __all__ = [
+    "check_element_type",
     "codec_class",
     "codec_from_json",
     "codec_to_json",
@@ -86,6 +89,9 @@ ALIASES = {
 
 PREFIX = "numcodecs."
 
+MAX_CODECS = 64
+"""The most codecs in a chain: each is undone for each chunk, and a chain of thousands is no honest one."""
+
 _classes: dict[str, type[Codec]] = {}
 
 
@@ -154,24 +160,24 @@ def codec_from_json(entry: Any, where: str) -> Codec | None:
     if isinstance(entry, str):
         entry = {"name": entry}
     if not isinstance(entry, Mapping):
-        raise MetadataError(f"{where}: expected a codec as an object or a name, found {entry!r}")
+        raise MetadataError(f"{where}: expected a codec as an object or a name, found {shown(entry)}")
     name = entry.get("name")
     if not isinstance(name, str) or not name:
-        raise MetadataError(f"{where}/name: expected a codec name as a string, found {name!r}")
+        raise MetadataError(f"{where}/name: expected a codec name as a string, found {shown(name)}")
     for key in entry:
         if key not in ("name", "configuration", "must_understand"):
             raise MetadataError(
-                f"{where}/{key}: unknown key; a codec has 'name', 'configuration' and 'must_understand'"
+                f"{where}: unknown key {shown(key)}; a codec has 'name', 'configuration' and 'must_understand'"
             )
     configuration = entry.get("configuration", {})
     if not isinstance(configuration, Mapping):
-        raise MetadataError(f"{where}/configuration: expected an object, found {configuration!r}")
+        raise MetadataError(f"{where}/configuration: expected an object, found {shown(configuration)}")
     found = codec_class(name)
     if found is None:
         if entry.get("must_understand") is False:
             return None
         raise UnsupportedError(
-            f"{where}: codec {name!r} is not known here; known are {', '.join(known_names())}. "
+            f"{where}: codec {shown(name)} is not known here; known are {', '.join(known_names())}. "
             f"A package can add one by the entry point group {ENTRY_POINTS!r}"
         )
     try:
@@ -183,8 +189,19 @@ def codec_from_json(entry: Any, where: str) -> Codec | None:
 def codecs_from_json(entries: Any, where: str) -> tuple[Codec, ...]:
     """Make the codec chain of a v3 array and check its form: array->array, one array->bytes, bytes->bytes."""
     if not isinstance(entries, Sequence) or isinstance(entries, str):
-        raise MetadataError(f"{where}: expected a list of codecs, found {entries!r}")
+        raise MetadataError(f"{where}: expected a list of codecs, found {shown(entries)}")
+    if len(entries) > MAX_CODECS:
+        raise MetadataError(f"{where}: expected at most {MAX_CODECS} codecs, found {len(entries)}")
     made = [codec_from_json(entry, f"{where}/{position}") for position, entry in enumerate(entries)]
+    for position, (codec, entry) in enumerate(zip(made, entries, strict=True)):
+        if codec is None:
+            logger.warning(
+                "%s/%s: codec %s is not known here and is left out, because it has must_understand: false; if it "
+                "changes what is stored, the values are wrong",
+                where,
+                position,
+                shown(entry["name"]),
+            )
     codecs = tuple(codec for codec in made if codec is not None)
     check_order(codecs, where)
     return codecs
@@ -199,6 +216,18 @@ def check_order(codecs: Sequence[Codec], where: str) -> None:
             f"{where}: expected any number of array->array codecs, then exactly one array->bytes codec, then any "
             f"number of bytes->bytes codecs; found {names or 'none'}"
         )
+
+
+def check_element_type(codecs: Sequence[Codec], element_type: type | None, where: str) -> None:
+    """Raise MetadataError if the codecs make objects of another type than ``element_type`` (None: anything)."""
+    for codec in codecs:
+        check_element_type(getattr(codec, "codecs", ()), element_type, where)  # the codecs of inner chunks
+        made = codec.element_type if isinstance(codec, ArrayBytesCodec) else None
+        if element_type is not None and made not in (None, element_type):
+            raise MetadataError(
+                f"{where}: codec {codec.name!r} is for elements of the type {made.__name__}, the data type has "
+                f"elements of the type {element_type.__name__}"
+            )
 
 
 KINDS = ("array->array", "array->bytes", "bytes->bytes")

@@ -174,6 +174,10 @@ class ShardingCodec(RegionCodec):
             )
         self.layout(spec)
 
+    def check_encoding(self) -> None:
+        for codec in (*self.codecs, *self.index_codecs):
+            codec.check_encoding()
+
     def layout(self, spec: ChunkSpec) -> _Layout:
         """Return what follows from the shard's shape and dtype, worked out once."""
         key = (spec.shape, spec.dtype.str if not spec.dtype.fields else str(spec.dtype.descr))

@@ -14,8 +14,9 @@ import numpy as np
 
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
 from zarrfs.engine.codecs.bytes import BytesCodec
-from zarrfs.engine.codecs.registry import NUMCODECS_ARRAYS, NUMCODECS_BYTES, PREFIX
+from zarrfs.engine.codecs.registry import MAX_CODECS, NUMCODECS_ARRAYS, NUMCODECS_BYTES, PREFIX
 from zarrfs.engine.codecs.transpose import TransposeCodec
+from zarrfs.engine.json_checks import fail, found
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["chain_from_v2", "chain_to_v2"]
@@ -25,6 +26,11 @@ TWINS = ("blosc", "zstd", "gzip", "crc32c")
 VLEN = ("vlen-utf8", "vlen-bytes")
 NUMBERS = ("pcodec", "zfpy")
 OBJECTS = (*VLEN, "vlen-array", "json2", "json", "msgpack2", "msgpack", "categorize", "pickle")
+VARIABLE = (*VLEN, "vlen-array")
+ELEMENTS = (*ARRAYS, *NUMBERS, *OBJECTS)
+"""Codecs that work on the elements of an array. What they are given is checked by the codecs of this package; raw bytes
+would lead numcodecs outside of its buffers.
+"""
 COMPRESSORS = ("blosc", "zstd", "gzip", "zlib", "lz4", "bz2", "lzma", *NUMBERS)
 
 SHUFFLE_NUMBERS = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
@@ -51,6 +57,8 @@ def chain_from_v2(
     ]
     if compressor is not None:
         entries.append((f"{where}: /compressor", _entry(compressor, f"{where}: /compressor")))
+    if len(entries) > MAX_CODECS:
+        raise MetadataError(f"{where}: expected at most {MAX_CODECS} codecs, found {len(entries)}")
     arrays: list[Codec] = []
     if order == "F" and ndim > 1:
         arrays.append(TransposeCodec(tuple(range(ndim))[::-1]))
@@ -64,30 +72,38 @@ def chain_from_v2(
                 "your own, open with allow_pickle=True"
             )
         try:
-            if (
-                codec_id in OBJECTS
-                and middle is None
-                and not tail
-                and (is_object or codec_id == "categorize")
-            ):
+            if codec_id not in ELEMENTS:
+                tail.append(_bytes_codec(codec_id, options))
+                continue
+            if middle is not None or tail:
+                before = (tail[-1] if tail else middle).name  # type: ignore[union-attr]
+                raise MetadataError(
+                    f"codec {codec_id!r} works on the elements of an array and cannot follow "
+                    f"{before.removeprefix(PREFIX)!r}, which makes bytes"
+                )
+            if codec_id in OBJECTS:
+                if codec_id in VARIABLE and not is_object:
+                    raise MetadataError(
+                        f"codec {codec_id!r} is for elements of varying length (dtype '|O'), not for {stored}"
+                    )
                 middle = _object_codec(codec_id, options)
-            elif codec_id in NUMBERS and middle is None and not tail and not is_object:
+            elif is_object:
+                raise MetadataError(f"codec {codec_id!r} cannot take elements of varying length (dtype '|O')")
+            elif codec_id in NUMBERS:
                 middle = _numbers_codec(codec_id, options)
-            elif codec_id in ARRAYS and middle is None and not tail and not is_object:
+            else:
                 codec = _array_codec(codec_id, options)
                 spec = ChunkSpec((8,), stored, np.zeros((), stored)[()])
                 codec.check(spec)
                 stored = codec.encoded_spec(spec).dtype
                 arrays.append(codec)
-            else:
-                tail.append(_bytes_codec(codec_id, options))
         except MetadataError as error:
             raise type(error)(f"{at}: {error}") from error
     if middle is None:
         if is_object:
             raise MetadataError(
                 f"{where}: dtype '|O' needs a filter (or compressor) that makes bytes of objects, such as 'vlen-utf8'; "
-                f"found {[codec_id for _, (codec_id, _) in entries]}"
+                f"found {found([codec_id for _, (codec_id, _) in entries])}"
             )
         middle = BytesCodec(_endian(stored))
     return (*arrays, middle, *tail)
@@ -95,7 +111,7 @@ def chain_from_v2(
 
 def _entry(entry: Any, where: str) -> tuple[str, dict[str, Any]]:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
-        raise MetadataError(f"{where}: expected an object with a codec name under 'id', found {entry!r}")
+        raise fail(where, "an object with a codec name under 'id'", entry)
     return entry["id"], {key: value for key, value in entry.items() if key != "id"}
 
 

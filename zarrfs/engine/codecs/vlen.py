@@ -14,7 +14,7 @@ A little-endian uint32 count, then for each element a uint32 length and its byte
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,27 +28,30 @@ __all__ = ["VlenBytesCodec", "VlenUtf8Codec"]
 LENGTH = struct.Struct("<I")
 
 
-def split(data: Buffer, count: int) -> list[memoryview]:
-    """Return the elements of the stored form, after checking that there are ``count``."""
-    view = memoryview(data)
-    if len(view) < LENGTH.size:
-        raise CodecError(f"{len(view)} bytes are too few to hold the number of elements")
+def split(data: Buffer, count: int, make: Callable[[memoryview], Any]) -> list[Any]:
+    """Return what ``make`` makes of each element of the stored form, after checking that there are ``count``."""
+    view = memoryview(data).cast("B")
+    end = len(view)
+    if end < LENGTH.size:
+        raise CodecError(f"{end} bytes are too few to hold the number of elements")
     (found,) = LENGTH.unpack_from(view)
     if found != count:
         raise CodecError(f"{found} elements are stored, expected are {count}")
+    if count * LENGTH.size > end - LENGTH.size:
+        raise CodecError(f"the data are truncated: {end} bytes cannot hold {count} elements")
     position = LENGTH.size
     items = []
+    unpack = LENGTH.unpack_from
     for i in range(count):
-        if position + LENGTH.size > len(view):
+        start = position + LENGTH.size
+        if start > end:
             raise CodecError(f"the data are truncated: they end before element {i} of {count}")
-        (length,) = LENGTH.unpack_from(view, position)
-        position += LENGTH.size
-        if position + length > len(view):
+        position = start + unpack(view, position)[0]
+        if position > end:
             raise CodecError(
-                f"the data are truncated: element {i} of {count} has {length} bytes, which are not there"
+                f"the data are truncated: element {i} of {count} has {position - start} bytes, which are not there"
             )
-        items.append(view[position : position + length])
-        position += length
+        items.append(make(view[start:position]))
     return items
 
 
@@ -64,7 +67,12 @@ def join(items: list[bytes]) -> bytes:
 def objects(items: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Return an object array of the items, each kept as it is."""
     array = np.empty(len(items), object)
-    array[:] = items
+    if items and isinstance(items[0], np.ndarray):
+        # NumPy would make one array of arrays of equal length.
+        for i, item in enumerate(items):
+            array[i] = item
+    else:
+        array[:] = items
     return array.reshape(shape)
 
 
@@ -88,15 +96,20 @@ class VlenUtf8Codec(_VlenCodec):
     """array -> bytes: strings as UTF-8."""
 
     name: ClassVar[str] = "vlen-utf8"
+    element_type = str
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
         return join([_utf8(item) for item in array.reshape(-1).tolist()])
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
         try:
-            return objects([str(item, "utf-8") for item in split(data, spec.size)], spec.shape)
+            return objects(split(data, spec.size, _text), spec.shape)
         except UnicodeDecodeError as error:
             raise CodecError(f"an element is not valid UTF-8: {error}") from error
+
+
+def _text(item: memoryview) -> str:
+    return str(item, "utf-8")
 
 
 def _utf8(item: Any) -> bytes:
@@ -112,12 +125,13 @@ class VlenBytesCodec(_VlenCodec):
     """array -> bytes: byte strings."""
 
     name: ClassVar[str] = "vlen-bytes"
+    element_type = bytes
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
         return join([_bytes(item) for item in array.reshape(-1).tolist()])
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
-        return objects([bytes(item) for item in split(data, spec.size)], spec.shape)
+        return objects(split(data, spec.size, bytes), spec.shape)
 
 
 def _bytes(item: Any) -> bytes:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.codecs.base import Buffer, CodecError
+from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import check_size
 from zarrfs.errors import UnsupportedError
 
@@ -38,12 +39,11 @@ INTEGER_MARGIN = 2
 def zfpy() -> ModuleType:
     """Return the package. Raises UnsupportedError that says how to install it."""
     try:
-        import zfpy as module
+        return import_library("zfpy")
     except ImportError as error:
         raise UnsupportedError(
             "the zfp codecs need the package zfpy: install it by  pip install 'zarrfs[zfp]'"
         ) from error
-    return module  # type: ignore[no-any-return]
 
 
 def check_range(array: Numbers) -> None:

@@ -17,17 +17,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from numcodecs.zstd import compress, decompress
-
 from zarrfs.engine.codecs.base import Buffer, BytesBytesCodec, CodecError
 from zarrfs.engine.codecs.configuration import check_keys, flag, integer
+from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import limit_error, size_error, variable_limit
 
 __all__ = ["ZstdCodec", "declared_size"]
 
+zstd = import_library("numcodecs.zstd")
+
 MAGIC = b"\x28\xb5\x2f\xfd"
-LEAST_LEVEL = -131072
-MOST_LEVEL = 22
+MIN_LEVEL = -131072
+MAX_LEVEL = 22
 
 
 def declared_size(data: memoryview) -> int | None:
@@ -52,23 +53,24 @@ class ZstdCodec(BytesBytesCodec):
 
     name: ClassVar[str] = "zstd"
 
-    def __init__(self, level: int = 0, checksum: bool = False) -> None:
+    def __init__(self, level: Any = 0, checksum: Any = False) -> None:
         self.level = level
         self.checksum = checksum
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         check_keys(cls.name, configuration, ("level", "checksum"))
-        return cls(
-            integer(cls.name, configuration, "level", LEAST_LEVEL, MOST_LEVEL, 0),
-            flag(cls.name, configuration, "checksum", False),
-        )
+        return cls(configuration.get("level", 0), configuration.get("checksum", False))
+
+    def check_encoding(self) -> None:
+        integer(self.name, {"level": self.level}, "level", MIN_LEVEL, MAX_LEVEL)
+        flag(self.name, {"checksum": self.checksum}, "checksum")
 
     def configuration(self) -> dict[str, Any]:
         return {"level": self.level, "checksum": self.checksum}
 
     def encode(self, data: Buffer) -> Buffer:
-        packed: bytes = compress(data, self.level, self.checksum)
+        packed: bytes = zstd.compress(data, self.level, self.checksum)
         return packed
 
     def decode(self, data: Buffer, size: int | None, out: memoryview | None = None) -> Buffer:
@@ -77,7 +79,7 @@ class ZstdCodec(BytesBytesCodec):
         if size is not None and declared == size and size > 0:
             target: Buffer = bytearray(size) if out is None else out
             try:
-                decompress(data, target)
+                zstd.decompress(data, target)
             except Exception:
                 # Perhaps more frames follow the first; the stream decoder tells, and gives the better error.
                 return _decode_stream(data, size)
@@ -95,7 +97,7 @@ become gigabytes before anybody looks.
 
 def _decode_stream(data: Buffer, size: int | None) -> bytes:
     """Decompress any number of frames, to ``size`` bytes or to the limit."""
-    import zstandard
+    zstandard = import_library("zstandard")
 
     limit = variable_limit(len(data)) if size is None else size
     decoder = zstandard.ZstdDecompressor()

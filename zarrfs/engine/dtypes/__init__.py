@@ -12,8 +12,10 @@ from zarrfs.engine.dtypes.base import DataType, DataTypeFamily
 from zarrfs.engine.dtypes.numpy_types import data_type_from_numpy
 from zarrfs.engine.dtypes.registry import ENTRY_POINTS, data_type_from_v3, family_of
 from zarrfs.engine.dtypes.v2 import data_type_from_v2, data_type_to_v2, fill_from_v2, fill_to_v2
+from zarrfs.engine.dtypes.variable import ELEMENT_TYPES
 
 __all__ = [
+    "ELEMENT_TYPES",
     "ENTRY_POINTS",
     "DataType",
     "DataTypeFamily",

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.dtypes.base import DataType
-from zarrfs.engine.dtypes.integers import SMALL_INTEGER_NAMES
+from zarrfs.engine.dtypes.floats import COMPLEX_NAMES, FLOAT_NAMES
+from zarrfs.engine.dtypes.integers import INTEGER_NAMES, SMALL_INTEGER_NAMES
 from zarrfs.engine.dtypes.numpy_types import data_type_of
 from zarrfs.engine.dtypes.raw import MAX_LENGTH
 from zarrfs.engine.dtypes.registry import STRUCTS, data_type_from_v3, family_of
@@ -29,6 +30,7 @@ _SIZES = {
     "m": (8,),
     "M": (8,),
 }
+_EXTENDED_NAMES = ("float96", "float128", "complex192", "complex256")
 _EXPECTED = 'a NumPy type string such as "<u2", "|b1", "<M8[ns]", "|S12", or a list of fields'
 _BARE_NAMES = ("bfloat16", *SMALL_INTEGER_NAMES)
 """Names without byte order, as TensorStore writes them."""
@@ -109,7 +111,7 @@ def fill_from_v2(data_type: DataType, value: Any, where: str) -> Any:
 
     Taken beyond the specification, because data that are out there have it: ``0`` for text, bytes and
     records; 0 and 1 for booleans; whole floats and booleans for integers; NaN and Infinity as numbers; a
-    number for a complex number. Raises MetadataError.
+    number for a complex number; numbers as text ("1.0", "nan"). Raises MetadataError.
     """
     if value is None:
         return None
@@ -124,7 +126,15 @@ def fill_from_v2(data_type: DataType, value: Any, where: str) -> Any:
         return np.zeros((), dtype)[()]
     if isinstance(value, int | float) and value == 0 and dtype.hasobject:
         return family_of(data_type).default_fill(data_type)
-    if data_type.name in ("float96", "float128", "complex192", "complex256"):
+    if data_type.name in (
+        *FLOAT_NAMES,
+        *COMPLEX_NAMES,
+        *INTEGER_NAMES,
+        *SMALL_INTEGER_NAMES,
+        *_EXTENDED_NAMES,
+    ):
+        value = [_number(part) for part in value] if isinstance(value, list | tuple) else _number(value)
+    if data_type.name in _EXTENDED_NAMES:
         return _extended(data_type, value, where)
     if dtype.kind == "b" and isinstance(value, int | float) and value in (0, 1):
         value = bool(value)
@@ -135,6 +145,24 @@ def fill_from_v2(data_type: DataType, value: Any, where: str) -> Any:
     elif dtype.kind == "V" and isinstance(value, list | tuple) and dtype.names is not None:
         return _record(data_type, value, where)
     return family_of(data_type).fill_from_json(data_type, value, where)
+
+
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?")
+_NOT_FINITE = re.compile(r"([+-]?)(nan|inf(?:inity)?)", re.IGNORECASE)
+
+
+def _number(value: Any) -> Any:
+    """Return the number that a string spells in decimal, as some programs write it; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    if _DECIMAL.fullmatch(value):
+        return float(value) if any(char in value for char in ".eE") else int(value)
+    match = _NOT_FINITE.fullmatch(value)
+    if match is None:
+        return value
+    if match[2].lower() == "nan":
+        return "NaN"
+    return "-Infinity" if match[1] == "-" else "Infinity"
 
 
 def _record(data_type: DataType, values: list[Any] | tuple[Any, ...], where: str) -> Any:
@@ -175,7 +203,7 @@ def fill_to_v2(data_type: DataType, value: Any) -> Any:
     if value is None:
         return None
     dtype = data_type.numpy
-    if data_type.name in ("float96", "float128", "complex192", "complex256"):
+    if data_type.name in _EXTENDED_NAMES:
         scalar = np.asarray(value, dtype)
         parts = [_plain(part) for part in (scalar.real, scalar.imag)]
         return parts if dtype.kind == "c" else parts[0]

@@ -14,7 +14,7 @@ from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, without_configur
 from zarrfs.engine.dtypes.raw import bytes_from_json
 from zarrfs.engine.json_checks import expect_string
 
-__all__ = ["STRING", "VARIABLE_BYTES"]
+__all__ = ["ELEMENT_TYPES", "STRING", "VARIABLE_BYTES"]
 
 
 class StringFamily(DataTypeFamily):
@@ -50,6 +50,9 @@ class VariableBytesFamily(DataTypeFamily):
     def default_fill(self, data_type: DataType) -> Any:
         return b""
 
+
+ELEMENT_TYPES: dict[str, type] = {"string": str, "bytes": bytes}
+"""The types of the objects in memory, by data type."""
 
 STRING = StringFamily()
 VARIABLE_BYTES = VariableBytesFamily()

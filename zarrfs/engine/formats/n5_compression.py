@@ -11,7 +11,7 @@ from typing import Any
 
 from zarrfs.engine.codecs.base import Codec
 from zarrfs.engine.codecs.registry import codec_to_json
-from zarrfs.engine.json_checks import expect_integer, expect_object, expect_string
+from zarrfs.engine.json_checks import expect_object, expect_string
 from zarrfs.errors import UnsupportedError
 
 __all__ = ["codecs_of_compression", "compression_of_codecs"]
@@ -31,40 +31,36 @@ def codecs_of_compression(value: Any, itemsize: int, where: str) -> list[dict[st
     name = expect_string(compression.get("type"), f"{where}/type")
     options: dict[str, Any]
 
-    def number(key: str, default: int, low: int, high: int) -> int:
-        return expect_integer(compression.get(key, default), f"{where}/{key}", low, high)
-
+    # Decoding needs none of the parameters; the codecs check them before they encode.
     if name == "raw":
         return []
     if name == "gzip":
-        level = number("level", -1, -1, 9)
+        level = compression.get("level", -1)
         level = _DEFAULT_GZIP_LEVEL if level == -1 else level
         kind = "numcodecs.zlib" if compression.get("useZlib") is True else "gzip"
         return [{"name": kind, "configuration": {"level": level}}]
     if name == "bzip2":
-        return [{"name": "numcodecs.bz2", "configuration": {"level": number("blockSize", 9, 1, 9)}}]
+        return [{"name": "numcodecs.bz2", "configuration": {"level": compression.get("blockSize", 9)}}]
     if name == "xz":
-        options = {"format": _XZ_FORMAT, "check": -1, "preset": number("preset", 6, 0, 9), "filters": None}
+        options = {"format": _XZ_FORMAT, "check": -1, "preset": compression.get("preset", 6), "filters": None}
         return [{"name": "numcodecs.lzma", "configuration": options}]
     if name == "lz4" and "id" in compression:
         return [
-            {"name": "numcodecs.lz4", "configuration": {"acceleration": number("acceleration", 1, 0, 65537)}}
+            {"name": "numcodecs.lz4", "configuration": {"acceleration": compression.get("acceleration", 1)}}
         ]
     if name == "lz4":
-        return [
-            {"name": "n5_lz4", "configuration": {"block_size": number("blockSize", 1 << 16, 64, 1 << 25)}}
-        ]
+        return [{"name": "n5_lz4", "configuration": {"block_size": compression.get("blockSize", 1 << 16)}}]
     if name == "blosc":
         options = {
-            "cname": expect_string(compression.get("cname", "blosclz"), f"{where}/cname"),
-            "clevel": number("clevel", 6, 0, 9),
-            "shuffle": _SHUFFLES[number("shuffle", 0, 0, 2)],
+            "cname": compression.get("cname", "blosclz"),
+            "clevel": compression.get("clevel", 6),
+            "shuffle": _shuffle(compression.get("shuffle", 0)),
             "typesize": itemsize,
-            "blocksize": number("blocksize", 0, 0, 2**31 - 1),
+            "blocksize": compression.get("blocksize", 0),
         }
         return [{"name": "blosc", "configuration": options}]
     if name == "zstd":
-        level = number("level", 3, -(2**17), 22)
+        level = compression.get("level", 3)
         return [
             {
                 "name": "zstd",
@@ -74,6 +70,11 @@ def codecs_of_compression(value: Any, itemsize: int, where: str) -> list[dict[st
     raise UnsupportedError(
         f'{where}/type: the compression "{name}" is not known here; known are {", ".join(_TYPES)}'
     )
+
+
+def _shuffle(value: Any) -> Any:
+    """Return the name of a shuffle; what is no number of one is kept."""
+    return _SHUFFLES[value] if type(value) is int and 0 <= value < len(_SHUFFLES) else value
 
 
 def compression_of_codecs(codecs: tuple[Codec, ...]) -> dict[str, Any]:
@@ -108,8 +109,9 @@ def _written(name: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
     if name == "n5_lz4":
         return {"type": "lz4", "blockSize": options["block_size"]}
     if name == "blosc":
-        shuffle = _SHUFFLES.index(options["shuffle"])
-        kept = {key: options[key] for key in ("cname", "clevel", "blocksize")}
+        shuffle = options.get("shuffle")
+        shuffle = _SHUFFLES.index(shuffle) if shuffle in _SHUFFLES else shuffle
+        kept = {key: options[key] for key in ("cname", "clevel", "blocksize") if key in options}
         return {"type": "blosc", **kept, "shuffle": shuffle}
     if name == "zstd":
         return {"type": "zstd", "level": options["level"]}

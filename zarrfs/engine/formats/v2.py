@@ -10,8 +10,16 @@ import numpy as np
 
 from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
 from zarrfs.engine.chunk_keys import Separator, V2Keys
+from zarrfs.engine.codecs.registry import check_element_type
 from zarrfs.engine.codecs.v2 import chain_from_v2, chain_to_v2
-from zarrfs.engine.dtypes import DataType, data_type_from_v2, data_type_to_v2, fill_from_v2, fill_to_v2
+from zarrfs.engine.dtypes import (
+    ELEMENT_TYPES,
+    DataType,
+    data_type_from_v2,
+    data_type_to_v2,
+    fill_from_v2,
+    fill_to_v2,
+)
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
@@ -130,7 +138,8 @@ def _separator(document: Mapping[str, Any], where: str) -> Separator | None:
 def _object_type(data_type: DataType, filters: list[Any] | None, compressor: Any) -> DataType:
     """Return what the object codec, a filter or the compressor, says of the elements."""
     for codec in [*(filters or ()), compressor]:
-        name = _OBJECT_CODECS.get(codec.get("id", "")) if isinstance(codec, Mapping) else None
+        codec_id = codec.get("id") if isinstance(codec, Mapping) else None
+        name = _OBJECT_CODECS.get(codec_id) if isinstance(codec_id, str) else None
         if name is not None:
             return DataType(name, data_type.numpy)
     return data_type
@@ -289,6 +298,7 @@ class V2Format(Format):
     def check(self, spec: NodeSpec) -> None:
         if isinstance(spec, ArraySpec):
             array_document(spec)
+            check_element_type(spec.codecs, ELEMENT_TYPES.get(spec.data_type.name), "filters")
             _check_units(spec.data_type.numpy)
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from zarrfs.engine.chunk_grids import chunk_grid_from_json, chunk_grid_to_json
 from zarrfs.engine.chunk_keys import chunk_key_encoding_from_json, chunk_key_encoding_to_json
 from zarrfs.engine.codecs.base import Codec
-from zarrfs.engine.codecs.registry import codec_from_json, codec_to_json, codecs_from_json
-from zarrfs.engine.dtypes import data_type_from_v3, data_type_to_v3, fill_from_v3, fill_to_v3
+from zarrfs.engine.codecs.registry import check_element_type, codec_from_json, codec_to_json, codecs_from_json
+from zarrfs.engine.dtypes import ELEMENT_TYPES, data_type_from_v3, data_type_to_v3, fill_from_v3, fill_to_v3
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import check_endian, with_endian
 from zarrfs.engine.formats.consolidated import inline_consolidated
@@ -50,9 +50,6 @@ ARRAY_KEYS = (
 )
 _REQUIRED_ARRAY_KEYS = ARRAY_KEYS[:8]
 _GROUP_KEYS = ("zarr_format", "node_type", "attributes", "consolidated_metadata")
-
-MAX_CODECS = 64
-"""The most codecs in a chain: each is undone for each chunk, and a chain of thousands is no honest one."""
 
 _UNITS = "dimension_units"
 """The attribute in which TensorStore keeps the units of the dimensions."""
@@ -100,14 +97,11 @@ def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
         raise MetadataError(
             f"{where}: /codecs: expected at least a codec that makes bytes of arrays, found none"
         )
-    if len(codec_list) > MAX_CODECS:
-        raise MetadataError(
-            f"{where}: /codecs: expected at most {MAX_CODECS} codecs, found {len(codec_list)}"
-        )
     if data_type.name == "struct":
         codec_list = with_endian(codec_list, data_type.numpy, f"{where}: /codecs")
     check_endian(codec_list, data_type.numpy, f"{where}: /codecs")
     codecs = codecs_from_json(codec_list, f"{where}: /codecs")
+    check_element_type(codecs, ELEMENT_TYPES.get(data_type.name), f"{where}: /codecs")
     _check_transformers(document.get("storage_transformers"), f"{where}: /storage_transformers")
     attributes = _attributes(document, where)
     return ArraySpec(
@@ -295,6 +289,7 @@ class V3Format(Format):
     def check(self, spec: NodeSpec) -> None:
         if isinstance(spec, ArraySpec):
             document = array_document(spec)
+            check_element_type(spec.codecs, ELEMENT_TYPES.get(spec.data_type.name), "codecs")
             if spec.data_type.name != "struct":
                 check_endian(document["codecs"], spec.data_type.numpy, "codecs")
 

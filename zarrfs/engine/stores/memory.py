@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Hashable, Iterator, MutableMapping
+from collections.abc import Hashable, Iterator, MutableMapping, Sequence
+from functools import cached_property
 
-from zarrfs.engine.stores.base import Buffer, Listing, Store, Usage, check_key
+from zarrfs.engine.stores.base import (
+    Buffer,
+    ByteRange,
+    Listing,
+    Store,
+    StoredValue,
+    Usage,
+    ValueTooLargeError,
+    check_key,
+)
 
 __all__ = ["MemoryStore", "list_keys"]
 
@@ -43,6 +53,9 @@ class MemoryStore(Store):
         # The owner of a given dictionary may change it behind our back: then only the value itself tells.
         return self._stamps[key] if self._owned else hash(value)
 
+    def open_value(self, key: str, max_nbytes: int | None = None) -> StoredValue:
+        return _MemoryValue(self, key, max_nbytes)
+
     def list_dir(self, prefix: str = "") -> Listing:
         return list_keys(self.list_prefix(prefix), prefix)
 
@@ -66,6 +79,56 @@ class MemoryStore(Store):
             raise self._refuse(f"deleting {key!r}")
         self.values.pop(key, None)
         self._stamps.pop(key, None)
+
+
+class _MemoryValue(StoredValue):
+    """A value that is looked up once: the mapping may be slow, and all parts belong to the same version."""
+
+    in_memory = True
+
+    def __init__(self, store: MemoryStore, key: str, max_nbytes: int | None) -> None:
+        super().__init__(store, key, max_nbytes)
+        self._memory_store = store
+
+    @cached_property
+    def _stamped(self) -> tuple[bytes, Hashable] | None:
+        store, key = self._memory_store, self._key
+        # The stamp is taken before the value, so that an older value is never found under a newer stamp.
+        stamp = store._stamps.get(key)
+        value = store.values.get(key)
+        if value is None:
+            return None
+        return value, stamp if store._owned else hash(value)
+
+    def stamp(self) -> Hashable | None:
+        return None if self._stamped is None else self._stamped[1]
+
+    def version(self) -> Hashable | None:
+        return self.stamp()
+
+    def is_unchanged(self, stamp: Hashable) -> bool:
+        return True
+
+    def has_version(self, version: Hashable) -> bool:
+        return True
+
+    def size(self) -> int | None:
+        return None if self._stamped is None else len(self._stamped[0])
+
+    def read(self) -> Buffer | None:
+        if self._stamped is None:
+            return None
+        value = self._stamped[0]
+        if self._max_nbytes is not None and len(value) > self._max_nbytes:
+            raise ValueTooLargeError(len(value), self._max_nbytes)
+        return value
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        if self._stamped is None:
+            return None
+        view = memoryview(self._stamped[0])
+        resolved = (byte_range.resolve(len(view)) for byte_range in ranges)
+        return [view[start:stop] for start, stop in resolved]
 
 
 def list_keys(keys: Iterator[str], prefix: str) -> Listing:

@@ -1,0 +1,158 @@
+"""Parameters that only encoding uses: reading accepts any value, creating an array and writing a chunk do not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrfs
+from zarrfs.errors import ChunkEncodeError, MetadataError
+
+DATA = np.arange(24, dtype="<u2").reshape(4, 6)
+BLOSC = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 0}
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+MISSING: Any = object()
+
+V3: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    *(("gzip", {"level": 1}, {"level": level}) for level in (-1, 10, 1.0, "1", True, None)),
+    ("gzip", {"level": 1}, {"level": "much"}),
+    *(("zstd", {"level": 3}, {"level": level}) for level in (100, -(2**40), "x", 2.5)),
+    ("zstd", {"level": 3}, {"checksum": "yes"}),
+    *(("blosc", BLOSC, {"cname": cname}) for cname in ("gzip", "best", None, MISSING)),
+    *(("blosc", BLOSC, {"clevel": level}) for level in (10, -1, "5", MISSING)),
+    *(("blosc", BLOSC, {"shuffle": shuffle}) for shuffle in (1, "auto", MISSING)),
+    *(("blosc", BLOSC, {"typesize": size}) for size in (0, None, MISSING)),
+    *(("blosc", BLOSC, {"blocksize": size}) for size in (-1, "auto")),
+    ("n5_lz4", {"block_size": 1024}, {"block_size": 1}),
+    ("numcodecs.zlib", {"level": 1}, {"level": "x"}),
+    ("numcodecs.zlib", {"level": 1}, {"level": 10}),
+    ("numcodecs.bz2", {"level": 1}, {"level": 0}),
+    ("numcodecs.lz4", {"acceleration": 1}, {"acceleration": "x"}),
+    ("numcodecs.lzma", {"preset": 1}, {"preset": 10}),
+    ("numcodecs.lzma", {"preset": 1}, {"check": 2}),
+    ("numcodecs.blosc", {}, {"shuffle": 7}),
+    ("numcodecs.blosc", {}, {"clevel": 77}),
+    ("numcodecs.gzip", {"level": 1}, {"level": 10}),
+    ("numcodecs.zstd", {"level": 1}, {"level": 100}),
+    (
+        "conditional",
+        {"codecs": [{"name": "zstd"}]},
+        {"codecs": [{"name": "zstd", "configuration": {"level": 99}}]},
+    ),
+]
+
+MIDDLE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("numcodecs.pcodec", {"level": 8}, {"level": 99}),
+    ("numcodecs.pcodec", {"level": 8}, {"mode_spec": "guess"}),
+    (
+        "sharding_indexed",
+        {"chunk_shape": [2, 3], "codecs": [LITTLE, {"name": "zstd"}], "index_codecs": [LITTLE]},
+        {"codecs": [LITTLE, {"name": "zstd", "configuration": {"level": 99}}]},
+    ),
+]
+
+V2: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"id": "zlib", "level": 1}, {"level": "x"}),
+    ({"id": "zlib", "level": 1}, {"level": -2}),
+    ({"id": "gzip", "level": 1}, {"level": -2}),
+    ({"id": "zstd", "level": 1}, {"level": 100}),
+    ({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}, {"cname": "none"}),
+    ({"id": "bz2", "level": 1}, {"level": 10}),
+    ({"id": "pcodec", "level": 8}, {"level": 99}),
+]
+
+
+def changed(options: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in {**options, **changes}.items() if value is not MISSING}
+
+
+def check_reads_and_refuses_to_write(store: dict[str, bytes], wrong: dict[str, Any]) -> None:
+    key = "zarr.json"
+    chunks = {name: bytes(value) for name, value in store.items() if name != key}
+    array = zarrfs.open_array(store, mode="r+")
+    np.testing.assert_array_equal(array[...], DATA)
+    with pytest.raises(ChunkEncodeError, match="can be read, but not written"):
+        array[...] = DATA + 1
+    with pytest.raises(ChunkEncodeError, match="can be read, but not written"):
+        array[0, 0] = 1
+    assert {name: bytes(value) for name, value in store.items() if name != key} == chunks
+    array.resize((5, 6))
+    array.attrs["a"] = 1
+    kept = json.loads(store[key])["codecs"][-1]["configuration"]
+    for parameter, value in wrong.items():
+        if isinstance(value, int | float | str):
+            assert kept[parameter] == value
+
+
+@pytest.mark.parametrize(("name", "good", "wrong"), [*V3, *MIDDLE], ids=str)
+def test_v3_reads_what_it_refuses_to_write(name: str, good: dict[str, Any], wrong: dict[str, Any]) -> None:
+    def chain(configuration: dict[str, Any]) -> list[Any]:
+        codec = {"name": name, "configuration": configuration}
+        return [codec] if (name, good, wrong) in MIDDLE else [LITTLE, codec]
+
+    store: dict[str, bytes] = {}
+    zarrfs.create_array(store, data=DATA, chunks=(4, 6), codecs=chain(good))
+    document = json.loads(store["zarr.json"])
+    document["codecs"][-1]["configuration"] = changed(good, wrong)
+    store["zarr.json"] = json.dumps(document).encode()
+    check_reads_and_refuses_to_write(store, wrong)
+    if MISSING in wrong.values():
+        return  # Creating an array fills in what is missing.
+    new: dict[str, bytes] = {}
+    with pytest.raises(MetadataError):
+        zarrfs.create_array(new, data=DATA, chunks=(4, 6), codecs=chain(changed(good, wrong)))
+    assert not new
+
+
+@pytest.mark.parametrize(("good", "wrong"), V2, ids=str)
+def test_v2_reads_what_it_refuses_to_write(good: dict[str, Any], wrong: dict[str, Any]) -> None:
+    store: dict[str, bytes] = {}
+    options: dict[str, Any] = {"data": DATA, "chunks": (4, 6), "zarr_format": 2}
+    zarrfs.create_array(store, compressors=good, **options)
+    document = json.loads(store[".zarray"])
+    document["compressor"] = good | wrong
+    store[".zarray"] = json.dumps(document).encode()
+    store.pop(".zattrs", None)
+    chunk = store["0.0"]
+    array = zarrfs.open_array(store, mode="r+")
+    np.testing.assert_array_equal(array[...], DATA)
+    with pytest.raises(ChunkEncodeError, match="can be read, but not written"):
+        array[...] = DATA + 1
+    assert store["0.0"] == chunk
+    new: dict[str, bytes] = {}
+    with pytest.raises(MetadataError):
+        zarrfs.create_array(new, compressors=good | wrong, **options)
+    assert not new
+
+
+@pytest.mark.parametrize("codec", ["gzip", {"name": "gzip"}, {"name": "zstd"}, {"name": "blosc"}], ids=str)
+def test_created_arrays_record_the_parameters_that_were_not_given(codec: Any) -> None:
+    store: dict[str, bytes] = {}
+    zarrfs.create_array(store, data=DATA, compressors=codec)
+    written = json.loads(store["zarr.json"])["codecs"][-1]
+    assert {"level", "cname"} & set(written["configuration"])
+
+
+def test_the_default_level_of_zlib_can_be_written_in_v2() -> None:
+    for name in ("gzip", "zlib"):
+        store: dict[str, bytes] = {}
+        zarrfs.create_array(store, data=DATA, zarr_format=2, compressors={"id": name, "level": -1})
+        np.testing.assert_array_equal(zarrfs.open_array(store)[...], DATA)
+
+
+def test_rounding_is_not_needed_for_reading() -> None:
+    store: dict[str, bytes] = {}
+    data = np.arange(4, dtype="<f4")
+    zarrfs.create_array(
+        store, data=data, codecs=[{"name": "bitround", "configuration": {"keepbits": 23}}, LITTLE]
+    )
+    document = json.loads(store["zarr.json"])
+    document["codecs"][0]["configuration"] = {"keepbits": -1}
+    store["zarr.json"] = json.dumps(document).encode()
+    array = zarrfs.open_array(store, mode="r+")
+    np.testing.assert_array_equal(array[...], data)
+    with pytest.raises(ChunkEncodeError, match="keepbits"):
+        array[...] = data

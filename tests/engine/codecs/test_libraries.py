@@ -1,0 +1,77 @@
+"""Codec libraries are imported completely, by whichever threads need them first."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import zarrfs
+
+FIRST_USE = """
+import sys, threading
+import zarrfs
+from zarrfs.engine.codecs.registry import codec_from_json
+from zarrfs.engine.codecs.v2 import chain_from_v2
+
+COUNT = 24
+NAMES = [
+    "zstd", "blosc", "gzip", "n5_lz4", "numcodecs.zlib", "numcodecs.lz4", "numcodecs.bz2", "numcodecs.shuffle",
+    "numcodecs.crc32", "numcodecs.delta", "vlen-array", "numcodecs.pcodec",
+]
+OPTIONS = {
+    "blosc": {"cname": "lz4", "clevel": 1, "shuffle": "noshuffle"},
+    "gzip": {"level": 1},
+    "numcodecs.delta": {"dtype": "<u2"},
+    "vlen-array": {"dtype": "<u2"},
+}
+first = int(sys.argv[1])
+ready = threading.Barrier(COUNT)
+errors = []
+
+
+def use(name):
+    ready.wait()
+    try:
+        codec = codec_from_json({"name": name, "configuration": OPTIONS.get(name, {})}, "here")
+        if name in ("zstd", "blosc", "n5_lz4", "numcodecs.lz4"):
+            assert codec.decode(codec.encode(bytes(1000)), 1000) == bytes(1000)
+    except BaseException as error:
+        errors.append(f"{name}: {error!r}")
+
+
+assert not [name for name in sys.modules if name.startswith("numcodecs")]
+threads = [threading.Thread(target=use, args=(NAMES[(first + i) % len(NAMES)],)) for i in range(COUNT)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(errors)
+"""
+
+
+@pytest.mark.parametrize("first", range(3))
+def test_threads_that_use_codecs_first_at_the_same_time_all_succeed(first: int) -> None:
+    command = [sys.executable, "-c", FIRST_USE, str(first)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+
+
+LIBRARIES = ("numcodecs", "zstandard", "zfpy", "pcodec", "msgpack")
+
+
+def test_codec_libraries_are_only_imported_by_the_function_that_holds_the_lock() -> None:
+    found = []
+    for path in Path(zarrfs.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            found += [f"{path.name}:{node.lineno}" for name in names if name.partition(".")[0] in LIBRARIES]
+    assert not found

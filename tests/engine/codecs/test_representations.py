@@ -1,0 +1,113 @@
+"""One value has one representation in memory, and a data type the objects that it is named after."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrfs
+from zarrfs.errors import MetadataError
+
+SMALL = [
+    ("int4", b"\xf8\x07\x98", b"\x08\x07\x08", b"\x78\x08"),
+    ("int2", b"\xfe\x01\x0e", b"\x02\x01\x02", b"\x26"),
+    ("uint4", b"\xff\x17\x30", b"\x0f\x07\x00", b"\x7f\x00"),
+    ("uint2", b"\xff\x05\x10", b"\x03\x01\x00", b"\x07"),
+    ("float4_e2m1fn", b"\xff\x17\x30", b"\x0f\x07\x00", b"\x7f\x00"),
+    ("float6_e2m3fn", b"\xff\x41\x80", b"\x3f\x01\x00", b"\x7f\x00\x00"),
+]
+
+
+@pytest.mark.parametrize(("name", "stored", "expected", "packed"), SMALL, ids=[case[0] for case in SMALL])
+@pytest.mark.parametrize("chain", [["bytes"], ["bytes", "gzip"]], ids=["plain", "gzip"])
+def test_unused_bits_are_zero_in_memory(
+    name: str, stored: bytes, expected: bytes, packed: bytes, chain: list[str]
+) -> None:
+    import gzip
+
+    store: dict[str, bytes] = {}
+    zarrfs.create_array(store, shape=3, chunks=3, dtype=name, codecs=chain, fill_value=0)
+    store["c/0"] = gzip.compress(stored) if "gzip" in chain else stored
+    array = zarrfs.open_array(store, mode="r+")
+    assert array[...].tobytes() == expected
+    assert array[1:].tobytes() == expected[1:]
+    assert bytes(array.read_bytes(0, 3)) == expected
+    other: dict[str, bytes] = {}
+    zarrfs.create_array(other, shape=3, chunks=3, dtype=name, codecs=["packbits"], fill_value=0)
+    other["c/0"] = packed
+    assert zarrfs.open_array(other)[...].tobytes() == expected
+    # Writing values with other unused bits stores the same bytes.
+    for target, wanted in ((store, expected), (other, packed)):
+        written = zarrfs.open_array(target, mode="r+")
+        written[...] = np.frombuffer(stored, np.uint8).view(written.dtype)
+        chunk = bytes(target["c/0"])
+        assert (gzip.decompress(chunk) if chunk[:2] == b"\x1f\x8b" else chunk) == wanted
+
+
+def test_booleans_in_records_are_true_or_false() -> None:
+    dtype = np.dtype([("a", "?"), ("b", "<u2"), ("c", "?", (2,))])
+    store: dict[str, bytes] = {}
+    zarrfs.create_array(store, shape=2, chunks=2, dtype=dtype, zarr_format=2, compressors=None)
+    store["0"] = b"\x02\x01\x00\x04\x00" + b"\x00\x01\x00\x00\xff"
+    array = zarrfs.open_array(store)
+    assert array[...].tobytes() == b"\x01\x01\x00\x01\x00" + b"\x00\x01\x00\x00\x01"
+    assert array[0:1].tobytes() == b"\x01\x01\x00\x01\x00"
+
+
+VLEN = struct.pack("<I", 2) + b"".join(struct.pack("<I", 1) + item for item in (b"a", b"b"))
+
+
+def variable(data_type: str, codecs: list[Any]) -> dict[str, bytes]:
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [2],
+        "data_type": data_type,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+        "chunk_key_encoding": "default",
+        "fill_value": "",
+        "codecs": codecs,
+    }
+    return {"zarr.json": json.dumps(document).encode(), "c/0": VLEN}
+
+
+def inner(codec: str) -> dict[str, Any]:
+    index = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    configuration = {"chunk_shape": [1], "codecs": [codec], "index_codecs": index}
+    return {"name": "sharding_indexed", "configuration": configuration}
+
+
+@pytest.mark.parametrize(
+    ("data_type", "codec"),
+    [
+        ("string", "vlen-bytes"),
+        ("string", {"name": "vlen-array", "configuration": {"dtype": "<u2"}}),
+        ("string", inner("vlen-bytes")),
+        ("bytes", "vlen-utf8"),
+        ("bytes", {"name": "numcodecs.categorize", "configuration": {"labels": ["a"], "dtype": "|O"}}),
+    ],
+    ids=str,
+)
+def test_a_codec_of_other_objects_than_those_of_the_data_type_is_refused(data_type: str, codec: Any) -> None:
+    with pytest.raises(MetadataError, match="elements of the type"):
+        zarrfs.open_array(variable(data_type, [codec]))
+    store: dict[str, bytes] = {}
+    with pytest.raises(MetadataError, match="elements of the type"):
+        zarrfs.create_array(store, shape=2, dtype=str if data_type == "string" else "bytes", codecs=[codec])
+    assert not store
+
+
+def test_the_elements_are_those_of_the_data_type() -> None:
+    assert zarrfs.open_array(variable("string", ["vlen-utf8"]))[...].tolist() == ["a", "b"]
+    assert zarrfs.open_array(variable("bytes", ["vlen-bytes"]))[...].tolist() == [b"a", b"b"]
+
+
+def test_v2_has_no_text_in_a_filter_of_bytes() -> None:
+    store: dict[str, bytes] = {}
+    with pytest.raises(MetadataError, match="elements of the type"):
+        zarrfs.create_array(store, shape=2, dtype=str, zarr_format=2, filters=[{"id": "vlen-bytes"}])
+    assert not store

@@ -1,0 +1,33 @@
+"""Importing the libraries that codecs use, one thread at a time.
+
+``import numcodecs`` in one thread and ``import numcodecs.zstd`` in another wait for each other's module locks. Python
+breaks that deadlock by handing out a partially initialised module. All imports of codec libraries in the engine
+therefore go through ``import_library``, which holds one lock and imports a package before any of its submodules.
+
+The lock is only held while other packages are imported. They never import zarrfs, so it cannot take part in a deadlock
+with the module locks of zarrfs.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from importlib import import_module
+from types import ModuleType
+
+__all__ = ["import_library"]
+
+_lock = threading.RLock()
+_complete: set[str] = set()
+"""Names of modules that were imported to the end; others in ``sys.modules`` may be partially initialised."""
+
+
+def import_library(name: str) -> ModuleType:
+    """Return the module ``name`` of another package. Raises ImportError if it is not installed."""
+    module = sys.modules.get(name) if name in _complete else None
+    if module is None:
+        with _lock:
+            import_module(name.partition(".")[0])
+            module = import_module(name)
+            _complete.add(name)
+    return module
