@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.codecs.base import Buffer, BufferSource, CodecError, Region
-from zarrfs.engine.codecs.pipeline import CodecPipeline
+from zarrfs.engine.codecs.pipeline import CodecPipeline, new_chunk
 from zarrfs.engine.codecs.sharding import ShardingCodec, is_filled
 from zarrfs.engine.indexing import ChunkPart, RegularAxis, chunk_parts, count_parts
 from zarrfs.engine.layout import ArrayLayout, StoreSource
@@ -185,7 +185,7 @@ def _update_shard(
     axes = [RegularAxis(length, n) for length, n in zip(spec.shape, codec.chunk_shape, strict=True)]
 
     def change(piece: ChunkPart) -> None:
-        chunk = np.empty(codec.chunk_shape, layout.dtype)
+        chunk = new_chunk(inner.spec)
         if not _covers(piece.region, codec.chunk_shape):
             old = shard.get(piece.coords)
             if old is None or not inner.read(BufferSource(old), everything, chunk, None):

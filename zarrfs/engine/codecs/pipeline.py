@@ -31,7 +31,7 @@ from zarrfs.engine.codecs.bytes import BytesCodec, needs_canonical
 from zarrfs.engine.codecs.limits import bounded, intermediate_limit, variable_limit
 from zarrfs.errors import MetadataError, ZarrError
 
-__all__ = ["LEAST_PARTIAL_NBYTES", "CodecPipeline", "RegionCodec", "raise_located"]
+__all__ = ["LEAST_PARTIAL_NBYTES", "CodecPipeline", "RegionCodec", "new_chunk", "raise_located"]
 
 Array = np.ndarray[Any, Any]
 
@@ -426,7 +426,7 @@ class CodecPipeline:
         thread, of the pipeline used last.
         """
         if getattr(_local, "owner", None) is not self:
-            encoded = np.empty(self._middle_spec.shape, self._middle_spec.dtype)
+            encoded = new_chunk(self._middle_spec)
             array = encoded
             for codec, spec in self._arrays_reversed:
                 array = codec.decode(array, spec)
@@ -499,11 +499,21 @@ class CodecPipeline:
         """Return memory for one decoded chunk, to be changed and then given to ``encode_parts``. It is this thread's
         scratch memory, where that saves anything.
         """
-        return self._scratch()[0] if self._direct else np.empty(self.spec.shape, self.spec.dtype)
+        return self._scratch()[0] if self._direct else new_chunk(self.spec)
 
     def _scattered(self, array: Array) -> bool:
         """Whether the bytes of a decoded chunk lie in another order than they are to be encoded in."""
         return not self._encoded_view(array).flags.c_contiguous
+
+
+def new_chunk(spec: ChunkSpec) -> Array:
+    """Return memory for a chunk. Raises CodecError where there is not enough: metadata can declare any size."""
+    try:
+        return np.empty(spec.shape, spec.dtype)
+    except (MemoryError, ValueError) as error:
+        raise CodecError(
+            f"a chunk of shape {spec.shape} and data type {spec.dtype} does not fit into memory"
+        ) from error
 
 
 def _nothing(spec: ChunkSpec) -> Array:
