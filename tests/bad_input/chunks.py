@@ -133,6 +133,18 @@ def _bombs() -> Iterator[Case]:
             chunk=partial(hostile.zeros_gzip, GIGABYTE // 8),
         ),
     )
+    most = 2**63 - 1
+    for dtype, order in (("<u2", "C"), ("<u2", "F"), ("|u1", "F"), ("<M8[s]", "C")):
+        shape = {"shape": [4, 6], "chunks": [2, most], "dtype": dtype, "order": order, "fill_value": None}
+        yield Case(f"v2 longest chunks of {dtype} in order {order}", partial(v2, **shape, chunk=b"x"))
+        yield Case(
+            f"v2 longest chunks of {dtype} in order {order}, compressed",
+            partial(v2, **shape, **_v2_codec("zlib"), chunk=zlib.compress(JUNK)),
+        )
+    long = {"shape": [4, most], **hostile.grid(4, most)}
+    yield Case(
+        "v3 longest chunks", partial(v3, **long, codecs=gzip, chunk=partial(hostile.zeros_gzip, 1 << 20))
+    )
     yield Case(
         "v2 chunk of terabytes, lying blosc",
         partial(

@@ -69,6 +69,17 @@ def test_any_chain_of_codecs_with_any_chunk_gives_values_or_an_error(first: int,
     assert outcome["read"] > 30
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_any_change_of_a_document_gives_a_node_or_an_error(seed: int) -> None:
+    command = [sys.executable, "-m", "tests.bad_input.mutants", str(seed), "3000"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    last = done.stderr.strip().splitlines()[-1:]
+    assert done.returncode == 0, f"the process ended with {done.returncode} at {last}"
+    outcome = json.loads(done.stdout)
+    assert not outcome["wrong"]
+    assert outcome["read"] > 200
+
+
 @pytest.fixture(scope="module")
 def file_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return run_child("files", tmp_path_factory.mktemp("files"))

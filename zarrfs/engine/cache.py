@@ -8,6 +8,7 @@ an entry whose stamp no longer fits is not found, so that changed data are never
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -204,31 +205,39 @@ class CacheEntry(NamedTuple):
         self.cache.record_read(self.key)
 
 
-OBJECT_NBYTES = 64
-"""What an element of an object array is taken to cost: pointer, header, and a short string."""
-
-
 def keepable(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
     """Return a read-only array fit to be kept and the bytes that keeping it costs.
 
     An array that is a small view of a large buffer is copied, since the buffer would be kept alive with it.
     """
     if array.dtype.hasobject:
-        nbytes = array.size * OBJECT_NBYTES
+        nbytes = array.nbytes + sum(map(sys.getsizeof, array.flat))
     else:
-        base: Any = array
-        while isinstance(base, np.ndarray) and base.base is not None:
-            base = base.base
-        held = getattr(base, "nbytes", None)
-        nbytes = array.nbytes if held is None else held
-        if isinstance(base, bytes | bytearray):
-            nbytes = len(base)
+        nbytes = held_nbytes(array)
         if nbytes > array.nbytes + array.nbytes // 4 + 1024:
             array = array.copy()
             nbytes = array.nbytes
     view = array.view()
     view.flags.writeable = False
     return view, nbytes + 256
+
+
+def held_nbytes(array: np.ndarray[Any, Any]) -> int:
+    """Return the size of the memory that an array keeps alive, which may be larger than the array."""
+    base: Any = array
+    while True:
+        if isinstance(base, np.ndarray) and base.base is not None:
+            base = base.base
+        elif isinstance(base, memoryview) and base.obj is not None:
+            base = base.obj
+        else:
+            break
+    if isinstance(base, np.ndarray):
+        return base.nbytes
+    try:
+        return memoryview(base).nbytes
+    except (TypeError, ValueError):
+        return array.nbytes
 
 
 def _memory_size() -> int:

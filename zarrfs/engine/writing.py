@@ -15,6 +15,7 @@ import numpy as np
 from zarrfs.engine.codecs.base import Buffer, BufferSource, CodecError, Region
 from zarrfs.engine.codecs.fill_values import is_filled
 from zarrfs.engine.codecs.pipeline import CodecPipeline
+from zarrfs.engine.codecs.scratch import new_chunk
 from zarrfs.engine.codecs.sharding import ShardingCodec
 from zarrfs.engine.indexing import ChunkPart, RegularAxis, chunk_parts, count_parts
 from zarrfs.engine.layout import ArrayStorage
@@ -196,7 +197,7 @@ def _update_shard(
     axes = [RegularAxis(length, n) for length, n in zip(spec.shape, codec.chunk_shape, strict=True)]
 
     def change(piece: ChunkPart) -> None:
-        chunk = np.empty(codec.chunk_shape, storage.dtype)
+        chunk = new_chunk(inner.chain.spec)
         if not _covers(piece.region, codec.chunk_shape):
             old = shard.get(piece.coords)
             if old is None or not read_region(inner, BufferSource(old), everything, chunk):

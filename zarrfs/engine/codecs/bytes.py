@@ -89,6 +89,8 @@ class BytesCodec(ArrayBytesCodec):
         return spec.nbytes
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
+        if not spec.dtype.itemsize:
+            return b""  # NumPy takes a length of zero for one that is still to be chosen.
         stored = np.ascontiguousarray(array, self.stored_dtype(spec.dtype))
         if needs_canonical(spec.dtype):
             stored = canonical(stored)

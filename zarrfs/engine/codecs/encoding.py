@@ -8,7 +8,7 @@ import numpy as np
 
 from zarrfs.engine.codecs.base import Buffer, Codec, CodecError
 from zarrfs.engine.codecs.chain import CodecChain, RegionCodec, raise_located
-from zarrfs.engine.codecs.scratch import scratch_chunk
+from zarrfs.engine.codecs.scratch import new_chunk, scratch_chunk
 from zarrfs.errors import MetadataError
 
 __all__ = ["ChunkEncoder"]
@@ -92,7 +92,7 @@ class ChunkEncoder:
         """
         if self.chain.direct:
             return scratch_chunk(self.chain)[0]
-        return np.empty(self.chain.spec.shape, self.chain.spec.dtype)
+        return new_chunk(self.chain.spec)
 
     def _is_strided(self, array: Array) -> bool:
         """Return whether the memory order of the chunk differs from the order in which it is encoded."""

@@ -136,7 +136,10 @@ class N5BlockCodec(ArrayBytesCodec):
         block = self._pipeline(spec, shape).decoder.decode(view[start:])
         if shape == spec.shape:
             return block
-        whole = np.full(spec.shape, spec.fill_value, spec.dtype)
+        # Memory that is zero without being touched: the metadata may declare far larger blocks than there are.
+        whole = np.zeros(spec.shape, spec.dtype)
+        if whole.dtype.type(spec.fill_value).tobytes().strip(b"\0"):
+            whole[...] = spec.fill_value
         whole[tuple(slice(0, length) for length in shape)] = block
         return whole
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.engine.codecs.base import ChunkSpec, CodecError
 from zarrfs.engine.codecs.chain import CodecChain
 
-__all__ = ["scratch_chunk"]
+__all__ = ["new_chunk", "scratch_chunk"]
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +30,7 @@ def scratch_chunk(chain: CodecChain) -> tuple[Array, memoryview]:
     The chain must be ``direct``. The contents are valid until the thread asks for scratch memory again.
     """
     if getattr(_local, "owner", None) is not chain:
-        encoded = np.empty(chain.array_bytes_spec.shape, chain.array_bytes_spec.dtype)
+        encoded = new_chunk(chain.array_bytes_spec)
         array = encoded
         for codec, spec in reversed(chain.array_codecs):
             array = codec.decode(array, spec)
@@ -37,3 +38,13 @@ def scratch_chunk(chain: CodecChain) -> tuple[Array, memoryview]:
         _local.owner = chain if encoded.nbytes <= MAX_SCRATCH_NBYTES else None
     buffer: tuple[Array, memoryview] = _local.buffer
     return buffer
+
+
+def new_chunk(spec: ChunkSpec) -> Array:
+    """Return new memory for a chunk. Raises CodecError where it cannot be allocated: metadata can declare any size."""
+    try:
+        return np.empty(spec.shape, spec.dtype)
+    except (MemoryError, ValueError) as error:
+        raise CodecError(
+            f"a chunk of shape {spec.shape} and data type {spec.dtype} does not fit into memory"
+        ) from error
