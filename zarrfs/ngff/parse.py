@@ -14,7 +14,7 @@ from typing import Any
 from zarrfs.ngff.model import Axis, Level, Multiscales, Ngff
 from zarrfs.ngff.parse_hints import parse_image_label, parse_omero
 from zarrfs.ngff.parse_plate import parse_plate, parse_well
-from zarrfs.ngff.reader import Reader, is_number
+from zarrfs.ngff.reader import Reader, brief, is_number
 
 __all__ = ["ome_attributes", "parse"]
 
@@ -115,7 +115,7 @@ def _axes(item: Reader) -> tuple[Axis, ...]:
         return ()
     found = item.document["axes"]
     if not isinstance(found, list):
-        item.note("axes", f"expected a list, found {found!r}: taken as absent")
+        item.note("axes", f"expected a list, found {brief(found)}: taken as absent")
         return ()
     return tuple(_axis(item, number, axis) for number, axis in enumerate(found))
 
@@ -124,7 +124,7 @@ def _axis(item: Reader, number: int, axis: Any) -> Axis:
     if isinstance(axis, str):
         return Axis(axis, AXIS_TYPES.get(axis.lower()))
     if not isinstance(axis, Mapping) or not isinstance(axis.get("name"), str):
-        item.note(f"axes/{number}", f"expected an object with a name, found {axis!r}")
+        item.note(f"axes/{number}", f"expected an object with a name, found {brief(axis)}")
         axis = axis if isinstance(axis, Mapping) else {}
     name = axis["name"] if isinstance(axis.get("name"), str) else f"axis {number}"
     kind, unit = axis.get("type"), axis.get("unit")
@@ -174,7 +174,7 @@ def _affine(item: Reader, rank: int | None) -> tuple[tuple[float, ...], tuple[fl
             else:
                 translation = tuple(a + b for a, b in zip(translation, values, strict=True))
         elif kind != "identity":
-            step.note("type", f"transformation {kind!r} is not understood: left out")
+            step.note("type", f"transformation {brief(kind)} is not understood: left out")
     return None if scale is None or translation is None else (scale, translation)
 
 
@@ -190,7 +190,7 @@ def _steps(item: Reader, depth: int) -> Iterator[Reader]:
 def _numbers(step: Reader, key: str, rank: int | None) -> tuple[float, ...] | None:
     values = step.document.get(key)
     if not isinstance(values, list) or not values or not all(is_number(value) for value in values):
-        step.note(key, f"expected a list of finite numbers, found {values!r}: left out")
+        step.note(key, f"expected a list of finite numbers, found {brief(values)}: left out")
         return None
     if rank is not None and len(values) != rank:
         step.note(key, f"expected {rank} numbers, one per axis, found {len(values)}: left out")

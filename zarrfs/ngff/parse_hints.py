@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zarrfs.ngff.model import Channel, ImageLabel, Omero, Rgba, Window
-from zarrfs.ngff.reader import Reader
+from zarrfs.ngff.reader import Reader, brief
 
 __all__ = ["parse_image_label", "parse_omero"]
 
@@ -45,7 +45,7 @@ def _color(channel: Reader) -> tuple[int, int, int] | None:
             raise ValueError(digits)
         red, green, blue = bytes.fromhex(digits)
     except ValueError:
-        channel.note("color", f"expected 6 hexadecimal digits, found {text!r}: left out")
+        channel.note("color", f"expected 6 hexadecimal digits, found {brief(text)}: left out")
         return None
     return red, green, blue
 
@@ -89,7 +89,7 @@ def _rgba(item: Reader) -> Rgba | None:
         return None
     right = isinstance(values, list) and len(values) in (3, 4)
     if not right or not all(isinstance(v, int) and 0 <= v <= 255 for v in values):
-        item.note("rgba", f"expected four numbers from 0 to 255, found {values!r}: left out")
+        item.note("rgba", f"expected four numbers from 0 to 255, found {brief(values)}: left out")
         return None
     red, green, blue, alpha = (*values, 255)[:4]
     return int(red), int(green), int(blue), int(alpha)

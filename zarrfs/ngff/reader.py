@@ -4,10 +4,28 @@ out.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["Reader", "is_number"]
+__all__ = ["Reader", "brief", "is_number"]
+
+MAX_PROBLEMS = 200
+"""So many problems of one document are noted; the rest would be the same again."""
+
+_brief = reprlib.Repr()
+_brief.maxlevel = 4
+_brief.maxlist = _brief.maxdict = _brief.maxtuple = 12
+_brief.maxstring = _brief.maxother = 120
+_brief.maxlong = 60
+
+
+def brief(value: Any) -> str:
+    """Return what a JSON value looks like, of bounded length and depth."""
+    try:
+        return _brief.repr(value)
+    except ValueError:  # Python refuses to convert integers of thousands of digits
+        return "a very large number"
 
 
 def is_number(value: Any) -> bool:
@@ -26,7 +44,8 @@ class Reader:
 
     def note(self, key: str, message: str) -> None:
         """Note a problem at a key (or a path of keys) of this object."""
-        self.problems.append(f"{self.pointer}/{key}: {message}")
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(f"{self.pointer}/{key}: {message}")
 
     def string(self, key: str) -> str | None:
         """Return the string at ``key``; None where there is none."""
@@ -44,7 +63,7 @@ class Reader:
         if value is None:
             return None
         if value != int(value):
-            self.note(key, f"expected a whole number, found {value!r}: left out")
+            self.note(key, f"expected a whole number, found {brief(value)}: left out")
             return None
         return int(value)
 
@@ -56,7 +75,7 @@ class Reader:
         if value is None:
             return None
         if not is_number(value):
-            self.note(key, f"expected a finite number, found {value!r}: left out")
+            self.note(key, f"expected a finite number, found {brief(value)}: left out")
             return None
         number: float = value
         return number
@@ -72,7 +91,7 @@ class Reader:
             if isinstance(item, Mapping):
                 yield Reader(item, f"{self.pointer}/{key}/{number}", self.problems)
             else:
-                self.note(f"{key}/{number}", f"expected an object, found {item!r}: left out")
+                self.note(f"{key}/{number}", f"expected an object, found {brief(item)}: left out")
 
     def strings(self, key: str) -> Iterator[str]:
         """Yield the strings in the list at ``key``."""
@@ -80,11 +99,11 @@ class Reader:
             if isinstance(item, str):
                 yield item
             else:
-                self.note(f"{key}/{number}", f"expected a string, found {item!r}: left out")
+                self.note(f"{key}/{number}", f"expected a string, found {brief(item)}: left out")
 
     def _typed(self, key: str, kind: Any, words: str) -> Any:
         value = self.document.get(key)
         if value is None or isinstance(value, kind):
             return value
-        self.note(key, f"expected {words}, found {value!r}: left out")
+        self.note(key, f"expected {words}, found {brief(value)}: left out")
         return None
