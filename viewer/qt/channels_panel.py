@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
 from PyQt6.QtCore import Qt, pyqtSignal
-from PyQt6.QtGui import QColor, QIcon, QPainter, QPixmap
+from PyQt6.QtGui import QColor, QIcon, QPainter, QPixmap, QValidator
 from PyQt6.QtWidgets import (
     QCheckBox,
     QColorDialog,
@@ -32,8 +34,41 @@ __all__ = ["ChannelsPanel"]
 
 WIDEST = 1e300
 MIN_NAME_WIDTH = 90
+MAX_DECIMALS = 323
+"""As many as Qt knows: limits as small as 1e-300 are not rounded."""
 COMPONENTS = ("abs", "phase", "real", "imag")
 CUSTOM = "another colour ..."
+
+
+class SignificantBox(QDoubleSpinBox):
+    """A number that is displayed with significant digits, not with a fixed number of decimals."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setDecimals(MAX_DECIMALS)
+
+    def textFromValue(self, value: float) -> str:
+        return f"{value:.6g}"
+
+    def valueFromText(self, text: str | None) -> float:
+        found = (text or "").strip()
+        if found == self.textFromValue(self.value()):
+            return self.value()  # the text was not edited, and has fewer digits
+        try:
+            return float(found)
+        except ValueError:
+            return self.value()
+
+    def validate(self, text: str | None, position: int) -> tuple[QValidator.State, str, int]:
+        found = text or ""
+        try:
+            finite = math.isfinite(float(found))
+        except ValueError:
+            finite = False
+        if finite:
+            return QValidator.State.Acceptable, found, position
+        begun = re.fullmatch(r"\s*[+-]?\d*\.?\d*(e[+-]?\d*)?\s*", found, re.IGNORECASE)
+        return QValidator.State.Intermediate if begun else QValidator.State.Invalid, found, position
 
 
 class ChannelRow(QFrame):
@@ -54,6 +89,7 @@ class ChannelRow(QFrame):
     ) -> None:
         super().__init__(parent)
         integer = kind in "iub"
+        self._limits: tuple[float, float] | None = None
         self.setFrameShape(QFrame.Shape.StyledPanel)
         self._filling = False
         label = settings.label or f"Channel {settings.index}"
@@ -97,8 +133,8 @@ class ChannelRow(QFrame):
         self.show_settings(settings)
         self.visible.toggled.connect(lambda on: self._tell(visible=on))
         self.colormap.activated.connect(self._pick)
-        self.low.valueChanged.connect(self._tell_limits)
-        self.high.valueChanged.connect(self._tell_limits)
+        self.low.valueChanged.connect(lambda value: self._tell_limit(0, value))
+        self.high.valueChanged.connect(lambda value: self._tell_limit(1, value))
         self.gamma.valueChanged.connect(lambda value: self._tell(gamma=value))
         self.invert.toggled.connect(lambda on: self._tell(invert=on))
         self.solo.toggled.connect(lambda on: self._tell(solo=on))
@@ -106,9 +142,10 @@ class ChannelRow(QFrame):
         self.component.activated.connect(self._pick_component)
 
     def _limit(self, name: str, integer: bool) -> QDoubleSpinBox:
-        box = QDoubleSpinBox()
+        box = QDoubleSpinBox() if integer else SignificantBox()
         box.setRange(-WIDEST, WIDEST)
-        box.setDecimals(0 if integer else 4)
+        if integer:
+            box.setDecimals(0)
         box.setAccessibleName(plain(name))
         box.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
         box.setKeyboardTracking(False)
@@ -133,9 +170,12 @@ class ChannelRow(QFrame):
         self.colormap.setCurrentText(settings.colormap)
         if settings.component in COMPONENTS:
             self.component.setCurrentText(settings.component)
-        if settings.limits is not None:
-            self.low.setValue(settings.limits[0])
-            self.high.setValue(settings.limits[1])
+        self._limits = settings.limits
+        for number, box in enumerate((self.low, self.high)):
+            # There is nothing to edit before limits have been chosen.
+            box.setEnabled(settings.limits is not None)
+            if settings.limits is not None:
+                box.setValue(settings.limits[number])
         self._filling = False
 
     def _pick_component(self) -> None:
@@ -151,9 +191,11 @@ class ChannelRow(QFrame):
             name = colour.name()
         self._tell(colormap=name)
 
-    def _tell_limits(self) -> None:
-        low, high = sorted((self.low.value(), self.high.value()))
-        self._tell(limits=(low, high))
+    def _tell_limit(self, number: int, value: float) -> None:
+        """Tell the limit that was edited, with the other one as it is: its box may show fewer digits."""
+        if self._limits is not None:
+            other = self._limits[1 - number]
+            self._tell(limits=(min(value, other), max(value, other)))
 
     def _tell(self, **changes: Any) -> None:
         if not self._filling:
@@ -268,8 +310,8 @@ class ChannelsPanel(QWidget):
                 self._range.setRegion(limits)
                 self._filling = False
 
-    def show_histogram(self, number: int, histogram: Histogram) -> None:
-        """Draw the histogram of a channel, if it is still the one looked at."""
+    def show_histogram(self, number: int, histogram: Histogram | None) -> None:
+        """Draw the histogram of a channel, or none, if it is still the one looked at."""
         if number == self.current:
             self._histogram = histogram
             self._draw()

@@ -13,7 +13,7 @@ from PyQt6.QtCore import QObject, pyqtSignal
 import zarrfs
 from viewer.dataset import Dataset, describe, initial_intent
 from viewer.image import Image
-from viewer.locations import within
+from viewer.locations import absolute_location, within
 from viewer.qt.worker import Worker
 from viewer.state import ViewIntent, Viewport, with_channel, with_labels
 from viewer.streaming import TileStreamer
@@ -66,15 +66,22 @@ class Session(QObject):
         self.overlays: tuple[Image, ...] = ()
         self.intent: ViewIntent | None = None
         self.wanted_viewport: Viewport | None = None
+        self._last_said = ""
 
     def close(self) -> None:
-        """End the threads."""
-        self.streamer.close()
+        """End the threads, without waiting for a read that is running."""
+        self.streamer.close(timeout=0.0)
         self.worker.close()
 
     def say(self, text: str, warning: bool = False) -> None:
         """Tell the user something."""
+        self._last_said = text
         self.said.emit(text, warning)
+
+    def take_back(self, text: str) -> None:
+        """Take a message back that is no longer true, unless another one has replaced it."""
+        if text and text == self._last_said:
+            self.say("")
 
     def complain(self, error: Exception) -> None:
         """Tell the user of an error."""
@@ -101,6 +108,7 @@ class Session(QObject):
         if isinstance(location, str):
             try:
                 location, view = from_link(location)
+                location = absolute_location(location)
             except ZarrError as error:
                 self._not_opened("", error)
                 return
@@ -130,10 +138,24 @@ class Session(QObject):
         self.say(str(error), True)
         self.failed.emit(str(error))
 
-    def show_node(self, node: Any, location: str, path: str) -> None:
-        """Look at a node that is open already."""
+    def look_at(self, node: Any) -> None:
+        """Show the metadata of a node that is open already; the picture stays."""
         self.node_changed.emit(node)
+
+    def show_node(self, node: Any, location: str, path: str) -> None:
+        """Show the image of a node that is open already; the image in front stays as the user has set it."""
+        self.node_changed.emit(node)
+        if self.is_shown(location, path):
+            return
         self.ask(lambda: _first_image(describe(node, location, path), None), self._show_if_image, "image")
+
+    def is_shown(self, location: str, path: str) -> bool:
+        """Return whether the image in front is that of the node at a path."""
+        dataset, image = self.dataset, self.image
+        if dataset is None or image is None or dataset.location != location:
+            return False
+        inner = image.path.partition("#")[0]
+        return path in (dataset.path, within(dataset.path, inner) if dataset.path else inner)
 
     def _show_if_image(self, found: Found) -> None:
         dataset, image, _, notes = found
