@@ -27,13 +27,15 @@ from viewer.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
 from viewer.contrast import Histogram
 from viewer.qt.plain_text import PlainLabel, allow_narrow, button_text, plain, plain_name, tooltip
 from viewer.qt.plots import PlotHolder
-from viewer.qt.widgets import tool_button
+from viewer.qt.widgets import returns_focus, scrolls_past, tool_button
 from viewer.state import ChannelSettings
 
 __all__ = ["ChannelsPanel"]
 
 WIDEST = 1e300
 MIN_NAME_WIDTH = 90
+HANDLE_SIZE = 12
+"""Pixels of the handles of the limits in the histogram."""
 MAX_DECIMALS = 323
 """As many as Qt knows: limits as small as 1e-300 are not rounded."""
 COMPONENTS = ("abs", "phase", "real", "imag")
@@ -130,6 +132,8 @@ class ChannelRow(QFrame):
             buttons.addWidget(widget)
         grid.addLayout(buttons, 2, 0, 1, 4)
         grid.addWidget(self.component, 3, 0, 1, 4)
+        scrolls_past(self.colormap, self.low, self.high, self.gamma, self.component)
+        returns_focus(self.low, self.high, self.gamma)
         self.show_settings(settings)
         self.visible.toggled.connect(lambda on: self._tell(visible=on))
         self.colormap.activated.connect(self._pick)
@@ -282,6 +286,7 @@ class ChannelsPanel(QWidget):
             self._column.insertWidget(number, row)
             self.rows.append(row)
         self.current = -1
+        self._title.setText("")
         if channels:
             self.choose(0)
         self._draw()
@@ -324,7 +329,13 @@ class ChannelsPanel(QWidget):
         plot.hideButtons()
         self._curve = plot.plot([0, 1], [0], stepMode="center", fillLevel=0, brush=(130, 150, 190, 160))
         region = import_module("pyqtgraph").LinearRegionItem
-        self._range = region(swapMode="sort", brush=(120, 150, 220, 40))
+        # Only the lines can be dragged: a drag of what is between them would move both limits.
+        self._range = region(swapMode="block", brush=(120, 150, 220, 40), movable=False)
+        for line in self._range.lines:
+            line.setMovable(True)
+            line.setPen((150, 180, 240), width=2)
+            line.setHoverPen((255, 230, 90), width=4)
+            line.addMarker("<|>", position=0.5, size=HANDLE_SIZE)  # it can be grabbed as well
         self._range.sigRegionChanged.connect(self._dragged)
         plot.addItem(self._range)
 
@@ -341,10 +352,21 @@ class ChannelsPanel(QWidget):
             return
         plot = self.plot.plot()
         self._curve.setData(found.edges, found.heights(self.logarithmic.isChecked()))
-        plot.setXRange(float(found.edges[0]), float(found.edges[-1]), padding=0.02)
+        low, high = found.span()
+        limits = self._settings[self.current].limits if 0 <= self.current < len(self._settings) else None
+        if limits is not None:
+            low, high = min(low, limits[0]), max(high, limits[1])
+        plot.setXRange(low, high, padding=0.02)
         plot.enableAutoRange("y")
 
     def _dragged(self) -> None:
         if not self._filling and 0 <= self.current < len(self.rows):
-            low, high = self._range.getRegion()
-            self.changed.emit(self.current, {"limits": (float(low), float(high))})
+            moved = tuple(float(value) for value in self._range.getRegion())
+            limits = self._settings[self.current].limits if self.current < len(self._settings) else None
+            if limits is not None:
+                # The limit that was not dragged stays what it is, to the last digit.
+                scale = abs(limits[1] - limits[0]) * 1e-9
+                moved = tuple(
+                    old if abs(new - old) <= scale else new for new, old in zip(moved, limits, strict=True)
+                )
+            self.changed.emit(self.current, {"limits": moved})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from PyQt6.QtCore import QSettings, QSize, Qt, QTimer, pyqtSignal
-from PyQt6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PyQt6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
 from PyQt6.QtWidgets import (
     QApplication,
     QDockWidget,
@@ -141,6 +141,7 @@ class MainWindow(QMainWindow):
         self.notice.hide()
         self.empty = QLabel(EMPTY)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.empty.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.empty.setAccessibleName("Nothing is open yet")
         picture = QWidget()
         column = QVBoxLayout(picture)
@@ -343,7 +344,8 @@ class MainWindow(QMainWindow):
         if self.panels.currentWidget() is not self.measure:
             only_labels = not intent.channels and intent.labels
             self.panels.setCurrentWidget(self.labels if only_labels else self.channels)
-        self.canvas.setFocus()
+        if not self.plate.table.hasFocus():  # arrow keys move on to the next well
+            self.canvas.setFocus()
 
     def _show_intent(self) -> None:
         intent = self.session.intent
@@ -433,6 +435,10 @@ class MainWindow(QMainWindow):
 
     # -- channels ----------------------------------------------------------------------------------------------
 
+    def set_auto_each(self, on: bool) -> None:
+        """Choose the contrast of each well, field or series anew, or keep that of the one before."""
+        self.session.auto_each = on
+
     def auto_contrast(self) -> None:
         """Choose the limits of every channel anew."""
         intent = self.session.intent
@@ -517,6 +523,14 @@ class MainWindow(QMainWindow):
             write_png(file, self.canvas.frame.pixels)
 
     # -- the window --------------------------------------------------------------------------------------------
+
+    def focus_picture(self) -> None:
+        """Give the keys to the picture, so that none is typed into a field."""
+        (self.canvas if self.stack.currentIndex() else self.empty).setFocus()
+
+    def showEvent(self, event: QShowEvent | None) -> None:
+        super().showEvent(event)
+        self.focus_picture()
 
     def find_node(self) -> None:
         """Begin to type what to find in the hierarchy."""

@@ -15,7 +15,7 @@ from viewer.dataset import Dataset, describe, initial_intent
 from viewer.image import Image
 from viewer.locations import absolute_location, within
 from viewer.qt.worker import Worker
-from viewer.state import ViewIntent, Viewport, with_channel, with_labels
+from viewer.state import ViewIntent, Viewport, with_channel, with_labels, with_look
 from viewer.streaming import TileStreamer
 from viewer.views import View, fitted_intent, from_link
 from zarrfs.engine.stores.base import Store
@@ -36,6 +36,7 @@ class Session(QObject):
         overlays: its label images.
         intent: what of it the user wants to see; None without an image.
         wanted_viewport: the window that a restored view asks for, until somebody takes it.
+        auto_each: whether each image of a dataset gets contrast of its own, instead of that of the one before.
 
     Signals:
         opened: (location, node) a location was opened.
@@ -66,6 +67,7 @@ class Session(QObject):
         self.overlays: tuple[Image, ...] = ()
         self.intent: ViewIntent | None = None
         self.wanted_viewport: Viewport | None = None
+        self.auto_each = False
         self._last_said = ""
 
     def close(self) -> None:
@@ -172,7 +174,7 @@ class Session(QObject):
             self.worker.forget("image")
             self.worker.submit(
                 lambda: _with_labels(dataset, path),
-                lambda found: self.show_image(*found),
+                lambda found: self.show_image(found[0], found[1], found[2], None, not self.auto_each),
                 lambda error: self._show_nothing(str(error)),
                 "image",
             )
@@ -196,10 +198,19 @@ class Session(QObject):
             self.failed.emit(why)
 
     def show_image(
-        self, image: Image, overlays: tuple[Image, ...], notes: tuple[str, ...] = (), view: View | None = None
+        self,
+        image: Image,
+        overlays: tuple[Image, ...],
+        notes: tuple[str, ...] = (),
+        view: View | None = None,
+        keep_look: bool = False,
     ) -> None:
-        """Put an image in front, as a view has it, or as usual."""
+        """Put an image in front, as a view has it, or with the look of the one before it, or as usual."""
         intent = initial_intent(image, len(overlays))
+        before, shown = self.image, self.intent
+        alike = before is not None and (before.kind, before.dtype) == (image.kind, image.dtype)
+        if keep_look and alike and shown is not None:
+            intent = with_look(intent, shown)
         warnings = [*notes, *image.notes]
         self.wanted_viewport = None
         if view is not None:

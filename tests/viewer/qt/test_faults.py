@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PyQt6.QtCore import QModelIndex, QPointF, Qt
-from PyQt6.QtGui import QImage
+from PyQt6.QtCore import QModelIndex, QPoint, QPointF, Qt
+from PyQt6.QtGui import QImage, QWheelEvent
 from PyQt6.QtTest import QTest
+from PyQt6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 import zarrfs
@@ -210,6 +211,119 @@ def test_recents_and_links_have_absolute_paths(
     view = window.views.now("v")
     assert view is not None
     assert view.location == str(stack)
+
+
+def test_another_well_keeps_contrast_colours_and_visibility(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    window.open_location(str(write_plate(tmp_path / "plate.zarr")))
+    qtbot.waitUntil(lambda: window.plate.table.rowCount() == 2, timeout=MILLISECONDS)
+    table = window.plate.table
+    table.setFocus()
+    opened(qtbot, window, lambda: table.setCurrentCell(0, 0))
+    exact(qtbot, window, lambda: window.session.change_channel(0, limits=(3.0, 77.0), colormap="magma"))
+    exact(qtbot, window, lambda: window.session.change_channel(1, visible=False))
+
+    def look() -> list[object]:
+        assert window.intent is not None
+        return [(c.limits, c.colormap, c.visible) for c in window.intent.channels[:2]]
+
+    before = look()
+    opened(qtbot, window, lambda: QTest.keyClick(table, Qt.Key.Key_Right))
+    assert table.currentColumn() == 1, "arrow keys move between wells"
+    assert look() == before
+    opened(qtbot, window, lambda: QTest.keyClick(table, Qt.Key.Key_Down))
+    assert table.currentRow() == 1
+    assert look() == before
+    opened(qtbot, window, lambda: window.plate.field.activated.emit(0))
+    assert look() == before
+    window.actions_by_name["auto_each"].trigger()
+    opened(qtbot, window, lambda: table.setCurrentCell(0, 2))
+    assert look() != before
+    assert window.intent is not None
+    assert window.intent.channels[1].visible
+
+
+def test_the_histogram_spans_nearly_all_values_and_the_limits(
+    qtbot: QtBot, shown: Shown, tmp_path: Path
+) -> None:
+    data = np.random.default_rng(0).normal(1000, 20, (128, 128)).astype("u2")
+    data[0, 0] = 65535
+    zarrfs.create_array(tmp_path / "h.zarr", data=data, chunks=(64, 64))
+    window = shown(tmp_path / "h.zarr")
+    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=MILLISECONDS)
+    found = window.channels._histogram
+    assert found is not None
+    assert found.edges[-1] > 65000
+    high = found.span()[1]
+    assert high < 2000
+
+    def seen() -> tuple[float, float]:
+        left, right = window.channels.plot.plot().getViewBox().viewRange()[0]
+        return left, right
+
+    assert seen()[1] < 2500
+    exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 5000.0)))
+    window.channels._draw()
+    assert seen()[1] >= 5000
+
+
+def test_a_handle_of_the_histogram_moves_one_limit(qtbot: QtBot, shown: Shown, stack: Path) -> None:
+    window = shown(stack)
+    exact(qtbot, window, lambda: window.session.change_channel(0, limits=(1.25, 7.0 / 3)))
+    qtbot.waitUntil(lambda: window.channels.plot.made, timeout=MILLISECONDS)
+    region = window.channels._range
+    assert not region.movable, "what is between the handles cannot be dragged"
+    assert all(line.movable for line in region.lines)
+    region.lines[0].setValue(2.0)
+    assert window.intent is not None
+    assert window.intent.channels[0].limits == (2.0, 7.0 / 3)
+    region.lines[1].setValue(200.0)
+    assert window.intent.channels[0].limits == (2.0, 200.0)
+
+
+def wheel(widget: QWidget) -> QWheelEvent:
+    center = QPointF(widget.rect().center())
+    event = QWheelEvent(
+        center,
+        QPointF(widget.mapToGlobal(widget.rect().center())),
+        QPoint(0, 0),
+        QPoint(0, -120),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(widget, event)
+    return event
+
+
+def test_the_wheel_changes_only_what_was_clicked(qtbot: QtBot, shown: Shown, cells: Path) -> None:
+    window = shown(cells)
+    row = window.channels.rows[0]
+    before = window.intent
+    for widget in (row.low, row.high, row.gamma, row.colormap):
+        assert not wheel(widget).isAccepted(), "the panel gets the wheel"
+    assert window.intent == before
+    window.activateWindow()
+    row.gamma.setFocus()
+    qtbot.waitUntil(row.gamma.hasFocus, timeout=MILLISECONDS)
+    wheel(row.gamma)
+    assert window.intent is not None
+    assert window.intent.channels[0].gamma == pytest.approx(0.9)
+
+
+def test_keys_go_to_the_picture_until_a_field_is_clicked(
+    qtbot: QtBot, window: MainWindow, cells: Path
+) -> None:
+    window.activateWindow()
+    assert window.focusWidget() is window.empty
+    opened(qtbot, window, lambda: window.open_location(str(cells)))
+    assert window.focusWidget() is window.canvas
+    low = window.channels.rows[0].low
+    low.setFocus()
+    QTest.keyClick(low, Qt.Key.Key_Return)
+    assert window.focusWidget() is window.canvas
 
 
 class HangingStore(WrapperStore):

@@ -168,11 +168,11 @@ def _image_label(label: Any) -> Iterator[Finding]:
                 pointer("image-label", key), f"label {value} occurs more than once; the last one counts"
             )
         for number, item in _objects(label.get(key)):
-            value = item.get("label-value")
-            if is_number(value) and value != int(value):
+            found: Any = item.get("label-value")
+            if is_number(found) and found != int(found):
                 yield Finding(
                     pointer("image-label", key, number, "label-value"),
-                    f"a label is a whole number, found {brief(value)}",
+                    f"a label is a whole number, found {brief(found)}",
                 )
 
 
