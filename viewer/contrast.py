@@ -38,6 +38,15 @@ class Histogram:
         largest = heights.max(initial=0.0)
         return np.asarray(heights / largest if largest else heights, np.float64)
 
+    def span(self, low: float = 0.05, high: float = 99.95) -> tuple[float, float]:
+        """Return the edges of the bins between which all but a few values lie, given in percent."""
+        total = np.cumsum(self.counts)
+        if not total.size or not total[-1]:
+            return float(self.edges[0]), float(self.edges[-1])
+        first = int(np.searchsorted(total, total[-1] * low / 100, side="right"))
+        last = int(np.searchsorted(total, total[-1] * high / 100, side="left"))
+        return float(self.edges[first]), float(self.edges[min(last, len(total) - 1) + 1])
+
 
 def histogram(
     values: npt.NDArray[Any], bins: int = 256, limits: tuple[float, float] | None = None

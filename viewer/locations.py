@@ -6,6 +6,7 @@ ignored.
 
 from __future__ import annotations
 
+import os
 import re
 from urllib.parse import unquote, urlsplit
 
@@ -46,6 +47,13 @@ def node_location(location: str) -> str:
     if len(location) > 1 and location.endswith("/") and not location.endswith("://"):
         location = location.rstrip("/") or "/"
     return location + fragment
+
+
+def absolute_location(location: str) -> str:
+    """Return a location that is the same in whatever directory the program is started: local paths become absolute."""
+    if not location or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", location):
+        return location
+    return os.path.abspath(os.path.expanduser(location))
 
 
 def display_name(location: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
 import re
 import sys
@@ -38,9 +39,9 @@ def run(arguments: list[str] | None = None) -> None:
             options.locations[0], options.screenshot, options.size, PATIENCE_SECONDS, _end
         )
         if problem:
-            _fail(problem)
-        return
-    sys.exit(show(options.locations, _end))
+            _write_error(problem)
+        _leave(1 if problem else 0)
+    _leave(show(options.locations, _end))
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
@@ -69,6 +70,14 @@ def _size(text: str) -> tuple[int, int]:
 def _fail(text: str) -> NoReturn:
     _write_error(text)
     sys.exit(1)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process without waiting for threads: one of them may read from a store that does not answer."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _end(text: str) -> NoReturn:

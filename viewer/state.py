@@ -179,6 +179,28 @@ def with_displayed(intent: ViewIntent, row_axis: int, column_axis: int) -> ViewI
     return replace(intent, displayed=(row_axis, column_axis), projection=projection)
 
 
+def with_look(intent: ViewIntent, other: ViewIntent) -> ViewIntent:
+    """Return an intent with the look of another one: colours, contrast and visibility of channels and labels.
+
+    Channels are matched by place; those that differ in label or part of the data keep their own look.
+    """
+    channels = tuple(
+        replace(old, index=new.index, label=new.label, field=new.field, limits_range=new.limits_range)
+        if (old.label, old.field) == (new.label, new.field)
+        else new
+        for new, old in zip(intent.channels, other.channels, strict=False)
+    )
+    labels = tuple(
+        replace(old, index=new.index, selected=new.selected)
+        for new, old in zip(intent.labels, other.labels, strict=False)
+    )
+    return replace(
+        intent,
+        channels=channels + intent.channels[len(channels) :],
+        labels=labels + intent.labels[len(labels) :],
+    )
+
+
 def with_channel(intent: ViewIntent, number: int, **changes: object) -> ViewIntent:
     """Change fields of the channel at ``number`` in ``intent.channels``."""
     channels = list(intent.channels)

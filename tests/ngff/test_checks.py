@@ -300,7 +300,7 @@ OLD_AXES = {"multiscales": [{"version": "0.3", "axes": ["z", "y", "x"], "dataset
         ({"multiscales": [{"version": "0.2", "datasets": [{"path": 3}]}]}, "0.2", False),
         (OLD_AXES, "0.3", True),
         ({"multiscales": [{**OLD_AXES["multiscales"][0], "axes": ["z", "w"]}]}, "0.3", False),
-        ({"multiscales": [{**OLD_AXES["multiscales"][0], "axes": ABSENT}]}, "0.3", False),
+        ({"multiscales": [{"version": "0.3", "datasets": [{"path": "0"}]}]}, "0.3", False),
         ({**OLD, "omero": {"channels": [{"color": "FF0000"}]}}, "0.1", False),
         ({**OLD, "omero": omero()["omero"]}, "0.1", True),
         ({"plate": {**plate()["plate"], "version": "0.2"}}, "0.2", True),

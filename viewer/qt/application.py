@@ -26,6 +26,12 @@ ENGINE_CACHE_NBYTES = 128 << 20
 FINISHING_TRIES = 40
 """Twentieths of a second that a screenshot waits for the panels once the picture is exact."""
 
+PLATE_TRIES = 600
+"""Twentieths of a second that a screenshot waits for the thumbnails of a plate."""
+
+THUMBNAILS_BEGIN = 200
+"""Milliseconds until a plate has asked for the thumbnails of the wells in sight."""
+
 SWITCH_SECONDS = 0.0005
 """A window that is painted asks for the interpreter a dozen times; by default a worker that imports or computes may
 keep it for 5 ms each time.
@@ -167,7 +173,14 @@ def take_screenshot(
                     problems.append(window.notice.text() or "a part of the picture could not be read")
                 finish(FINISHING_TRIES)
 
+        def show_plate() -> None:
+            """A plate has no picture of its own: its overview is complete when its thumbnails are."""
+            dataset = window.session.dataset
+            if dataset is not None and dataset.plate is not None and window.session.image is None:
+                finish(PLATE_TRIES)
+
         window.framed.connect(done)
+        window.session.image_changed.connect(lambda: QTimer.singleShot(THUMBNAILS_BEGIN, show_plate))
         QTimer.singleShot(round(patience * 1000), lambda: give_up("the picture took too long"))
         window.open_location(node_location(location))
         application.exec()

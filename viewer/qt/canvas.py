@@ -94,6 +94,7 @@ class Canvas(QWidget):
         self._missing: tuple[Rect, ...] = ()
         self._cross: tuple[float, float] | None = None
         self._shape: Shape | None = None
+        self._pointer: QPointF | None = None
         self._pressed: QPointF | None = None
         self._last: QPointF | None = None
         self._held: Literal["picture", "start", "end", "all"] | None = None
@@ -133,6 +134,9 @@ class Canvas(QWidget):
         data: Any = frame.pixels.data
         self._pixels = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
         self.update()
+        if self._pointer is not None:
+            # Another slice, level or window has other values below a pointer that rests.
+            self.pointed.emit(self._data(self._pointer))
 
     def show_grid(self, grid: ChunkGrid | None, missing: tuple[Rect, ...] = ()) -> None:
         """Draw the borders of chunks, and hatch those that are missing."""
@@ -272,6 +276,7 @@ class Canvas(QWidget):
             self.show_shape(moved(self._shape, part, by), let_go=False)
         if self._last is not None:
             self._last = here
+        self._pointer = here
         self.pointed.emit(self._data(here))
 
     def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:
@@ -302,6 +307,7 @@ class Canvas(QWidget):
             self.fit()
 
     def leaveEvent(self, event: object) -> None:
+        self._pointer = None
         self.pointed.emit(None)
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:

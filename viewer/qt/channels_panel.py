@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
 from PyQt6.QtCore import Qt, pyqtSignal
-from PyQt6.QtGui import QColor, QIcon, QPainter, QPixmap
+from PyQt6.QtGui import QColor, QIcon, QPainter, QPixmap, QValidator
 from PyQt6.QtWidgets import (
     QCheckBox,
     QColorDialog,
@@ -25,15 +27,50 @@ from viewer.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
 from viewer.contrast import Histogram
 from viewer.qt.plain_text import PlainLabel, allow_narrow, button_text, plain, plain_name, tooltip
 from viewer.qt.plots import PlotHolder
-from viewer.qt.widgets import tool_button
+from viewer.qt.widgets import returns_focus, scrolls_past, tool_button
 from viewer.state import ChannelSettings
 
 __all__ = ["ChannelsPanel"]
 
 WIDEST = 1e300
 MIN_NAME_WIDTH = 90
+HANDLE_SIZE = 12
+"""Pixels of the handles of the limits in the histogram."""
+MAX_DECIMALS = 323
+"""As many as Qt knows: limits as small as 1e-300 are not rounded."""
 COMPONENTS = ("abs", "phase", "real", "imag")
 CUSTOM = "another colour ..."
+
+
+class SignificantBox(QDoubleSpinBox):
+    """A number that is displayed with significant digits, not with a fixed number of decimals."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setDecimals(MAX_DECIMALS)
+
+    def textFromValue(self, value: float) -> str:
+        return f"{value:.6g}"
+
+    def valueFromText(self, text: str | None) -> float:
+        found = (text or "").strip()
+        if found == self.textFromValue(self.value()):
+            return self.value()  # the text was not edited, and has fewer digits
+        try:
+            return float(found)
+        except ValueError:
+            return self.value()
+
+    def validate(self, text: str | None, position: int) -> tuple[QValidator.State, str, int]:
+        found = text or ""
+        try:
+            finite = math.isfinite(float(found))
+        except ValueError:
+            finite = False
+        if finite:
+            return QValidator.State.Acceptable, found, position
+        begun = re.fullmatch(r"\s*[+-]?\d*\.?\d*(e[+-]?\d*)?\s*", found, re.IGNORECASE)
+        return QValidator.State.Intermediate if begun else QValidator.State.Invalid, found, position
 
 
 class ChannelRow(QFrame):
@@ -54,6 +91,7 @@ class ChannelRow(QFrame):
     ) -> None:
         super().__init__(parent)
         integer = kind in "iub"
+        self._limits: tuple[float, float] | None = None
         self.setFrameShape(QFrame.Shape.StyledPanel)
         self._filling = False
         label = settings.label or f"Channel {settings.index}"
@@ -94,11 +132,13 @@ class ChannelRow(QFrame):
             buttons.addWidget(widget)
         grid.addLayout(buttons, 2, 0, 1, 4)
         grid.addWidget(self.component, 3, 0, 1, 4)
+        scrolls_past(self.colormap, self.low, self.high, self.gamma, self.component)
+        returns_focus(self.low, self.high, self.gamma)
         self.show_settings(settings)
         self.visible.toggled.connect(lambda on: self._tell(visible=on))
         self.colormap.activated.connect(self._pick)
-        self.low.valueChanged.connect(self._tell_limits)
-        self.high.valueChanged.connect(self._tell_limits)
+        self.low.valueChanged.connect(lambda value: self._tell_limit(0, value))
+        self.high.valueChanged.connect(lambda value: self._tell_limit(1, value))
         self.gamma.valueChanged.connect(lambda value: self._tell(gamma=value))
         self.invert.toggled.connect(lambda on: self._tell(invert=on))
         self.solo.toggled.connect(lambda on: self._tell(solo=on))
@@ -106,9 +146,10 @@ class ChannelRow(QFrame):
         self.component.activated.connect(self._pick_component)
 
     def _limit(self, name: str, integer: bool) -> QDoubleSpinBox:
-        box = QDoubleSpinBox()
+        box = QDoubleSpinBox() if integer else SignificantBox()
         box.setRange(-WIDEST, WIDEST)
-        box.setDecimals(0 if integer else 4)
+        if integer:
+            box.setDecimals(0)
         box.setAccessibleName(plain(name))
         box.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
         box.setKeyboardTracking(False)
@@ -133,9 +174,12 @@ class ChannelRow(QFrame):
         self.colormap.setCurrentText(settings.colormap)
         if settings.component in COMPONENTS:
             self.component.setCurrentText(settings.component)
-        if settings.limits is not None:
-            self.low.setValue(settings.limits[0])
-            self.high.setValue(settings.limits[1])
+        self._limits = settings.limits
+        for number, box in enumerate((self.low, self.high)):
+            # There is nothing to edit before limits have been chosen.
+            box.setEnabled(settings.limits is not None)
+            if settings.limits is not None:
+                box.setValue(settings.limits[number])
         self._filling = False
 
     def _pick_component(self) -> None:
@@ -151,9 +195,11 @@ class ChannelRow(QFrame):
             name = colour.name()
         self._tell(colormap=name)
 
-    def _tell_limits(self) -> None:
-        low, high = sorted((self.low.value(), self.high.value()))
-        self._tell(limits=(low, high))
+    def _tell_limit(self, number: int, value: float) -> None:
+        """Tell the limit that was edited, with the other one as it is: its box may show fewer digits."""
+        if self._limits is not None:
+            other = self._limits[1 - number]
+            self._tell(limits=(min(value, other), max(value, other)))
 
     def _tell(self, **changes: Any) -> None:
         if not self._filling:
@@ -240,6 +286,7 @@ class ChannelsPanel(QWidget):
             self._column.insertWidget(number, row)
             self.rows.append(row)
         self.current = -1
+        self._title.setText("")
         if channels:
             self.choose(0)
         self._draw()
@@ -268,8 +315,8 @@ class ChannelsPanel(QWidget):
                 self._range.setRegion(limits)
                 self._filling = False
 
-    def show_histogram(self, number: int, histogram: Histogram) -> None:
-        """Draw the histogram of a channel, if it is still the one looked at."""
+    def show_histogram(self, number: int, histogram: Histogram | None) -> None:
+        """Draw the histogram of a channel, or none, if it is still the one looked at."""
         if number == self.current:
             self._histogram = histogram
             self._draw()
@@ -282,7 +329,13 @@ class ChannelsPanel(QWidget):
         plot.hideButtons()
         self._curve = plot.plot([0, 1], [0], stepMode="center", fillLevel=0, brush=(130, 150, 190, 160))
         region = import_module("pyqtgraph").LinearRegionItem
-        self._range = region(swapMode="sort", brush=(120, 150, 220, 40))
+        # Only the lines can be dragged: a drag of what is between them would move both limits.
+        self._range = region(swapMode="block", brush=(120, 150, 220, 40), movable=False)
+        for line in self._range.lines:
+            line.setMovable(True)
+            line.setPen((150, 180, 240), width=2)
+            line.setHoverPen((255, 230, 90), width=4)
+            line.addMarker("<|>", position=0.5, size=HANDLE_SIZE)  # it can be grabbed as well
         self._range.sigRegionChanged.connect(self._dragged)
         plot.addItem(self._range)
 
@@ -299,10 +352,21 @@ class ChannelsPanel(QWidget):
             return
         plot = self.plot.plot()
         self._curve.setData(found.edges, found.heights(self.logarithmic.isChecked()))
-        plot.setXRange(float(found.edges[0]), float(found.edges[-1]), padding=0.02)
+        low, high = found.span()
+        limits = self._settings[self.current].limits if 0 <= self.current < len(self._settings) else None
+        if limits is not None:
+            low, high = min(low, limits[0]), max(high, limits[1])
+        plot.setXRange(low, high, padding=0.02)
         plot.enableAutoRange("y")
 
     def _dragged(self) -> None:
         if not self._filling and 0 <= self.current < len(self.rows):
-            low, high = self._range.getRegion()
-            self.changed.emit(self.current, {"limits": (float(low), float(high))})
+            moved = tuple(float(value) for value in self._range.getRegion())
+            limits = self._settings[self.current].limits if self.current < len(self._settings) else None
+            if limits is not None:
+                # The limit that was not dragged stays what it is, to the last digit.
+                scale = abs(limits[1] - limits[0]) * 1e-9
+                moved = tuple(
+                    old if abs(new - old) <= scale else new for new, old in zip(moved, limits, strict=True)
+                )
+            self.changed.emit(self.current, {"limits": moved})

@@ -61,6 +61,9 @@ def command_specs(window: MainWindow, dark: bool) -> list[ActionSpec]:
         ActionSpec("play", "&Image", "P&lay, or stop", "K", dimensions.play),
         ActionSpec("slab", "&Image", "&Slice, maximum or mean of a slab", "S", dimensions.next_mode),
         ActionSpec("auto_all", "&Image", "&Auto-contrast of all channels", "A", window.auto_contrast),
+        ActionSpec(
+            "auto_each", "&Image", "Contrast of its own for &each image", "", window.set_auto_each, False
+        ),
         ActionSpec("retry", "&Image", "&Read again what failed", "F5", window.retry),
         ActionSpec(
             "move", "&Measure", "&Move the picture", "M", lambda: window.set_tool("move"), True, "tool"

@@ -19,7 +19,7 @@ from PyQt6.QtWidgets import (
 
 from viewer.image import Image
 from viewer.qt.plain_text import PlainLabel, plain, plain_name, tooltip
-from viewer.qt.widgets import tool_button
+from viewer.qt.widgets import returns_focus, scrolls_past, tool_button
 from viewer.readout import short_unit
 from viewer.state import Projection, ViewIntent
 
@@ -82,6 +82,8 @@ class DimensionsPanel(QWidget):
         self.thickness.setSuffix(" slices")
         self.thickness.setKeyboardTracking(False)
         self.physical = PlainLabel()
+        scrolls_past(self.mode, self.axis, self.thickness)
+        returns_focus(self.thickness)
         row = QHBoxLayout(self.slab)
         row.setContentsMargins(0, 0, 0, 0)
         for widget in (PlainLabel("Show"), self.mode, self.axis, self.thickness, self.physical):
@@ -144,6 +146,8 @@ class DimensionsPanel(QWidget):
         box.setRange(0, last)
         box.setSuffix(plain(f" / {last}"))
         box.setKeyboardTracking(False)
+        scrolls_past(box)
+        returns_focus(box)
         label = PlainLabel()
         label.setMinimumWidth(80)
         slider.setValue(value)

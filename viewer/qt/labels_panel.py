@@ -10,6 +10,7 @@ from PyQt6.QtWidgets import QCheckBox, QFormLayout, QGroupBox, QSlider, QSpinBox
 
 from viewer.image import Image
 from viewer.qt.plain_text import PlainLabel, button_text, plain, plain_name, tooltip
+from viewer.qt.widgets import returns_focus, scrolls_past
 from viewer.state import LabelsSettings
 
 __all__ = ["LabelsPanel", "label_names"]
@@ -47,6 +48,8 @@ class LabelsRow(QGroupBox):
         self.selected.setSpecialValueText("all labels")
         self.selected.setKeyboardTracking(False)
         self.selected.setAccessibleName(plain(f"The only label shown of {name}"))
+        scrolls_past(self.opacity, self.contour, self.selected)
+        returns_focus(self.contour, self.selected)
         form = QFormLayout(self)
         form.addRow(self.visible)
         form.addRow("Opacity", self.opacity)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from PyQt6.QtCore import QSettings, QSize, Qt, pyqtSignal
-from PyQt6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PyQt6.QtCore import QSettings, QSize, Qt, QTimer, pyqtSignal
+from PyQt6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
 from PyQt6.QtWidgets import (
     QApplication,
     QDockWidget,
@@ -82,6 +82,8 @@ EMPTY = """<div style="text-align:center; color:#9aa0ab">
 <p><b>Ctrl+Shift+P</b> finds every action, <b>?</b> shows the keys</p></div>"""
 
 DOCK_WIDTH = 320
+HISTOGRAM_DELAY = 150
+"""The histogram is counted when the slice has stood still for so many milliseconds."""
 WARNING, NOTE = "background: #7a3b1d; color: white;", "background: #2d4a7a; color: white;"
 
 
@@ -108,6 +110,10 @@ class MainWindow(QMainWindow):
         self.mounts = Mounts()
         self.opening = Opening(self.session, self.settings, self)
         self.exporter = Exporter(self.session, self)
+        self._histogram_of: object = None
+        self._histogram_timer = QTimer(self)
+        self._histogram_timer.setSingleShot(True)
+        self._histogram_timer.setInterval(HISTOGRAM_DELAY)
         self._make_picture()
         self._make_left()
         self._make_right()
@@ -135,6 +141,7 @@ class MainWindow(QMainWindow):
         self.notice.hide()
         self.empty = QLabel(EMPTY)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.empty.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.empty.setAccessibleName("Nothing is open yet")
         picture = QWidget()
         column = QVBoxLayout(picture)
@@ -232,8 +239,10 @@ class MainWindow(QMainWindow):
         self.channels.changed.connect(lambda number, changes: session.change_channel(number, **changes))
         self.channels.auto.connect(self._auto_contrast)
         self.channels.wants_histogram.connect(self._load_histogram)
+        self._histogram_timer.timeout.connect(self.channels.ask_again)
         self.labels.changed.connect(lambda number, changes: session.change_labels(number, **changes))
         self.tree_panel.node_broken.connect(self.metadata.show_text)
+        self.tree_panel.looked.connect(lambda: self.panels.setCurrentWidget(self.metadata))
         self.gallery.chosen.connect(session.open_image)
         self.plate.chosen.connect(session.open_image)
         self.relay.came.connect(self.log.add)
@@ -323,6 +332,8 @@ class MainWindow(QMainWindow):
         session = self.session
         image, intent = session.image, session.intent
         self.measure.clear()
+        self._histogram_of = None
+        self._histogram_timer.stop()
         self.stack.setCurrentIndex(1)
         if image is None or intent is None:
             self.channels.show_channels((), "u", False)
@@ -333,7 +344,8 @@ class MainWindow(QMainWindow):
         if self.panels.currentWidget() is not self.measure:
             only_labels = not intent.channels and intent.labels
             self.panels.setCurrentWidget(self.labels if only_labels else self.channels)
-        self.canvas.setFocus()
+        if not self.plate.table.hasFocus():  # arrow keys move on to the next well
+            self.canvas.setFocus()
 
     def _show_intent(self) -> None:
         intent = self.session.intent
@@ -345,6 +357,7 @@ class MainWindow(QMainWindow):
 
     def _show_frame(self, frame: Frame) -> None:
         use = self.session.streamer.memory
+        self._follow_slice(frame)
         self.memory.setText(plain(f"{format_bytes(use.nbytes)} of {format_bytes(use.budget)}"))
         self.framed.emit(frame)
 
@@ -422,6 +435,10 @@ class MainWindow(QMainWindow):
 
     # -- channels ----------------------------------------------------------------------------------------------
 
+    def set_auto_each(self, on: bool) -> None:
+        """Choose the contrast of each well, field or series anew, or keep that of the one before."""
+        self.session.auto_each = on
+
     def auto_contrast(self) -> None:
         """Choose the limits of every channel anew."""
         intent = self.session.intent
@@ -442,11 +459,25 @@ class MainWindow(QMainWindow):
         image, intent = self.session.image, self.session.intent
         if image is None or intent is None or image.rgb_axis is not None:
             return
-        self.session.ask_of_image(
+        self.session.worker.forget("histogram")
+        self.session.worker.submit(
             with_plots(lambda: histogram(channel_values(image, intent.channels[number], intent, volume))),
-            lambda found: self.channels.show_histogram(number, found),
+            lambda found: (
+                self.channels.show_histogram(number, found) if self.session.image is image else None
+            ),
+            # The picture reports what cannot be read.
+            lambda _: self.channels.show_histogram(number, None),
             "histogram",
         )
+
+    def _follow_slice(self, frame: Frame) -> None:
+        """Show the histogram of another slice, once it stands still."""
+        intent = frame.state.intent
+        shown = frame.state.image.uid, intent.displayed, intent.position, intent.projection
+        if frame.settled and shown != self._histogram_of:
+            first, self._histogram_of = self._histogram_of is None, shown
+            if not first and not self.channels.volume.isChecked():
+                self._histogram_timer.start()
 
     # -- measuring ---------------------------------------------------------------------------------------------
 
@@ -492,6 +523,14 @@ class MainWindow(QMainWindow):
             write_png(file, self.canvas.frame.pixels)
 
     # -- the window --------------------------------------------------------------------------------------------
+
+    def focus_picture(self) -> None:
+        """Give the keys to the picture, so that none is typed into a field."""
+        (self.canvas if self.stack.currentIndex() else self.empty).setFocus()
+
+    def showEvent(self, event: QShowEvent | None) -> None:
+        super().showEvent(event)
+        self.focus_picture()
 
     def find_node(self) -> None:
         """Begin to type what to find in the hierarchy."""
@@ -544,6 +583,7 @@ class MainWindow(QMainWindow):
         self.settings.setValue("geometry", self.saveGeometry())
         self.settings.setValue("windows", self.saveState())
         self.hide()
+        self._histogram_timer.stop()
         self.dimensions.stop()
         self.exporter.close()
         self.panes.close_panes()

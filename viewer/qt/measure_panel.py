@@ -162,7 +162,7 @@ class MeasurePanel(QWidget):
 
         def write() -> None:
             with replacing(file) as temporary:
-                temporary.write_text(text, "utf-8")
+                temporary.write_bytes(text.encode("utf-8"))
 
         self._session.ask(write, lambda _: self._session.say(f"Saved to {file}"), "csv")
 

@@ -50,6 +50,7 @@ class Pane(QObject):
         self.canvas = Canvas()
         self.show_chunks = False
         self._missing: tuple[ChunkGrid, tuple[Rect, ...]] | None = None
+        self._error = ""
         self.pipeline = ViewPipeline(
             session.streamer,
             on_frame=self._frame_came.emit,
@@ -124,9 +125,14 @@ class Pane(QObject):
     def _show_frame(self, frame: Frame) -> None:
         if frame.state.image is self._session.image and frame.state.intent.displayed == self.displayed:
             self.canvas.show_frame(frame)
+            if frame.exact:
+                # What could not be read belongs to another slice or another part of the plane.
+                self._session.take_back(self._error)
+                self._error = ""
             self.framed.emit(frame)
 
     def _tell(self, error: TileError) -> None:
+        self._error = error.message
         self._session.say(error.message, True)
 
     def _point(self, place: Pair | None) -> None:
@@ -271,7 +277,8 @@ class Panes(QWidget):
         known = {(channel.index, channel.field): channel.limits for channel in frame.channels}
         for number, channel in enumerate(intent.channels):
             limits = known.get((channel.index, channel.field))
-            if channel.limits is None and limits is not None and frame.exact:
+            # A frame with a chunk that cannot be read never becomes exact; the limits are those of the rest.
+            if channel.limits is None and limits is not None and frame.settled:
                 intent = with_channel(intent, number, limits=limits)
         self._session.change(intent)
         self.framed.emit(frame)

@@ -20,6 +20,7 @@ from viewer.dataset import Dataset, Field
 from viewer.qt.plain_text import PlainLabel, plain_name, tooltip
 from viewer.qt.session import Session
 from viewer.qt.thumbnails import Thumbnails, placeholder
+from viewer.qt.widgets import scrolls_past
 
 __all__ = ["PlatePanel"]
 
@@ -54,6 +55,7 @@ class PlatePanel(QWidget):
         self.acquisition.setAccessibleName("Acquisition")
         self.field = QComboBox()
         self.field.setAccessibleName("Field of view")
+        scrolls_past(self.acquisition, self.field)
         self.title = PlainLabel()
         row = QHBoxLayout()
         for widget in (self.title, self.acquisition, self.field):

@@ -13,9 +13,9 @@ from PyQt6.QtCore import QObject, pyqtSignal
 import zarrfs
 from viewer.dataset import Dataset, describe, initial_intent
 from viewer.image import Image
-from viewer.locations import within
+from viewer.locations import absolute_location, within
 from viewer.qt.worker import Worker
-from viewer.state import ViewIntent, Viewport, with_channel, with_labels
+from viewer.state import ViewIntent, Viewport, with_channel, with_labels, with_look
 from viewer.streaming import TileStreamer
 from viewer.views import View, fitted_intent, from_link
 from zarrfs.engine.stores.base import Store
@@ -36,6 +36,7 @@ class Session(QObject):
         overlays: its label images.
         intent: what of it the user wants to see; None without an image.
         wanted_viewport: the window that a restored view asks for, until somebody takes it.
+        auto_each: whether each image of a dataset gets contrast of its own, instead of that of the one before.
 
     Signals:
         opened: (location, node) a location was opened.
@@ -66,15 +67,23 @@ class Session(QObject):
         self.overlays: tuple[Image, ...] = ()
         self.intent: ViewIntent | None = None
         self.wanted_viewport: Viewport | None = None
+        self.auto_each = False
+        self._last_said = ""
 
     def close(self) -> None:
-        """End the threads."""
-        self.streamer.close()
+        """End the threads, without waiting for a read that is running."""
+        self.streamer.close(timeout=0.0)
         self.worker.close()
 
     def say(self, text: str, warning: bool = False) -> None:
         """Tell the user something."""
+        self._last_said = text
         self.said.emit(text, warning)
+
+    def take_back(self, text: str) -> None:
+        """Take a message back that is no longer true, unless another one has replaced it."""
+        if text and text == self._last_said:
+            self.say("")
 
     def complain(self, error: Exception) -> None:
         """Tell the user of an error."""
@@ -101,6 +110,7 @@ class Session(QObject):
         if isinstance(location, str):
             try:
                 location, view = from_link(location)
+                location = absolute_location(location)
             except ZarrError as error:
                 self._not_opened("", error)
                 return
@@ -130,10 +140,24 @@ class Session(QObject):
         self.say(str(error), True)
         self.failed.emit(str(error))
 
-    def show_node(self, node: Any, location: str, path: str) -> None:
-        """Look at a node that is open already."""
+    def look_at(self, node: Any) -> None:
+        """Show the metadata of a node that is open already; the picture stays."""
         self.node_changed.emit(node)
+
+    def show_node(self, node: Any, location: str, path: str) -> None:
+        """Show the image of a node that is open already; the image in front stays as the user has set it."""
+        self.node_changed.emit(node)
+        if self.is_shown(location, path):
+            return
         self.ask(lambda: _first_image(describe(node, location, path), None), self._show_if_image, "image")
+
+    def is_shown(self, location: str, path: str) -> bool:
+        """Return whether the image in front is that of the node at a path."""
+        dataset, image = self.dataset, self.image
+        if dataset is None or image is None or dataset.location != location:
+            return False
+        inner = image.path.partition("#")[0]
+        return path in (dataset.path, within(dataset.path, inner) if dataset.path else inner)
 
     def _show_if_image(self, found: Found) -> None:
         dataset, image, _, notes = found
@@ -150,7 +174,7 @@ class Session(QObject):
             self.worker.forget("image")
             self.worker.submit(
                 lambda: _with_labels(dataset, path),
-                lambda found: self.show_image(*found),
+                lambda found: self.show_image(found[0], found[1], found[2], None, not self.auto_each),
                 lambda error: self._show_nothing(str(error)),
                 "image",
             )
@@ -174,10 +198,19 @@ class Session(QObject):
             self.failed.emit(why)
 
     def show_image(
-        self, image: Image, overlays: tuple[Image, ...], notes: tuple[str, ...] = (), view: View | None = None
+        self,
+        image: Image,
+        overlays: tuple[Image, ...],
+        notes: tuple[str, ...] = (),
+        view: View | None = None,
+        keep_look: bool = False,
     ) -> None:
-        """Put an image in front, as a view has it, or as usual."""
+        """Put an image in front, as a view has it, or with the look of the one before it, or as usual."""
         intent = initial_intent(image, len(overlays))
+        before, shown = self.image, self.intent
+        alike = before is not None and (before.kind, before.dtype) == (image.kind, image.dtype)
+        if keep_look and alike and shown is not None:
+            intent = with_look(intent, shown)
         warnings = [*notes, *image.notes]
         self.wanted_viewport = None
         if view is not None:

@@ -25,9 +25,11 @@ class TreePanel(QWidget):
 
     Signals:
         node_broken: (text) a line was chosen whose metadata could not be read.
+        looked: the user clicked a line.
     """
 
     node_broken = pyqtSignal(str)
+    looked = pyqtSignal()
 
     def __init__(self, session: Session, mounts: Mounts, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,7 +51,9 @@ class TreePanel(QWidget):
         self.view.setColumnWidth(0, 170)
         selection = self.view.selectionModel()
         if selection is not None:
-            selection.currentChanged.connect(self._choose)
+            selection.currentChanged.connect(self._look_at)
+        self.view.clicked.connect(lambda _: self.looked.emit())
+        self.view.activated.connect(self._show)
         self.search = search_box("Find in the hierarchy")
         self.search.textChanged.connect(self.filtered.setFilterFixedString)
         layout = QVBoxLayout(self)
@@ -73,13 +77,20 @@ class TreePanel(QWidget):
     def _item(self, index: QModelIndex) -> Item:
         return self.model.item(self.filtered.mapToSource(index))
 
-    def _choose(self, index: QModelIndex) -> None:
+    def _look_at(self, index: QModelIndex) -> None:
+        """Show the metadata of a line that was chosen."""
         if not index.isValid():
             return
         item = self._item(index)
         if item.node is None:
             self.node_broken.emit(item.error)
         else:
+            self._session.look_at(item.node)
+
+    def _show(self, index: QModelIndex) -> None:
+        """Show the image of a line that was double-clicked, or chosen by Enter."""
+        item = self._item(index)
+        if item.node is not None:
             self._session.show_node(item.node, item.location, item.path)
 
     # -- the menu ----------------------------------------------------------------------------------------------

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from PyQt6.QtCore import QEvent, QObject, Qt
 from PyQt6.QtGui import QGuiApplication
-from PyQt6.QtWidgets import QLineEdit, QToolButton
+from PyQt6.QtWidgets import QAbstractSpinBox, QLineEdit, QToolButton, QWidget
 
 from viewer.qt.plain_text import button_text, plain, tooltip
 
-__all__ = ["copy_to_clipboard", "search_box", "tool_button"]
+__all__ = ["copy_to_clipboard", "returns_focus", "scrolls_past", "search_box", "tool_button"]
 
 
 def copy_to_clipboard(text: str) -> None:
@@ -15,6 +16,40 @@ def copy_to_clipboard(text: str) -> None:
     clipboard = QGuiApplication.clipboard()
     if clipboard is not None:
         clipboard.setText(text)
+
+
+class _WheelFilter(QObject):
+    """Leaves the wheel to what scrolls, unless the user has clicked the widget."""
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
+        if event is None or event.type() != QEvent.Type.Wheel or not isinstance(watched, QWidget):
+            return False
+        if watched.hasFocus():
+            return False
+        event.ignore()
+        return True
+
+
+def scrolls_past(*widgets: QWidget) -> None:
+    """Let the wheel scroll the panel when it is over one of these widgets, unless the user has clicked it."""
+    for widget in widgets:
+        widget.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        widget.installEventFilter(_WheelFilter(widget))
+
+
+def returns_focus(*boxes: QAbstractSpinBox) -> None:
+    """Give the focus back to the picture when the user confirms a number with Enter."""
+    for box in boxes:
+        edit = box.lineEdit()
+        if edit is not None:
+            edit.returnPressed.connect(lambda box=box: _focus_picture(box))
+
+
+def _focus_picture(widget: QWidget) -> None:
+    window = widget.window()
+    focus = getattr(window, "focus_picture", None)
+    if callable(focus):
+        focus()
 
 
 def search_box(what: str) -> QLineEdit:

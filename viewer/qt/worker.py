@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 from PyQt6.QtCore import QObject, Qt, pyqtSignal
 
 __all__ = ["Worker"]
+
+Packet = tuple[Future[Any], Any, Any, str, int]
+"""What was submitted, to be delivered."""
 
 
 class Worker(QObject):
@@ -30,6 +34,8 @@ class Worker(QObject):
         self._patient = ThreadPoolExecutor(1, thread_name_prefix="viewer-patient")
         self._generations: dict[str, int] = {}
         self._running = 0
+        self._closed = False
+        self._closing = threading.Lock()
         # Queued: what is done at once is delivered later all the same, never within ``submit``.
         self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)  # type: ignore[call-arg]
 
@@ -54,7 +60,12 @@ class Worker(QObject):
             return function() if generation == self._generations.get(owner, 0) else None
 
         future = (self._patient if last else self._pool).submit(call)
-        future.add_done_callback(lambda f: self._finished.emit((f, done, failed, owner, generation)))
+        future.add_done_callback(lambda f: self._emit((f, done, failed, owner, generation)))
+
+    def _emit(self, packet: Packet) -> None:
+        with self._closing:
+            if not self._closed:  # else the object may be deleted
+                self._finished.emit(packet)
 
     @property
     def idle(self) -> bool:
@@ -66,14 +77,14 @@ class Worker(QObject):
         self._generations[owner] = self._generations.get(owner, 0) + 1
 
     def close(self) -> None:
-        """Wait for what is running; nothing is called back any more."""
+        """Call nothing back any more, and do not wait: what is running may be a read that takes minutes."""
+        with self._closing:
+            self._closed = True
         self._finished.disconnect(self._deliver)
         for pool in (self._pool, self._patient):
             pool.shutdown(wait=False, cancel_futures=True)
-        for pool in (self._pool, self._patient):
-            pool.shutdown(wait=True)
 
-    def _deliver(self, packet: tuple[Future[Any], Any, Any, str, int]) -> None:
+    def _deliver(self, packet: Packet) -> None:
         future, done, failed, owner, generation = packet
         self._running -= 1
         self.busy.emit(self._running)

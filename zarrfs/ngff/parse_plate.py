@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from zarrfs.ngff.model import Plate, PlateWell, Well, WellImage
 from zarrfs.ngff.reader import Reader
+from zarrfs.text import short_repr
 
 __all__ = ["parse_plate", "parse_well"]
 
@@ -14,8 +15,8 @@ def parse_plate(plate: Reader) -> Plate:
     """Return the model of a ``plate`` object. Names of rows and columns that only well paths tell are
     added.
     """
-    rows = [row.string("name") or "" for row in plate.mappings("rows")]
-    columns = [column.string("name") or "" for column in plate.mappings("columns")]
+    rows = _Names(row.string("name") or "" for row in plate.mappings("rows"))
+    columns = _Names(column.string("name") or "" for column in plate.mappings("columns"))
     wells = tuple(_wells(plate, rows, columns))
     acquisitions = {}
     for item in plate.mappings("acquisitions"):
@@ -23,11 +24,33 @@ def parse_plate(plate: Reader) -> Plate:
         if number is not None:
             acquisitions[number] = item.string("name") or f"acquisition {number}"
     return Plate(
-        plate.string("name"), tuple(rows), tuple(columns), wells, acquisitions, plate.integer("field_count")
+        plate.string("name"),
+        tuple(rows.names),
+        tuple(columns.names),
+        wells,
+        acquisitions,
+        plate.integer("field_count"),
     )
 
 
-def _wells(plate: Reader, rows: list[str], columns: list[str]) -> Iterator[PlateWell]:
+class _Names:
+    """Names with their positions; of repeated names the first counts."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = list(names)
+        self._positions: dict[str, int] = {}
+        for position, name in enumerate(self.names):
+            self._positions.setdefault(name, position)
+
+    def position(self, name: str) -> int:
+        """Return the position of a name, which is added if it is new."""
+        if name not in self._positions:
+            self._positions[name] = len(self.names)
+            self.names.append(name)
+        return self._positions[name]
+
+
+def _wells(plate: Reader, rows: _Names, columns: _Names) -> Iterator[PlateWell]:
     for well in plate.mappings("wells"):
         path = well.string("path")
         if path is None:
@@ -39,15 +62,16 @@ def _wells(plate: Reader, rows: list[str], columns: list[str]) -> Iterator[Plate
         yield PlateWell(path, row, column)
 
 
-def _place(well: Reader, key: str, name: str, names: list[str]) -> int:
+def _place(well: Reader, key: str, name: str, names: _Names) -> int:
     index = well.integer(key)
-    if index is not None and 0 <= index < len(names):
+    if index is not None and 0 <= index < len(names.names):
         return index
     if index is not None:
-        well.note(key, f"expected 0 to {len(names) - 1}, found {index}: the path {name!r} counts")
-    if name not in names:  # 0.1 has no indices, and some writers no rows and columns either
-        names.append(name)
-    return names.index(name)
+        well.note(
+            key, f"expected 0 to {len(names.names) - 1}, found {index}: the path {short_repr(name)} counts"
+        )
+    # 0.1 has no indices, and some writers no rows and columns either.
+    return names.position(name)
 
 
 def parse_well(well: Reader) -> Well:

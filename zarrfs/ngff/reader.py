@@ -11,6 +11,9 @@ from zarrfs.text import short_repr
 
 __all__ = ["Reader", "is_number"]
 
+MAX_PROBLEMS = 200
+"""The number of problems of one document that are recorded."""
+
 
 def is_number(value: Any) -> bool:
     """Tell whether a JSON value is a number that a float can hold (true and false are none)."""
@@ -28,7 +31,8 @@ class Reader:
 
     def note(self, key: str, message: str) -> None:
         """Note a problem at a key (or a path of keys) of this object."""
-        self.problems.append(f"{self.pointer}/{key}: {message}")
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(f"{self.pointer}/{key}: {message}")
 
     def string(self, key: str) -> str | None:
         """Return the string at ``key``; None where there is none."""

@@ -109,3 +109,11 @@ def test_a_huge_plane_without_a_pyramid_is_not_read_whole() -> None:
     found = channel_values(image, image.channels[0], initial_intent(image), max_pixels=100)
     assert found.size == 100
     assert len(array.reads) == 1
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-9, 3.0, -2e6])
+def test_a_histogram_of_one_float_is_narrow(value: float) -> None:
+    found = histogram(np.full(10, value))
+    assert found.edges[0] == value
+    assert 0 < found.edges[-1] - value <= max(1.0 if value == 0 else 0.0, abs(value) * 1e-5)
+    assert found.counts.sum() == 10

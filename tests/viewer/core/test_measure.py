@@ -160,6 +160,10 @@ def test_a_profile_is_bilinear_and_physical() -> None:
     table = list(csv.reader(io.StringIO(profile_csv(profile))))
     assert table[0] == ["distance [micrometer]", "channel 0"]
     assert len(table) == 52
+    lines = profile_csv(profile).split("\n")
+    assert lines[1] == "0.0,9.0"
+    assert lines[-1] == ""
+    assert "\r" not in profile_csv(profile)
 
 
 def test_a_profile_has_all_channels_and_is_nan_outside() -> None:
@@ -238,6 +242,8 @@ def test_statistics_are_numpys(shape: Any, rect: tuple[float, float, float, floa
     table = list(csv.DictReader(io.StringIO(statistics_csv(found))))
     assert [row["channel"] for row in table] == ["channel 0", "channel 1"] or len(table) == 2
     assert int(table[0]["count"]) == found[0].count
+    assert "\r" not in statistics_csv(found)
+    assert statistics_csv(found).endswith("\n")
 
 
 def test_a_region_is_read_tile_by_tile_as_it_is_asked_for() -> None:

@@ -130,7 +130,9 @@ def test_shapes_are_moved_changed_and_taken_away(
     qtbot.waitUntil(lambda: bool(window.measure.text), timeout=MILLISECONDS)
     window.measure.write_csv(tmp_path / "numbers.csv")
     qtbot.waitUntil(lambda: "numbers.csv" in window.notice.text(), timeout=MILLISECONDS)
-    assert (tmp_path / "numbers.csv").read_text() == window.measure.text
+    assert (tmp_path / "numbers.csv").read_bytes() == window.measure.text.encode()
+    assert "\r" not in window.measure.text
+    assert window.measure.text.endswith("\n")
     window.measure.write_csv(tmp_path / "nowhere" / "numbers.csv")
     qtbot.waitUntil(lambda: "cannot be written" in window.notice.text(), timeout=MILLISECONDS)
     window.actions_by_name["no_shape"].trigger()

@@ -131,7 +131,9 @@ def test_the_tree_fills_itself_and_a_click_shows_the_array(qtbot: QtBot, shown: 
     names = [lines.index(row, 0, top).data() for row in range(lines.rowCount(top))]
     assert "labels" in names
     assert "0" in names
-    opened(qtbot, window, lambda: view.setCurrentIndex(lines.index(names.index("1"), 0, top)))
+    line = lines.index(names.index("1"), 0, top)
+    view.setCurrentIndex(line)
+    opened(qtbot, window, lambda: view.activated.emit(line))
     facts = {
         window.metadata.facts.topLevelItem(i).text(0)
         for i in range(window.metadata.facts.topLevelItemCount())

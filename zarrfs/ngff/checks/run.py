@@ -40,6 +40,17 @@ def check_node(node: Node) -> Report:
 def _report(attributes: Mapping[str, Any], node: Node | None) -> Report:
     attributes = dict(attributes)  # those of a node write through, and are no plain JSON
     document, base = ome_attributes(attributes)
+    try:
+        return _checked(attributes, document, base, node)
+    except RecursionError:
+        return Report(
+            False, None, (Message("schema", base, "the metadata are nested too deeply to be checked"),)
+        )
+
+
+def _checked(
+    attributes: Mapping[str, Any], document: Mapping[str, Any], base: str, node: Node | None
+) -> Report:
     version = _version(attributes, document, base)
     if version is None:
         message = "there is no OME-NGFF metadata: expected one of " + ", ".join(KNOWN)

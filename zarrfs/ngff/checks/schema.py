@@ -3,7 +3,8 @@
 For 0.4 and 0.5 the models of ``yaozarrs`` (BSD-3-Clause) do the work; it was preferred to ``ome-zarr-models``
 for its closeness to the schemas, and because it needs nothing but pydantic. Its models also hold the
 specification's text; messages of that kind belong to the semantic tier, which finds them itself. Older
-versions, which no model library covers, have their few rules in ``schema_old``.
+versions, which no model library covers, have their few rules in ``schema_old``, as have label images: the library
+accepts an ``image-label`` without ``multiscales`` unchecked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from zarrfs.errors import UnsupportedError
 from zarrfs.ngff.checks.report import Finding, pointer
-from zarrfs.ngff.checks.schema_old import axes_findings, old_findings
+from zarrfs.ngff.checks.schema_old import axes_findings, image_label_findings, labels_findings, old_findings
 from zarrfs.text import short_repr
 
 __all__ = ["schema_findings"]
@@ -26,11 +27,10 @@ TRANSFORMATIONS = {"scale": "ScaleTransformation", "translation": "TranslationTr
 MODELS = {
     "plate": "Plate",
     "well": "Well",
-    "labels": "LabelsGroup",
     "bioformats2raw.layout": "Bf2Raw",
     "series": "Series",
 }
-"""The model of a document that has this key; images are told apart from label images below."""
+"""The model of a document that has this key."""
 
 BEYOND_SCHEMA = (
     "Axis names must be unique",
@@ -64,6 +64,10 @@ def schema_findings(document: Mapping[str, Any], version: str) -> Iterator[Findi
     yield from _library_findings(document, version)
     for number, item in _objects(document.get("multiscales")):
         yield from axes_findings(item, pointer("multiscales", number))
+    if "labels" in document:
+        yield from labels_findings(document["labels"])
+    if "image-label" in document:
+        yield from image_label_findings(document["image-label"], version)
 
 
 def _objects(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -93,9 +97,7 @@ def _library_findings(document: Mapping[str, Any], version: str) -> Iterator[Fin
 
 
 def _model_names(document: Mapping[str, Any]) -> Iterator[str]:
-    if "image-label" in document and "multiscales" in document:
-        yield "LabelImage"
-    elif "multiscales" in document:
+    if "multiscales" in document:
         yield "Image"
     for key, name in MODELS.items():
         # A group may carry the layout of bioformats2raw beside a plate or an image; each part is checked.
@@ -127,5 +129,5 @@ def _finding(problem: Any, document: Mapping[str, Any]) -> Iterator[Finding]:
             if part != TRANSFORMATIONS[kind]:
                 return  # what is wrong with it as the transformation that it is not
         elif problem["type"] == "missing":
-            message = f"{part!r} is missing"
+            message = f"{short_repr(part)} is missing"
     yield Finding(pointer(*place), message)

@@ -13,6 +13,7 @@ from typing import Any
 
 from zarrfs.ngff.checks.report import Finding, pointer
 from zarrfs.ngff.reader import is_number
+from zarrfs.text import short_repr
 
 __all__ = ["semantic_findings"]
 
@@ -28,6 +29,8 @@ def semantic_findings(document: Mapping[str, Any], version: str) -> Iterator[Fin
         yield from _transformations(item, place)
         yield from _datasets(item, place)
     yield from _omero(document.get("omero"))
+    if isinstance(document.get("image-label"), Mapping) and "multiscales" not in document:
+        yield Finding("/image-label", "a label image must have 'multiscales' beside 'image-label'")
     yield from _image_label(document.get("image-label"))
     yield from _plate(document.get("plate"))
     yield from _paths(document, "labels")
@@ -60,7 +63,7 @@ def _axes(item: Mapping[str, Any], place: str, version: str) -> Iterator[Finding
         if isinstance(axis, str | Mapping)
     ]
     for name in _repeated([name for name in names if isinstance(name, str)]):
-        yield Finding(here, f"axis names must be unique, but {name!r} occurs more than once")
+        yield Finding(here, f"axis names must be unique, but {short_repr(name)} occurs more than once")
     if version == "0.3":
         order = [name for name in AXES if name in names]
         known = all(isinstance(name, str) and name in AXES for name in names)
@@ -72,7 +75,9 @@ def _axes(item: Mapping[str, Any], place: str, version: str) -> Iterator[Finding
     types = [axis.get("type") for axis in axes if isinstance(axis, Mapping)]
     for kind in ("time", "channel"):
         if types.count(kind) > 1:
-            yield Finding(here, f"there may be at most one axis of type {kind!r}, found {types.count(kind)}")
+            yield Finding(
+                here, f"there may be at most one axis of type {short_repr(kind)}, found {types.count(kind)}"
+            )
     ranks = [0 if kind == "time" else 2 if kind == "space" else 1 for kind in types]
     if ranks != sorted(ranks):
         yield Finding(here, "axes must be ordered by type: time first, then channel or custom, then space")
@@ -98,7 +103,7 @@ def _sequence(item: Mapping[str, Any], place: str, rank: int | None) -> Iterator
         if rank is not None and len(values) != rank:
             yield Finding(spot, f"expected {rank} numbers, one per axis, found {len(values)}")
         if kind == "scale" and any(value <= 0 for value in values):
-            yield Finding(spot, f"a scale must be above 0, found {values}")
+            yield Finding(spot, f"a scale must be above 0, found {short_repr(values)}")
     if kinds.count("translation") > 1:
         yield Finding(here, f"there may be at most one translation, found {kinds.count('translation')}")
     if "scale" in kinds and "translation" in kinds and kinds.index("translation") < kinds.index("scale"):
@@ -110,7 +115,7 @@ def _datasets(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
     datasets = list(_objects(item.get("datasets")))
     paths = [dataset["path"] for _, dataset in datasets if isinstance(dataset.get("path"), str)]
     for path in _repeated(paths):
-        yield Finding(here, f"path {path!r} is that of more than one level")
+        yield Finding(here, f"path {short_repr(path)} is that of more than one level")
     for number, dataset in datasets:
         if isinstance(dataset.get("path"), str):
             yield from _path(dataset["path"], here + pointer(number, "path"))
@@ -135,7 +140,7 @@ def _scale(dataset: Mapping[str, Any]) -> list[float] | None:
 
 def _path(path: str, place: str) -> Iterator[Finding]:
     if path.startswith("/") or ".." in path.split("/"):
-        yield Finding(place, f"path {path!r} leads out of its group")
+        yield Finding(place, f"path {short_repr(path)} leads out of its group")
 
 
 def _omero(omero: Any) -> Iterator[Finding]:
@@ -145,7 +150,7 @@ def _omero(omero: Any) -> Iterator[Finding]:
         place = pointer("omero", "channels", number)
         color = channel.get("color")
         if isinstance(color, str) and not re.fullmatch(r"[0-9A-Fa-f]{6}", color):
-            yield Finding(place + "/color", f"expected 6 hexadecimal digits, found {color!r}")
+            yield Finding(place + "/color", f"expected 6 hexadecimal digits, found {short_repr(color)}")
         window = channel.get("window")
         if not isinstance(window, Mapping):
             continue
@@ -167,6 +172,13 @@ def _image_label(label: Any) -> Iterator[Finding]:
             yield Finding(
                 pointer("image-label", key), f"label {value} occurs more than once; the last one counts"
             )
+        for number, item in _objects(label.get(key)):
+            found: Any = item.get("label-value")
+            if is_number(found) and found != int(found):
+                yield Finding(
+                    pointer("image-label", key, number, "label-value"),
+                    f"a label is a whole number, found {short_repr(found)}",
+                )
 
 
 def _plate(plate: Any) -> Iterator[Finding]:
@@ -176,24 +188,27 @@ def _plate(plate: Any) -> Iterator[Finding]:
     for key in ("rows", "columns"):
         names[key] = [item.get("name") for _, item in _objects(plate.get(key))]
         for name in _repeated([name for name in names[key] if isinstance(name, str)]):
-            yield Finding(pointer("plate", key), f"name {name!r} occurs more than once")
+            yield Finding(pointer("plate", key), f"name {short_repr(name)} occurs more than once")
+    known = {key: {name for name in found if isinstance(name, str)} for key, found in names.items()}
     wells = list(_objects(plate.get("wells")))
     for path in _repeated([well["path"] for _, well in wells if isinstance(well.get("path"), str)]):
-        yield Finding("/plate/wells", f"well {path!r} occurs more than once")
+        yield Finding("/plate/wells", f"well {short_repr(path)} occurs more than once")
     for number, well in wells:
-        yield from _plate_well(well, pointer("plate", "wells", number), names)
+        yield from _plate_well(well, pointer("plate", "wells", number), names, known)
     ids = [item.get("id") for _, item in _objects(plate.get("acquisitions"))]
     for value in _repeated([value for value in ids if is_number(value)]):
         yield Finding("/plate/acquisitions", f"id {value} occurs more than once")
 
 
-def _plate_well(well: Mapping[str, Any], place: str, names: Mapping[str, list[Any]]) -> Iterator[Finding]:
+def _plate_well(
+    well: Mapping[str, Any], place: str, names: Mapping[str, list[Any]], known: Mapping[str, set[str]]
+) -> Iterator[Finding]:
     path = well.get("path")
     parts = path.split("/") if isinstance(path, str) else []
     for position, (key, list_key) in enumerate((("rowIndex", "rows"), ("columnIndex", "columns"))):
         index = well.get(key)
-        if len(parts) == 2 and names[list_key] and parts[position] not in names[list_key]:
-            yield Finding(place + "/path", f"{parts[position]!r} is none of the {list_key}")
+        if len(parts) == 2 and names[list_key] and parts[position] not in known[list_key]:
+            yield Finding(place + "/path", f"{short_repr(parts[position])} is none of the {list_key}")
         if not isinstance(index, int) or isinstance(index, bool):
             continue
         if not 0 <= index < len(names[list_key]):
@@ -202,7 +217,10 @@ def _plate_well(well: Mapping[str, Any], place: str, names: Mapping[str, list[An
             )
         elif len(parts) == 2 and parts[position] != names[list_key][index]:
             found = names[list_key][index]
-            yield Finding(f"{place}/{key}", f"{index} means {found!r}, but the path says {parts[position]!r}")
+            yield Finding(
+                f"{place}/{key}",
+                f"{index} means {short_repr(found)}, but the path says {short_repr(parts[position])}",
+            )
 
 
 def _paths(document: Mapping[str, Any], key: str) -> Iterator[Finding]:

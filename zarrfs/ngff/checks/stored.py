@@ -9,6 +9,7 @@ from typing import Any
 from zarrfs.errors import NodeNotFoundError, ZarrError
 from zarrfs.ngff.checks.report import Finding, pointer
 from zarrfs.ngff.load import Node
+from zarrfs.text import short_repr
 
 __all__ = ["stored_findings"]
 
@@ -37,9 +38,9 @@ def _open(node: Any, path: str, place: str, what: str) -> tuple[Any, list[Findin
     try:
         member = node[path.strip("/")] if path.strip("/") else node
     except (NodeNotFoundError, KeyError, TypeError):
-        return None, [Finding(place, f"there is no {what} {path!r} in the store")]
+        return None, [Finding(place, f"there is no {what} {short_repr(path)} in the store")]
     except ZarrError as error:
-        return None, [Finding(place, f"{what} {path!r} cannot be opened: {error}")]
+        return None, [Finding(place, f"{what} {short_repr(path)} cannot be opened: {error}")]
     return member, []
 
 
@@ -57,7 +58,7 @@ def _levels(
         if array is None:
             continue
         if not hasattr(array, "dtype"):
-            yield Finding(spot, f"{path!r} is a group, an array was expected")
+            yield Finding(spot, f"{short_repr(path)} is a group, an array was expected")
             continue
         arrays.append((spot, array))
         yield from _level(array, spot, item, version)
@@ -79,7 +80,9 @@ def _level(array: Any, spot: str, item: Mapping[str, Any], version: str) -> Iter
         yield Finding(spot, f"the array's dimension names {list(names)} differ from the axes {wanted}")
     separator = getattr(array, "metadata", {}).get("dimension_separator", ".")
     if getattr(array, "zarr_format", None) == 2 and version >= "0.2" and separator != "/" and rank > 1:
-        yield Finding(spot, f"chunk keys must be separated by '/' since OME-NGFF 0.2, found {separator!r}")
+        yield Finding(
+            spot, f"chunk keys must be separated by '/' since OME-NGFF 0.2, found {short_repr(separator)}"
+        )
 
 
 def _together(arrays: list[tuple[str, Any]]) -> Iterator[Finding]:

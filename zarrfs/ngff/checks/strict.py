@@ -7,6 +7,7 @@ from typing import Any
 
 from zarrfs.ngff.checks.report import Finding, pointer
 from zarrfs.ngff.checks.units import SPACE_UNITS, TIME_UNITS
+from zarrfs.text import short_repr
 
 __all__ = ["strict_findings"]
 
@@ -43,7 +44,7 @@ def _objects(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
 def _recommended(item: Mapping[str, Any], place: str, keys: tuple[str, ...]) -> Iterator[Finding]:
     for key in keys:
         if key not in item:
-            yield Finding(place, f"{key!r} is recommended, but missing")
+            yield Finding(place, f"{short_repr(key)} is recommended, but missing")
 
 
 def _unit(axis: Mapping[str, Any], place: str) -> Iterator[Finding]:
@@ -51,4 +52,6 @@ def _unit(axis: Mapping[str, Any], place: str) -> Iterator[Finding]:
     unit = axis.get("unit")
     if known is not None and isinstance(unit, str) and unit not in known:
         example = "micrometer" if axis["type"] == "space" else "second"
-        yield Finding(place + "/unit", f"{unit!r} is no unit of UDUNITS-2, such as {example!r}")
+        yield Finding(
+            place + "/unit", f"{short_repr(unit)} is no unit of UDUNITS-2, such as {short_repr(example)}"
+        )

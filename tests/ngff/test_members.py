@@ -1,0 +1,82 @@
+"""The names of members where the store cannot list them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import zarrfs
+from zarrfs.engine.stores.base import Listing
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers import WrapperStore
+from zarrfs.errors import StoreError
+from zarrfs.ngff import member_names
+from zarrfs.tools import consolidate_metadata
+
+
+class Unlisted(WrapperStore):
+    """A store that cannot list, as a web server, or that fails to."""
+
+    def __init__(self, store: MemoryStore, listable: bool = False) -> None:
+        super().__init__(store)
+        self.listable = listable
+
+    def list_dir(self, prefix: str = "") -> Listing:
+        raise StoreError(f"{prefix!r} cannot be listed")
+
+
+def group(attributes: dict[str, Any], *members: str, listable: bool = False) -> zarrfs.Group:
+    store = MemoryStore()
+    zarrfs.create_group(store, attributes=attributes)
+    for member in members:
+        zarrfs.create_group(store, member)
+    return zarrfs.open_group(Unlisted(store, listable))
+
+
+def ome(**parts: Any) -> dict[str, Any]:
+    return {"ome": {"version": "0.5", **parts}}
+
+
+IMAGE = {"axes": ["y", "x"], "datasets": [{"path": "0"}, {"path": "s/1"}]}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "members", "expected"),
+    [
+        (ome(multiscales=[IMAGE]), (), ["0", "s"]),
+        (ome(multiscales=[IMAGE]), ("labels",), ["0", "labels", "s"]),
+        (ome(labels=["b", "a/c"]), (), ["a", "b"]),
+        (ome(labels=["b"]), ("labels",), ["b"]),
+        (ome(plate={"rows": [], "columns": [], "wells": [{"path": "A/1"}, {"path": "B/1"}]}), (), ["A", "B"]),
+        (ome(well={"images": [{"path": "1"}, {"path": "0"}]}), (), ["0", "1"]),
+        (ome(**{"bioformats2raw.layout": 3, "series": ["x", "y"]}), (), ["x", "y"]),
+    ],
+)
+def test_names_of_members_are_those_of_the_metadata_without_a_warning(
+    attributes: dict[str, Any], members: tuple[str, ...], expected: list[str]
+) -> None:
+    assert member_names(group(attributes, *members)) == expected
+
+
+@pytest.mark.parametrize("attributes", [{}, {"a": 1}, ome(multiscales=[])])
+def test_a_warning_says_that_the_members_are_not_known(
+    attributes: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert member_names(group(attributes, "labels")) == []
+    (record,) = caplog.records
+    assert "the members of / are not known" in record.getMessage()
+    assert record.levelname == "WARNING"
+
+
+def test_consolidated_metadata_name_the_members_without_a_warning() -> None:
+    store = MemoryStore()
+    made = zarrfs.create_group(store)
+    made.create_group("a")
+    consolidate_metadata(store)
+    assert member_names(zarrfs.open_group(Unlisted(store))) == ["a"]
+
+
+def test_a_store_that_fails_to_list_is_an_error() -> None:
+    with pytest.raises(StoreError, match="cannot be listed"):
+        member_names(group(ome(multiscales=[IMAGE]), listable=True))
