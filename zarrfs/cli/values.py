@@ -74,7 +74,9 @@ def lengths(text: str | None) -> Any:
     try:
         values = tuple(int(part) for part in text.replace("x", ",").split(","))
     except ValueError:
-        raise click.BadParameter(f"{short_repr(text)} is no shape; expected numbers such as 64 or 1,256,256") from None
+        raise click.BadParameter(
+            f"{short_repr(text)} is no shape; expected numbers such as 64 or 1,256,256"
+        ) from None
     return values[0] if len(values) == 1 else values
 
 
