@@ -245,3 +245,27 @@ def test_a_changed_attribute_is_seen() -> None:
     zarrfs.open(store, "a0", "r+").attrs["number"] = 5
     clock.now += 2 * FRESH_SECONDS
     assert json.loads(contents(tree, "/a0.json"))["attributes"]["number"] == 5
+
+
+def test_a_new_node_is_seen_whatever_its_documents_are_called() -> None:
+    store, clock = MemoryStore(), Clock()
+    root = zarrfs.create_group(store, zarr_format="draft2019")
+    tree = Tree(zarrfs.open(store), clock=clock)
+    assert tree.find("/new.npy") is None
+    array = root.create_array("new", data=np.arange(3, dtype="u1"))
+    clock.now += 2 * FRESH_SECONDS
+    assert contents(tree, "/new.raw") == b"\0\1\2"
+    array.append(np.zeros(1, "u1"))
+    clock.now += 2 * FRESH_SECONDS
+    assert contents(tree, "/new.raw") == b"\0\1\2\0"
+
+
+def test_stores_far_away_are_not_asked_for_stamps() -> None:
+    store = CountingStore(hierarchy())
+    store.concurrency = 8
+    clock = Clock()
+    tree = Tree(zarrfs.open(store), clock=clock)
+    for _ in range(2):
+        assert tree.find("/img.npy") is not None
+        clock.now += 2 * FRESH_SECONDS
+    assert store.calls["stamp"] == 0
