@@ -97,8 +97,10 @@ def _no_mount_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 def _fuse_mounts(prefix: str) -> set[str]:
     try:
-        lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        table = Path("/proc/self/mounts").read_bytes().decode("utf-8", "surrogateescape")
     except OSError:
         return set()
-    mounts = (fields[1] for fields in map(str.split, lines) if fields[2].startswith("fuse"))
+    # Names may hold anything that the kernel does not escape, such as other line breaks.
+    lines = (line.split(" ") for line in table.split("\n") if line)
+    mounts = (fields[1] for fields in lines if fields[2].startswith("fuse"))
     return {mountpoint for mountpoint in mounts if mountpoint.startswith(prefix)}

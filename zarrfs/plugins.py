@@ -11,6 +11,7 @@ from typing import Any
 
 from zarrfs.errors import UnsupportedError
 from zarrfs.logs import logger
+from zarrfs.text import short_repr
 
 __all__ = ["find_plugin", "load_plugins"]
 
@@ -53,13 +54,15 @@ def _loaded(point: Any, expected: Any) -> Any:
     what = f"{point.name!r} of {package} (entry point {point.value} of the group {point.group})"
     try:
         found = point.load()
-    except Exception as error:  # another package's code may raise anything
+    except (Exception, SystemExit) as error:  # another package's code may raise anything
         raise UnsupportedError(
-            f"{what} cannot be loaded: {type(error).__name__}: {error}; mend or remove that package"
+            f"{what} cannot be loaded: {type(error).__name__}: {error}; repair or remove that package"
         ) from error
     bases = getattr(expected, "__args__", ())
     fits = isinstance(found, type) and issubclass(found, bases) if bases else isinstance(found, expected)
     if not fits:
         wanted = f"a subclass of {bases[0].__name__}" if bases else f"an instance of {expected.__name__}"
-        raise UnsupportedError(f"{what} is {found!r}, expected is {wanted}; mend or remove that package")
+        raise UnsupportedError(
+            f"{what} is {short_repr(found)}, expected is {wanted}; repair or remove that package"
+        )
     return found

@@ -114,3 +114,10 @@ def test_info_looks_at_no_chunk(name: str, info_outcomes: dict[str, Any]) -> Non
     """Nor does it mind a petabyte of absent chunks."""
     assert info_outcomes[name]["error"] == "NoneType", info_outcomes[name]["message"]
     assert info_outcomes[name]["seconds"] < SECONDS
+
+
+def test_no_command_fails_unexpectedly_or_prints_control_characters(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.bad_input.commands", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout) == []

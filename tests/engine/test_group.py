@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import weakref
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 import zarr
 
 import zarrfs
+from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers import CountingStore, WrapperStore
 from zarrfs.errors import (
@@ -244,3 +247,91 @@ def test_nothing_is_left_of_what_was_replaced_deleted_or_moved(zarr_format: Any)
     assert not root.create_array("b/a", **new)[...].any()
     root.move("c/d/a", "ab")
     assert root["ab"][...].tolist() == list(range(1, 11))
+
+
+class Failing(WrapperStore):
+    """Refuses one operation on one prefix."""
+
+    def __init__(self, store: Store, operation: str, prefix: str, error: Exception) -> None:
+        super().__init__(store)
+        self.operation, self.prefix, self.error = operation, prefix, error
+
+    def _before(self, operation: str, key: str) -> None:
+        if operation == self.operation and (key == self.prefix or key.startswith(f"{self.prefix}/")):
+            raise self.error
+
+
+def three_groups() -> MemoryStore:
+    store = MemoryStore()
+    root = zarrfs.create_group(store)
+    for name in "abc":
+        root.create_group(name).create_array("x", data=np.zeros(1))
+    return store
+
+
+ALL = ["a", "a/x", "b", "b/x", "c", "c/x"]
+
+
+def test_walk_goes_down_as_far_as_asked() -> None:
+    group = zarrfs.open_group(three_groups())
+    assert [path for path, _ in group.walk()] == ALL
+    assert [path for path, _ in group.walk(1)] == ["a", "b", "c"]
+    assert [path for path, _ in group.walk(2)] == ALL
+
+
+@pytest.mark.parametrize("error", [zarrfs.StoreError("refused", 13), OSError(5, "broken")], ids=repr)
+def test_walk_leaves_out_a_member_that_cannot_be_read(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    group = zarrfs.open_group(Failing(three_groups(), "size", "b", error))
+    assert [path for path, _ in group.walk()] == ["a", "a/x", "c", "c/x"]
+    assert "member 'b' is left out" in caplog.text
+
+
+def test_walk_and_tree_go_on_after_a_group_that_cannot_be_listed(caplog: pytest.LogCaptureFixture) -> None:
+    group = zarrfs.open_group(Failing(three_groups(), "list_dir", "b", zarrfs.StoreError("refused", 13)))
+    assert [path for path, _ in group.walk()] == ["a", "a/x", "b", "c", "c/x"]
+    assert "the members of /b are left out: refused" in caplog.text
+    assert "cannot be listed: refused" in group.tree()
+    assert group.tree().count("x (1,)") == 2
+    whole = zarrfs.open_group(Failing(three_groups(), "list_dir", "", zarrfs.StoreError("refused", 13)))
+    with pytest.raises(zarrfs.StoreError, match="refused"):
+        list(whole.walk())
+
+
+def test_get_lists_nothing_and_raises_for_what_is_broken() -> None:
+    store = three_groups()
+    store.set("broken/zarr.json", b"{")
+    counting = CountingStore(store)
+    group = zarrfs.open_group(counting)
+    assert group.get("nothing") is None
+    assert group.get("nothing", 5) == 5
+    assert group.get("a/x").shape == (1,)
+    assert "nothing" not in group
+    assert counting.calls["list_dir"] == 0
+    with pytest.raises(zarrfs.MetadataError):
+        group.get("broken")
+
+
+def test_an_error_that_nobody_foresaw_is_one_of_the_metadata(caplog: pytest.LogCaptureFixture) -> None:
+    group = zarrfs.open_group(Failing(three_groups(), "size", "b", RuntimeError("boom")))
+    with pytest.raises(
+        zarrfs.MetadataError, match="/b: the metadata cannot be interpreted: RuntimeError: boom"
+    ):
+        group["b"]
+    assert [path for path, _ in group.walk()] == ["a", "a/x", "c", "c/x"]
+    assert "left out" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["a", "a/x"])
+def test_a_node_is_freed_at_once(name: str) -> None:
+    """Not by the garbage collector, as it may hold large metadata."""
+    node = zarrfs.open_group(three_groups())[name]
+    assert dict(node.attrs) == {}
+    gone = weakref.ref(node)
+    gc.disable()
+    try:
+        del node
+        assert gone() is None
+    finally:
+        gc.enable()

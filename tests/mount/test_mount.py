@@ -319,3 +319,54 @@ def test_zip_files_branches_and_single_arrays(store: Path, tmp_path: Path) -> No
         np.testing.assert_array_equal(np.load(mnt / "image.npy"), IMAGE)
     with mounted(store, tmp_path / "d", "--path", "größe", "--immutable", "--cache-size", "1M") as mnt:
         np.testing.assert_array_equal(np.load(mnt / "0.npy"), np.arange(5))
+
+
+def test_the_table_of_mounts_shows_no_control_characters(store: Path, tmp_path: Path) -> None:
+    location = tmp_path / "a\x1b]0;x\x07\r\x85\nb, c\\d.zarr"
+    location.symlink_to(store)
+    mountpoint = tmp_path / "mnt\r\x85 \n"
+    with mounted(location, mountpoint) as mnt:
+        assert (mnt / "scalar.npy").exists()
+        assert is_mounted(str(mnt))
+        table = Path("/proc/self/mounts").read_bytes().decode("utf-8", "surrogateescape")
+        (line,) = [line for line in table.split("\n") if str(tmp_path) in line]
+        assert "\x1b" not in line
+        assert line.split(" ")[0].isprintable()
+    assert not is_mounted(str(mountpoint))
+
+
+CLOSES_BADLY = """
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.errors import StoreError
+
+
+class ClosesBadly(LocalStore):
+    def close(self):
+        raise StoreError("the disk is gone\\n\\x1b[31m")
+
+
+def open_store(url, mode):
+    return ClosesBadly(url.partition("://")[2], read_only=True)
+"""
+
+
+def test_an_error_after_the_mount_was_ready_is_logged(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parent has gone by then, so that only the log can tell of it."""
+    packages = tmp_path / "packages"
+    information = packages / "closes_badly-1.0.dist-info"
+    information.mkdir(parents=True)
+    (packages / "closes_badly.py").write_text(CLOSES_BADLY)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: closes-badly\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[zarrfs.stores]\nbadly = closes_badly:open_store\n")
+    monkeypatch.setenv("PYTHONPATH", str(packages))
+    log = tmp_path / "mnt.log"
+    with mounted(f"badly://{store}", tmp_path / "mnt") as mnt:
+        assert (mnt / "scalar.npy").exists()
+        assert not log.exists()
+    while not log.exists() or not log.read_text().endswith("\n"):
+        os.sched_yield()  # the process ends after the mount is gone; pytest's time limit ends this if it does not
+    (line,) = log.read_text().splitlines()
+    assert "ERROR the disk is gone\\n\\x1b[31m" in line
+    assert not is_mounted(str(mnt))

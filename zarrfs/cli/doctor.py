@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 import click
 
-from zarrfs.cli.console import print_json
+from zarrfs.cli.console import print_json, safe
 from zarrfs.mount.mounting import mounts
 
 __all__ = ["Finding", "command", "examine"]
@@ -52,7 +52,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
                 if finding.needed
                 else ("note", "yellow")
             )
-            click.echo(f"{click.style(mark.ljust(8), fg=colour)}{finding.name}: {finding.found}")
+            click.echo(f"{click.style(mark.ljust(8), fg=colour)}{safe(f'{finding.name}: {finding.found}')}")
             if not finding.ok and finding.advice:
                 click.echo(f"        {finding.advice}")
         click.echo("Mounting should work." if usable else "Mounting cannot work yet; see above.")

@@ -19,13 +19,13 @@ class Attributes(MutableMapping[str, Any]):
     node opened read-only every change raises ReadOnlyError.
     """
 
-    def __init__(self, values: Mapping[str, Any], save: Callable[[Change], None]) -> None:
-        self._values = dict(values)
+    def __init__(self, current: Callable[[], Mapping[str, Any]], save: Callable[[Change], None]) -> None:
+        self._current = current
         self._save = save
 
-    def _replace(self, values: Mapping[str, Any]) -> None:
-        """Take over what is stored now."""
-        self._values = dict(values)
+    @property
+    def _values(self) -> Mapping[str, Any]:
+        return self._current()
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]

@@ -83,6 +83,10 @@ def open_store(location: Location, *, mode: str = "r", storage_options: Options 
         raise LocationError("the location is empty: expected a path or a URL")
     scheme = _scheme_of(text)
     if scheme.lower() not in ("", "file"):
+        try:
+            urlsplit(text)
+        except ValueError as error:
+            raise LocationError(f"{text} is no valid URL: {error}") from error
         return _open_url(text, scheme, mode, storage_options)
     return _open_path(os.path.expanduser(_path_of(text) if scheme else text), mode, storage_options)
 

@@ -64,14 +64,12 @@ class StoredNode(Generic[Spec]):
         # Held while documents are read or written and the result is taken over, so that threads that share the object
         # never put an older document in the place of a newer one.
         self._spec_lock = threading.RLock()
-        self._attrs = Attributes({}, self._save_attributes)
         # What consolidated metadata say, where the node was opened by them.
         self._listed: Spec | None = None
         self._set_spec(spec)
 
     def _set_spec(self, spec: Spec) -> None:
         self._spec: Spec = spec
-        self._attrs._replace(spec.attributes)
 
     @property
     def store(self) -> Store:
@@ -112,7 +110,9 @@ class StoredNode(Generic[Spec]):
     def attrs(self) -> Attributes:
         """The user attributes, writing through."""
         self._recheck()
-        return self._attrs
+        # Made each time: a node that kept it would be part of a reference cycle, and large metadata would stay in
+        # memory until the garbage collector finds them.
+        return Attributes(lambda: self._spec.attributes, self._save_attributes)
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zarrfs.engine.array import Array
     from zarrfs.engine.group import Group
 
-__all__ = ["Info", "array_summary", "group_summary", "json_safe"]
+__all__ = ["Info", "array_facts", "array_summary", "group_facts", "group_summary", "json_safe"]
 
 
 class Info(dict[str, Any]):
@@ -33,6 +33,11 @@ PLAIN_TYPES = frozenset((str, int, bool, type(None)))
 
 def array_summary(array: Array) -> dict[str, Any]:
     """Return the facts of an array."""
+    return {**array_facts(array), "attributes": json_safe(array.attrs.asdict())}
+
+
+def array_facts(array: Array) -> dict[str, Any]:
+    """Return the facts of an array, without its user attributes, which may be large."""
     spec = array.spec
     return {
         "kind": "array",
@@ -49,18 +54,17 @@ def array_summary(array: Array) -> dict[str, Any]:
         "dimension_names": json_safe(array.dimension_names),
         "dimension_units": json_safe(spec.dimension_units),
         "nbytes": None if array.dtype.hasobject else array.nbytes,
-        "attributes": json_safe(array.attrs.asdict()),
     }
 
 
 def group_summary(group: Group) -> dict[str, Any]:
     """Return the facts of a group."""
-    return {
-        "kind": "group",
-        "path": group.name,
-        "zarr_format": group.zarr_format,
-        "attributes": json_safe(group.attrs.asdict()),
-    }
+    return {**group_facts(group), "attributes": json_safe(group.attrs.asdict())}
+
+
+def group_facts(group: Group) -> dict[str, Any]:
+    """Return the facts of a group, without its user attributes, which may be large."""
+    return {"kind": "group", "path": group.name, "zarr_format": group.zarr_format}
 
 
 def dtype_text(dtype: np.dtype[Any]) -> Any:

@@ -67,6 +67,16 @@ class ByteLayout:
             self._starts.append(self.size)
             self.size += piece.nbytes
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether all bytes are in memory, so that the layout refers to no array."""
+        return all(isinstance(piece, BytesPiece) for piece in self._pieces)
+
+    @property
+    def held_nbytes(self) -> int:
+        """The bytes that are in memory."""
+        return sum(piece.nbytes for piece in self._pieces if isinstance(piece, BytesPiece))
+
     def read_into(self, offset: int, out: memoryview) -> int:
         """Fill ``out`` from ``offset``, as far as the file goes; return how many bytes that is."""
         count = max(0, min(len(out), self.size - offset))

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import MountError, ZarrError
+from zarrfs.errors import MountError, ZarrError, describe_error
 from zarrfs.logs import logger
+from zarrfs.text import safe_text
 
 __all__ = [
     "MountOptions",
@@ -45,6 +46,9 @@ for every plane that is in them.
 """
 
 MOST_LOG_NBYTES = 1 << 20
+
+MAX_SOURCE = 1000
+"""The longest location, in characters, that the table of mounts shows."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,8 @@ def serve(
         except RuntimeError as error:
             if served and error.args == (ENDED_BY_SIGNAL,):
                 return
+            if served:
+                raise MountError(f"{target}: the mount ended with an error of libfuse ({error})") from error
             raise MountError(
                 f"{target}: libfuse could not mount (it answered {error}); what it said stands above, and "
                 "`zarrfs doctor` tells what may be missing"
@@ -131,7 +137,7 @@ def serve(
 def _fuse_arguments(location: str, options: MountOptions, binding: str) -> dict[str, object]:
     arguments: dict[str, object] = {
         "ro": True,
-        "fsname": _clean(location),
+        "fsname": _clean(safe_text(location, MAX_SOURCE)),
         "subtype": SUBTYPE,
         "allow_other": options.allow_other,
         "default_permissions": options.allow_other,
@@ -217,7 +223,7 @@ def _background(location: str, mountpoint: str, options: MountOptions, writing: 
             logger.error("%s", error)
         else:
             logger.exception("the mount failed unexpectedly")
-        tell(str(error).encode("utf-8", "replace"))
+        tell(describe_error(error).encode("utf-8", "replace"))
         return 1
     return 0
 
@@ -312,7 +318,8 @@ def prepare_mountpoint(mountpoint: str) -> str:
 def mounts() -> Iterator[tuple[str, str]]:
     """Yield (mount point, type) of every mount of this system, the newest last."""
     try:
-        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as table:
+        # The kernel escapes no line break but "\n".
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape", newline="\n") as table:
             lines = table.readlines()
     except OSError:
         return

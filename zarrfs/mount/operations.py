@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import Any, NoReturn, TypeVar
 
 from zarrfs.engine.array import Array
-from zarrfs.engine.summary import array_summary, group_summary
-from zarrfs.errors import ChunkDecodeError, NodeNotFoundError, ReadOnlyError, StoreError, ZarrError
+from zarrfs.engine.summary import array_facts, group_facts, json_safe
+from zarrfs.errors import NodeNotFoundError, ReadOnlyError, ZarrError, describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.tree import Directory, Entry, Tree, VirtualFile
 
@@ -28,10 +28,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 BLOCK = 512
 """The unit of ``st_blocks``, whatever the file system."""
 PREFERRED_READ = 1 << 20
-MOST_ATTRIBUTE = 64 << 10
+MAX_ATTRIBUTE = 64 << 10
 """The kernel passes no extended attribute larger than this."""
 PREFIX = "user.zarr."
-MOST_REPORTED = 10_000
+MAX_REPORTED = 10_000
+
+PASSED_ON = (errno.EACCES, errno.ENOENT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""Error numbers of the store that are answered as they are; all others become EIO."""
 
 WRITING = [
     "chmod",
@@ -164,16 +167,19 @@ def make_operations(
         # -- extended attributes -------------------------------------------------------------------------------
 
         def _attributes(self, path: str) -> dict[str, bytes]:
-            node = self._entry(path).node
+            entry = self._entry(path)
+            node = entry.node
             if node is None:
                 return {}
-            summary = array_summary(node) if isinstance(node, Array) else group_summary(node)
+            summary = array_facts(node) if isinstance(node, Array) else group_facts(node)
+            if entry.complete:  # attributes that were not kept are larger than an extended attribute
+                summary["attributes"] = json_safe(node.attrs.asdict())
             texts = {
                 PREFIX + key: (value if isinstance(value, str) else json.dumps(value)).encode()
                 for key, value in summary.items()
                 if value is not None
             }
-            return {key: text for key, text in texts.items() if len(text) <= MOST_ATTRIBUTE}
+            return {key: text for key, text in texts.items() if len(text) <= MAX_ATTRIBUTE}
 
         @_translated(fuse_error)
         def getxattr(self, path: str, name: str, position: int = 0) -> bytes:
@@ -215,7 +221,9 @@ def make_operations(
             buffer = (ctypes.c_ubyte * count)()
             try:
                 file.layout.read_into(offset, memoryview(buffer).cast("B"))
-            except (ChunkDecodeError, StoreError) as error:
+            except fuse_error:
+                raise
+            except Exception as error:
                 self._reports.say(path, error)
                 raise fuse_error(errno.EIO) from error
             return buffer if binding.__name__ == "mfusepy" else bytes(buffer)
@@ -239,45 +247,52 @@ def make_operations(
 
 
 class _Reports:
-    """Says each broken chunk once, however often the kernel comes back for it."""
+    """Logs each error once, however often the kernel comes back for it."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
+        self._said: set[int] = set()
         self._lock = threading.Lock()
 
-    def say(self, path: str, error: Exception) -> None:
-        text = str(error)
+    def say(self, what: str, error: Exception) -> None:
+        """Log an error, with its traceback if it is none that was foreseen."""
+        text = describe_error(error)
         with self._lock:
-            if text in self._said:
+            if hash(text) in self._said:
                 return
-            if len(self._said) >= MOST_REPORTED:
+            if len(self._said) >= MAX_REPORTED:
                 self._said.clear()
-            self._said.add(text)
-        logger.error("%s: %s", path, text)
+            self._said.add(hash(text))
+        foreseen = isinstance(error, ZarrError | OSError | MemoryError)
+        logger.error("%s: %s", what, text, exc_info=None if foreseen else error)
+
+
+def error_number(error: Exception) -> int:
+    """Return the number by which the kernel is told of an exception."""
+    if isinstance(error, NodeNotFoundError):
+        return errno.ENOENT
+    if isinstance(error, ReadOnlyError):
+        return errno.EROFS
+    if isinstance(error, MemoryError):
+        return errno.ENOMEM
+    known = {errno.EPERM: errno.EACCES} | {number: number for number in PASSED_ON}
+    return known.get(error.errno or 0, errno.EIO) if isinstance(error, OSError) else errno.EIO
 
 
 def _translated(fuse_error: Any) -> Callable[[F], F]:
-    """Make an operation turn our exceptions into error numbers, and log what nobody foresaw."""
+    """Make an operation turn exceptions into error numbers, and log each once."""
 
     def decorate(operation: F) -> F:
         @functools.wraps(operation)
-        def translated(*args: Any) -> Any:
+        def translated(self: Any, *args: Any) -> Any:
             try:
-                return operation(*args)
+                return operation(self, *args)
             except fuse_error:
                 raise
-            except NodeNotFoundError as error:
-                raise fuse_error(errno.ENOENT) from error
-            except ReadOnlyError as error:
-                raise fuse_error(errno.EROFS) from error
-            except (ZarrError, OSError, MemoryError) as error:
-                logger.error("%s %s: %s", operation.__name__, args[1] if len(args) > 1 else "", error)
-                raise fuse_error(errno.EIO) from error
             except Exception as error:
-                logger.exception(
-                    "%s %s failed unexpectedly", operation.__name__, args[1] if len(args) > 1 else ""
-                )
-                raise fuse_error(errno.EIO) from error
+                number = error_number(error)
+                if number not in (errno.ENOENT, errno.EROFS):
+                    self._reports.say(f"{operation.__name__} {args[0] if args else ''}", error)
+                raise fuse_error(number) from error
 
         return translated  # type: ignore[return-value]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -46,10 +47,25 @@ LIMIT_VARIABLE = "ZARRFS_MAX_DOCUMENT"
 MAX_NODE_DOCUMENT = 4 << 20
 """The most bytes of a document that describes one array or group and holds nothing of the user's."""
 
+LARGE_DOCUMENT = 4 << 20
+"""Documents of more bytes than this are parsed one at a time."""
+
 MAX_DEPTH = 200
 """How deep lists and objects may be nested; Python's own parser and writer recurse, and end near 1000."""
 
 _limit: ContextVar[int | None] = ContextVar("zarrfs_max_document", default=None)
+
+_large_documents = threading.RLock()
+
+
+def _after_fork() -> None:
+    # Another thread may have held the lock when the process forked.
+    global _large_documents
+    _large_documents = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _DEPTH = np.zeros(256, np.int8)
@@ -182,27 +198,37 @@ def read_object(store: Store, key: str, limit: int | None = None) -> dict[str, A
     """
     where = location(store, key)
     limit = _lower(limit)
-    data: Buffer | None
-    if store.concurrency == 1:
-        size = store.size(key)
-        if size is None:
-            return None
-        if size > limit:
-            raise _too_large(where, limit, size)
-        try:
-            # The size is checked again: the document may have been replaced by a larger one.
-            data = store.get_within(key, limit)
-        except ValueTooLargeError as error:
-            raise _too_large(where, limit, error.size) from None
-    else:
+    if store.concurrency > 1:
         # One request, bounded, where asking for the size first would be another.
         pieces = store.get_ranges(key, [ByteRange(0, limit + 1)])
-        data = None if pieces is None else pieces[0]
-        if data is not None and len(data) > limit:
+        if pieces is None:
+            return None
+        (data,) = pieces
+        if len(data) > limit:
             raise _too_large(where, limit, store.size(key))
-    if data is None:
+        with _one_at_a_time(len(data)):
+            return _object(data, where, limit)
+    size = store.size(key)
+    if size is None:
         return None
+    if size > limit:
+        raise _too_large(where, limit, size)
+    with _one_at_a_time(size):
+        try:
+            # The size is checked again: the document may have been replaced by a larger one.
+            found = store.get_within(key, limit)
+        except ValueTooLargeError as error:
+            raise _too_large(where, limit, error.size) from None
+        return None if found is None else _object(found, where, limit)
+
+
+def _object(data: Buffer, where: str, limit: int) -> dict[str, Any]:
     return dict(expect_object(parse_json(data, where, limit), where, "a JSON object"))
+
+
+def _one_at_a_time(nbytes: int) -> AbstractContextManager[Any]:
+    """Return a context in which no other thread parses a large document: that takes many times its size."""
+    return _large_documents if nbytes > LARGE_DOCUMENT else nullcontext()
 
 
 def _lower(limit: int | None) -> int:

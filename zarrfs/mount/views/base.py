@@ -17,10 +17,13 @@ class View(ABC):
     Attributes:
         suffix: what is added to the array's name, the dot included.
         listed: whether directory listings show it without being asked to. It opens by name in any case.
+        needs_attributes: whether the file depends on the user attributes of the array. If not, the array that it gets
+            may lack them where they are very large.
     """
 
     suffix: ClassVar[str]
     listed: ClassVar[bool] = False
+    needs_attributes: ClassVar[bool] = True
 
     @abstractmethod
     def refusal(self, array: Array) -> str | None:

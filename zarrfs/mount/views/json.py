@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from zarrfs.engine.array import Array
 from zarrfs.engine.group import Group
-from zarrfs.engine.summary import array_summary, group_summary
+from zarrfs.engine.summary import array_facts, group_facts, json_safe
 from zarrfs.mount.byte_layout import ByteLayout, BytesPiece
+from zarrfs.mount.held import held_nbytes
 from zarrfs.mount.views.base import View
 
 __all__ = ["JsonView", "group_json"]
+
+PIECE = 256 << 10
+"""A value of at most this many bytes of memory is encoded at once."""
+
+NUMBERS = frozenset((int, float, bool, type(None)))
+
+RUN = 1000
+"""How many entries of a long list are encoded at once."""
+
+MAX_INDENTED = 2 << 20
+"""The largest document, in bytes of memory, that is indented."""
 
 
 class JsonView(View):
@@ -24,24 +37,66 @@ class JsonView(View):
         return None
 
     def layout(self, array: Array, name: str) -> ByteLayout:
-        from zarrfs.mount.views import all_views
+        from zarrfs.mount.views import all_views, refusal
 
-        refusals = {view.suffix: view.refusal(array) for view in all_views()}
+        refusals = {view.suffix: refusal(view, array) for view in all_views()}
         views = {
-            "views": [name + suffix for suffix, refusal in refusals.items() if refusal is None],
+            "views": [name + suffix for suffix, reason in refusals.items() if reason is None],
             "not_available": {
-                name + suffix: f"the array cannot be shown as {suffix}: {refusal}"
-                for suffix, refusal in refusals.items()
-                if refusal is not None
+                name + suffix: f"the array cannot be shown as {suffix}: {reason}"
+                for suffix, reason in refusals.items()
+                if reason is not None
             },
         }
-        return ByteLayout([BytesPiece(_dump({**array_summary(array), **views}))])
+        return ByteLayout(
+            [BytesPiece(_dump({**array_facts(array), "attributes": array.attrs.asdict(), **views}))]
+        )
 
 
 def group_json(group: Group) -> bytes:
     """Return the contents of a directory's ``.group.json``."""
-    return _dump(group_summary(group))
+    return _dump({**group_facts(group), "attributes": group.attrs.asdict()})
 
 
 def _dump(value: dict[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode("ascii")
+    if held_nbytes(value, MAX_INDENTED) <= MAX_INDENTED:
+        return (_encoded(value, 2) + "\n").encode("ascii")
+    # Indented, a document that is large and deep would become many times as large.
+    text = bytearray()
+    for piece in _pieces(value):
+        text += piece.encode("ascii")
+    return bytes(text + b"\n")
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    """Yield a large value as JSON, piece by piece: the encoder of the standard library takes many times its size."""
+    if isinstance(value, Mapping) and held_nbytes(value, PIECE) > PIECE:
+        separator = "{"
+        for key, item in value.items():
+            yield f"{separator}{json.dumps(str(key))}: "
+            yield from _pieces(item)
+            separator = ", "
+        yield "}"
+    elif isinstance(value, list | tuple) and held_nbytes(value, PIECE) > PIECE:
+        separator = "["
+        for start in range(0, len(value), RUN):
+            run = value[start : start + RUN]
+            if NUMBERS.issuperset(map(type, run)) or held_nbytes(run, PIECE) <= PIECE:
+                yield separator + _encoded(run)[1:-1]
+            else:
+                for item in run:
+                    yield separator
+                    yield from _pieces(item)
+                    separator = ", "
+            separator = ", "
+        yield "]"
+    else:
+        yield _encoded(value)
+
+
+def _encoded(value: Any, indent: int | None = None) -> str:
+    try:
+        return json.dumps(value, indent=indent, allow_nan=False)
+    except (TypeError, ValueError):
+        # It holds what strict JSON has no words for, such as NaN.
+        return json.dumps(json_safe(value), indent=indent, allow_nan=False)

@@ -27,6 +27,7 @@ class NpyView(View):
 
     suffix: ClassVar[str] = ".npy"
     listed: ClassVar[bool] = True
+    needs_attributes: ClassVar[bool] = False
 
     def refusal(self, array: Array) -> str | None:
         refusal = fixed_size_refusal(array)

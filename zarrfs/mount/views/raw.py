@@ -16,6 +16,7 @@ class RawView(View):
 
     suffix: ClassVar[str] = ".raw"
     listed: ClassVar[bool] = True
+    needs_attributes: ClassVar[bool] = False
 
     def refusal(self, array: Array) -> str | None:
         return fixed_size_refusal(array)

@@ -1,0 +1,212 @@
+"""Names and values that a terminal obeys, or that forge lines, in every command and in the log of a mount."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zarrfs
+from tests.mount.mounted import mounted, needs_fuse, zarrfs_command
+from zarrfs.cli.main import VERBS, run
+from zarrfs.logs import logger
+
+TEXT = "\x1b]0;title\x07\x9b31m\nzarrfs: forged\x85\u202e"
+
+HOSTILE = f"{TEXT}\udcff"
+"""A name of a file may besides be no valid Unicode."""
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Runs a command in this process; returns exit code, output and errors."""
+    handlers, level = list(logger.handlers), logger.level
+
+    def run_here(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["zarrfs", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            run()
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    yield run_here
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A group with an array, a broken member and attributes, all of hostile names, in a directory of hostile name."""
+    path = tmp_path / f"{HOSTILE}.zarr"
+    root = zarrfs.create_group(path, attributes={TEXT: TEXT, "ome": {"version": TEXT}})
+    root.create_array(HOSTILE, data=np.arange(4), attributes={TEXT: [TEXT]}, dimension_names=[TEXT])
+    root.create_group(f"{HOSTILE} group")
+    broken = path / f"{HOSTILE} broken"
+    broken.mkdir()
+    (broken / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": TEXT, TEXT: TEXT}))
+    return path
+
+
+def check(output: str, errors: str) -> None:
+    for line in (output + errors).split("\n"):
+        assert line.isprintable(), line
+        assert not line.startswith("zarrfs: forged")
+    for line in errors.split("\n"):
+        assert len(line) < 2000
+
+
+COMMANDS = [
+    ("info", "{store}"),
+    ("info", "{store}", "--json"),
+    ("info", "{store}", HOSTILE),
+    ("info", "{store}", f"{HOSTILE} broken"),
+    ("info", f"{HOSTILE}/missing"),
+    ("tree", "{store}"),
+    ("tree", "{store}", "--json"),
+    ("check", "{store}"),
+    ("check", "{store}", "--json"),
+    ("check", "{store}", "--path", HOSTILE),
+    ("copy", "{store}", "{new}"),
+    ("copy", "{store}", "{new}", "--dry-run"),
+    ("copy", "{store}", "{store}"),
+    ("convert", "{store}", "{new}", "--format", "2"),
+    ("convert", "{store}", "{new}", "--compressor", HOSTILE),
+    ("rechunk", "{store}", "{new}", "--chunks", "2"),
+    ("rechunk", "{store}", "{new}", "--chunks", HOSTILE),
+    ("migrate", "{store}"),
+    ("consolidate", "{store}"),
+    ("consolidate", "{store}", "--check"),
+    ("clean", "{store}", "--dry-run"),
+    ("mount", "{store}", "{new}"),
+    ("mount", HOSTILE, "{tmp}", "--cache-size", HOSTILE),
+    ("umount", "{store}"),
+    ("umount", HOSTILE),
+    ("view", f"--{HOSTILE}"),
+    ("doctor", HOSTILE),
+    (HOSTILE,),
+    ("info", "{store}", "--storage-option", HOSTILE),
+    ("info", "{store}", "--storage-option", f"{HOSTILE}={HOSTILE}"),
+    ("info", f"{HOSTILE}://host/x"),
+    ("info", f"https://{HOSTILE}/x"),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: ascii(" ".join(words))[:60])
+def test_no_command_prints_control_characters(
+    words: tuple[str, ...], store: Path, tmp_path: Path, run_command: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    arguments = [word.format(store=store, new=tmp_path / f"{HOSTILE} new", tmp=tmp_path) for word in words]
+    status, output, errors = run_command(*arguments)
+    check(output, errors)
+    assert "unexpected error" not in errors
+    assert "Traceback" not in errors
+    assert status in (0, 1, 2, 3)
+    assert output or errors or status == 0
+
+
+def test_every_verb_is_among_the_commands() -> None:
+    assert {words[0] for words in COMMANDS} >= set(VERBS)
+
+
+def test_long_values_are_shortened(tmp_path: Path, run_command: Run) -> None:
+    text = "x" * 10**6
+    zarrfs.create_group(tmp_path / "a.zarr", attributes={"long": text, "many": list(range(10_000))})
+    status, output, _ = run_command("info", tmp_path / "a.zarr")
+    assert status == 0
+    assert len(output) < 100_000
+    assert "--json prints all" in output
+    status, output, _ = run_command("info", tmp_path / "a.zarr", "--json")
+    assert json.loads(output)["attributes"]["long"] == text
+    for arguments in (
+        ("info", text),
+        ("tree", tmp_path / text),
+        ("info", "a", "b", text),
+        ("rechunk", "a", "b", "--chunks", text),
+    ):
+        status, output, errors = run_command(*arguments)
+        assert status in (1, 2)
+        assert len(errors) < 3000
+
+
+def test_an_unexpected_error_is_one_line_and_a_traceback_in_the_debug_log(
+    run_command: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise RuntimeError(HOSTILE)
+
+    monkeypatch.setattr(zarrfs, "open", fail)
+    status, output, errors = run_command("info", tmp_path)
+    assert (status, output) == (1, "")
+    assert errors.count("\n") == 1
+    assert errors.startswith("zarrfs: unexpected error: RuntimeError: \\x1b")
+    status, output, errors = run_command("--log-level", "debug", "info", tmp_path)
+    check(output, errors)
+    assert "Traceback" in errors
+
+
+def test_one_broken_member_is_shown_as_broken(tmp_path: Path, run_command: Run) -> None:
+    root = zarrfs.create_group(tmp_path / "a.zarr")
+    root.create_array("good", data=np.arange(3))
+    for name in ("fifo", "device"):
+        (tmp_path / "a.zarr" / name).mkdir()
+    os.mkfifo(tmp_path / "a.zarr" / "fifo" / "zarr.json")
+    (tmp_path / "a.zarr" / "device" / "zarr.json").symlink_to("/dev/zero")
+    for arguments in (("info",), ("tree",)):
+        status, output, errors = run_command(*arguments, tmp_path / "a.zarr", "--json")
+        assert (status, errors) == (0, "")
+        members = json.loads(output)["members"]
+        kinds = (
+            {member["name"]: member["kind"] for member in members}
+            if isinstance(members, list)
+            else {name: member["kind"] for name, member in members.items()}
+        )
+        assert kinds == {"good": "array", "fifo": "broken", "device": "broken"}
+        status, output, errors = run_command(*arguments, tmp_path / "a.zarr")
+        assert (status, errors) == (0, "")
+        assert "regular file" in output
+
+
+@needs_fuse
+def test_the_log_of_a_mount_has_no_control_characters(store: Path, tmp_path: Path) -> None:
+    chunk = next((store / HOSTILE / "c").iterdir())
+    chunk.write_bytes(b"broken")
+    with mounted(store, tmp_path / "mnt") as mnt:
+        listed = os.listdir(mnt)
+        assert f"{HOSTILE} broken.error.txt" in listed
+        assert (mnt / f"{HOSTILE} broken.error.txt").read_text().count("\n") == 1
+        with pytest.raises(OSError, match="Input/output error"):
+            (mnt / f"{HOSTILE}.raw").read_bytes()
+    lines = (tmp_path / "mnt.log").read_text().splitlines()
+    assert len(lines) == 1
+    assert lines[0].isprintable()
+    assert "\\x1b]0;title" in lines[0]
+
+
+@needs_fuse
+def test_a_failed_mount_says_why_in_one_line(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "mnt").mkdir()
+    done = zarrfs_command(
+        "mount", store / f"{HOSTILE} broken", tmp_path / "mnt", "--log-file", tmp_path / "log"
+    )
+    assert done.returncode == 1
+    check(done.stdout, done.stderr)
+    assert done.stderr.count("\n") == 1
+    assert all(line.isprintable() for line in (tmp_path / "log").read_text().splitlines())
+
+
+def test_records_reach_the_terminal_safely(
+    run_command: Run, store: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A warning of the engine about a hostile name, on standard error."""
+    with caplog.at_level(logging.WARNING):
+        status, output, errors = run_command("copy", store, store.parent / "new.zarr")
+    check(output, errors)
+    assert status in (0, 1, 3)

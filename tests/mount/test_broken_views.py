@@ -1,0 +1,176 @@
+"""A view of another package that fails, in whatever way, costs its own files and nothing else.
+
+The package is a real distribution, a module beside its ``dist-info``, in a directory that a fresh interpreter has on
+its path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrfs
+from tests.mount.mounted import mounted, needs_fuse
+
+MODULE = """
+from zarrfs.mount.byte_layout import ByteLayout, BytesPiece
+from zarrfs.mount.views.base import View
+
+
+class Good(View):
+    suffix = ".good"
+    listed = True
+
+    def refusal(self, array):
+        return None
+
+    def layout(self, array, name):
+        return ByteLayout([BytesPiece(b"good")])
+
+
+class FailsToStart(Good):
+    suffix = ".start"
+
+    def __init__(self):
+        raise RuntimeError("no start")
+
+
+class NoSuffix(Good):
+    suffix = None
+
+
+class SlashSuffix(Good):
+    suffix = "/../x"
+
+
+class TakenSuffix(Good):
+    suffix = ".npy"
+
+
+class Abstract(View):
+    suffix = ".abstract"
+
+
+class FailsToRefuse(Good):
+    suffix = ".refuse"
+
+    def refusal(self, array):
+        raise RuntimeError("no refusal\\n\\x1b[31m")
+
+
+class FailsToLayOut(Good):
+    suffix = ".layout"
+
+    def layout(self, array, name):
+        raise RuntimeError("no layout")
+
+
+class ReturnsNothing(Good):
+    suffix = ".nothing"
+
+    def layout(self, array, name):
+        return None
+
+
+class FailingPiece:
+    nbytes = 10
+
+    def read_into(self, offset, out):
+        raise RuntimeError("no reading")
+
+
+class FailsToRead(Good):
+    suffix = ".read"
+
+    def layout(self, array, name):
+        return ByteLayout([FailingPiece()])
+"""
+
+POINTS = [
+    *("Good", "FailsToStart", "NoSuffix", "SlashSuffix", "TakenSuffix", "Abstract", "FailsToRefuse"),
+    *("FailsToLayOut", "ReturnsNothing", "FailsToRead"),
+]
+
+ASK = """
+import json, sys
+import zarrfs
+from zarrfs.mount.tree import Tree
+tree = Tree(zarrfs.open(sys.argv[1]))
+outcomes = {"": tree.names(tree.find("/"))}
+for name in sys.argv[2:]:
+    try:
+        file = tree.find("/" + name)
+        outcomes[name] = None if file is None else file.layout.read(0, 1000).decode("latin-1")
+    except Exception as error:
+        outcomes[name] = f"{type(error).__name__}: {error}"
+print(json.dumps(outcomes))
+"""
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("packages")
+    (path / "broken_views.py").write_text(MODULE)
+    (path / "exits_on_import.py").write_text("raise SystemExit(3)")
+    information = path / "broken_views-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-views\nVersion: 1.0\n")
+    lines = [f"{name} = broken_views:{name}" for name in POINTS]
+    lines += ["exits = exits_on_import:View", "missing = broken_views:Missing"]
+    (information / "entry_points.txt").write_text("[zarrfs.views]\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("views") / "data.zarr"
+    zarrfs.create_group(path).create_array("a", data=np.arange(3, dtype="u1"))
+    return path
+
+
+def test_each_failure_costs_its_own_file(packages: Path, store: Path) -> None:
+    command = [sys.executable, "-c", ASK, str(store)]
+    command += ["a.raw", "a.json", "a.good", "a.refuse", "a.layout", "a.nothing", "a.read", "a.start"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(packages)}, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    outcomes: dict[str, Any] = json.loads(done.stdout)
+    listed = ["a.good", "a.json", "a.layout", "a.nothing", "a.npy", "a.raw", "a.read"]
+    assert outcomes[""] == [".group.json", *listed]
+    assert outcomes["a.raw"] == "\0\1\2"
+    assert outcomes["a.good"] == "good"
+    assert outcomes["a.refuse"] is outcomes["a.start"] is None
+    assert "the view FailsToLayOut failed: RuntimeError: no layout" in outcomes["a.layout"]
+    assert "returned None, expected a ByteLayout" in outcomes["a.nothing"]
+    assert outcomes["a.read"] == "RuntimeError: no reading"
+    reasons = json.loads(outcomes["a.json"])["not_available"]
+    assert "RuntimeError: no refusal\\n\\x1b[31m" in reasons["a.refuse"]
+    for name in ("FailsToStart", "NoSuffix", "SlashSuffix", "TakenSuffix", "Abstract", "exits", "Missing"):
+        assert name in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@needs_fuse
+def test_a_mount_serves_the_other_files(
+    packages: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(packages))
+    with mounted(store, tmp_path / "mnt") as mnt:
+        assert {"a.npy", "a.raw", "a.good"} <= set(os.listdir(mnt))
+        assert np.load(mnt / "a.npy").tolist() == [0, 1, 2]
+        assert (mnt / "a.good").read_bytes() == b"good"
+        for name in ("a.layout", "a.nothing", "a.read"):
+            for _ in range(2):
+                with pytest.raises(OSError, match="Input/output error"):
+                    (mnt / name).read_bytes()
+    log = (tmp_path / "mnt.log").read_text()
+    assert log.count("no reading") <= 3, "logged once: message, and traceback"
+    assert "\x1b" not in log
