@@ -1,4 +1,5 @@
-"""What other packages add by entry points: codecs, data types, chunk grids, chunk key encodings, stores, views.
+"""What other packages add by entry points: codecs, data types, chunk grids, chunk key encodings, stores, views,
+names of members.
 
 They are looked for only when a name is met that the package itself does not know, as the search costs more than most
 of what it is needed for.
@@ -7,12 +8,25 @@ of what it is needed for.
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from zarrfs.errors import UnsupportedError
 from zarrfs.logs import logger
 
-__all__ = ["find_plugin", "load_plugins"]
+__all__ = ["find_plugin", "load_plugins", "provide"]
+
+_provided: dict[str, list[str]] = {}
+"""By group, what of zarrfs itself is found as plugins are: module and name."""
+
+
+def provide(group: str, place: str) -> None:
+    """Add something of zarrfs (``"module:name"``) to what ``load_plugins`` returns for a group. So a package below uses
+    one above it without importing it. It is imported when it is first needed.
+    """
+    places = _provided.setdefault(group, [])
+    if place not in places:
+        places.append(place)
 
 
 @cache
@@ -39,13 +53,18 @@ def load_plugins(group: str, expected: Any) -> list[Any]:
     """Return all that packages register in an entry point group and that is as ``expected``, as for ``find_plugin``.
     What is broken is left out, with a warning: nobody asked for it by name.
     """
-    found = []
+    found = [_provision(place) for place in _provided.get(group, ())]
     for point in _points(group):
         try:
             found.append(_loaded(point, expected))
         except UnsupportedError as error:
             logger.warning("%s; it is left out", error)
     return found
+
+
+def _provision(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 def _loaded(point: Any, expected: Any) -> Any:
