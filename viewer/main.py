@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 from zarrfs._version import __version__
+from zarrfs.plugins import install_hint
 
 __all__ = ["run"]
 
 PATIENCE_SECONDS = 120
 """A screenshot that is not exact after so long says so and gives up."""
 
-MISSING = "the viewer needs PyQt6 and pyqtgraph: pip install 'zarrfs[viewer]'"
+MISSING = "the viewer needs PyQt6 and pyqtgraph"
 
 
 def run(arguments: list[str] | None = None) -> None:
@@ -23,7 +24,7 @@ def run(arguments: list[str] | None = None) -> None:
     try:
         from viewer.qt.application import show, take_screenshot
     except ImportError as error:
-        _fail(f"{MISSING} ({error})")
+        _fail(f"{MISSING}: {install_hint('viewer')} ({error})")
     if options.screenshot is not None:
         if len(options.locations) != 1:
             _fail("a screenshot takes exactly one location")

@@ -7,6 +7,7 @@ of what it is needed for.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from zarrfs.errors import UnsupportedError
 from zarrfs.logs import logger
 
-__all__ = ["find_plugin", "load_plugins", "provide"]
+__all__ = ["find_plugin", "install_hint", "load_plugins", "provide"]
 
 _provided: dict[str, list[str]] = {}
 """By group, what of zarrfs itself is found as plugins are: module and name."""
@@ -65,6 +66,21 @@ def load_plugins(group: str, expected: Any) -> list[Any]:
 def _provision(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
+
+
+def install_hint(extra: str) -> str:
+    """Return the command that installs what an extra of zarrfs needs. It names those packages, not ``zarrfs[extra]``,
+    which pip finds only where zarrfs comes from an index.
+    """
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        lines = requires("zarrfs") or []
+    except PackageNotFoundError:
+        lines = []
+    marker = re.compile(rf"\bextra\s*==\s*['\"]{re.escape(extra)}['\"]")
+    needed = [line.partition(";")[0].strip() for line in lines if marker.search(line)]
+    return "pip install " + " ".join(f"'{name}'" for name in needed or [f"zarrfs[{extra}]"])
 
 
 def _loaded(point: Any, expected: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.plugins import install_hint
 
 __all__ = ["make_numcodec"]
 
@@ -23,7 +24,7 @@ def make_numcodec(codec_id: str, options: Mapping[str, Any]) -> Any:
     if codec_id not in codec_registry and codec_id not in entries:
         advice = "is a package missing that provides it?"
         if codec_id in EXTRAS:
-            advice = f"install what it needs by  pip install 'zarrfs[{EXTRAS[codec_id]}]'"
+            advice = install_hint(EXTRAS[codec_id])
         raise UnsupportedError(f"codec {codec_id!r} is not known to numcodecs here; {advice}")
     try:
         return numcodecs.get_codec({"id": codec_id, **options})

@@ -16,6 +16,7 @@ import numpy as np
 from zarrfs.engine.codecs.base import Buffer, CodecError
 from zarrfs.engine.codecs.limits import check_size
 from zarrfs.errors import UnsupportedError
+from zarrfs.plugins import install_hint
 
 __all__ = ["check_range", "compress", "decompress", "decompress_expert", "decompress_headed", "zfpy"]
 
@@ -40,9 +41,7 @@ def zfpy() -> ModuleType:
     try:
         import zfpy as module
     except ImportError as error:
-        raise UnsupportedError(
-            "the zfp codecs need the package zfpy: install it by  pip install 'zarrfs[zfp]'"
-        ) from error
+        raise UnsupportedError(f"the zfp codecs need the package zfpy: {install_hint('zfp')}") from error
     return module  # type: ignore[no-any-return]
 
 
