@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from zarrfs._version import __version__
+from zarrfs.plugins import install_hint
 
 __all__ = ["run"]
 
@@ -20,7 +21,7 @@ PATIENCE_SECONDS = 120
 MAX_ERROR = 2000
 """Characters of an error message."""
 
-MISSING = "the viewer needs PyQt6 and pyqtgraph: pip install 'zarrfs[viewer]'"
+MISSING = "the viewer needs PyQt6 and pyqtgraph"
 
 
 def run(arguments: list[str] | None = None) -> None:
@@ -29,7 +30,7 @@ def run(arguments: list[str] | None = None) -> None:
     try:
         from viewer.qt.application import show, take_screenshot
     except ModuleNotFoundError as error:
-        _fail(f"{MISSING} ({error})")
+        _fail(f"{MISSING}: {install_hint('viewer')} ({error})")
     except ImportError as error:
         _fail(f"PyQt6 cannot be loaded: {error}; a library of the system is missing")
     if options.screenshot is not None:

@@ -36,6 +36,10 @@ from zarrfs.errors import (
     UnsupportedError,
     ZarrError,
 )
+from zarrfs.plugins import provide
+
+# Stores that cannot list (web servers) learn the names of members from OME-NGFF metadata.
+provide("zarrfs.member_names", "zarrfs.ngff.members:named_members")
 
 __all__ = [
     "Access",

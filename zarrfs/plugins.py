@@ -1,4 +1,5 @@
-"""What other packages add by entry points: codecs, data types, chunk grids, chunk key encodings, stores, views.
+"""What other packages add by entry points: codecs, data types, chunk grids, chunk key encodings, stores, views,
+names of members.
 
 They are looked for only when a name is met that the package itself does not know, as the search costs more than most
 of what it is needed for.
@@ -6,14 +7,28 @@ of what it is needed for.
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from zarrfs.errors import UnsupportedError
 from zarrfs.logs import logger
 from zarrfs.text import short_repr
 
-__all__ = ["find_plugin", "load_plugins"]
+__all__ = ["find_plugin", "install_hint", "load_plugins", "provide"]
+
+_provided: dict[str, list[str]] = {}
+"""By group, what of zarrfs itself is found as plugins are: module and name."""
+
+
+def provide(group: str, place: str) -> None:
+    """Add something of zarrfs (``"module:name"``) to what ``load_plugins`` returns for a group. So a package below uses
+    one above it without importing it. It is imported when it is first needed.
+    """
+    places = _provided.setdefault(group, [])
+    if place not in places:
+        places.append(place)
 
 
 @cache
@@ -40,13 +55,33 @@ def load_plugins(group: str, expected: Any) -> list[Any]:
     """Return all that packages register in an entry point group and that is as ``expected``, as for ``find_plugin``.
     What is broken is left out, with a warning: nobody asked for it by name.
     """
-    found = []
+    found = [_provision(place) for place in _provided.get(group, ())]
     for point in _points(group):
         try:
             found.append(_loaded(point, expected))
         except UnsupportedError as error:
             logger.warning("%s; it is left out", error)
     return found
+
+
+def _provision(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def install_hint(extra: str) -> str:
+    """Return the command that installs what an extra of zarrfs needs. It names those packages, not ``zarrfs[extra]``,
+    which pip finds only where zarrfs comes from an index.
+    """
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        lines = requires("zarrfs") or []
+    except PackageNotFoundError:
+        lines = []
+    marker = re.compile(rf"\bextra\s*==\s*['\"]{re.escape(extra)}['\"]")
+    needed = [line.partition(";")[0].strip() for line in lines if marker.search(line)]
+    return "pip install " + " ".join(f"'{name}'" for name in needed or [f"zarrfs[{extra}]"])
 
 
 def _loaded(point: Any, expected: Any) -> Any:

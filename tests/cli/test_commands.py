@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -80,6 +82,27 @@ def test_info_counts_only_what_is_there(store: Path) -> None:
     assert facts["nbytes"] == 10**15
     assert (facts["chunks_total"], facts["chunks_initialized"]) == (10**9, 0)
     assert "chunks_total" not in strict(run("info", store, "inner/giant", "--json", "--no-count").stdout)
+
+
+def test_info_says_which_way_the_ratio_goes(tmp_path: Path) -> None:
+    small, large = tmp_path / "small.zarr", tmp_path / "large.zarr"
+    zarrfs.create_array(small, data=np.zeros(100_000, "u1"), chunks=100_000)
+    noise = np.random.default_rng(0).integers(0, 255, 100, "u1")
+    zarrfs.create_array(large, data=noise, chunks=1)
+    for path, direction in ((small, "smaller"), (large, "larger")):
+        (line,) = [line for line in run("info", path).stdout.splitlines() if line.startswith("stored")]
+        ratio = re.search(r", ([0-9.]+) times (\w+)$", line)
+        assert ratio is not None, line
+        assert (float(ratio[1]) > 1, ratio[2]) == (True, direction)
+
+
+def test_an_hdf5_file_is_named_with_what_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "a b.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.arange(3))
+    done = run("info", path)
+    assert done.returncode == 1
+    assert f"is an HDF5 file; copy it to a Zarr hierarchy first: zarrfs copy '{path}' NEW.zarr" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["inner/words", "inner/scalar", "sharded"])

@@ -6,12 +6,15 @@ its path.
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from zarrfs.plugins import install_hint
 
 NAME = "example_extensions"
 
@@ -350,3 +353,42 @@ print([view.suffix for view in all_views()])
     printed = run(site, script)
     assert "'broken' of example-extensions" in printed
     assert "['.npy', '.raw', '.json', '.count']" in printed
+
+
+def test_a_hint_names_packages_that_pip_can_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    """zarrfs itself may be installed from a checkout, and be on no index."""
+    hint = install_hint("hdf5")
+    assert hint.startswith("pip install 'h5py")
+    assert "zarrfs" not in hint
+    assert install_hint("http").count("'") == 4
+
+    def unknown(name: str) -> list[str]:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "requires", unknown)
+    assert install_hint("hdf5") == "pip install 'zarrfs[hdf5]'"
+
+
+HINTS = """
+import zarrfs
+from zarrfs.engine.stores.memory import MemoryStore
+
+class Web(MemoryStore):
+    listable = False
+    def list_dir(self, prefix=""):
+        raise zarrfs.StoreError("cannot be listed")
+
+store = Web()
+group = zarrfs.create_group(store, attributes={"children": ["a", "b"]})
+group.create_array("a", shape=3, dtype="u1")
+print(list(zarrfs.open_group(store)))
+"""
+
+
+def test_a_package_names_the_members_of_groups_in_stores_that_cannot_list(tmp_path: Path) -> None:
+    info = tmp_path / "naming-1.0.dist-info"
+    info.mkdir()
+    (tmp_path / "naming.py").write_text("def children(group):\n    return group.attrs.get('children')\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: naming\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[zarrfs.member_names]\nchildren = naming:children\n")
+    assert run(tmp_path, HINTS) == "['a']\n"

@@ -131,8 +131,7 @@ def show_array(facts: dict[str, Any]) -> None:
     if facts["nbytes"] is not None:
         rows.append(("size", _bytes(facts["nbytes"])))
     if "bytes_stored" in facts:
-        ratio = f", {facts['ratio']} times smaller" if facts["ratio"] else ""
-        rows.append(("stored", _bytes(facts["bytes_stored"]) + ratio))
+        rows.append(("stored", _bytes(facts["bytes_stored"]) + _ratio(facts["ratio"])))
         total, there = facts["chunks_total"], facts["chunks_initialized"]
         rows.append(
             ("chunks stored", f"{there:,} of {total:,}" + (f" ({there / total:.1%})" if total else ""))
@@ -202,3 +201,10 @@ def _codec(codec: dict[str, Any]) -> str:
 
 def _bytes(nbytes: int) -> str:
     return f"{readable_bytes(nbytes)} ({nbytes:,} bytes)" if nbytes >= 1024 else f"{nbytes} bytes"
+
+
+def _ratio(ratio: float | None) -> str:
+    """Say how decoded and stored bytes compare."""
+    if not ratio:
+        return ""
+    return f", {ratio} times smaller" if ratio > 1 else f", {1 / ratio:.3f} times larger" if ratio < 1 else ""

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 import click
 
 from zarrfs.errors import UnsupportedError
+from zarrfs.plugins import install_hint
 
 __all__ = ["command"]
 
@@ -17,7 +18,7 @@ __all__ = ["command"]
 def command(locations: tuple[str, ...]) -> None:
     """Open the desktop viewer with LOCATIONS, as `zarrfs-viewer` does.
 
-    It is an extra: pip install 'zarrfs[viewer]'.
+    It needs the packages of the extra "viewer".
 
     \b
     Examples:
@@ -25,5 +26,5 @@ def command(locations: tuple[str, ...]) -> None:
       zarrfs view image.ome.zarr survey.zarr.zip
     """
     if find_spec("viewer") is None or find_spec("PyQt6") is None:
-        raise UnsupportedError("the viewer is not installed; get it with: pip install 'zarrfs[viewer]'")
+        raise UnsupportedError(f"the viewer is not installed; get it with: {install_hint('viewer')}")
     import_module("viewer.main").run(list(locations))

@@ -21,8 +21,12 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.engine.summary import Info, group_summary
 from zarrfs.errors import NodeExistsError, NodeNotFoundError, NodeTypeError, StoreError, ZarrError
 from zarrfs.logs import logger
+from zarrfs.plugins import load_plugins
 
 __all__ = ["Group", "Node", "make_node"]
+
+MEMBER_NAMES = "zarrfs.member_names"
+"""The entry points of conventions that name members in attributes."""
 
 
 class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
@@ -67,10 +71,18 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
     def names(self) -> list[str]:
         """Return the names below this group that may be members, sorted, without looking whether they are.
 
-        Raises StoreError where neither the store (a web server) nor consolidated metadata tell.
+        In a store that cannot list (a web server) consolidated metadata tell the names, else conventions that name
+        members in attributes (OME-NGFF, and entry points ``zarrfs.member_names``: functions that take a group and
+        return names, or None); there may be others then. Raises StoreError where nothing tells.
         """
         if self._consolidated and self._spec.consolidated is not None:
             return sorted({path.partition("/")[0] for path in self._spec.consolidated if path})
+        if not self._store.listable:
+            named = [
+                names for hint in load_plugins(MEMBER_NAMES, Callable) if (names := hint(self)) is not None
+            ]
+            if named:
+                return sorted(set().union(*named))
         return sorted(set(detect.child_names(self._store, self._path, self._spec)))
 
     def __getitem__(self, name: str) -> Array | Group:

@@ -19,6 +19,7 @@ from zarrfs.engine.chunk_grids import RegularGrid
 from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec, ChunkSpec, CodecError
 from zarrfs.engine.codecs.pipeline import CodecPipeline
 from zarrfs.engine.codecs.sharding import ShardingCodec
+from zarrfs.engine.dtypes import default_fill
 from zarrfs.engine.indexing import Axis, RegularAxis
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.stores.base import Store, StoredValue
@@ -67,6 +68,8 @@ class ArrayStorage:
         self.fill: Any = spec.fill_value
         if self.fill is None and not self.dtype.hasobject:
             self.fill = np.zeros((), self.dtype)[()]
+        elif self.fill is None and spec.data_type.name != "object":
+            self.fill = default_fill(spec.data_type)
         self._encode_key = spec.chunk_key_encoding.encoder(len(spec.shape))
         self._written: _WriteCounts = (next(_tokens), {})
         self._pipelines: dict[tuple[int, ...], CodecPipeline] = {}

@@ -8,6 +8,7 @@ means the directory it is in.
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Callable, Mapping, MutableMapping
 from importlib import import_module
@@ -31,6 +32,8 @@ METADATA_NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "a
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 
 SQLITE_MAGIC = b"SQLite format 3\0"
+
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 ENTRY_POINTS = "zarrfs.stores"
 
@@ -280,6 +283,10 @@ def _open_file(path: str, inner: str, mode: str, options: Options) -> tuple[Stor
         raise LocationError(f"{path} cannot be opened: {error.strerror}") from error
     if magic == SQLITE_MAGIC:
         return _open_url(f"sqlite://{quote(path)}", "sqlite", mode, options)[0], inner
+    if magic[:8] == HDF5_MAGIC:
+        raise LocationError(
+            f"{path} is an HDF5 file; copy it to a Zarr hierarchy first: zarrfs copy {shlex.quote(path)} NEW.zarr"
+        )
     if magic[:4] not in ZIP_MAGIC:
         size = os.path.getsize(path)
         what = "is empty" if size == 0 else "is a file, but no zip file"

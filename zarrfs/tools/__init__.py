@@ -7,8 +7,10 @@ from zarrfs.tools.consolidation import consolidate_metadata, stale_consolidation
 from zarrfs.tools.copying import convert, copy, copy_all, copy_store, rechunk
 from zarrfs.tools.hdf5 import from_hdf5, to_hdf5
 from zarrfs.tools.migration import migrate
+from zarrfs.tools.reports import CopyReport
 
 __all__ = [
+    "CopyReport",
     "clean",
     "consolidate_metadata",
     "convert",

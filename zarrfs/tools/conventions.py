@@ -28,6 +28,9 @@ FILL = "_FillValue"
 MASK_FORMATS: tuple[int | str, ...] = (1, 2)
 """Formats of which xarray takes the fill value for missing."""
 
+TEXT = ("string", "bytes")
+"""Data types of elements of any length."""
+
 UNITS_FORMATS: tuple[int | str, ...] = (3, "n5")
 """Formats that have units of dimensions."""
 
@@ -49,7 +52,12 @@ def carried(spec: ArraySpec, wanted: int | str, all_stored: Callable[[], bool]) 
         attributes = {key: value for key, value in attributes.items() if key not in N5_UNITS}
     made = replace(spec, attributes=attributes, dimension_names=names, dimension_units=units)
     old, new = spec.zarr_format in MASK_FORMATS, wanted in MASK_FORMATS
-    if old == new or names is None or None in names or spec.data_type.numpy.kind not in "biufcSU":
+    if old == new or names is None or None in names:
+        return made
+    if spec.data_type.name in TEXT:
+        # xarray reads no missing value of such arrays in other formats: the attribute would keep it from opening them.
+        return made if old else replace(made, fill_value=None)
+    if spec.data_type.numpy.kind not in "biufcSU":
         return made
     if old:
         if made.fill_value is not None:

@@ -28,6 +28,7 @@ from zarrfs.engine.parallel import at_most
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, StoreError, UnsupportedError, ZarrError
 from zarrfs.logs import logger
+from zarrfs.plugins import install_hint
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -62,7 +63,7 @@ def on_cluster(dask: str | Client) -> Iterator[Cluster]:
         import distributed
     except ImportError as error:
         raise UnsupportedError(
-            "copying on a Dask cluster needs the package distributed: pip install 'zarrfs[dask]'"
+            f"copying on a Dask cluster needs the package distributed: {install_hint('dask')}"
         ) from error
     if isinstance(dask, distributed.Client):
         if dask.asynchronous:

@@ -146,6 +146,11 @@ def new_spec(source: Array, spec: ArraySpec, form: Form) -> ArraySpec:
         "zarr_format": wanted,
         "order": source.order if wanted in (2, 3) else "C",
     }
+    keys = spec.chunk_key_encoding
+    if wanted == 2 and isinstance(keys, V2Keys | DefaultKeys):
+        options["dimension_separator"] = keys.separator
+    elif wanted == 3 and spec.zarr_format == 3:
+        options["chunk_key_encoding"] = keys
     if wanted == "n5":
         options["fill_value"] = None  # zero is the only one that N5 has; other values are written out
     rejected: MetadataError | None = None

@@ -180,7 +180,7 @@ def test_arrays_are_exchanged_with_zarr_python(
 @pytest.mark.parametrize("name", ["zfp", "numcodecs.zfpy"])
 def test_without_its_package_it_is_said_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zfpy", None)
-    with pytest.raises(UnsupportedError, match=r"pip install 'zarrfs\[zfp\]'"):
+    with pytest.raises(UnsupportedError, match=r"pip install '.*zfpy"):
         codec_from_json({"name": name, "configuration": {"mode": "reversible"}}, "here")
     with pytest.raises(UnsupportedError, match="zfpy"):
         zfp_stream.zfpy()
@@ -191,5 +191,5 @@ def test_without_pcodec_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.delitem(numcodecs.registry.codec_registry, "pcodec")
     monkeypatch.delitem(numcodecs.registry.entries, "pcodec", raising=False)
-    with pytest.raises(UnsupportedError, match=r"pip install 'zarrfs\[pcodec\]'"):
+    with pytest.raises(UnsupportedError, match=r"pip install 'pcodec"):
         codec_from_json({"name": "numcodecs.pcodec"}, "here")

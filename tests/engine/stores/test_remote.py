@@ -345,10 +345,10 @@ def test_what_is_unknown_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(LocationError, match="no store is known for 'nonsense'"):
         zarrfs.open("nonsense://host/x")
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(LocationError, match=r"pip install 'zarrfs\[http\]'"):
+    with pytest.raises(LocationError, match=r"pip install 'fsspec>=.*' 'aiohttp>="):
         zarrfs.open("https://localhost/x.zarr")
     monkeypatch.setitem(sys.modules, "redis", None)
-    with pytest.raises(LocationError, match=r"pip install 'zarrfs\[redis\]'"):
+    with pytest.raises(LocationError, match=r"pip install 'redis>="):
         zarrfs.open("redis://localhost")
 
 

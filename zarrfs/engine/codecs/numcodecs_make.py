@@ -9,6 +9,7 @@ from zarrfs.engine.codecs.configuration import shown
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.json_checks import found
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.plugins import install_hint
 
 __all__ = ["is_third_party", "make_numcodec", "numcodec_class"]
 
@@ -26,7 +27,7 @@ def numcodec_class(codec_id: str) -> Any:
     if codec_id not in registry.entries:
         advice = "is a package missing that provides it?"
         if codec_id in EXTRAS:
-            advice = f"install what it needs by  pip install 'zarrfs[{EXTRAS[codec_id]}]'"
+            advice = install_hint(EXTRAS[codec_id])
         raise UnsupportedError(f"codec {shown(codec_id)} is not known to numcodecs here; {advice}")
     try:
         return registry.entries[codec_id].load()

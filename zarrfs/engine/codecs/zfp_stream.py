@@ -17,6 +17,7 @@ from zarrfs.engine.codecs.base import Buffer, CodecError
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import check_size
 from zarrfs.errors import UnsupportedError
+from zarrfs.plugins import install_hint
 
 __all__ = ["check_range", "compress", "decompress", "decompress_expert", "decompress_headed", "zfpy"]
 
@@ -41,9 +42,7 @@ def zfpy() -> ModuleType:
     try:
         return import_library("zfpy")
     except ImportError as error:
-        raise UnsupportedError(
-            "the zfp codecs need the package zfpy: install it by  pip install 'zarrfs[zfp]'"
-        ) from error
+        raise UnsupportedError(f"the zfp codecs need the package zfpy: {install_hint('zfp')}") from error
 
 
 def check_range(array: Numbers) -> None:

@@ -14,6 +14,7 @@ from types import ModuleType
 from zarrfs.engine.stores.base import IMMUTABLE, Buffer, Listing, Store, check_key
 from zarrfs.engine.stores.memory import list_keys
 from zarrfs.errors import LocationError
+from zarrfs.plugins import install_hint
 
 __all__ = ["KeyValueStore", "load_library"]
 
@@ -74,5 +75,5 @@ def load_library(name: str, extra: str, what: str) -> ModuleType:
         return import_module(name)
     except ImportError as error:
         raise LocationError(
-            f"{what} needs the package {name!r}, which is not here: pip install 'zarrfs[{extra}]' ({error})"
+            f"{what} needs the package {name!r}, which is not here: {install_hint(extra)} ({error})"
         ) from error

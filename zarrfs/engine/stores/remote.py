@@ -30,6 +30,7 @@ from zarrfs.engine.stores.ftp import FTPReader
 from zarrfs.engine.stores.keyvalue import load_library
 from zarrfs.engine.stores.web import WebRanges
 from zarrfs.errors import LocationError, ReadOnlyError, StoreError
+from zarrfs.plugins import install_hint
 
 __all__ = ["RemoteStore", "is_known"]
 
@@ -108,7 +109,7 @@ class RemoteStore(Store):
                 self._files.dircache.use_listings_cache = False
         except ImportError as error:
             extra = EXTRAS.get(protocol)
-            hint = f": pip install 'zarrfs[{extra}]'" if extra else ""
+            hint = f": {install_hint(extra)}" if extra else ""
             raise LocationError(f"{self._shown}: a package is missing{hint} ({error})") from error
         except Exception as error:
             raise LocationError(f"{self._shown} cannot be opened: {error or type(error).__name__}") from error

@@ -17,6 +17,7 @@ from typing import Any
 from zarrfs.errors import UnsupportedError
 from zarrfs.ngff.checks.report import Finding, pointer
 from zarrfs.ngff.checks.schema_old import axes_findings, image_label_findings, labels_findings, old_findings
+from zarrfs.plugins import install_hint
 from zarrfs.text import short_repr
 
 __all__ = ["schema_findings"]
@@ -82,7 +83,7 @@ def _library_findings(document: Mapping[str, Any], version: str) -> Iterator[Fin
         from yaozarrs import v04, v05
     except ImportError as error:
         raise UnsupportedError(
-            "checking OME-NGFF 0.4 and 0.5 needs the package yaozarrs: pip install 'zarrfs[ngff]'"
+            f"checking OME-NGFF 0.4 and 0.5 needs the package yaozarrs: {install_hint('ngff')}"
         ) from error
     models: Any = v04 if version == "0.4" else v05
     for name in _model_names(document):
