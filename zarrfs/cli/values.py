@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import click
 
 __all__ = ["SizeType", "compression", "format_name", "lengths", "storage_option", "storage_options"]
 
-storage_option = click.option(
-    "--storage-option",
-    "storage",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="For URLs, as fsspec has it; durable=true for files.",
-)
-"""The option of all commands that take a location; ``storage_options`` reads it."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXTERNAL = "allow_external"
+
+
+def storage_option(function: F) -> F:
+    """Add the options of all commands that take a location; ``storage_options`` reads them."""
+    add_external = click.option(
+        "--allow-external",
+        is_flag=True,
+        expose_value=False,
+        callback=_note_external,
+        help="Also read what the data name outside themselves: links, references to other hosts and files.",
+    )
+    add_storage = click.option(
+        "--storage-option",
+        "storage",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="For URLs, as fsspec has it; durable=true for files.",
+    )
+    return add_storage(add_external(function))
+
+
+def _note_external(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        context.meta[EXTERNAL] = True
+
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -78,4 +98,7 @@ def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
             raise click.BadParameter(f"{pair!r}: expected KEY=VALUE")
         words: dict[str, Any] = {"true": True, "false": False}
         options[key] = words.get(value.lower(), int(value) if value.isdigit() else value)
+    context = click.get_current_context(silent=True)
+    if context is not None and context.meta.get(EXTERNAL):
+        options[EXTERNAL] = True
     return options or None

@@ -39,6 +39,9 @@ class Access:
         concurrency: the most threads for one read or write; None: as many as help.
         allow_pickle: whether object arrays that were stored by pickle may be read. Unpickling runs code that the data
             choose.
+        allow_external: whether data outside the store may be read that the store names: targets of symbolic links
+            that lead out of it, and targets of references on other hosts or in other directories. It applies to stores
+            that are opened by their location; see ``docs/security.md``.
         assumed: whether metadata were given and not read: ``"cached"`` if the store has them too, ``"only"`` if it
             need not, and they cannot be changed.
     """
@@ -49,6 +52,7 @@ class Access:
     write_empty_chunks: bool = False
     concurrency: int | None = None
     allow_pickle: bool = False
+    allow_external: bool = False
     assumed: Literal["cached", "only"] | None = None
 
     def __post_init__(self) -> None:

@@ -246,7 +246,7 @@ def open_references(tmp_path: Path, document: dict[str, object]) -> zarrfs.Array
     path = tmp_path / "refs.json"
     path.write_text(json.dumps(document))
     options = {"fo": str(path), "remote_protocol": "http", "remote_options": {"skip_instance_cache": True}}
-    array = zarrfs.open("reference://", storage_options=options, cache_size=0)
+    array = zarrfs.open("reference://", storage_options=options, cache_size=0, allow_external=True)
     assert isinstance(array, zarrfs.Array)
     return array
 
