@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.transfer import copy_options, progress_bar, say_lines
-from zarrfs.cli.values import storage_options
+from zarrfs.cli.values import allows_external, storage_options
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools import convert, from_hdf5, to_hdf5
 from zarrfs.tools.hdf5 import is_hdf5
@@ -66,4 +66,7 @@ def _copy_hdf5(source: str, destination: str, if_exists: str, more: bool) -> Non
         )
     if is_hdf5(source) and is_hdf5(destination):
         raise UnsupportedError("both are HDF5 files: copy them with cp, or repack them with h5repack")
-    say_lines(from_hdf5(source, destination) if is_hdf5(source) else to_hdf5(source, destination), False)
+    if is_hdf5(source):
+        say_lines(from_hdf5(source, destination, allow_external=allows_external()), False)
+    else:
+        say_lines(to_hdf5(source, destination), False)

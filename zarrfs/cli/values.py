@@ -8,7 +8,15 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["SizeType", "compression", "format_name", "lengths", "storage_option", "storage_options"]
+__all__ = [
+    "SizeType",
+    "allows_external",
+    "compression",
+    "format_name",
+    "lengths",
+    "storage_option",
+    "storage_options",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,6 +64,12 @@ class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic only to ne
         return int(float(match[1]) * UNITS[match[2].lower()])
 
 
+def allows_external() -> bool:
+    """Return whether ``--allow-external`` was given to the command that runs."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(EXTERNAL))
+
+
 def lengths(text: str | None) -> Any:
     """Return a chunk or shard shape as typed: ``64`` or ``1,256,256`` or ``auto``; -1 for a whole dimension."""
     if text is None or text in ("auto", "none"):
@@ -98,7 +112,6 @@ def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
             raise click.BadParameter(f"{pair!r}: expected KEY=VALUE")
         words: dict[str, Any] = {"true": True, "false": False}
         options[key] = words.get(value.lower(), int(value) if value.isdigit() else value)
-    context = click.get_current_context(silent=True)
-    if context is not None and context.meta.get(EXTERNAL):
+    if allows_external():
         options[EXTERNAL] = True
     return options or None

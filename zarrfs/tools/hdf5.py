@@ -19,7 +19,9 @@ from zarrfs.engine.array import Array
 from zarrfs.engine.group import Group
 from zarrfs.engine.open import Location, create_group, open_group
 from zarrfs.engine.stores.keyvalue import load_library
+from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import NodeExistsError, StoreError, UnsupportedError, ZarrError
+from zarrfs.tools.hdf5_external import check_no_external_data
 
 __all__ = ["from_hdf5", "is_hdf5", "to_hdf5"]
 
@@ -35,20 +37,28 @@ def is_hdf5(location: object) -> bool:
     return isinstance(location, str | os.PathLike) and os.fspath(location).lower().endswith(SUFFIXES)
 
 
-def from_hdf5(file: str | os.PathLike[str], target: Location, **options: Any) -> list[str]:
+def from_hdf5(
+    file: str | os.PathLike[str], target: Location, *, allow_external: bool = False, **options: Any
+) -> list[str]:
     """Copy an HDF5 file into a new group at ``target``; ``options`` go to ``create_array`` (``shards``,
-    ``compressors``, ``zarr_format`` ...). Returns a line for each object.
+    ``compressors``, ``zarr_format`` ...). Returns a line for each object. A file that names data of other files
+    (external links, external storage, virtual datasets) is refused unless ``allow_external``.
 
     Raises NodeExistsError where there is something already; StoreError for a file that cannot be read.
     """
     h5py = load_library("h5py", "hdf5", "reading HDF5")
     zarr_format = options.get("zarr_format", 3)
     try:
+        check_regular_file(file, missing_ok=False)
         opened = h5py.File(os.fspath(file), "r")
+    except StoreError:
+        raise
     except OSError as error:
         raise StoreError(f"{os.fspath(file)} cannot be opened as HDF5: {error}") from error
     done: list[str] = []
     with opened as source:
+        if not allow_external:
+            check_no_external_data(h5py, source)
         root = create_group(target, zarr_format=zarr_format, attributes=_attributes(source))
         for path, item in _items(source, ""):
             if isinstance(item, h5py.Group):
