@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import zarrfs
+from tests.engine.stores.special_files import SPECIAL_KINDS, special_file
 from zarrfs.cli.main import main
 from zarrfs.errors import NodeExistsError, StoreError
 from zarrfs.tools import from_hdf5, to_hdf5
@@ -114,3 +116,69 @@ def test_the_command(file: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     with h5py.File(tmp_path / "c.h5") as back:
         assert back["whole"].shape == (7,)
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """A file that others name."""
+    path = tmp_path / "other.h5"
+    with h5py.File(path, "w") as made:
+        made["values"] = np.arange(6)
+    (tmp_path / "raw").write_bytes(np.arange(6).tobytes())
+    return path
+
+
+def external_link(made: h5py.File, folder: Path) -> None:
+    made.create_group("g")["there"] = h5py.ExternalLink("other.h5", "/values")
+
+
+def external_storage(made: h5py.File, folder: Path) -> None:
+    made.create_dataset("g/there", (6,), "i8", external=[(str(folder / "raw"), 0, 48)])
+
+
+def virtual_dataset(made: h5py.File, folder: Path) -> None:
+    layout = h5py.VirtualLayout((6,), "i8")
+    layout[:] = h5py.VirtualSource("other.h5", "values", (6,))
+    made.create_virtual_dataset("g/there", layout)
+
+
+@pytest.mark.parametrize("name_data", [external_link, external_storage, virtual_dataset])
+def test_data_of_other_files_are_refused_unless_that_is_allowed(
+    name_data: Callable[[h5py.File, Path], None], other: Path, tmp_path: Path
+) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as made:
+        name_data(made, tmp_path)
+    with pytest.raises(StoreError, match=r"/g/there is .*(other\.h5|raw).*--allow-external"):
+        from_hdf5(tmp_path / "s.h5", tmp_path / "refused.zarr")
+    assert not (tmp_path / "refused.zarr").exists()
+    done = CliRunner().invoke(main, ["copy", f"{tmp_path}/s.h5", f"{tmp_path}/refused.zarr"])
+    assert "--allow-external" in str(done.exception)
+    from_hdf5(tmp_path / "s.h5", tmp_path / "a.zarr", allow_external=True)
+    assert zarrfs.open_array(tmp_path / "a.zarr", "g/there")[...].tolist() == list(range(6))
+    done = CliRunner().invoke(
+        main, ["copy", f"{tmp_path}/s.h5", f"{tmp_path}/b.zarr", "--allow-external"], catch_exceptions=False
+    )
+    assert done.exit_code == 0
+    assert zarrfs.open_array(tmp_path / "b.zarr", "g/there")[...].tolist() == list(range(6))
+
+
+def test_a_virtual_dataset_of_the_same_file_is_copied(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as made:
+        made["values"] = np.arange(6)
+        layout = h5py.VirtualLayout((6,), "i8")
+        layout[:] = h5py.VirtualSource(made["values"])
+        made.create_virtual_dataset("there", layout)
+        made["soft"] = h5py.SoftLink("/values")
+    from_hdf5(tmp_path / "s.h5", tmp_path / "a.zarr")
+    assert zarrfs.open_array(tmp_path / "a.zarr", "there")[...].tolist() == list(range(6))
+
+
+@pytest.mark.parametrize("kind", SPECIAL_KINDS)
+def test_only_regular_files_are_opened(kind: str, tmp_path: Path) -> None:
+    special_file(tmp_path / "s.h5", kind)
+    with pytest.raises(StoreError, match=r"s\.h5 is a .*; expected a regular file"):
+        from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr")
+    assert not (tmp_path / "t.zarr").exists()
+    (tmp_path / "d.h5").mkdir()
+    with pytest.raises(StoreError, match="Is a directory"):
+        from_hdf5(tmp_path / "d.h5", tmp_path / "t.zarr")

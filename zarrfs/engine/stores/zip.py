@@ -31,9 +31,10 @@ import threading
 import weakref
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from zarrfs.engine.stores.base import Buffer, Listing, Usage, check_key
 from zarrfs.engine.stores.leftovers import is_abandoned, remove_abandoned
@@ -45,6 +46,8 @@ from zarrfs.errors import KeyNameError, LocationError, StoreError
 from zarrfs.logs import logger
 
 __all__ = ["ZipStore", "is_being_written"]
+
+T = TypeVar("T")
 
 MAX_NAME_NBYTES = 0xFFFF
 
@@ -144,7 +147,7 @@ class ZipStore(ArchiveStore):
         writer.seen = _identity(target)
         if anew and writer.seen is not None:
             with self._opening():
-                check_regular_file(target)
+                _refused(check_regular_file, target)
         writer.dirty = anew or writer.seen is None
         if not writer.dirty:
             writer.old = self._open_archive(target)
@@ -153,7 +156,7 @@ class ZipStore(ArchiveStore):
     def _open_archive(self, target: str) -> OldArchive:
         """Take the directory of the archive that is there."""
         with self._opening():
-            file = OpenFile(open_regular_file(target))
+            file = OpenFile(_refused(open_regular_file, target))
             with open(file.fd, "rb", closefd=False) as stream, zipfile.ZipFile(stream) as archive:
                 infos, end, comment = archive.infolist(), archive.start_dir, archive.comment
             self._state.size = os.fstat(file.fd).st_size
@@ -367,6 +370,14 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+
+
+def _refused(check: Callable[[str], T], path: str) -> T:
+    """Return what ``check`` does. Raises LocationError for a file that is no regular file."""
+    try:
+        return check(path)
+    except StoreError as error:
+        raise LocationError(str(error)) from error
 
 
 def _identity(path: str) -> tuple[int, ...] | None:
