@@ -33,7 +33,7 @@ from zarrfs.engine.stores.keyvalue import load_library
 from zarrfs.engine.stores.references import ReferencePolicy, find_reference_files, is_local, local_path
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.engine.stores.web import WebRanges
-from zarrfs.errors import LocationError, ReadOnlyError, StoreError
+from zarrfs.errors import KeyNameError, LocationError, ReadOnlyError, StoreError
 
 __all__ = ["RemoteStore", "is_known"]
 
@@ -177,6 +177,13 @@ class RemoteStore(Store):
             raise StoreError(
                 f"{self._shown}: {key!r} would be taken for another name here: it has marks of URLs in it"
             )
+        if not key.isascii() and not self._protocols & {"file", "local", "memory"}:
+            try:
+                key.encode()
+            except UnicodeEncodeError as error:
+                raise KeyNameError(
+                    f"{self._shown}: a key must be Unicode text here, found {key!r}"
+                ) from error
         if self._references is not None:
             try:
                 self._references.check(key, path)
