@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.locations import METADATA_NAMES, open_store
+from zarrfs.engine.locations import METADATA_NAMES, open_store, split_options
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.dbm import DBMStore
 from zarrfs.engine.stores.lmdb import LMDBStore
@@ -189,6 +189,18 @@ def test_a_url_of_a_database_has_inner_paths(scheme: str, suffix: str, tmp_path:
         array.store.close()
     zarrfs.create_array(f"{scheme}://{tmp_path}/without", "x", data=np.arange(3)).store.close()
     assert zarrfs.open_array(f"{scheme}://{tmp_path}/without", "x")[2] == 2
+
+
+def test_the_option_for_external_data_is_for_what_is_read() -> None:
+    options = {"allow_external": True, "durable": True, "anon": True}
+    assert split_options(options, "s3://a/b", "c.zarr") == (
+        {"allow_external": True, "anon": True},
+        {"durable": True},
+    )
+    assert split_options({"allow_external": True}, "a.zarr", "s3://a/b") == ({"allow_external": True}, {})
+    with pytest.raises(LocationError, match="must be true or false"):
+        open_store({}, storage_options={"allow_external": 5})
+    assert isinstance(open_store({}, storage_options={"allow_external": True})[0], MemoryStore)
 
 
 def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def split_options(options: Options, source: Location, target: Location) -> tuple
     others = {name: value for name, value in options.items() if name not in ("durable", EXTERNAL)}
     known = [_is_remote(source), _is_remote(target)]
     return (
-        external | (others if known[0] or not any(known) else {}) or None,
+        external | others if known[0] or not any(known) else external or None,
         durable | (others if known[1] or not any(known) else {}),
     )
 

@@ -203,8 +203,12 @@ class RemoteStore(Store):
                 "store with allow_external=True (--allow-external) if you trust these data",
                 errno.EACCES,
             )
-        with suppress(IsADirectoryError, PermissionError):
+        try:
             check_regular_file(target)
+        except StoreError:
+            raise
+        except OSError:  # fsspec meets it too; what it means is judged there
+            return
 
     def _prefix(self, prefix: str) -> str:
         self._check_open()
