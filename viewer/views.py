@@ -19,6 +19,7 @@ from typing import Any
 from viewer.image import Image
 from viewer.state import ChannelSettings, LabelsSettings, Projection, ViewIntent, Viewport
 from viewer.view_fields import Fields
+from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import MetadataError
 
 __all__ = [
@@ -193,6 +194,7 @@ def command_line(view: View) -> str:
 def load_views(file: Path) -> tuple[View, ...]:
     """Read the views kept in a file; none where there is no such file. Raises MetadataError."""
     try:
+        check_regular_file(file)
         document = json.loads(file.read_text("utf-8"))
     except FileNotFoundError:
         return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -10,9 +11,13 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.locations import METADATA_NAMES, open_store
+from zarrfs.engine.locations import METADATA_NAMES, open_store, split_options
+from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.dbm import DBMStore
+from zarrfs.engine.stores.lmdb import LMDBStore
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.sqlite import SQLiteStore
 from zarrfs.engine.stores.zip import ZipStore
 from zarrfs.errors import LocationError, NodeNotFoundError, ZarrError
 from zarrfs.tools import consolidate_metadata
@@ -126,3 +131,103 @@ def test_a_node_is_a_location_too(tmp_path: Path) -> None:
 def test_the_document_of_an_n5_node_means_its_directory(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "a.n5", "x", data=np.arange(3), zarr_format="n5")
     assert zarrfs.open_array(tmp_path / "a.n5" / "x" / "attributes.json")[2] == 2
+
+
+@pytest.mark.parametrize(
+    ("suffix", "kind"),
+    [
+        (".sqlite", SQLiteStore),
+        (".sqlite3", SQLiteStore),
+        (".sqldb", SQLiteStore),
+        (".db", SQLiteStore),
+        (".lmdb", LMDBStore),
+        (".dbm", DBMStore),
+        (".zip", ZipStore),
+        (".zarr", LocalStore),
+    ],
+)
+def test_the_suffix_says_what_is_made_and_the_content_what_is_read(
+    suffix: str, kind: type[Store], tmp_path: Path
+) -> None:
+    path = tmp_path / f"a{suffix}"
+    made = zarrfs.create_array(path, "x/y", data=np.arange(3))
+    assert isinstance(made.store, kind)
+    made.store.close()
+    through = zarrfs.create_array(path / "z" / "deep", data=np.arange(4))
+    assert isinstance(through.store, kind)
+    through.store.close()
+    renamed = tmp_path / "renamed"
+    if kind is DBMStore:  # which may have several files
+        renamed = path
+    else:
+        path.rename(renamed)
+    for location in (renamed / "x" / "y", f"{renamed}/x/y", (renamed / "x" / "y").as_uri()):
+        if kind is DBMStore and not path.exists():
+            continue
+        array = zarrfs.open_array(location)
+        assert array[...].tolist() == [0, 1, 2]
+        array.store.close()
+
+
+def test_a_new_inner_path_makes_the_database_that_its_suffix_says(tmp_path: Path) -> None:
+    for name, kind in (("a.sqlite", SQLiteStore), ("a.lmdb", LMDBStore), ("a.zip", ZipStore)):
+        made = zarrfs.create_array(tmp_path / name / "x", data=np.arange(3))
+        assert isinstance(made.store, kind)
+        assert made.path == "x"
+        made.store.close()
+
+
+@pytest.mark.parametrize(("scheme", "suffix"), [("sqlite", ".sqldb"), ("dbm", ".dbm"), ("lmdb", ".lmdb")])
+def test_a_url_of_a_database_has_inner_paths(scheme: str, suffix: str, tmp_path: Path) -> None:
+    url = f"{scheme}://{tmp_path}/a{suffix}"
+    zarrfs.create_array(f"{url}/x/0", data=np.arange(3)).store.close()
+    for location, path in ((f"{url}/x/0", ""), (f"{url}/x", "0"), (url, "x/0"), (f"{url}/", "x/0")):
+        if scheme == "dbm" and not (tmp_path / "a.dbm").exists() and location != url:
+            continue
+        array = zarrfs.open_array(location, path)
+        assert array[...].tolist() == [0, 1, 2]
+        array.store.close()
+    zarrfs.create_array(f"{scheme}://{tmp_path}/without", "x", data=np.arange(3)).store.close()
+    assert zarrfs.open_array(f"{scheme}://{tmp_path}/without", "x")[2] == 2
+
+
+def test_the_option_for_external_data_is_for_what_is_read() -> None:
+    options = {"allow_external": True, "durable": True, "anon": True}
+    assert split_options(options, "s3://a/b", "c.zarr") == (
+        {"allow_external": True, "anon": True},
+        {"durable": True},
+    )
+    assert split_options({"allow_external": True}, "a.zarr", "s3://a/b") == ({"allow_external": True}, {})
+    with pytest.raises(LocationError, match="must be true or false"):
+        open_store({}, storage_options={"allow_external": 5})
+    assert isinstance(open_store({}, storage_options={"allow_external": True})[0], MemoryStore)
+
+
+def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
+    for location in (tmp_path, tmp_path / "a.zip", "memory://x", {}, MemoryStore()):
+        with pytest.raises(LocationError, match=r"mode must be one of 'r'.*found 'q'"):
+            open_store(location, mode="q")
+        with pytest.raises(LocationError, match="mode must be one of 'r'"):
+            zarrfs.open(location, mode="q")  # type: ignore[arg-type]
+
+
+def test_a_disk_that_cannot_be_written_is_an_error_of_the_location(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object, **options: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    for location in (f"temporary://{tmp_path}", "temporary://"):
+        with pytest.raises(LocationError, match="Read-only file system"):
+            open_store(location, mode="a")
+
+
+def test_a_directory_that_cannot_be_made_is_an_error_of_the_location() -> None:
+    with pytest.raises(LocationError, match="cannot be opened as an LMDB environment"):
+        open_store("lmdb:///proc/a.lmdb", mode="a")
+    with pytest.raises(LocationError, match="no directory"):
+        open_store("temporary:///proc/none", mode="a")
+    for location in ("sqlite:///proc/a.sqldb", "dbm:///proc/a.dbm"):
+        with pytest.raises(LocationError, match="/proc/a"):
+            open_store(location, mode="a")

@@ -183,12 +183,72 @@ class CountView(View):
 
 def broken_store(url, mode):
     return url
+
+
+class RaisingStore(LocalStore):
+    """Fails in ways that no store should."""
+
+    def get(self, key):
+        raise ZeroDivisionError("no value")
+
+    get_within = get_ranges = get_into = size = lambda self, *arguments: 1 / 0
+
+    def list_dir(self, prefix=""):
+        raise OSError(5, "Input/output error")
+
+
+def raising_store(url, mode):
+    if url.endswith("never"):
+        raise KeyError("cannot be opened")
+    return RaisingStore(url.partition("://")[2])
+
+
+class RaisingCodec(Xor):
+    """Fails when it is used."""
+
+    name = "example.raising"
+
+    def encode(self, data):
+        raise ZeroDivisionError("cannot encode")
+
+    def decode(self, data, size, out=None):
+        raise ZeroDivisionError("cannot decode")
+
+
+class RaisingGrid(DoublingGrid):
+    name = "example.raising"
+
+    def axis(self, axis, length):
+        return RaisingAxis(length)
+
+
+class RaisingAxis(Doubling):
+    def size(self, chunk):
+        raise ZeroDivisionError("no size")
+
+    find = size
+
+
+class RaisingKeys(Letters):
+    name = "example.raising"
+
+    def encode(self, coords):
+        raise ZeroDivisionError("no key")
+
+
+class RaisingType(Degrees):
+    def fill_from_json(self, data_type, value, where):
+        raise ZeroDivisionError("no fill value")
+
+
+RAISING_TYPE = RaisingType()
 '''
 
 ENTRY_POINTS = f"""
 [zarrfs.codecs]
 example.xor = {NAME}:Xor
 example.negate = {NAME}:Negate
+example.raising = {NAME}:RaisingCodec
 example.missing = {NAME}:Nothing
 example.absent = {NAME}_which_is_not_there:Codec
 example.grid_as_codec = {NAME}:DoublingGrid
@@ -196,18 +256,22 @@ example.grid_as_codec = {NAME}:DoublingGrid
 [zarrfs.data_types]
 example.degrees = {NAME}:DEGREES
 example.class = {NAME}:Degrees
+example.raising = {NAME}:RAISING_TYPE
 
 [zarrfs.chunk_grids]
 example.doubling = {NAME}:DoublingGrid
+example.raising = {NAME}:RaisingGrid
 example.missing = {NAME}:Nothing
 
 [zarrfs.chunk_key_encodings]
 example.letters = {NAME}:Letters
+example.raising = {NAME}:RaisingKeys
 example.missing = {NAME}:Nothing
 
 [zarrfs.stores]
 shelf = {NAME}:open_shelf
 broken = {NAME}:broken_store
+raising = {NAME}:raising_store
 missing = {NAME}:Nothing
 
 [zarrfs.views]
@@ -392,3 +456,69 @@ def test_a_package_names_the_members_of_groups_in_stores_that_cannot_list(tmp_pa
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: naming\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[zarrfs.member_names]\nchildren = naming:children\n")
     assert run(tmp_path, HINTS) == "['a']\n"
+
+
+RAISING = """
+import json, sys
+import numpy as np
+import zarrfs
+
+where = sys.argv[1]
+messages = []
+
+def attempt(action):
+    try:
+        action()
+    except zarrfs.ZarrError as error:
+        messages.append(f"{type(error).__name__}: {error}")
+    else:
+        messages.append("nothing was raised")
+
+def document(name, **changes):
+    array = zarrfs.create_array(f"{where}/{name}", data=np.arange(4, dtype="f4"), chunks=2, compressors=None)
+    path = f"{where}/{name}/zarr.json"
+    made = json.load(open(path))
+    made.update(changes)
+    json.dump(made, open(path, "w"))
+    return f"{where}/{name}"
+
+zarrfs.create_group(where)
+bytes_codec = {"name": "bytes", "configuration": {"endian": "little"}}
+codec = document("codec", codecs=[bytes_codec, {"name": "example.raising", "configuration": {"mask": 1}}])
+attempt(lambda: zarrfs.open_array(codec)[...])
+attempt(lambda: zarrfs.open_array(codec, mode="r+").__setitem__(0, 1))
+incomplete = document("incomplete", codecs=[bytes_codec, {"name": "example.xor", "configuration": {}}])
+attempt(lambda: zarrfs.open_array(incomplete))
+grid = document("grid", chunk_grid={"name": "example.raising", "configuration": {}})
+attempt(lambda: zarrfs.open_array(grid)[...])
+keys = document("keys", chunk_key_encoding={"name": "example.raising"})
+attempt(lambda: zarrfs.open_array(keys)[...])
+dtype = document("dtype", data_type={"name": "example.raising"}, fill_value="x")
+attempt(lambda: zarrfs.open_array(dtype))
+attempt(lambda: zarrfs.open("raising://never"))
+attempt(lambda: zarrfs.open(f"raising://{where}"))
+assert zarrfs.open_array(document("fine"))[...].tolist() == [0, 1, 2, 3]
+print(json.dumps(messages))
+"""
+
+
+def test_a_package_whose_code_raises_is_named_and_affects_only_what_uses_it(
+    site: Path, tmp_path: Path
+) -> None:
+    import json
+
+    messages = json.loads(run(site, RAISING, tmp_path / "store"))
+    parts = [
+        ["ChunkDecodeError", "'example.raising' of example-extensions", "ZeroDivisionError: cannot decode"],
+        ["ChunkDecodeError", "ZeroDivisionError: cannot decode"],
+        ["MetadataError", "'example.xor' of example-extensions", "KeyError: 'mask'"],
+        ["MetadataError", "'example.raising' of example-extensions", "ZeroDivisionError: no size"],
+        ["MetadataError", "'example.raising' of example-extensions", "ZeroDivisionError: no key"],
+        ["MetadataError", "'example.raising' of example-extensions", "ZeroDivisionError: no fill value"],
+        ["LocationError", "raising://never", "KeyError: 'cannot be opened'"],
+        ["StoreError", "store plugin 'raising' raised ZeroDivisionError"],
+    ]
+    assert len(messages) == len(parts)
+    for message, expected in zip(messages, parts, strict=True):
+        for part in expected:
+            assert part in message

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import zarrfs
+from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers import CountingStore
 from zarrfs.mount.tree import FRESH_SECONDS, Directory, Tree, VirtualFile
@@ -209,3 +211,29 @@ def test_a_giant_of_absent_chunks_is_shown_at_once() -> None:
     assert file.layout.size == 10**15 + 128
     assert file.layout.read(10**15 - 5, 20) == bytes(20)
     assert sum(store.calls.values()) < 60
+
+
+def test_the_space_that_an_array_occupies_is_counted_once_in_a_while(tmp_path: Path) -> None:
+    store = CountingStore(LocalStore(tmp_path))
+    zarrfs.create_group(store).create_array("img", data=np.arange(12, dtype="u2"), compressors=None)
+    clock = Clock()
+    tree = Tree(zarrfs.open_group(store), "t", clock=clock)
+
+    def occupied() -> int:
+        entry = tree.find("/img.raw")
+        assert isinstance(entry, VirtualFile)
+        return entry.stored
+
+    first = occupied()
+    assert first > 24
+    store.reset()
+    for _ in range(5):
+        assert occupied() == first
+    assert store.calls["usage"] == 0
+    zarrfs.open_array(store, "img", mode="r+")[0] = 5
+    store.set("img/c/extra", bytes(1000))
+    store.reset()
+    assert occupied() == first
+    clock.now += FRESH_SECONDS + 1
+    assert occupied() == first + 1000
+    assert store.calls["usage"] == 1

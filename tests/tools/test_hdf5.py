@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import zarrfs
+from tests.engine.stores.special_files import SPECIAL_KINDS, special_file
 from zarrfs.cli.main import main
 from zarrfs.errors import IncompleteCopyError, NodeExistsError, StoreError
 from zarrfs.tools import from_hdf5, to_hdf5
@@ -356,3 +357,25 @@ def test_what_hdf5_writes_after_a_failure_is_kept_in_memory(tmp_path: Path) -> N
     with pytest.raises(StoreError, match="Bad file descriptor"):
         output.close()
     output.close()
+
+
+def test_a_virtual_dataset_of_the_same_file_is_copied(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as made:
+        made["values"] = np.arange(6)
+        layout = h5py.VirtualLayout((6,), "i8")
+        layout[:] = h5py.VirtualSource(made["values"])
+        made.create_virtual_dataset("there", layout)
+        made["soft"] = h5py.SoftLink("/values")
+    from_hdf5(tmp_path / "s.h5", tmp_path / "a.zarr")
+    assert zarrfs.open_array(tmp_path / "a.zarr", "there")[...].tolist() == list(range(6))
+
+
+@pytest.mark.parametrize("kind", SPECIAL_KINDS)
+def test_only_regular_files_are_opened(kind: str, tmp_path: Path) -> None:
+    special_file(tmp_path / "s.h5", kind)
+    with pytest.raises(StoreError, match=r"s\.h5 is a .*; expected a regular file"):
+        from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr")
+    assert not (tmp_path / "t.zarr").exists()
+    (tmp_path / "d.h5").mkdir()
+    with pytest.raises(StoreError, match="Is a directory"):
+        from_hdf5(tmp_path / "d.h5", tmp_path / "t.zarr")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.transfer import copy_options, progress_bar, say_lines
-from zarrfs.cli.values import storage_options
+from zarrfs.cli.values import allows_external, storage_options
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools import convert, from_hdf5, to_hdf5
 from zarrfs.tools.advice import command_line
@@ -17,16 +17,10 @@ __all__ = ["command"]
 @click.command(short_help="Copy between stores.")
 @click.argument("source")
 @click.argument("destination")
-@click.option(
-    "--allow-external",
-    is_flag=True,
-    help="Of HDF5: follow links to other files, and read values in other files.",
-)
 @copy_options
 def command(
     source: str,
     destination: str,
-    allow_external: bool,
     if_exists: str,
     verify: bool,
     dry_run: bool,
@@ -56,10 +50,8 @@ def command(
             raise UnsupportedError(
                 "HDF5 is copied whole and anew: without --if-exists, --verify, --dry-run and --dask"
             )
-        _copy_hdf5(source, destination, skip_broken, allow_external)
+        _copy_hdf5(source, destination, skip_broken, allows_external())
         return
-    if allow_external:
-        raise UnsupportedError("--allow-external is for copying from HDF5 files (.h5, .hdf5, .nc)")
     with progress_bar() as progress:
         done = convert(
             source,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import click
 
@@ -12,6 +12,7 @@ from zarrfs.text import short_repr
 
 __all__ = [
     "SizeType",
+    "allows_external",
     "compression",
     "document_option",
     "format_name",
@@ -20,14 +21,34 @@ __all__ = [
     "storage_options",
 ]
 
-storage_option = click.option(
-    "--storage-option",
-    "storage",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="For URLs, as fsspec has it; durable=true for files.",
-)
-"""The option of all commands that take a location; ``storage_options`` reads it."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXTERNAL = "allow_external"
+
+
+def storage_option(function: F) -> F:
+    """Add the options of all commands that take a location; ``storage_options`` reads them."""
+    add_external = click.option(
+        "--allow-external",
+        is_flag=True,
+        expose_value=False,
+        callback=_note_external,
+        help="Also read what the data name outside themselves: links, references to other hosts and files.",
+    )
+    add_storage = click.option(
+        "--storage-option",
+        "storage",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="For URLs, as fsspec has it; durable=true for files.",
+    )
+    return add_storage(add_external(function))
+
+
+def _note_external(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        context.meta[EXTERNAL] = True
+
 
 WHOLE = r"[0-9]{1,18}"
 """A whole number that is typed."""
@@ -65,6 +86,12 @@ document_option = click.option(
     help="Refuse metadata documents larger than this, such as 256M. Default: 64M, or $ZARRFS_MAX_DOCUMENT.",
 )
 """The option of commands that read metadata; ``Access`` takes it."""
+
+
+def allows_external() -> bool:
+    """Return whether ``--allow-external`` was given to the command that runs."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(EXTERNAL))
 
 
 def lengths(text: str | None) -> Any:
@@ -111,4 +138,6 @@ def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
             raise click.BadParameter(f"{short_repr(pair)}: expected KEY=VALUE")
         words: dict[str, Any] = {"true": True, "false": False}
         options[key] = words.get(value.lower(), int(value) if re.fullmatch(WHOLE, value) else value)
+    if allows_external():
+        options[EXTERNAL] = True
     return options or None

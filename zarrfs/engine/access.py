@@ -41,6 +41,9 @@ class Access:
             choose.
         max_document: the most bytes of a metadata document; a larger one is refused without reading it. None: 64 MiB,
             or what the environment variable ZARRFS_MAX_DOCUMENT says.
+        allow_external: whether data outside the store may be read that the store names: targets of symbolic links
+            that lead out of it, and targets of references on other hosts or in other directories. It applies to stores
+            that are opened by their location; see ``docs/security.md``.
         assumed: whether metadata were given and not read: ``"cached"`` if the store has them too, ``"only"`` if it
             need not, and they cannot be changed.
     """
@@ -52,6 +55,7 @@ class Access:
     concurrency: int | None = None
     allow_pickle: bool = False
     max_document: int | None = None
+    allow_external: bool = False
     assumed: Literal["cached", "only"] | None = None
 
     def __post_init__(self) -> None:

@@ -262,7 +262,7 @@ _GRIDS: dict[str, type[ChunkGrid]] = {"regular": RegularGrid, "rectilinear": Rec
 
 def _grid_class(name: str, where: str) -> type[ChunkGrid]:
     if name not in _GRIDS:
-        found = find_plugin(ENTRY_POINTS, name, type[ChunkGrid])
+        found = find_plugin(ENTRY_POINTS, name, type[ChunkGrid], MetadataError)
         if found is not None:
             _GRIDS[name] = found
     if name not in _GRIDS:

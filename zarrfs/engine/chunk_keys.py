@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from zarrfs.engine.json_checks import check_keys, expect_string, named_configuration
-from zarrfs.errors import UnsupportedError
+from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.plugins import find_plugin
 
 __all__ = [
@@ -155,7 +155,7 @@ def chunk_key_encoding_from_json(value: Any, where: str) -> ChunkKeyEncoding:
     """
     name, configuration = named_configuration(value, where, "chunk key encoding")
     if name not in _ENCODINGS:
-        found = find_plugin(ENTRY_POINTS, name, type[ChunkKeyEncoding])
+        found = find_plugin(ENTRY_POINTS, name, type[ChunkKeyEncoding], MetadataError)
         if found is not None:
             _ENCODINGS[name] = found
     if name not in _ENCODINGS:

@@ -31,6 +31,7 @@ def open(
     *,
     cache_size: int | None = None,
     allow_pickle: bool = False,
+    allow_external: bool = False,
     storage_options: dict[str, Any] | None = None,
     synchronizer: Synchronizer | None = None,
     access: Access | None = None,
@@ -47,6 +48,8 @@ def open(
             the process shares one cache.
         allow_pickle: whether object arrays that were stored by pickle may be read, the node itself and those below it.
             Unpickling runs code that the data choose; say yes only to data of your own.
+        allow_external: whether data outside the store may be read that the store names: through symbolic links that
+            lead out of it, and references to other hosts or directories. Only for data that you trust.
         storage_options: credentials and the like for a URL, as fsspec takes them: ``anon``, ``key``, ``headers`` ...
             For directories, archives and LMDB ``durable``: with True each write waits until it has reached the disk
             (fsync), in an archive all at once when it is closed.
@@ -72,6 +75,8 @@ def open(
     access = access or Access()
     if allow_pickle:
         access = replace(access, allow_pickle=True)
+    if allow_external:
+        access = replace(access, allow_external=True)
     common: dict[str, Any] = {
         "cache_size": cache_size,
         "storage_options": storage_options,
@@ -100,7 +105,7 @@ def _open(
     access: Access,
 ) -> Array | Group:
     """Open what is there."""
-    store, inner = _store(location, "r" if mode == "r" else "r+", storage_options, synchronizer)
+    store, inner = _store(location, "r" if mode == "r" else "r+", storage_options, synchronizer, access)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
     spec = detect.read_node(store, full, **access.reading)
     if spec is None:
@@ -150,7 +155,7 @@ def create_group(
 
     Raises NodeExistsError if there is a node already, unless ``overwrite`` deletes it with all below.
     """
-    store, inner = _store(location, "a", storage_options, synchronizer)
+    store, inner = _store(location, "a", storage_options, synchronizer, access)
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
     spec = creation.create_group_node(store, full, zarr_format, attributes or {}, overwrite)
     return Group(store, full, spec, _cache(cache_size), False, access)
@@ -172,15 +177,20 @@ def create_array(
     ``serializer`` and ``compressors``, ``fill_value``, ``order``, ``dimension_names``, ``dimension_units``,
     ``attributes``, ``zarr_format``, ``overwrite`` and ``access``.
     """
-    store, inner = _store(location, "a", storage_options, synchronizer)
+    store, inner = _store(location, "a", storage_options, synchronizer, options.get("access"))
     full = "/".join(part for part in (inner, normalise_path(path)) if part)
     return creation.create_array_node(store, full, _cache(cache_size), **options)
 
 
 def _store(
-    location: Location, mode: str, storage_options: dict[str, Any] | None, synchronizer: Synchronizer | None
+    location: Location,
+    mode: str,
+    storage_options: dict[str, Any] | None,
+    synchronizer: Synchronizer | None,
+    access: Access | None,
 ) -> tuple[Store, str]:
-    store, inner = open_store(location, mode=mode, storage_options=storage_options)
+    external = access is not None and access.allow_external
+    store, inner = open_store(location, mode=mode, storage_options=storage_options, allow_external=external)
     return (store if synchronizer is None else SynchronizedStore(store, synchronizer)), inner
 
 

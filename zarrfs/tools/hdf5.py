@@ -50,7 +50,8 @@ def from_hdf5(
     **options: Any,
 ) -> CopyReport:
     """Copy an HDF5 file into a new group at ``target``; ``options`` go to ``create_array`` (``shards``,
-    ``compressors``, ``zarr_format`` ...). Returns a line for each object.
+    ``compressors``, ``zarr_format`` ...). Returns a line for each object. A file that names data of other files
+    (external links, external storage, virtual datasets) is refused unless ``allow_external``.
 
     An object with several names is copied once; its other names are reported as links, soft links likewise.
 

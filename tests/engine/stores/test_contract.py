@@ -254,6 +254,53 @@ def test_closing_twice_is_fine(store: Store) -> None:
     assert store.url in repr(store)
 
 
+def test_a_closed_store_refuses_every_operation(store: Store) -> None:
+    store.set("a/b", b"1")
+    assert bytes(store.get("a/b") or b"") == b"1"
+    url = store.url
+    store.close()
+    for operation in (
+        lambda: store.get("a/b"),
+        lambda: store.get("never/there"),
+        lambda: store.get_within("a/b", 10),
+        lambda: store.get_into("a/b", memoryview(bytearray(1))),
+        lambda: store.get_ranges("a/b", [ByteRange(0, 1)]),
+        lambda: store.size("a/b"),
+        lambda: store.exists("a/b"),
+        lambda: store.stamp("a/b"),
+        lambda: store.version("a/b"),
+        lambda: store.list_dir(),
+        lambda: store.list_dir("a"),
+        lambda: list(store.list_prefix()),
+        lambda: store.usage(),
+        lambda: store.set("c", b"1"),
+        lambda: store.set_parts("c", [b"1", b"2"]),
+        lambda: store.delete("a/b"),
+        lambda: store.delete("never/there"),
+        lambda: store.delete_prefix("a"),
+        lambda: store.move_prefix("a", "d"),
+    ):
+        with pytest.raises(StoreError, match="is closed; open it again") as caught:
+            operation()
+        assert type(caught.value) is StoreError
+    assert store.url == url
+
+
+def test_a_key_that_is_not_unicode_is_kept_or_refused(store: Store) -> None:
+    key = "a/\udcff\udcfe"  # what Linux has as the bytes ff fe
+    kept = False
+    with suppress(StoreError, KeyNameError):
+        store.set(key, b"1")
+        kept = True
+    if kept:
+        assert bytes(store.get(key) or b"") == b"1"
+        assert list(store.list_prefix("a")) == [key]
+        store.delete(key)
+    with suppress(StoreError, KeyNameError):
+        assert store.get(key) is None
+    assert list(store.list_prefix()) == []
+
+
 class Twin(RuleBasedStateMachine):
     """Any sequence of operations on a store, and the same on a dictionary."""
 

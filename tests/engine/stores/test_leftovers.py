@@ -159,7 +159,7 @@ def test_cleaning_beside_an_archive(tmp_path: Path) -> None:
     zarrfs.create_group(path).store.close()
     code = f"""
 import os, signal, zarrfs
-zarrfs.create_array({str(path)!r}, "a", data=[1, 2])
+zarrfs.create_array({str(path)!r}, "a", data=[1, 2]).store.close()
 array = zarrfs.create_array({str(path)!r}, "b", data=[1, 2])
 os.kill(os.getpid(), signal.SIGKILL)
 """

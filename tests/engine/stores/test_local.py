@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import zarrfs
+from zarrfs.engine.locations import open_store
+from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.local import TEMPORARY_PREFIX, LocalStore
 from zarrfs.engine.stores.temporary import TemporaryStore
 from zarrfs.errors import LocationError, ReadOnlyError, StoreError
@@ -56,18 +58,153 @@ def test_empty_directories_go_with_their_last_file(tmp_path: Path) -> None:
 
 
 def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "x").write_bytes(b"1")
     root = tmp_path / "s"
-    root.mkdir()
-    (root / "link").symlink_to(tmp_path / "elsewhere")
+    (root / "elsewhere").mkdir(parents=True)
+    (root / "elsewhere" / "x").write_bytes(b"1")
+    (root / "link").symlink_to("elsewhere")
+    (root / "file").symlink_to(root / "elsewhere" / "x")
     (root / "loop").symlink_to(root)
     (root / "self").symlink_to("self")
     (root / "dangling").symlink_to("nowhere")
     store = LocalStore(root)
-    assert store.get("link/x") == b"1"
+    assert store.get("link/x") == store.get("file") == b"1"
+    assert store.size("link/x") == store.size("file") == 1
     assert "link/x" in list(store.list_prefix())
     assert store.get("dangling") is None
+    with pytest.raises(StoreError, match="Too many levels"):
+        store.get("self")
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A store with links to a directory and a file beside it, by absolute and relative paths."""
+    (tmp_path / "outside" / "deep").mkdir(parents=True)
+    (tmp_path / "outside" / "x").write_bytes(b"secret")
+    (tmp_path / "outside" / "deep" / "x").write_bytes(b"secret")
+    root = tmp_path / "s"
+    root.mkdir()
+    (root / "inside").write_bytes(b"1")
+    (root / "directory").symlink_to(tmp_path / "outside")
+    (root / "file").symlink_to("../outside/x")
+    (root / "chain").symlink_to("file")
+    (root / "dangling").symlink_to("../nowhere")
+    return root
+
+
+@pytest.mark.parametrize("key", ["file", "chain", "directory/x", "directory/deep/x", "dangling"])
+def test_a_link_that_leads_out_of_the_store_is_refused(key: str, outside: Path) -> None:
+    store = LocalStore(outside)
+    for operation in (
+        lambda: store.get(key),
+        lambda: store.get_within(key, 100),
+        lambda: store.get_into(key, memoryview(bytearray(6))),
+        lambda: store.get_ranges(key, [ByteRange(0, 1)]),
+        lambda: store.size(key),
+        lambda: store.exists(key),
+        lambda: store.stamp(key),
+    ):
+        with pytest.raises(StoreError, match=r"leads out of the store.*--allow-external"):
+            operation()
+    assert store.get("inside") == b"1"
+    allowed = LocalStore(outside, allow_external=True)
+    assert allowed.get(key) == (None if key == "dangling" else b"secret")
+
+
+def test_nothing_is_written_deleted_or_listed_through_a_link_that_leads_out(outside: Path) -> None:
+    store = LocalStore(outside)
+    before = sorted((outside.parent / "outside").rglob("*"))
+    for operation in (
+        lambda: store.set("directory/new", b"1"),
+        lambda: store.set("directory/new/deeper", b"1"),
+        lambda: store.delete("directory/x"),
+        lambda: store.list_dir("directory"),
+        lambda: list(store.list_prefix()),
+        lambda: list(store.list_prefix("directory/deep")),
+        lambda: store.move_prefix("directory/deep", "taken"),
+    ):
+        with pytest.raises(StoreError, match="leads out of the store"):
+            operation()
+    assert store.list_dir().prefixes == ["directory"]
+    assert store.usage().keys == 4
+    store.set("file", b"replaced")  # the link itself
+    assert store.get("file") == b"replaced"
+    store.delete("chain")
+    store.delete_prefix("directory")
+    assert not os.path.lexists(outside / "directory")
+    (outside / "directory").symlink_to("../outside")
+    store.delete_prefix("")
+    assert os.listdir(outside) == []
+    assert sorted((outside.parent / "outside").rglob("*")) == before
+
+
+def test_the_root_may_be_a_link_and_a_link_may_lead_to_another_part_of_the_hierarchy(tmp_path: Path) -> None:
+    root = tmp_path / "real"
+    group = zarrfs.create_group(root)
+    group.create_array("a", data=np.arange(3), chunks=3)
+    group.create_array("b", shape=3, dtype=int, chunks=3)
+    (root / "b" / "c").symlink_to("../a/c")
+    (tmp_path / "link").symlink_to("real")
+    for location in (root, tmp_path / "link"):
+        assert zarrfs.open_array(location, "b")[...].tolist() == [0, 1, 2]
+        assert zarrfs.open_array(location / "b")[...].tolist() == [0, 1, 2]
+
+
+def test_chunks_behind_links_that_lead_out_are_read_when_that_is_allowed(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "real", data=np.arange(3), chunks=3)
+    zarrfs.create_array(tmp_path / "s", shape=3, dtype=int, chunks=3)
+    (tmp_path / "s" / "c").symlink_to("../real/c")
+    with pytest.raises(StoreError, match="leads out of the store"):
+        zarrfs.open_array(tmp_path / "s")[...]
+    assert zarrfs.open_array(tmp_path / "s", allow_external=True)[...].tolist() == [0, 1, 2]
+    access = zarrfs.Access(allow_external=True)
+    array = zarrfs.open_array(tmp_path / "s", access=access)
+    assert array[...].tolist() == [0, 1, 2]
+    assert pickle.loads(pickle.dumps(array))[...].tolist() == [0, 1, 2]
+    store, _ = open_store(tmp_path / "s", allow_external=True)
+    assert zarrfs.open_array(store)[...].tolist() == [0, 1, 2]
+
+
+def test_a_very_deep_hierarchy_is_deleted(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "s")
+    key = ""
+    for _ in range(15):  # a hundred at a time, since os.makedirs recurses
+        key += "a/" * 100
+        store.set(f"{key}x", b"1")
+    store.delete_prefix("a")
+    assert os.listdir(tmp_path / "s") == []
+    with pytest.raises(StoreError, match="too deep"):
+        store.set("a/" * 1500 + "x", b"1")
+
+
+def test_a_file_is_not_a_root(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(LocationError, match="is a file; expected a directory"):
+        LocalStore(tmp_path / "file")
+    with pytest.raises(LocationError, match=r"is a FIFO.*; expected a directory"):
+        LocalStore(tmp_path / "pipe")
+
+
+def test_a_file_too_large_for_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LocalStore(tmp_path)
+    (tmp_path / "a").touch()
+    os.truncate(tmp_path / "a", 1 << 43)
+    for operation in (
+        lambda: store.get("a"),
+        lambda: store.get_within("a", None),
+        lambda: store.get_ranges("a", [ByteRange(0)]),
+    ):
+        with pytest.raises(StoreError, match="do not fit into memory") as caught:
+            operation()
+        assert caught.value.errno == errno.EFBIG
+
+    def too_large(*args: object) -> bytes:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+    monkeypatch.setattr(os, "pread", too_large)
+    with pytest.raises(StoreError, match="a cannot be read: File too large") as caught:
+        store.get_ranges("a", [ByteRange(0, 5)])
+    assert caught.value.errno == errno.EFBIG
 
 
 def test_what_may_not_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pickle
 import sys
@@ -9,6 +10,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from click.testing import CliRunner
 
 import zarrfs
 from tests.engine.stores.servers import WebServer, s3_server, web_server
+from tests.engine.stores.special_files import special_file
 from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.remote import RemoteStore
@@ -255,8 +258,8 @@ def test_no_more_of_a_far_zip_file_is_fetched_than_is_touched(web: WebServer) ->
     assert web.sent < (70 << 10)
     web.reset()
     assert array[700, 300] == data[700, 300]
-    # The header of the member, the index of the shard, the inner chunk.
-    assert (web.requests["/big.zarr.zip"], web.sent) == (3, 30 + 64 * 16 + 4 + 64 * 64 * 2)
+    # The header of the member with its name, the index of the shard, the inner chunk.
+    assert (web.requests["/big.zarr.zip"], web.sent) == (3, 30 + len("c/1/0") + 64 * 16 + 4 + 64 * 64 * 2)
     web.reset()
     assert array[900, 10] == data[900, 10]
     assert (web.requests["/big.zarr.zip"], web.sent) == (1, 64 * 64 * 2)
@@ -304,19 +307,123 @@ def test_a_far_zip_file_in_trouble(web: WebServer) -> None:
     array.store.close()
 
 
-def test_references(web: WebServer, tmp_path: Path) -> None:
-    chunk = web.folder / "old.zarr" / "0.0"
+def references(web: WebServer, target: str) -> str:
+    """Return a document of references to one chunk at a target, and to another in the document itself."""
+    folder = web.folder / "old.zarr"
     refs = {
-        ".zarray": (web.folder / "old.zarr" / ".zarray").read_text(),
-        "0.0": [f"{web.url}/old.zarr/0.0", 0, chunk.stat().st_size],
-        "0.1": "base64:" + __import__("base64").b64encode((chunk.parent / "0.1").read_bytes()).decode(),
+        ".zarray": (folder / ".zarray").read_text(),
+        "0.0": [f"{target}/0.0", 0, (folder / "0.0").stat().st_size],
+        "1.0": [f"{target}/1.0"],
+        "0.1": "base64:" + base64.b64encode((folder / "0.1").read_bytes()).decode(),
     }
-    (tmp_path / "refs.json").write_text(json.dumps({"version": 1, "refs": refs}))
-    options = {"fo": str(tmp_path / "refs.json"), "remote_protocol": "http"}
-    array = zarrfs.open("reference://", storage_options=options)
+    return json.dumps({"version": 1, "refs": refs})
+
+
+def open_references(location: str | Path, protocol: str, **options: Any) -> zarrfs.Array:
+    storage = {"fo": str(location), "remote_protocol": protocol}
+    if protocol == "http":
+        storage["target_options"] = {"skip_instance_cache": True}
+        storage["remote_options"] = {"skip_instance_cache": True}
+    array = zarrfs.open("reference://", storage_options=storage, cache_size=0, **options)
     assert isinstance(array, zarrfs.Array)
-    assert np.array_equal(array[:7, :22], DATA[:7, :22])
-    assert (array[7:14] == 0).all()
+    return array
+
+
+def check_references(array: zarrfs.Array, allowed: bool) -> None:
+    assert np.array_equal(array[:7, 11:22], DATA[:7, 11:22])
+    assert (array[28:35] == 0).all()
+    for rows, key in ((slice(0, 7), "0.0"), (slice(7, 14), "1.0")):
+        if allowed:
+            assert np.array_equal(array[rows, :11], DATA[rows, :11])
+            continue
+        for read in (
+            lambda rows=rows: array[rows, :11],
+            lambda key=key: array.store.get(key),
+            lambda key=key: array.store.size(key),
+            lambda key=key: array.store.get_ranges(key, [ByteRange(0, 1)]),
+        ):
+            with pytest.raises(StoreError, match=rf"'{key}' is a reference to .*--allow-external"):
+                read()
+
+
+def test_references_of_this_machine_that_name_another_host(web: WebServer, tmp_path: Path) -> None:
+    path = tmp_path / "refs.json"
+    path.write_text(references(web, f"{web.url}/old.zarr"))
+    check_references(open_references(path, "http"), allowed=False)
+    check_references(open_references(path, "http", allow_external=True), allowed=True)
+    access = zarrfs.Access(allow_external=True)
+    check_references(open_references(path, "http", access=access), allowed=True)
+
+
+def test_references_of_the_web_that_name_local_files(web: WebServer) -> None:
+    (web.folder / "refs.json").write_text(references(web, str(web.folder / "old.zarr")))
+    for protocol in ("file", "http"):
+        check_references(open_references(f"{web.url}/refs.json", protocol), allowed=False)
+    allowed = open_references(f"{web.url}/refs.json", "file", allow_external=True)
+    check_references(allowed, allowed=True)
+
+
+def test_references_of_the_web_that_name_other_hosts(web: WebServer) -> None:
+    host = web.url.replace("127.0.0.1", "localhost")
+    (web.folder / "refs.json").write_text(references(web, f"{web.url}/old.zarr"))
+    check_references(open_references(f"{host}/refs.json", "http"), allowed=False)
+    check_references(open_references(f"{web.url}/refs.json", "http"), allowed=True)
+
+
+def test_references_to_files_of_other_directories(web: WebServer, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "refs.json").write_text(references(web, str(web.folder / "old.zarr")))
+    (web.folder / "refs.json").write_text(references(web, (web.folder / "old.zarr").as_uri()))
+    check_references(open_references(tmp_path / "elsewhere" / "refs.json", "file"), allowed=False)
+    check_references(open_references(web.folder / "refs.json", "file"), allowed=True)
+    array = zarrfs.open(f"reference::file://{web.folder}/refs.json")
+    assert isinstance(array, zarrfs.Array)
+    check_references(array, allowed=True)
+
+
+def test_references_that_are_given_as_a_dictionary(web: WebServer) -> None:
+    document = json.loads(references(web, str(web.folder / "old.zarr")))
+    for allowed in (False, True):
+        array = zarrfs.open(
+            "reference://", storage_options={"fo": document, "allow_external": allowed}, cache_size=0
+        )
+        assert isinstance(array, zarrfs.Array)
+        check_references(array, allowed)
+
+
+def test_the_command_line_allows_references_to_other_places(web: WebServer, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "refs.json").write_text(references(web, str(web.folder / "old.zarr")))
+    location = f"reference::file://{tmp_path}/elsewhere/refs.json"
+    done = CliRunner().invoke(main, ["copy", location, f"{tmp_path}/refused.zarr"])
+    assert done.exit_code != 0
+    assert "--allow-external" in str(done.exception)
+    done = CliRunner().invoke(main, ["copy", location, f"{tmp_path}/a.zarr", "--allow-external"])
+    assert done.exit_code == 0, done.output
+    assert np.array_equal(zarrfs.open_array(tmp_path / "a.zarr")[:7, :11], DATA[:7, :11])
+
+
+@pytest.mark.parametrize("kind", ["pipe", "zero", "socket"])
+def test_fsspec_does_not_open_what_is_no_regular_file(kind: str, tmp_path: Path) -> None:
+    path = special_file(tmp_path / "x", kind)
+    for location in (f"reference::file://{path}", f"zip::file://{path}", f"tar::local://{path}"):
+        with pytest.raises(zarrfs.ZarrError, match=r"expected a regular file|leads out of the store"):
+            zarrfs.open(location)
+    (tmp_path / "s").mkdir()
+    special_file(tmp_path / "s" / "zarr.json", kind)
+    with pytest.raises(StoreError, match=r"expected a regular file|leads out of the store"):
+        zarrfs.open(f"local://{tmp_path}/s")
+    with pytest.raises(StoreError, match="expected a regular file"):
+        zarrfs.open(f"local://{tmp_path}/s", allow_external=True)
+
+
+def test_links_of_local_files_of_fsspec_stay_in_the_store(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a", data=np.arange(3), chunks=3)
+    zarrfs.create_array(tmp_path / "b", shape=3, dtype=int, chunks=3)
+    (tmp_path / "b" / "c").symlink_to("../a/c")
+    with pytest.raises(StoreError, match="leads out of the store"):
+        zarrfs.open_array(f"local://{tmp_path}/b")[...]
+    assert zarrfs.open_array(f"local://{tmp_path}/b", allow_external=True)[...].tolist() == [0, 1, 2]
 
 
 def test_the_command_line_reads_urls(web: WebServer) -> None:

@@ -131,6 +131,23 @@ def test_ftp_listings_that_fail(ftp: ShakyFTPServer) -> None:
                 ask("plain")
 
 
+def test_a_remote_delete_that_fails_is_an_error(ftp: ShakyFTPServer) -> None:
+    with RemoteStore(ftp.url) as store:
+        for reply in ("450 File is busy.", "550 Permission denied.", "421 Too many connections."):
+            for delete in (store.delete, lambda key: store.delete_prefix("plain/c/1")):
+                ftp.replies = {"DELE": reply}
+                with pytest.raises(StoreError, match=f"cannot be deleted: {reply[:3]}"):
+                    delete("plain/c/1/1")
+                ftp.replies = {}
+                assert store.size("plain/c/1/1") == 200
+        ftp.replies = {"DELE": "550 No such file."}
+        store.delete("plain/c/never/there")
+        ftp.replies = {"DELE": "450 Busy.", "SIZE": "450 Busy.", "MLST": "450 Busy.", "MLSD": "450 Busy."}
+        with pytest.raises(StoreError):  # whether it is still there cannot be found out
+            store.delete("plain/c/1/1")
+        ftp.replies = {}
+
+
 def test_ftp_a_connection_that_was_idle_is_made_anew(ftp: ShakyFTPServer) -> None:
     with RemoteStore(ftp.url) as store:
         store._files.ftp.sock.shutdown(2)
@@ -246,7 +263,7 @@ def open_references(tmp_path: Path, document: dict[str, object]) -> zarrfs.Array
     path = tmp_path / "refs.json"
     path.write_text(json.dumps(document))
     options = {"fo": str(path), "remote_protocol": "http", "remote_options": {"skip_instance_cache": True}}
-    array = zarrfs.open("reference://", storage_options=options, cache_size=0)
+    array = zarrfs.open("reference://", storage_options=options, cache_size=0, allow_external=True)
     assert isinstance(array, zarrfs.Array)
     return array
 

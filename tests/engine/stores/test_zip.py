@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
@@ -13,6 +14,7 @@ import threading
 import tracemalloc
 import zipfile
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,6 +26,8 @@ from zarr.core.sync import sync
 
 import zarrfs
 from zarrfs.engine.stores.base import ByteRange
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.remote_zip import RemoteZipStore
 from zarrfs.engine.stores.zip import ZipStore
 from zarrfs.engine.stores.zip_records import (
     LOCAL_HEADER,
@@ -504,14 +508,290 @@ assert os.waitpid(child, 0)[1] == 0
 def test_what_another_writer_made_is_not_overwritten(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.zip", ("a", b"old"))
     late = ZipStore(path, "a")
-    with ZipStore(path, "a") as other:
-        late.set("b", b"1")
-        other.set("c", b"2")
+    late.set("b", b"1")
+    code = (
+        "import sys; from zarrfs.engine.stores.zip import ZipStore; ZipStore(sys.argv[1], 'a').set('c', b'2')"
+    )
+    subprocess.run([sys.executable, "-c", code, path], check=True)
+    with ZipStore(path, "a") as newer:
+        assert newer.get("c") == b"2"
     with pytest.raises(StoreError, match="changed by another writer"):
         late.close()
     check(path, {"a": b"old", "c": b"2"})
     late.discard()
     assert os.listdir(tmp_path) == ["a.zip"]
+
+
+def test_stores_of_one_process_share_what_they_write(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", ("a", b"old"))
+    one, other = ZipStore(path, "a"), ZipStore(path, "a")
+    one.set("b", b"1")
+    assert other.get("b") == b"1"
+    other.set("c", b"2")
+    assert one.list_dir().keys == ["a", "b", "c"]
+    one.close()
+    check(path, {"a": b"old", "b": b"1", "c": b"2"})
+    other.delete("b")
+    with ZipStore(path) as reader:
+        assert reader.list_dir().keys == ["a", "c"]
+    with ZipStore(path, "w") as anew:
+        anew.set("d", b"3")
+        assert other.list_dir().keys == ["d"]
+    other.close()
+    check(path, {"d": b"3"})
+    assert os.listdir(tmp_path) == ["a.zip"]
+
+
+THREADS = """
+import sys, threading
+import numpy as np
+import zarrfs
+
+def work(number):
+    array = zarrfs.open_array(sys.argv[1], mode="r+")
+    for _ in range(5):
+        array.append(np.full(3, number))
+    {forget}
+
+threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+kept = []
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+@pytest.mark.parametrize("forget", ["kept.append(array)", "del array"], ids=["at exit", "when collected"])
+def test_threads_that_never_close_lose_nothing(forget: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    zarrfs.create_array(path, shape=0, chunks=7, dtype="i4").store.close()
+    code = THREADS.format(forget=forget)
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    with zarrfs.open_array(path).store as store:
+        values = zarrfs.open_array(store)[...]
+    assert sorted(values.tolist()) == sorted(list(range(6)) * 15)
+    assert os.listdir(tmp_path) == ["a.zip"]
+
+
+def test_a_new_archive_can_be_opened_again_before_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr.zip"
+    array = zarrfs.create_array(path, "x/y", data=np.arange(3))
+    assert not path.exists()
+    changed = zarrfs.open_array(path, "x/y", mode="r+")
+    assert changed[...].tolist() == [0, 1, 2]
+    changed[0] = 5
+    assert array[0] == 5
+    inner = zarrfs.open_array(path / "x" / "y", mode="a")
+    assert inner[0] == 5
+    read = zarrfs.open_array(path / "x" / "y")
+    assert read[...].tolist() == [5, 1, 2]
+    for node in (array, changed, inner, read):
+        node.store.close()
+
+
+# -- archives that are broken or made to deceive ----------------------------------------------------------------
+
+
+def damaged(path: Path, change: Callable[[bytearray], None]) -> Path:
+    data = bytearray(path.read_bytes())
+    change(data)
+    path.write_bytes(data)
+    return path
+
+
+def test_the_checksum_of_a_stored_member_is_checked(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", ("a", b"0123456789"), method=zipfile.ZIP_STORED)
+
+    def change(data: bytearray) -> None:
+        data[data.index(b"0123456789")] = ord("x")
+
+    with ZipStore(damaged(path, change)) as store:
+        for read in (
+            lambda: store.get("a"),
+            lambda: store.get_within("a", 100),
+            lambda: store.get_into("a", memoryview(bytearray(10))),
+            lambda: store.get_ranges("a", [ByteRange(0)]),
+            lambda: store.get_ranges("a", [ByteRange(2, 3), ByteRange(0, 10)]),
+        ):
+            with pytest.raises(StoreError, match=r"member 'a' is broken: .*checksum"):
+                read()
+        assert store.get_ranges("a", [ByteRange(2, 3)]) == [b"234"]
+    remote = RemoteZipStore(LocalStore(tmp_path, read_only=True), "a.zip")
+    with pytest.raises(StoreError, match=r"member 'a' is broken: .*checksum"):
+        remote.get("a")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize(
+    ("offset", "value", "what"),
+    [
+        (30, b"x", "name"),
+        (8, b"\x63", "method"),
+        (6, b"\x01", "method"),
+        (14, b"\x01\x02\x03\x04", "checksum"),
+        (18, b"\x01", "size"),
+        (22, b"\x01", "size"),
+    ],
+)
+def test_a_header_that_contradicts_the_directory_is_refused(
+    offset: int, value: bytes, what: str, method: int, tmp_path: Path
+) -> None:
+    path = archive(tmp_path / "a.zip", ("a", b"0123456789" * 5), method=method)
+
+    def change(data: bytearray) -> None:
+        data[offset : offset + len(value)] = value
+
+    damaged(path, change)
+    for store in (ZipStore(path), RemoteZipStore(LocalStore(tmp_path, read_only=True), "a.zip")):
+        with store, pytest.raises(StoreError, match=f"another {what}.* in its own header"):
+            store.get("a")
+
+
+def test_members_that_overlap_are_refused(tmp_path: Path) -> None:
+    """A zip bomb of the overlapping kind: each member holds the headers and data of those that follow."""
+    inner = local_header("b", 1000, zlib.crc32(bytes(1000))) + bytes(1000)
+    outer = local_header("a", len(inner), zlib.crc32(inner))
+    body = outer + inner
+    file = OpenFile(os.open(os.devnull, os.O_RDONLY))
+    members = [
+        ("a", Member(file, 0, 0, len(inner), len(inner), zlib.crc32(inner))),
+        ("b", Member(file, len(outer), 0, 1000, 1000, zlib.crc32(bytes(1000)))),
+    ]
+    path = tmp_path / "a.zip"
+    path.write_bytes(body + b"".join(central_directory(members, len(body), b"")))
+    for store in (ZipStore(path), RemoteZipStore(LocalStore(tmp_path, read_only=True), "a.zip")):
+        with store:
+            with pytest.raises(StoreError, match="member 'a' overlaps"):
+                store.get("a")
+            with pytest.raises(StoreError, match="member 'a' overlaps"):
+                store.get_ranges("a", [ByteRange(5, 5)])
+            assert bytes(store.get("b") or b"") == bytes(1000)
+
+
+def test_two_names_of_one_member_are_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", ("a", b"1" * 50))
+    file = OpenFile(os.open(os.devnull, os.O_RDONLY))
+    body = local_header("a", 50, zlib.crc32(b"1" * 50)) + b"1" * 50
+    members = [(name, Member(file, 0, 0, 50, 50, zlib.crc32(b"1" * 50))) for name in "abc"]
+    path.write_bytes(body + b"".join(central_directory(members, len(body), b"")))
+    with ZipStore(path) as store:
+        assert store.get("a") == b"1" * 50
+        for name in "bc":
+            with pytest.raises(StoreError, match="another name"):
+                store.get(name)
+
+
+def test_names_in_other_encodings_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as made:
+        for name in ("größe", "日本", "plain"):
+            made.writestr(name, name.encode())
+    with ZipStore(path) as store:
+        for name in ("größe", "日本", "plain"):
+            assert store.get(name) == name.encode()
+
+    def change(data: bytearray) -> None:
+        # The flag that says that names are UTF-8 is taken away: they are in code page 437 then.
+        for mark, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+            start = data.index(mark)
+            data[start + at + 1] &= ~0x08
+
+    damaged(path, change)
+    with ZipStore(path) as store:
+        found = "größe".encode().decode("cp437")
+        assert store.get(found) == "größe".encode()
+
+
+def test_a_member_without_a_name_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = archive(tmp_path / "a.zip", ("a", b"1"), ("b", b"2"))
+
+    def change(data: bytearray) -> None:
+        start = data.index(b"PK\1\2")
+        data[start + 28 : start + 30] = b"\0\0"  # the length of the name ...
+        data[start + 30 : start + 32] = b"\0\0"
+        data[start + 32 : start + 34] = b"\1\0"  # ... is that of the comment
+
+    damaged(path, change)
+    with caplog.at_level(logging.WARNING), ZipStore(path) as store:
+        assert list(store.list_prefix()) == ["b"]
+    assert "its name is empty" in caplog.text
+    caplog.clear()
+    with ZipStore(path, "a") as store:
+        store.set("c", b"3")
+    with ZipStore(path) as store:
+        assert list(store.list_prefix()) == ["b", "c"]
+
+
+def test_an_archive_with_any_byte_changed_never_raises_a_foreign_error(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", ("a/b", b"0123456789"), ("c", b"x" * 20), method=zipfile.ZIP_DEFLATED)
+    good = path.read_bytes()
+    logging.getLogger("zarrfs").disabled = True
+    try:
+        for at in range(len(good)):
+            for value in (0, 1, 0x7F, 0xFF, good[at] ^ 0x80):
+                path.write_bytes(good[:at] + bytes([value]) + good[at + 1 :])
+                with suppress(zarrfs.ZarrError), ZipStore(path) as store:
+                    for key in list(store.list_prefix()):
+                        with suppress(zarrfs.ZarrError):
+                            found = store.get(key)
+                            assert found in (b"0123456789", b"x" * 20)
+    finally:
+        logging.getLogger("zarrfs").disabled = False
+
+
+def test_a_member_too_large_for_memory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    size = 1 << 42
+    header = local_header("a", size, 0)
+    file = OpenFile(os.open(os.devnull, os.O_RDONLY))
+    members = [("a", Member(file, 0, 0, size, size, 0))]
+    with path.open("wb") as made:
+        made.write(header)
+        made.seek(len(header) + size)
+        made.write(b"".join(central_directory(members, len(header) + size, b"")))
+    with ZipStore(path) as store:
+        for read in (lambda: store.get("a"), lambda: store.get_ranges("a", [ByteRange(1)])):
+            with pytest.raises(StoreError, match="do not fit into memory") as caught:
+                read()
+            assert caught.value.errno == errno.EFBIG
+
+
+@pytest.mark.parametrize("number", [errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EINVAL])
+def test_a_disk_that_refuses_copy_file_range_is_copied_in_another_way(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = archive(tmp_path / "a.zip", ("a", b"old" * 1000))
+
+    def refuse(*args: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "copy_file_range", refuse)
+    with ZipStore(path, "a") as store:
+        store.set("b", b"1")
+    check(path, {"a": b"old" * 1000, "b": b"1"})
+
+
+def test_a_failing_copy_of_the_old_archive_leaves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = archive(tmp_path / "a.zip", ("a", b"old" * 1000))
+    store = ZipStore(path, "a")
+    store.set("b", b"1")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "copy_file_range", lambda *args: 0)
+        with pytest.raises(StoreError, match="became shorter"):
+            store.flush()
+
+        def fail(*args: object) -> int:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        patched.setattr(os, "copy_file_range", fail)
+        with pytest.raises(StoreError, match="Input/output error") as caught:
+            store.flush()
+        assert caught.value.errno == errno.EIO
+    check(path, {"a": b"old" * 1000})
+    store.close()
+    check(path, {"a": b"old" * 1000, "b": b"1"})
 
 
 def test_a_closed_store_says_so(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec, CodecError
 from zarrfs.engine.codecs.configuration import shown
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.logs import logger
@@ -138,7 +138,7 @@ def _load(name: str) -> type[Codec] | None:
             return object_codec(bare)
         if bare in ("blosc", "zstd", "gzip", "crc32c"):
             return _load_twin(bare)
-    third_party: type[Codec] | None = find_plugin(ENTRY_POINTS, name, type[Codec])
+    third_party: type[Codec] | None = find_plugin(ENTRY_POINTS, name, type[Codec], CodecError)
     return third_party
 
 

@@ -21,7 +21,7 @@ from zarrfs.engine.dtypes.times import TIME_NAMES, TIMES
 from zarrfs.engine.dtypes.v2_only import EXTENDED, OBJECT
 from zarrfs.engine.dtypes.variable import STRING, VARIABLE_BYTES
 from zarrfs.engine.json_checks import named_configuration
-from zarrfs.errors import UnsupportedError
+from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.plugins import find_plugin
 
 __all__ = ["ENTRY_POINTS", "STRUCTS", "data_type_from_v3", "family_of"]
@@ -91,7 +91,7 @@ def _family(name: str) -> DataTypeFamily | None:
     if name not in _FAMILIES:
         if RAW_NAME.fullmatch(name):
             return RAW
-        found = find_plugin(ENTRY_POINTS, name, DataTypeFamily)
+        found = find_plugin(ENTRY_POINTS, name, DataTypeFamily, MetadataError)
         if found is not None:
             _FAMILIES[name] = found
     return _FAMILIES.get(name)

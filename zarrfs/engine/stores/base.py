@@ -7,13 +7,14 @@ be cached without ever showing stale data.
 
 from __future__ import annotations
 
+import errno
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from zarrfs.errors import KeyNameError, ReadOnlyError
+from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError
 
 __all__ = [
     "IMMUTABLE",
@@ -161,6 +162,7 @@ class Store(ABC):
     """Whether the values are in the memory of this process, where no other can reach them."""
     synchronized: bool = False
     """Whether writers take turns by ``lock``: then others write to the same arrays, and may have made them longer."""
+    _closed: bool = False
     concurrency: int = 1
     """How many ``get`` calls are worth having in flight at once for latency's sake: 1 for local stores."""
 
@@ -309,8 +311,14 @@ class Store(ABC):
 
     # -- life --------------------------------------------------------------------------------------------------
 
-    def close(self) -> None:  # noqa: B027 - most stores hold nothing
-        """Release files and connections. Closing twice is fine."""
+    def close(self) -> None:
+        """Release files and connections. Closing twice is allowed. Any other operation afterwards is a StoreError."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        """Raise StoreError if the store is closed."""
+        if self._closed:
+            raise StoreError(f"{self.url} is closed; open it again to use it", errno.EBADF)
 
     def __enter__(self) -> Self:
         return self

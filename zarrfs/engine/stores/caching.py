@@ -51,6 +51,7 @@ class LRUStore(WrapperStore):
                 self._nbytes -= 0 if value is None else len(value)
 
     def get(self, key: str) -> Buffer | None:
+        self._check_open()
         with self._lock:
             value = self._values.get(key)
             if value is not None:
@@ -73,6 +74,7 @@ class LRUStore(WrapperStore):
         return value
 
     def stamp(self, key: str) -> Hashable | None:
+        self._check_open()
         # Of the value that is kept: the store may have a newer one, which is not seen.
         with self._lock:
             if key in self._values:
@@ -83,6 +85,7 @@ class LRUStore(WrapperStore):
         return self.stamp(key)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        self._check_open()
         with self._lock:
             value = self._values.get(key)
         if value is None:
@@ -94,6 +97,7 @@ class LRUStore(WrapperStore):
         return Store.get_into(self, key, out)
 
     def size(self, key: str) -> int | None:
+        self._check_open()
         with self._lock:
             value = self._values.get(key)
         return super().size(key) if value is None else len(value)
@@ -152,6 +156,7 @@ class MetadataCacheStore(WrapperStore):
             self._listings = {}
 
     def get(self, key: str) -> Buffer | None:
+        self._check_open()
         if key.rpartition("/")[2] not in DOCUMENTS:
             return super().get(key)
         documents, now = self._documents, self._clock()
@@ -180,6 +185,7 @@ class MetadataCacheStore(WrapperStore):
         return None if value is None else len(value)
 
     def list_dir(self, prefix: str = "") -> Listing:
+        self._check_open()
         listings, now = self._listings, self._clock()
         found = listings.get(prefix)
         if found is not None and now < found[0]:

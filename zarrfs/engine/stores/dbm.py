@@ -6,12 +6,14 @@ import dbm
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from zarrfs.engine.stores.keyvalue import KeyValueStore
+from zarrfs.engine.stores.keyvalue import KeyValueStore, decode_key, encode_key
+from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import LocationError, StoreError
 
 __all__ = ["DBMStore"]
@@ -39,6 +41,20 @@ def _library(kind: str | None) -> ModuleType:
     raise ImportError("there is no dbm library")
 
 
+FILE_SUFFIXES = ("", ".pag", ".dir", ".db", ".dat", ".bak")
+"""What the libraries append to the path for their files."""
+
+
+def find_kind(path: str) -> str | None:
+    """Return which library made a dbm file: "" if that is not known, None if there is no file. Raises OSError or
+    StoreError if one of its files is not a regular file.
+    """
+    for suffix in FILE_SUFFIXES:
+        with suppress(IsADirectoryError) if suffix else nullcontext():
+            check_regular_file(path + suffix)
+    return dbm.whichdb(path)
+
+
 class DBMStore(KeyValueStore):
     """Values in a dbm file. Safe under threads by a lock; of processes only one at a time may write."""
 
@@ -46,7 +62,14 @@ class DBMStore(KeyValueStore):
         self.path = os.path.abspath(os.fspath(path))
         self.read_only = read_only
         self._lock = threading.RLock()
-        kind = dbm.whichdb(self.path)
+        try:
+            kind = find_kind(self.path)
+        except OSError as error:
+            raise LocationError(
+                str(error)
+                if isinstance(error, StoreError)
+                else f"{self.path} cannot be opened as a dbm file: {error.strerror}"
+            ) from error
         if kind in ("", *UNSUITABLE) or (kind is None and read_only):
             raise LocationError(
                 f"{self.path} is no dbm file that can be used here (it is {kind or 'of no known kind'})"
@@ -63,7 +86,9 @@ class DBMStore(KeyValueStore):
     def _read(self, key: str) -> bytes | None:
         with self._lock:
             try:
-                value: bytes | None = self._open().get(key.encode())
+                value: bytes | None = self._open().get(encode_key(key))
+            except StoreError:
+                raise
             except ERRORS as error:
                 raise StoreError(f"{self.path}: {key} cannot be read: {error}") from error
         return value
@@ -71,25 +96,36 @@ class DBMStore(KeyValueStore):
     def _write(self, key: str, value: bytes) -> None:
         with self._lock:
             try:
-                self._open()[key.encode()] = value
+                self._open()[encode_key(key)] = value
                 self._sync()
+            except StoreError:
+                raise
             except ERRORS as error:
                 raise StoreError(f"{self.path}: {key} cannot be written: {error}") from error
 
     def _remove(self, key: str) -> None:
         with self._lock:
-            if key.encode() in self._open():
-                del self._open()[key.encode()]
-                self._sync()
+            try:
+                if encode_key(key) in self._open():
+                    del self._open()[encode_key(key)]
+                    self._sync()
+            except StoreError:
+                raise
+            except ERRORS as error:
+                raise StoreError(f"{self.path}: {key} cannot be deleted: {error}") from error
 
     def _keys(self, start: str) -> Iterator[str]:
         with self._lock:
-            keys = [bytes(key).decode() for key in self._open().keys()]  # noqa: SIM118 - not every dbm iterates
+            try:
+                keys = [decode_key(bytes(key)) for key in self._open().keys()]  # noqa: SIM118 - not every dbm iterates
+            except StoreError:
+                raise
+            except ERRORS as error:
+                raise StoreError(f"{self.path} cannot be listed: {error}") from error
         return (key for key in keys if key.startswith(start))
 
     def _open(self) -> Any:
-        if self._values is None:
-            raise StoreError(f"{self.url} is closed")
+        self._check_open()
         return self._values
 
     def _sync(self) -> None:
@@ -98,9 +134,13 @@ class DBMStore(KeyValueStore):
 
     def close(self) -> None:
         with self._lock:
+            super().close()
             values, self._values = self._values, None
             if values is not None:
-                values.close()
+                try:
+                    values.close()
+                except ERRORS as error:
+                    raise StoreError(f"{self.path} cannot be closed: {error}") from error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self.path, self.read_only)

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from zarrfs.engine.stores.base import check_key
-from zarrfs.engine.stores.keyvalue import KeyValueStore, load_library
+from zarrfs.engine.stores.keyvalue import KeyValueStore, decode_key, encode_key, load_library
+from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import KeyNameError, LocationError, StoreError
 
 __all__ = ["LMDBStore"]
 
 LARGEST = 1 << 40
 """How large an environment may grow. Address space, not memory or disk."""
+
+FILE_NAMES = ("data.mdb", "lock.mdb")
 
 READERS = 126
 MORE_READERS = 8
@@ -91,9 +94,20 @@ class LMDBStore(KeyValueStore):
             raise LocationError(f"{self.path}: no such directory")
         self._error: type[Exception] = lmdb.Error
         try:
+            for name in FILE_NAMES:
+                check_regular_file(os.path.join(self.path, name))
+            if not os.path.isdir(self.path):
+                check_regular_file(self.path)
+                check_regular_file(f"{self.path}-lock")
+        except StoreError as error:
+            raise LocationError(str(error)) from error
+        except OSError as error:
+            raise LocationError(f"{self.path} cannot be opened: {error.strerror}") from error
+        try:
             self._environment: _Environment | None = _Environment.of(lmdb, self.path, read_only)
-        except lmdb.Error as error:
-            raise LocationError(f"{self.path} cannot be opened as an LMDB environment: {error}") from error
+        except (lmdb.Error, OSError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise LocationError(f"{self.path} cannot be opened as an LMDB environment: {reason}") from error
         self._longest = self._environment.handle.max_key_size()
 
     @property
@@ -104,19 +118,24 @@ class LMDBStore(KeyValueStore):
         return self._handle().begin(write=write, buffers=False)
 
     def _handle(self) -> Any:
-        if self._environment is None:
+        environment = self._environment
+        if environment is None:
+            self._check_open()
             raise StoreError(f"{self.url} is closed")
-        return self._environment.handle
+        return environment.handle
 
     def stamp(self, key: str) -> Hashable | None:
         # One number for the whole environment, which every write by whomever makes larger.
-        return self._handle().info()["last_txnid"]  # type: ignore[no-any-return]
+        try:
+            return self._handle().info()["last_txnid"]  # type: ignore[no-any-return]
+        except self._error as error:
+            raise StoreError(f"{self.path} cannot be read: {error}") from error
 
     def version(self, key: str) -> Hashable | None:
         return self.stamp(key)
 
     def _read(self, key: str) -> bytes | None:
-        name = key.encode()
+        name = encode_key(key)
         if len(name) > self._longest:
             return None
         try:
@@ -127,7 +146,7 @@ class LMDBStore(KeyValueStore):
         return value
 
     def _write(self, key: str, value: bytes) -> None:
-        name = key.encode()
+        name = encode_key(key)
         if len(name) > self._longest:
             raise KeyNameError(f"{key!r} is too long for LMDB, whose keys have at most {self._longest} bytes")
         try:
@@ -138,7 +157,9 @@ class LMDBStore(KeyValueStore):
             raise StoreError(f"{self.path}: {key} cannot be written: {error}") from error
 
     def _remove(self, key: str) -> None:
-        name = check_key(key).encode()
+        name = encode_key(check_key(key))
+        if len(name) > self._longest:
+            return
         try:
             with self._begin(write=True) as transaction:
                 transaction.delete(name)
@@ -151,21 +172,29 @@ class LMDBStore(KeyValueStore):
             self._handle().sync(True)
 
     def _keys(self, start: str) -> Iterator[str]:
-        first = start.encode()
+        first = encode_key(start)
         found = []
-        with self._begin() as transaction, transaction.cursor() as cursor:
-            more = cursor.set_range(first) if first else cursor.first()
-            while more and cursor.key().startswith(first):
-                found.append(cursor.key().decode())
-                more = cursor.next()
+        try:
+            with self._begin() as transaction, transaction.cursor() as cursor:
+                more = cursor.set_range(first) if first else cursor.first()
+                while more and cursor.key().startswith(first):
+                    found.append(decode_key(cursor.key()))
+                    more = cursor.next()
+        except self._error as error:
+            raise StoreError(f"{self.path} cannot be listed: {error}") from error
         return iter(found)
 
     def close(self) -> None:
+        super().close()
         environment, self._environment = self._environment, None
         if environment is not None:
-            if not self.read_only:
-                environment.handle.sync(True)
-            environment.release()
+            try:
+                if not self.read_only:
+                    environment.handle.sync(True)
+            except self._error as error:
+                raise StoreError(f"{self.path} cannot be written: {error}") from error
+            finally:
+                environment.release()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self.path, self.read_only, self.durable)

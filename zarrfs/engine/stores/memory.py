@@ -40,13 +40,19 @@ class MemoryStore(Store):
         return f"memory://{self._number}"
 
     def get(self, key: str) -> bytes | None:
+        if self._closed:
+            self._check_open()
         return self.values.get(key)
 
     def size(self, key: str) -> int | None:
+        if self._closed:
+            self._check_open()
         value = self.values.get(key)
         return None if value is None else len(value)
 
     def stamp(self, key: str) -> Hashable | None:
+        if self._closed:
+            self._check_open()
         value = self.values.get(key)
         if value is None:
             return None
@@ -60,6 +66,8 @@ class MemoryStore(Store):
         return list_keys(self.list_prefix(prefix), prefix)
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
+        if self._closed:
+            self._check_open()
         start = prefix + "/" if prefix else ""
         return iter([key for key in list(self.values) if key.startswith(start)])
 
@@ -71,12 +79,14 @@ class MemoryStore(Store):
     def set(self, key: str, value: Buffer) -> None:
         if self.read_only:
             raise self._refuse(f"writing {key!r}")
+        self._check_open()
         self.values[check_key(key)] = bytes(value)
         self._stamps[key] = (next(_numbers), time.time_ns())
 
     def delete(self, key: str) -> None:
         if self.read_only:
             raise self._refuse(f"deleting {key!r}")
+        self._check_open()
         self.values.pop(key, None)
         self._stamps.pop(key, None)
 

@@ -37,7 +37,8 @@ class MongoDBStore(KeyValueStore):
         port = f":{parts.port}" if parts.port else ""
         self._shown = f"{parts.scheme}://{parts.hostname}{port}/{database}?collection={collection}"
         pymongo = load_library("pymongo", "mongodb", "a MongoDB store")
-        self._error: type[Exception] = pymongo.errors.PyMongoError
+        bson = load_library("bson", "mongodb", "a MongoDB store")
+        self._error = (pymongo.errors.PyMongoError, bson.errors.BSONError, UnicodeEncodeError)
         self._owned = client is None
         try:
             if client is None:
@@ -62,7 +63,14 @@ class MongoDBStore(KeyValueStore):
             found = self._collection.find_one({"key": key})
         except self._error as error:
             raise StoreError(f"{self._shown}: {key} cannot be read: {error}") from error
-        return None if found is None else bytes(found["value"])
+        if found is None:
+            return None
+        value = found.get("value")
+        if not isinstance(value, bytes):
+            raise StoreError(
+                f"{self._shown}: {key} is stored as {type(value).__name__}, expected binary data"
+            )
+        return bytes(value)
 
     def _write(self, key: str, value: bytes) -> None:
         if len(value) >= LARGEST_VALUE:
@@ -84,12 +92,17 @@ class MongoDBStore(KeyValueStore):
     def _keys(self, start: str) -> Iterator[str]:
         wanted = {"key": {"$regex": f"^{re.escape(start)}"}} if start else {}
         try:
-            found = [entry["key"] for entry in self._collection.find(wanted, {"key": 1})]
+            found = [
+                entry["key"]
+                for entry in self._collection.find(wanted, {"key": 1})
+                if isinstance(entry.get("key"), str)
+            ]
         except self._error as error:
             raise StoreError(f"{self._shown} cannot be listed: {error}") from error
         return iter(found)
 
     def close(self) -> None:
+        super().close()
         if self._owned:
             self._client.close()
 

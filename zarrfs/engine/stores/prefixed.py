@@ -28,9 +28,12 @@ class PrefixStore(Store):
         return f"{self.store.url}/{self.prefix}"
 
     def _full(self, key: str) -> str:
+        if self._closed:
+            self._check_open()
         return f"{self.prefix}/{check_key(key)}"
 
     def _below(self, prefix: str) -> str:
+        self._check_open()
         return f"{self.prefix}/{prefix}" if prefix else self.prefix
 
     def get(self, key: str) -> Buffer | None:

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, check_key
-from zarrfs.engine.stores.keyvalue import KeyValueStore, load_library
+from zarrfs.engine.stores.keyvalue import KeyValueStore, decode_key, encode_key, load_library
 from zarrfs.errors import LocationError, StoreError
 
 __all__ = ["RedisStore"]
@@ -51,8 +51,9 @@ class RedisStore(KeyValueStore):
         return self._shown
 
     def _call(self, what: str, key: str, *values: Any, **options: Any) -> Any:
+        self._check_open()
         try:
-            return getattr(self._client, what)(self._start + key, *values, **options)
+            return getattr(self._client, what)(encode_key(self._start + key), *values, **options)
         except self._error as error:
             raise StoreError(f"{self._shown}: {key}: {error}") from error
 
@@ -81,16 +82,18 @@ class RedisStore(KeyValueStore):
         self._call("delete", key)
 
     def _keys(self, start: str) -> Iterator[str]:
+        self._check_open()
         # What stands for any text in a pattern of Redis must stand for itself here.
         pattern = "".join(f"\\{letter}" if letter in "*?[]^\\" else letter for letter in self._start + start)
-        cut = len(self._start.encode())
+        cut = len(encode_key(self._start))
         try:
             found = {bytes(key)[cut:] for key in self._client.scan_iter(f"{pattern}*", count=AT_ONCE)}
         except self._error as error:
             raise StoreError(f"{self._shown} cannot be listed: {error}") from error
-        return iter([key.decode() for key in found])
+        return iter([decode_key(key) for key in found])
 
     def close(self) -> None:
+        super().close()
         self._client.close()
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -17,6 +17,8 @@ Whose word for absence is taken, and what it costs (``absence.py`` judges the er
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import threading
 import uuid
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -28,8 +30,10 @@ from zarrfs.engine.stores.absence import Verdict, hint, judge
 from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Store, Usage, check_key
 from zarrfs.engine.stores.ftp import FTPReader
 from zarrfs.engine.stores.keyvalue import load_library
+from zarrfs.engine.stores.references import ReferencePolicy, find_reference_files, is_local, local_path
+from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.engine.stores.web import WebRanges
-from zarrfs.errors import LocationError, ReadOnlyError, StoreError
+from zarrfs.errors import KeyNameError, LocationError, ReadOnlyError, StoreError
 from zarrfs.plugins import install_hint
 
 __all__ = ["RemoteStore", "is_known"]
@@ -86,24 +90,39 @@ class RemoteStore(Store):
 
     Read-only, it takes what it has read for unchanged as long as it is open, so that chunks can be kept; open anew to
     see changes. ``storage_options`` go to fsspec: credentials, ``anon=True``, ``endpoint_url`` and the like. Without
-    them, the usual environment variables and configuration files of each protocol count.
+    them, the usual environment variables and configuration files of each protocol count. With ``allow_external``
+    references may name files and hosts other than their own (``references.py``), and links of local files may lead
+    anywhere.
     """
 
     concurrency = REQUESTS_AT_ONCE
 
     def __init__(
-        self, url: str, *, read_only: bool = False, storage_options: Mapping[str, Any] | None = None
+        self,
+        url: str,
+        *,
+        read_only: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+        allow_external: bool = False,
     ) -> None:
         self.read_only = read_only
+        self.allow_external = allow_external
         self._given, self._options = url, copy_options(storage_options)
         self._shown = without_password(url)
         protocol = url.partition("://")[0].rpartition("::")[2].lower()
         fsspec = load_library("fsspec", EXTRAS.get(protocol, "remote"), f"{self._shown}:")
         asyn = load_library("fsspec.asyn", "remote", f"{self._shown}:")
+        options = copy_options(self._options)
+        origin, origin_protocol = _origin_of(url, options)
+        if origin is not None and is_local(origin, origin_protocol):
+            _check_local_file(local_path(origin))
+        if url.partition("::")[0].partition("://")[0] == "reference" and not allow_external:
+            # Else the references choose which protocols are used.
+            known = options["reference"] if isinstance(options.get("reference"), dict) else options
+            if "fs" not in known:
+                known.setdefault("remote_protocol", _protocol_of(origin, origin_protocol))
         try:
-            self._files, root = fsspec.core.url_to_fs(
-                url, skip_instance_cache=True, **copy_options(self._options)
-            )
+            self._files, root = fsspec.core.url_to_fs(url, skip_instance_cache=True, **options)
             # Not by an option: sftp and webdav would hand it on to their servers' clients, which do not know it.
             if isinstance(getattr(self._files, "dircache", None), fsspec.dircache.DirCache):
                 self._files.dircache.use_listings_cache = False
@@ -126,6 +145,13 @@ class RemoteStore(Store):
         own = getattr(type(self._files), "_find" if self._files.async_impl else "find")
         self._finds_all = own not in generic
         self._ranges = WebRanges(self._files)
+        references = None if allow_external else find_reference_files(self._files)
+        self._references = (
+            None if references is None else ReferencePolicy(references, origin, origin_protocol)
+        )
+        self._local_root: str | None = None
+        if self._protocols & {"file", "local"} and not allow_external:
+            self._local_root = os.path.realpath(self._root or "/")
         self._ftp = FTPReader(self._files) if "ftp" in self._protocols else None
         self._lock: AbstractContextManager[Any] = nullcontext()
         if not getattr(self._files, "async_impl", False):
@@ -146,14 +172,47 @@ class RemoteStore(Store):
         return super()._refuse(what)
 
     def _path(self, key: str) -> str:
+        self._check_open()
         path = f"{self._root}/{check_key(key)}{self._query}" if self._root else check_key(key)
         if not self._web and MARKS & set(key) and self._files._strip_protocol(path) != path:
             raise StoreError(
                 f"{self._shown}: {key!r} would be taken for another name here: it has marks of URLs in it"
             )
+        if not key.isascii() and not self._protocols & {"file", "local", "memory"}:
+            try:
+                key.encode()
+            except UnicodeEncodeError as error:
+                raise KeyNameError(
+                    f"{self._shown}: a key must be Unicode text here, found {key!r}"
+                ) from error
+        if self._references is not None:
+            try:
+                self._references.check(key, path)
+            except StoreError as error:
+                raise StoreError(f"{self._shown}: {error}", error.errno) from None
+        if self._protocols & {"file", "local"}:
+            self._check_local(path)
         return path
 
+    def _check_local(self, path: str) -> None:
+        """Check a local file before fsspec opens it: fsspec waits for FIFOs and follows links."""
+        target = os.path.realpath(path)
+        root = self._local_root
+        if root is not None and not f"{target}/".startswith(root.rstrip("/") + "/"):
+            raise StoreError(
+                f"{path} is a symbolic link that leads out of the store, to {target}: it is not followed; open the "
+                "store with allow_external=True (--allow-external) if you trust these data",
+                errno.EACCES,
+            )
+        try:
+            check_regular_file(target)
+        except StoreError:
+            raise
+        except OSError:  # fsspec meets it too; what it means is judged there
+            return
+
     def _prefix(self, prefix: str) -> str:
+        self._check_open()
         return "/".join(part for part in (self._root, prefix) if part)
 
     def _broken(self, what: str, key: str, error: BaseException) -> StoreError:
@@ -305,12 +364,13 @@ class RemoteStore(Store):
         return int(found["size"])
 
     def stamp(self, key: str) -> Hashable | None:
+        self._check_open()
         return IMMUTABLE if self.read_only else None
 
     def version(self, key: str) -> Hashable | None:
+        path = self._path(key)
         if self._ftp is not None:
             return None
-        path = self._path(key)
         try:
             with self._lock:
                 found = self._files.info(path)
@@ -361,9 +421,10 @@ class RemoteStore(Store):
         self._check_listable()
         if not self._finds_all:
             return self._walk(prefix)
+        path = self._prefix(prefix)
         try:
             with self._lock:
-                found: dict[str, dict[str, Any]] = self._files.find(self._prefix(prefix), detail=True)
+                found: dict[str, dict[str, Any]] = self._files.find(path, detail=True)
         except Exception as error:
             if judge(error) is Verdict.ABSENT:
                 return {}
@@ -399,6 +460,7 @@ class RemoteStore(Store):
         return Usage(len(found), sum(found.values()), None)
 
     def _check_listable(self) -> None:
+        self._check_open()
         if not self.listable:
             raise StoreError(
                 f"{self._shown} cannot be listed: a web server tells no names. Members of a group are found where its "
@@ -462,6 +524,7 @@ class RemoteStore(Store):
     # -- life --------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
+        super().close()
         if self._ftp is not None:
             with suppress(OSError):
                 self._files.ftp.close()
@@ -476,11 +539,44 @@ class RemoteStore(Store):
                 sync(self._files.loop, connection.close)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._given, self.read_only, self._options)
+        return _reopen, (self._given, self.read_only, self._options, self.allow_external)
 
 
-def _reopen(url: str, read_only: bool, options: dict[str, Any]) -> RemoteStore:
-    return RemoteStore(url, read_only=read_only, storage_options=options)
+def _reopen(url: str, read_only: bool, options: dict[str, Any], allow_external: bool) -> RemoteStore:
+    return RemoteStore(url, read_only=read_only, storage_options=options, allow_external=allow_external)
+
+
+def _origin_of(url: str, options: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return the location of the file that a chain of file systems reads (an archive, references), with the protocol
+    that counts where it has none; None where there is no such file.
+    """
+    chain, mark, last = url.rpartition("::")
+    known = options.get("reference")
+    known = known if isinstance(known, Mapping) else options
+    if mark and "reference" not in chain.split("::")[-1].partition("://")[0]:
+        return last, None
+    if mark:
+        return last, known.get("target_protocol")
+    for name in ("fo", "archive"):
+        if isinstance(known.get(name), str):
+            return known[name].rpartition("::")[2], known.get("target_protocol")
+    return None, None
+
+
+def _protocol_of(origin: str | None, protocol: str | None) -> str:
+    if origin is None:
+        return "file"
+    return origin.partition("://")[0] if "://" in origin else protocol or "file"
+
+
+def _check_local_file(path: str) -> None:
+    try:
+        with suppress(IsADirectoryError):
+            check_regular_file(path)
+    except StoreError as error:
+        raise LocationError(str(error)) from error
+    except OSError as error:
+        raise LocationError(f"{path} cannot be opened: {error.strerror}") from error
 
 
 def copy_options(options: Mapping[str, Any] | None) -> dict[str, Any]:

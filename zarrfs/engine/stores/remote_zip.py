@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from array import array
 from collections.abc import Callable, Sequence
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Store
@@ -34,16 +35,17 @@ class RemoteZipStore(ArchiveStore):
 
     def __init__(self, store: Store, key: str) -> None:
         super().__init__()
+        self.starts: array[int] = array("Q")
         self._store, self._key = store, key
         self.concurrency = store.concurrency
         self._where = self.url
         size = store.size(key)
         if size is None:
             raise LocationError(f"{self.url}: there is no such file")
-        self._size = size
+        self._state.size = size
         with self._opening(), _Tail(size, self.read_at) as file, zipfile.ZipFile(file) as archive:
-            infos = archive.infolist()
-        self._take(infos, self, origins=True)
+            infos, end = archive.infolist(), archive.start_dir
+        self._take(infos, self, end, origins=True)
 
     @property
     def url(self) -> str:
@@ -53,6 +55,7 @@ class RemoteZipStore(ArchiveStore):
         return RemoteZipStore, (self._store, self._key)
 
     def close(self) -> None:
+        super().close()
         self._store.close()
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -73,7 +76,7 @@ class RemoteZipStore(ArchiveStore):
         self._check(key, member)
         # Its local header and itself at once; the header is longer than the directory says, if at all, by its extra.
         reach = LOCAL_HEADER.size + len(member.origin.name) + len(member.origin.extra) + SLACK
-        start, stop = member.offset, min(self._size, member.offset + reach + member.packed)
+        start, stop = member.offset, min(self._state.size, member.offset + reach + member.packed)
         read = self.read_at(start, stop - start)
         self._note_offset(key, member, read)
         begin = member.data - start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Usage, check_key
 from zarrfs.engine.stores.keyvalue import KeyValueStore
+from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import LocationError, StoreError
 
 __all__ = ["SQLiteStore"]
@@ -20,10 +22,27 @@ PATIENCE_SECONDS = 30.0
 """A writer waits so long for another one, of this or another process."""
 
 
+FILE_SUFFIXES = ("", "-journal", "-wal", "-shm")
+
+VALUE_ERRORS = (OverflowError, UnicodeEncodeError, MemoryError)
+"""What the module raises for values that are too large, and for keys that are no Unicode text."""
+
+ERRNOS = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+    sqlite3.SQLITE_PERM: errno.EACCES,
+    sqlite3.SQLITE_AUTH: errno.EACCES,
+    sqlite3.SQLITE_NOMEM: errno.ENOMEM,
+    sqlite3.SQLITE_BUSY: errno.EBUSY,
+    sqlite3.SQLITE_TOOBIG: errno.EFBIG,
+}
+
+
 class SQLiteStore(KeyValueStore):
     """Values in one file. Safe under threads and processes: each thread has its own connection.
 
-    ``path`` is made unless ``read_only``.
+    ``path`` is made unless ``read_only``. A change that a writer left half done, because it was killed, is undone when
+    the database is read next, which takes write permission.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
@@ -32,50 +51,92 @@ class SQLiteStore(KeyValueStore):
         self._local = threading.local()
         self._lock = threading.Lock()
         self._connections: list[sqlite3.Connection] = []
-        self._closed = False
         self._changes = 0
-        if read_only and not os.path.exists(self.path):
-            raise LocationError(f"{self.path}: no such file")
-        found = self._ask("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'zarr'")
-        if not found and read_only:
+        try:
+            for suffix in FILE_SUFFIXES:
+                check_regular_file(self.path + suffix, missing_ok=bool(suffix) or not read_only)
+        except StoreError as error:
+            raise LocationError(str(error)) from error
+        except OSError as error:
+            found = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
+            raise LocationError(f"{self.path}: {found}; expected an SQLite database") from error
+        try:
+            there = self._ask("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'zarr'")
+            if not there and not read_only:
+                self._do("CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)")
+        except StoreError as error:
+            self.close()
+            raise LocationError(str(error)) from error
+        if not there and read_only:
+            self.close()
             raise LocationError(f"{self.path} is an SQLite database without the table 'zarr' of a Zarr store")
-        if not found:
-            self._do("CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)")
 
     @property
     def url(self) -> str:
         return "sqlite" + Path(self.path).as_uri().removeprefix("file")
 
     def _connection(self) -> sqlite3.Connection:
+        self._check_open()
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if found is None or self._closed:
-            if self._closed:
-                raise StoreError(f"{self.url} is closed")
-            mode = "ro" if self.read_only else "rwc"
-            found = sqlite3.connect(
-                f"{Path(self.path).as_uri()}?mode={mode}",
-                uri=True,
-                timeout=PATIENCE_SECONDS,
-                isolation_level=None,  # each statement is a transaction of its own
-                check_same_thread=False,  # closing is another thread's
-            )
+        if found is None:
+            found = self._connect("ro" if self.read_only else "rwc")
             self._local.connection = found
             with self._lock:
                 self._connections.append(found)
         return found
 
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{Path(self.path).as_uri()}?mode={mode}",
+            uri=True,
+            timeout=PATIENCE_SECONDS,
+            isolation_level=None,  # each statement is a transaction of its own
+            check_same_thread=False,  # closing is another thread's
+        )
+
     def _ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         try:
-            with closing(self._connection().execute(statement, values)) as cursor:
-                return cursor.fetchall()
+            return self._fetch(statement, values)
+        except VALUE_ERRORS as error:
+            raise self._unreadable(error) from error
         except sqlite3.Error as error:
-            raise StoreError(f"{self.path} cannot be read: {error}") from error
+            if not self.read_only or not self._has_journal():
+                raise self._unreadable(error) from error
+            self._recover(error)
+        try:
+            return self._fetch(statement, values)
+        except sqlite3.Error as error:
+            raise self._unreadable(error) from error
+
+    def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with closing(self._connection().execute(statement, values)) as cursor:
+            return cursor.fetchall()
+
+    def _unreadable(self, error: Exception) -> StoreError:
+        return StoreError(f"{self.path} cannot be read: {error}", _errno_of(error))
+
+    def _has_journal(self) -> bool:
+        return any(os.path.exists(self.path + suffix) for suffix in ("-journal", "-wal"))
+
+    def _recover(self, cause: sqlite3.Error) -> None:
+        """Undo what a writer left half done that was killed. SQLite does so when a connection that may write reads."""
+        try:
+            with closing(self._connect("rw")) as connection:
+                connection.execute("SELECT count(*) FROM sqlite_master").close()
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"{self.path} cannot be read: a writer ended in the middle of a change, and undoing it takes write "
+                f"permission to the file and its directory, which is missing here ({cause}; {error}). Open the "
+                "database once where it can be written, or copy it together with its -journal or -wal file to such a "
+                "place",
+                _errno_of(error),
+            ) from error
 
     def _do(self, statement: str, *values: Any) -> None:
         try:
             self._connection().execute(statement, values).close()
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path} cannot be written: {error}") from error
+        except (sqlite3.Error, *VALUE_ERRORS) as error:
+            raise StoreError(f"{self.path} cannot be written: {error}", _errno_of(error)) from error
         finally:
             with self._lock:
                 self._changes += 1
@@ -93,8 +154,13 @@ class SQLiteStore(KeyValueStore):
         return self.stamp(key)
 
     def _read(self, key: str) -> bytes | None:
-        found = self._ask("SELECT v FROM zarr WHERE k = ?", key)
-        return bytes(found[0][0]) if found else None
+        found = self._ask("SELECT CAST(v AS BLOB) FROM zarr WHERE k = ?", key)
+        return self._bytes(key, found[0][0]) if found else None
+
+    def _bytes(self, key: str, value: object) -> bytes:
+        if not isinstance(value, bytes):
+            raise StoreError(f"{self.path}: the value of {key!r} is {value!r}, expected bytes")
+        return value
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         size = self.size(key)
@@ -106,12 +172,12 @@ class SQLiteStore(KeyValueStore):
             found = self._ask(
                 "SELECT substr(CAST(v AS BLOB), ?, ?) FROM zarr WHERE k = ?", start + 1, stop - start, key
             )
-            pieces.append(bytes(found[0][0]) if found and stop > start else b"")
+            pieces.append(self._bytes(key, found[0][0]) if found and stop > start else b"")
         return pieces
 
     def size(self, key: str) -> int | None:
         found = self._ask("SELECT length(CAST(v AS BLOB)) FROM zarr WHERE k = ?", check_key(key))
-        return int(found[0][0]) if found else None
+        return int(found[0][0] or 0) if found else None
 
     def _write(self, key: str, value: bytes) -> None:
         self._do("REPLACE INTO zarr VALUES (?, ?)", key, value)
@@ -125,8 +191,8 @@ class SQLiteStore(KeyValueStore):
         self._do(*_below("DELETE FROM zarr", prefix))
 
     def _keys(self, start: str) -> Iterator[str]:
-        for (key,) in self._ask(*_below("SELECT k FROM zarr", start.rstrip("/"))):
-            yield key
+        found = self._ask(*_below("SELECT k FROM zarr", start.rstrip("/")))
+        return iter([key for (key,) in found if isinstance(key, str)])
 
     def usage(self, prefix: str = "") -> Usage:
         ((keys, nbytes),) = self._ask(
@@ -135,7 +201,7 @@ class SQLiteStore(KeyValueStore):
         return Usage(keys, nbytes or 0, None)
 
     def close(self) -> None:
-        self._closed = True
+        super().close()
         with self._lock:
             for connection in self._connections:
                 connection.close()
@@ -143,6 +209,13 @@ class SQLiteStore(KeyValueStore):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self.path, self.read_only)
+
+
+def _errno_of(error: Exception) -> int | None:
+    """Return the error number that comes closest to a result code of SQLite."""
+    if isinstance(error, VALUE_ERRORS):
+        return errno.EINVAL if isinstance(error, UnicodeEncodeError) else errno.EFBIG
+    return ERRNOS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
 
 
 def _below(statement: str, prefix: str) -> tuple[str, ...]:

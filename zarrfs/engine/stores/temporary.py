@@ -9,6 +9,7 @@ import weakref
 from typing import Any
 
 from zarrfs.engine.stores.local import LocalStore
+from zarrfs.errors import LocationError
 
 __all__ = ["TemporaryStore"]
 
@@ -21,7 +22,17 @@ class TemporaryStore(LocalStore):
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
-        super().__init__(tempfile.mkdtemp(prefix="zarrfs-", suffix=".zarr", dir=directory))
+        try:
+            made = tempfile.mkdtemp(prefix="zarrfs-", suffix=".zarr", dir=directory)
+        except OSError as error:  # also FileNotFoundError where no usable place is found at all
+            where = (
+                os.fspath(directory) if directory is not None else "the system's place for temporary files"
+            )
+            raise LocationError(
+                f"no temporary directory can be made in {where}: {error.strerror or error}; name another one "
+                "(temporary:///path, or TMPDIR)"
+            ) from error
+        super().__init__(made)
         self._delete = weakref.finalize(self, _delete, self.root, os.getpid())
 
     def close(self) -> None:

@@ -93,6 +93,7 @@ class WrapperStore(Store):
         return self.store.clean(dry_run=dry_run)
 
     def close(self) -> None:
+        super().close()
         self.store.close()
 
 

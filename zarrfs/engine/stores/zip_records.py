@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import stat
 import struct
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,6 +15,8 @@ from zipfile import ZipInfo
 
 __all__ = [
     "LOCAL_HEADER",
+    "MAX_32",
+    "MAX_64",
     "PADDING",
     "Member",
     "OpenFile",
@@ -21,6 +24,7 @@ __all__ = [
     "Readable",
     "central_directory",
     "local_header",
+    "name_bytes",
     "name_flags",
     "origin_of",
     "padded_header",
@@ -41,8 +45,9 @@ NO_DATE = 1 << 5 | 1
 UNIX = 3
 ZIP64_VERSION = 45
 PLAIN_VERSION = 20
-MOST_32 = 0xFFFFFFFF
-MOST_16 = 0xFFFF
+MAX_64 = (1 << 64) - 1
+MAX_32 = 0xFFFFFFFF
+MAX_16 = 0xFFFF
 ZIP64_ID = 1
 
 PADDING = struct.Struct("<3H")
@@ -53,7 +58,13 @@ ENTRIES_AT_ONCE = 4096
 
 
 class Readable(Protocol):
-    """What an archive is read from."""
+    """What an archive is read from.
+
+    Attributes:
+        starts: where local headers begin and where the central directory does, sorted.
+    """
+
+    starts: array[int]
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes, fewer at the end. Raises OSError."""
@@ -64,6 +75,7 @@ class OpenFile:
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
+        self.starts: array[int] = array("Q")
 
     def __del__(self) -> None:
         os.close(self.fd)
@@ -171,6 +183,11 @@ def _without_zip64(extra: bytes) -> bytes:
     return kept
 
 
+def name_bytes(key: str, member: Member) -> bytes:
+    """Return the name of a member as the archive has it."""
+    return key.encode() if member.origin is None else member.origin.name
+
+
 def name_flags(name: str) -> int:
     """Return the flags of a member of this name that we write."""
     return 0 if name.isascii() else UTF8
@@ -179,12 +196,12 @@ def name_flags(name: str) -> int:
 def local_header(name: str, size: int, crc: int, padding: int = 0) -> bytes:
     """Return the header of a stored member, with so many bytes of padding (none, or 6 to 65000) before its data."""
     encoded = name.encode()
-    if len(encoded) > MOST_16:
-        raise ValueError(f"a name in a zip file has at most {MOST_16} bytes, found {len(encoded)}")
-    large = size >= MOST_32
+    if len(encoded) > MAX_16:
+        raise ValueError(f"a name in a zip file has at most {MAX_16} bytes, found {len(encoded)}")
+    large = size >= MAX_32
     extra = struct.pack("<2H2Q", ZIP64_ID, 16, size, size) if large else b""
     extra += _padding(padding)
-    shown = MOST_32 if large else size
+    shown = MAX_32 if large else size
     version = ZIP64_VERSION if large else PLAIN_VERSION
     return (
         LOCAL_HEADER.pack(
@@ -212,7 +229,7 @@ def _padding(size: int) -> bytes:
 def padded_header(header: bytes, padding: int) -> bytes | None:
     """Return a local header (with its name and extra fields) made longer by padding; None where that cannot be."""
     fields = list(LOCAL_HEADER.unpack_from(header))
-    if fields[0] != b"PK\x03\x04" or padding < PADDING.size or fields[10] + padding > MOST_16:
+    if fields[0] != b"PK\x03\x04" or padding < PADDING.size or fields[10] + padding > MAX_16:
         return None
     fields[10] += padding
     return LOCAL_HEADER.pack(*fields) + header[LOCAL_HEADER.size :] + _padding(padding)
@@ -229,22 +246,20 @@ def central_directory(members: Iterable[tuple[str, Member]], start: int, comment
         if len(piece) == ENTRIES_AT_ONCE:
             yield b"".join(piece)
             piece.clear()
-    if count >= MOST_16 or size >= MOST_32 or start >= MOST_32:
+    if count >= MAX_16 or size >= MAX_32 or start >= MAX_32:
         piece.append(
             ZIP64_END.pack(b"PK\x06\x06", 44, ZIP64_VERSION, ZIP64_VERSION, 0, 0, count, count, size, start)
         )
         piece.append(ZIP64_LOCATOR.pack(b"PK\x06\x07", 0, start + size, 1))
-    few = min(count, MOST_16)
-    piece.append(
-        END.pack(b"PK\x05\x06", 0, 0, few, few, min(size, MOST_32), min(start, MOST_32), len(comment))
-    )
+    few = min(count, MAX_16)
+    piece.append(END.pack(b"PK\x05\x06", 0, 0, few, few, min(size, MAX_32), min(start, MAX_32), len(comment)))
     yield b"".join(piece) + comment
 
 
 def _central_header(name: str, member: Member) -> bytes:
     origin = member.origin or OURS
     encoded = name.encode() if origin is OURS else origin.name
-    large = [number for number in (member.size, member.packed, member.offset) if number >= MOST_32]
+    large = [number for number in (member.size, member.packed, member.offset) if number >= MAX_32]
     extra = origin.extra
     if large:
         extra = struct.pack(f"<2H{len(large)}Q", ZIP64_ID, 8 * len(large), *large) + extra
@@ -258,15 +273,15 @@ def _central_header(name: str, member: Member) -> bytes:
             origin.time,
             origin.date,
             member.crc,
-            min(member.packed, MOST_32),
-            min(member.size, MOST_32),
+            min(member.packed, MAX_32),
+            min(member.size, MAX_32),
             len(encoded),
             len(extra),
             len(origin.comment),
             0,
             origin.internal,
             origin.external,
-            min(member.offset, MOST_32),
+            min(member.offset, MAX_32),
         )
         + encoded
         + extra

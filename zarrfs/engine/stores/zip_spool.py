@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -288,7 +289,9 @@ class Spool:
         os.replace(path, target)
         if durable:
             sync_directory(os.path.dirname(target))
-        return OldArchive(file, end, sorted({member.offset for _, member in entries}), comment, others)
+        offsets = sorted({member.offset for _, member in entries})
+        file.starts = array("Q", [*offsets, end])
+        return OldArchive(file, end, offsets, comment, others)
 
 
 def _shifted(member: Member, file: OpenFile, shifts: dict[tuple[Readable, int], int]) -> Member:
