@@ -68,6 +68,8 @@ def test_groups_are_directories_and_arrays_files() -> None:
         "/labels/0.npy.npy",
     ):
         assert tree.find(path) is None, path
+    for name in ("..", ".", "a\0b"):
+        assert tree.find(f"/{name}.error.txt") is None, "it is no name of a member"
 
 
 def test_all_that_is_listed_is_found() -> None:
