@@ -30,8 +30,9 @@ from zarrfs.engine.selections import (
 from zarrfs.engine.staleness import warn_of_change
 from zarrfs.engine.stores.base import Buffer, Store
 from zarrfs.engine.summary import Info, array_summary
+from zarrfs.engine.values import as_values, converted, with_fields
 from zarrfs.engine.views import ArrayView, field_dtype
-from zarrfs.engine.writing import as_values, with_fields, write_selection
+from zarrfs.engine.writing import write_selection
 from zarrfs.errors import SelectionError
 
 __all__ = ["Array"]
@@ -364,9 +365,16 @@ class Array(StoredNode[ArraySpec]):
 
     def _write(self, layout: ArrayLayout, plain: OuterSelection | PointSelection, value: Any) -> None:
         shape = plain.result_shape if isinstance(plain, OuterSelection) else plain.shape
-        values = as_values(value, layout.dtype, shape, layout.where)
+        self._put(layout, plain, as_values(value, layout.spec.data_type, shape, layout.where))
+
+    def _put(self, layout: ArrayLayout, plain: OuterSelection | PointSelection, values: Any) -> None:
+        """Write values that have the dtype of the array and the shape of the selection."""
         laid = plain.laid(values) if isinstance(plain, OuterSelection) else values.reshape(-1)
         write_selection(layout, plain, laid, self.write_empty_chunks)
+
+    def _write_all(self, values: np.ndarray[Any, Any]) -> None:
+        """Write values that have the dtype and the shape of the array."""
+        self._put(self._layout, basic_selection(Ellipsis, values.shape), values)
 
     def resize(self, *shape: int | tuple[int, ...], delete: bool = True) -> None:
         """Change the shape; the rank stays. Chunks that no longer lie in the array are deleted, or with
@@ -408,7 +416,7 @@ class Array(StoredNode[ArraySpec]):
         process, or processes that share a ``ProcessSynchronizer``.
         """
         self._check_writable("appending")
-        values = np.asarray(data)
+        values = data if isinstance(data, np.ndarray) else self._converted(data)
         first, *rest = self._document_keys()
         with self._turn("appending", first):
             with self._turn("appending", *rest):
@@ -426,6 +434,12 @@ class Array(StoredNode[ArraySpec]):
             place = tuple(slice(before, None) if i == axis else slice(None) for i in range(len(after)))
             self._write(layout, basic_selection(place, after), values)
         return after
+
+    def _converted(self, data: Any) -> np.ndarray[Any, Any]:
+        """Return data that are no NumPy array with the dtype of the array; raise where a value does not fit it."""
+        if self.dtype.hasobject:
+            return np.asarray(data, object)
+        return converted(data, self._spec.data_type, self._layout.where)
 
 
 def _vectorised(selection: Any, shape: tuple[int, ...]) -> PointSelection:

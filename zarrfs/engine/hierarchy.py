@@ -54,6 +54,14 @@ STAGING = ".zarrfs-copy-"
 """What the names of prefixes begin with below which a replacement is made ready."""
 
 
+class StagingStore(PrefixStore):
+    """The prefix of a store in which a replacement is made ready. Messages name the store itself."""
+
+    @property
+    def url(self) -> str:
+        return self.store.url
+
+
 @contextmanager
 def replacing(store: Store, path: str) -> Iterator[Store]:
     """Yield a store to make a node in, at the same path, that is to replace the one at ``path`` of ``store``.
@@ -62,8 +70,10 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
     it fails, the new one is deleted and the old one is as it was.
     """
     staging = f"{STAGING}{os.urandom(4).hex()}"
-    aside = PrefixStore(store, staging)
+    aside = StagingStore(store, staging)
     try:
+        if path:
+            detect.copy_root_document(store, aside)
         yield aside
     except BaseException:
         store.delete_prefix(staging)
@@ -72,15 +82,32 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
     if path:
         delete_node(store, path)
     else:
-        for key in [key for key in store.list_prefix() if not key.startswith(staging)]:
+        for key in [key for key in store.list_prefix() if not key.startswith(f"{staging}/")]:
             store.delete(key)
     for prefix in new.prefixes:
-        store.move_prefix(f"{staging}/{prefix}".rstrip("/"), prefix)
+        if prefix:
+            store.move_prefix(f"{staging}/{prefix}", prefix)
+        else:
+            _move_to_root(store, staging)
     for key in new.keys:
         value = aside.get(key)
         if value is not None:
             store.set(key, value)
     store.delete_prefix(staging)
+
+
+def _move_to_root(store: Store, staging: str) -> None:
+    """Move all that is below the prefix to the root, documents last. Directory by directory, which some stores do in
+    one step.
+    """
+    listing = store.list_dir(staging)
+    for prefix in listing.prefixes:
+        store.move_prefix(f"{staging}/{prefix}", prefix)
+    for key in sorted(listing.keys, key=lambda name: name.endswith("json") or name.startswith(".z")):
+        value = store.get(f"{staging}/{key}")
+        if value is not None:
+            store.set(key, value)
+            store.delete(f"{staging}/{key}")
 
 
 def tree_text(group: Group, depth: int | None = None) -> str:

@@ -21,9 +21,10 @@ from zarrfs.engine.formats import detect
 from zarrfs.engine.json_checks import MAX_RANK
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.new_codecs import sharded, usual_serializer, v2_chain, v3_chain
+from zarrfs.engine.values import fill_scalar
 from zarrfs.errors import MetadataError, UnsupportedError
 
-__all__ = ["WRITABLE_FORMATS", "array_spec", "check_format", "shape_of"]
+__all__ = ["WRITABLE_FORMATS", "array_spec", "check_format", "data_type_of_option", "shape_of"]
 
 SHARD_CHUNKS = 8
 """How many chunks a shard of guessed shape has along each dimension, at most."""
@@ -93,15 +94,14 @@ def array_spec(
     if isinstance(dtype, str) and dtype.startswith(RAGGED):
         inner = data_type_from_numpy(dtype.removeprefix(RAGGED)).numpy
         filters = [*(filters or ()), {"id": "vlen-array", "dtype": inner.str}]
-        dtype = object
-    data_type = data_type_from_numpy("float64" if dtype is None else dtype)
+    data_type = data_type_of_option("float64" if dtype is None else dtype)
     lengths = shape_of(shape)
     given_grid = _given_grid(chunks, lengths, shards, zarr_format)
     if isinstance(chunks, ChunkConstraint) or isinstance(shards, ChunkConstraint):
         chunks, shards = _chosen(lengths, chunks, shards, zarr_format)
     chunk_shape = () if given_grid is not None else _chunks(chunks, lengths, data_type, shards)
     shard_shape = _shards(shards, chunk_shape, lengths, zarr_format)
-    fill = _fill(fill_value, data_type)
+    fill = default_fill(data_type) if fill_value is None else fill_scalar(fill_value, data_type)
     if zarr_format == 2:
         chain = v2_chain(data_type, order, filters, compressors, codecs, len(lengths))
         keys: ChunkKeyEncoding = V2Keys(dimension_separator or SEPARATORS[2])
@@ -133,6 +133,13 @@ def array_spec(
         {},
     )
     return detect.adapted(spec)
+
+
+def data_type_of_option(dtype: Any) -> DataType:
+    """Return the data type that the option ``dtype`` of a new array asks for."""
+    if isinstance(dtype, str) and dtype.startswith(RAGGED):
+        return data_type_from_numpy(object)
+    return data_type_from_numpy(dtype)
 
 
 def _given_grid(chunks: Any, shape: tuple[int, ...], shards: Any, zarr_format: int | str) -> ChunkGrid | None:
@@ -259,17 +266,6 @@ def _shards(
     ):
         raise MetadataError(f"shards {shards!r} must be a multiple of the chunks {chunks} in each dimension")
     return tuple(int(n) for n in lengths)
-
-
-def _fill(fill_value: Any, data_type: DataType) -> Any:
-    if fill_value is None:
-        return default_fill(data_type)
-    if data_type.numpy.hasobject:
-        return fill_value
-    try:
-        return np.asarray(fill_value).astype(data_type.numpy)[()]
-    except (TypeError, ValueError, OverflowError) as error:
-        raise MetadataError(f"fill_value {fill_value!r} is no {data_type.numpy}: {error}") from error
 
 
 def _keys(encoding: Any, separator: Separator | None, default: Separator) -> ChunkKeyEncoding:
