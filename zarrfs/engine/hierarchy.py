@@ -11,6 +11,7 @@ from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.base import Branch
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.prefixed import PrefixStore
+from zarrfs.errors import StoreError
 
 if TYPE_CHECKING:
     from zarrfs.engine.group import Group
@@ -78,6 +79,18 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
     except BaseException:
         store.delete_prefix(staging)
         raise
+    try:
+        _take_place(store, path, aside, staging)
+    except StoreError as error:
+        raise StoreError(
+            f"{store.url}: {path or '/'!r} could not be replaced, and may be incomplete now: {error}; what was to take "
+            f"its place is complete below {staging!r}",
+            error.errno,
+        ) from error
+
+
+def _take_place(store: Store, path: str, aside: Store, staging: str) -> None:
+    """Delete the node at the path, and move there what was made ready. Documents come last."""
     new = detect.branches(aside, path)[0]
     if path:
         delete_node(store, path)
@@ -85,29 +98,12 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
         for key in [key for key in store.list_prefix() if not key.startswith(f"{staging}/")]:
             store.delete(key)
     for prefix in new.prefixes:
-        if prefix:
-            store.move_prefix(f"{staging}/{prefix}", prefix)
-        else:
-            _move_to_root(store, staging)
+        store.move_prefix(f"{staging}/{prefix}".rstrip("/"), prefix)
     for key in new.keys:
         value = aside.get(key)
         if value is not None:
             store.set(key, value)
     store.delete_prefix(staging)
-
-
-def _move_to_root(store: Store, staging: str) -> None:
-    """Move all that is below the prefix to the root, documents last. Directory by directory, which some stores do in
-    one step.
-    """
-    listing = store.list_dir(staging)
-    for prefix in listing.prefixes:
-        store.move_prefix(f"{staging}/{prefix}", prefix)
-    for key in sorted(listing.keys, key=lambda name: name.endswith("json") or name.startswith(".z")):
-        value = store.get(f"{staging}/{key}")
-        if value is not None:
-            store.set(key, value)
-            store.delete(f"{staging}/{key}")
 
 
 def tree_text(group: Group, depth: int | None = None) -> str:
