@@ -26,6 +26,7 @@ from zarrfs.engine.selections import (
     mask_selection,
     orthogonal_selection,
     pop_fields,
+    vectorised_selection,
 )
 from zarrfs.engine.staleness import warn_of_change
 from zarrfs.engine.stores.base import Buffer, Store
@@ -255,7 +256,7 @@ class Array(StoredNode[ArraySpec]):
     @property
     def vindex(self) -> _Indexer:
         """Indexing by points: ``array.vindex[[0, 2], [1, 3]]``, or by a mask."""
-        return _Indexer(self, _vectorised)
+        return _Indexer(self, vectorised_selection)
 
     @property
     def blocks(self) -> _Indexer:
@@ -440,12 +441,6 @@ class Array(StoredNode[ArraySpec]):
         if self.dtype.hasobject:
             return np.asarray(data, object)
         return converted(data, self._spec.data_type, self._layout.where)
-
-
-def _vectorised(selection: Any, shape: tuple[int, ...]) -> PointSelection:
-    if isinstance(selection, np.ndarray | list) and np.asarray(selection).dtype == bool:
-        return mask_selection(selection, shape)
-    return coordinate_selection(selection, shape)
 
 
 class _Edges:
