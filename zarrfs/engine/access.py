@@ -66,18 +66,23 @@ class Access:
         """Whether data are taken to stay as they are."""
         return self.recheck_data is False or self.recheck_data == "open"
 
-    def stamp(self, store: Store, key: str) -> Hashable | None:
-        """Return what a decoded value is kept under: as long as this stays equal it may be used. None: not at all."""
+    def stamp(self, store: Store, key: str, known: Hashable | None = None) -> Hashable | None:
+        """Return what a decoded value is kept under: as long as this stays equal it may be used. None: not at all.
+
+        ``known`` is the stamp of the value where it came with the value; the store is not asked then.
+        """
         recheck = self.recheck_data
         if recheck is None:
-            return store.stamp(key)
+            return store.stamp(key) if known is None else known
         if recheck is True:
-            return store.version(key)
+            return store.version(key) if known is None else known
         if recheck is False or recheck == "open":
             return IMMUTABLE
         if isinstance(recheck, timedelta):
             return int(time.monotonic() / recheck.total_seconds())
-        return IMMUTABLE if time.time() >= _moment(recheck) else store.version(key)
+        if time.time() >= _moment(recheck):
+            return IMMUTABLE
+        return store.version(key) if known is None else known
 
     def metadata_expired(self, read_at: float) -> bool:
         """Tell whether metadata that were read at a time (seconds since 1970) must be read again before use."""

@@ -45,7 +45,7 @@ class Array(StoredNode[ArraySpec]):
     """An N-dimensional array of chunks in a store. Made by ``zarrfs.open_array`` and ``zarrfs.create_array``.
 
     Indexing reads into new NumPy arrays and assignment writes to the store at once. Safe to use from several
-    threads. It keeps no file open; closing the store it was opened on is all there is to release.
+    threads. ``close``, or a ``with`` block, releases the store that was opened for it.
     """
 
     def __init__(
@@ -71,6 +71,10 @@ class Array(StoredNode[ArraySpec]):
             self._store, self._path, detect.chunk_prefix(spec, self._path), spec, self._cache, self._access
         )
 
+    def _set_store(self, store: Store) -> None:
+        super()._set_store(store)
+        self._layout.store = store
+
     # -- what it is --------------------------------------------------------------------------------------------
 
     @property
@@ -79,9 +83,15 @@ class Array(StoredNode[ArraySpec]):
         return self._layout
 
     @property
+    def _current(self) -> ArrayLayout:
+        """The layout by the metadata as they are now, as far as ``Access.recheck_metadata`` asks for that."""
+        self._recheck()
+        return self._layout
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The length of each dimension."""
-        return self._spec.shape
+        return self._current.spec.shape
 
     @property
     def ndim(self) -> int:
@@ -96,7 +106,7 @@ class Array(StoredNode[ArraySpec]):
     @property
     def size(self) -> int:
         """The number of elements."""
-        return prod(self._spec.shape)
+        return prod(self.shape)
 
     @property
     def itemsize(self) -> int:
@@ -113,14 +123,15 @@ class Array(StoredNode[ArraySpec]):
         """The shape of what is decoded as one piece: a chunk, or an inner chunk of a shard. Where chunks differ in
         shape, the lengths in each dimension.
         """
-        sharding = self._layout.sharding()
+        layout = self._current
+        sharding = layout.sharding()
         if sharding is not None:
             return sharding[1]
-        if self._layout.chunk_shape is not None:
-            return self._layout.chunk_shape
-        grid = self._layout.grid_shape
+        if layout.chunk_shape is not None:
+            return layout.chunk_shape
         return tuple(
-            tuple(axis.size(i) for i in range(n)) for axis, n in zip(self._layout.axes, grid, strict=True)
+            tuple(axis.size(i) for i in range(n))
+            for axis, n in zip(layout.axes, layout.grid_shape, strict=True)
         )
 
     @property
@@ -141,31 +152,32 @@ class Array(StoredNode[ArraySpec]):
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
         """The names of the dimensions, None where they have none."""
-        return self._spec.dimension_names
+        return self._current.spec.dimension_names
 
     @property
     def dimension_units(self) -> tuple[str | None, ...] | None:
         """The unit of each dimension, such as ``"4 nm"``, None where it has none."""
-        return self._spec.dimension_units
+        return self._current.spec.dimension_units
 
     @property
     def cdata_shape(self) -> tuple[int, ...]:
         """The number of stored chunks (shards, where there are) in each dimension."""
-        return self._layout.grid_shape
+        return self._current.grid_shape
 
     @property
     def nchunks(self) -> int:
         """The number of stored chunks (shards, where there are) that the array can have."""
-        return prod(self._layout.grid_shape)
+        return prod(self._current.grid_shape)
 
     @property
     def nchunks_initialized(self) -> int:
         """The number of chunks (shards) that are there. Costs a listing of those."""
-        return sum(1 for _ in self._layout.stored_chunks())
+        return sum(1 for _ in self._current.stored_chunks())
 
     @property
     def info(self) -> Info:
         """What the metadata say, as a dictionary that shows itself as a table. Costs nothing."""
+        self._recheck()
         return Info(array_summary(self))
 
     def nbytes_stored(self) -> int:
@@ -173,13 +185,14 @@ class Array(StoredNode[ArraySpec]):
         return self.usage().nbytes
 
     def __repr__(self) -> str:
-        shape = " x ".join(map(str, self.shape)) or "scalar"
+        shape = " x ".join(map(str, self._spec.shape)) or "scalar"
         return f"<zarrfs.Array {self.name} ({shape}) {self.dtype} in {self._store.url}>"
 
     def __len__(self) -> int:
-        if not self.shape:
+        shape = self.shape
+        if not shape:
             raise TypeError("len() of an array without dimensions")
-        return self.shape[0]
+        return shape[0]
 
     def __bool__(self) -> bool:
         return True
@@ -231,7 +244,7 @@ class Array(StoredNode[ArraySpec]):
         popped, rest = pop_fields(selection, self.dtype)
         if fields is not None:
             popped, _ = pop_fields(fields, self.dtype)
-        result = self._read(selector(rest, self.shape))
+        result = self._read(selector(rest, self._spec.shape))
         if popped is not None:
             result = result[popped]
         return result[()] if result.ndim == 0 else result
@@ -275,12 +288,13 @@ class Array(StoredNode[ArraySpec]):
 
     def islice(self, start: int | None = None, end: int | None = None) -> Iterator[Any]:
         """Iterate over the first dimension from ``start`` to before ``end``; each chunk is decoded once."""
-        if not self.shape:
+        shape = self.shape
+        if not shape:
             raise TypeError("iteration over an array without dimensions")
         for name, value in (("start", start), ("end", end)):
             if value is not None and (not isinstance(value, int | np.integer) or value < 0):
                 raise SelectionError(f"{name} must be an integer of at least 0, or None; found {value!r}")
-        return self._islice(start or 0, self.shape[0] if end is None else min(end, self.shape[0]))
+        return self._islice(start or 0, shape[0] if end is None else min(end, shape[0]))
 
     def _islice(self, start: int, end: int) -> Iterator[Any]:
         axis = self._layout.axes[0]
@@ -359,7 +373,7 @@ class Array(StoredNode[ArraySpec]):
         popped, rest = pop_fields(selection, self.dtype)
         if fields is not None:
             popped, _ = pop_fields(fields, self.dtype)
-        plain = selector(rest, self.shape)
+        plain = selector(rest, self._spec.shape)
         if popped is not None:
             value = with_fields(np.array(self._read(plain)), popped, value, self._layout.where)
         self._write(self._layout, plain, value)
@@ -397,7 +411,7 @@ class Array(StoredNode[ArraySpec]):
     def _resize(self, lengths: tuple[int, ...], delete: bool) -> ArrayLayout:
         """Change the shape, in a turn at all documents of the array; return the new layout."""
         with self._spec_lock:
-            old, before = self._layout, self.shape
+            old, before = self._layout, self._spec.shape
             shrinks = any(a < b for a, b in zip(lengths, before, strict=True))
             stored = list(old.stored_chunks()) if delete and shrinks else []
             spec = detect.resized(self._spec, lengths)
@@ -422,14 +436,16 @@ class Array(StoredNode[ArraySpec]):
         with self._turn("appending", first):
             with self._turn("appending", *rest):
                 self.refresh()
-                others = [n for i, n in enumerate(self.shape) if i != axis]
+                others = [n for i, n in enumerate(self._spec.shape) if i != axis]
                 if values.ndim != self.ndim or [n for i, n in enumerate(values.shape) if i != axis] != others:
                     raise SelectionError(
-                        f"{self._layout.where}: data of shape {values.shape} cannot be appended to {self.shape} "
+                        f"{self._layout.where}: data of shape {values.shape} cannot be appended to {self._spec.shape} "
                         f"in dimension {axis}"
                     )
-                before = self.shape[axis]
-                after = tuple(n + values.shape[axis] if i == axis else n for i, n in enumerate(self.shape))
+                before = self._spec.shape[axis]
+                after = tuple(
+                    n + values.shape[axis] if i == axis else n for i, n in enumerate(self._spec.shape)
+                )
                 layout = self._resize(after, delete=False)
             # By the layout of this turn: the object may meanwhile be refreshed, or resized by who waits for the next.
             place = tuple(slice(before, None) if i == axis else slice(None) for i in range(len(after)))

@@ -20,12 +20,12 @@ class Attributes(MutableMapping[str, Any]):
     """
 
     def __init__(self, values: Mapping[str, Any], save: Callable[[Change], None]) -> None:
-        self._values = dict(values)
+        self._values = values
         self._save = save
 
     def _replace(self, values: Mapping[str, Any]) -> None:
-        """Take over what is stored now."""
-        self._values = dict(values)
+        """Take over what is stored now. The mapping is not changed from then on."""
+        self._values = values
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -62,4 +62,4 @@ class Attributes(MutableMapping[str, Any]):
         return dict(self._values)
 
     def __repr__(self) -> str:
-        return f"Attributes({self._values!r})"
+        return f"Attributes({dict(self._values)!r})"

@@ -160,10 +160,12 @@ class ArrayLayout:
         """Return the store key of a chunk."""
         return self.prefix + self._encode_key(coords)
 
-    def slot(self, coords: tuple[int, ...], key: str, keep: bool) -> CacheSlot:
-        """Return where the chunk is cached. Taken before the chunk is read, so that it is never stale."""
+    def slot(self, coords: tuple[int, ...], key: str, keep: bool, known: Hashable | None = None) -> CacheSlot:
+        """Return where the chunk is cached. Taken before the chunk is read, so that it is never stale. ``known`` is the
+        stamp of a value that came with it.
+        """
         epoch = self._epochs.get(coords, 0)
-        stamp = self.access.stamp(self.store, key)
+        stamp = self.access.stamp(self.store, key, known)
         if stamp is None:
             # Nothing can tell later whether what is read now still holds: it is not kept, nor what was kept used.
             stamp, keep = object(), False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,6 +15,7 @@ from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.group import Group, make_node
 from zarrfs.engine.locations import Location, open_store
+from zarrfs.engine.node import OpenStore, StoredNode
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.synchronizers import SynchronizedStore, Synchronizer
 from zarrfs.errors import LocationError, NodeNotFoundError, NodeTypeError
@@ -100,12 +103,14 @@ def _open(
     access: Access,
 ) -> Array | Group:
     """Open what is there."""
-    store, inner = _store(location, "r" if mode == "r" else "r+", storage_options, synchronizer)
-    full = "/".join(part for part in (inner, normalise_path(path)) if part)
-    spec = detect.read_node(store, full, allow_pickle=access.allow_pickle)
-    if spec is None:
-        raise NodeNotFoundError(_nothing_there(store, full))
-    return make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only, access)
+    store, inner, shared = _store(location, "r" if mode == "r" else "r+", storage_options, synchronizer)
+    with _closing_on_failure(store, location):
+        full = "/".join(part for part in (inner, normalise_path(path)) if part)
+        spec = detect.read_node(store, full, allow_pickle=access.allow_pickle)
+        if spec is None:
+            raise NodeNotFoundError(_nothing_there(store, full))
+        node = make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only, access)
+        return node._share_store(shared)
 
 
 def open_array(location: Location, path: str = "", mode: Mode = "r", **options: Any) -> Array:
@@ -150,10 +155,11 @@ def create_group(
 
     Raises NodeExistsError if there is a node already, unless ``overwrite`` deletes it with all below.
     """
-    store, inner = _store(location, "a", storage_options, synchronizer)
-    full = "/".join(part for part in (inner, normalise_path(path)) if part)
-    spec = creation.create_group_node(store, full, zarr_format, attributes or {}, overwrite)
-    return Group(store, full, spec, _cache(cache_size), False, access)
+    store, inner, shared = _store(location, "a", storage_options, synchronizer)
+    with _closing_on_failure(store, location):
+        full = "/".join(part for part in (inner, normalise_path(path)) if part)
+        spec = creation.create_group_node(store, full, zarr_format, attributes or {}, overwrite)
+        return Group(store, full, spec, _cache(cache_size), False, access)._share_store(shared)
 
 
 def create_array(
@@ -172,16 +178,33 @@ def create_array(
     ``serializer`` and ``compressors``, ``fill_value``, ``order``, ``dimension_names``, ``dimension_units``,
     ``attributes``, ``zarr_format``, ``overwrite`` and ``access``.
     """
-    store, inner = _store(location, "a", storage_options, synchronizer)
-    full = "/".join(part for part in (inner, normalise_path(path)) if part)
-    return creation.create_array_node(store, full, _cache(cache_size), **options)
+    store, inner, shared = _store(location, "a", storage_options, synchronizer)
+    with _closing_on_failure(store, location):
+        full = "/".join(part for part in (inner, normalise_path(path)) if part)
+        return creation.create_array_node(store, full, _cache(cache_size), **options)._share_store(shared)
 
 
 def _store(
     location: Location, mode: str, storage_options: dict[str, Any] | None, synchronizer: Synchronizer | None
-) -> tuple[Store, str]:
+) -> tuple[Store, str, OpenStore | None]:
+    """Return a store, the path in it, and whose the store is: None for one that was given, which stays open."""
     store, inner = open_store(location, mode=mode, storage_options=storage_options)
-    return (store if synchronizer is None else SynchronizedStore(store, synchronizer)), inner
+    if isinstance(location, StoredNode):
+        shared = location._open_store
+    else:
+        shared = None if isinstance(location, Store) else OpenStore(store)
+    return (store if synchronizer is None else SynchronizedStore(store, synchronizer)), inner, shared
+
+
+@contextmanager
+def _closing_on_failure(store: Store, location: Location) -> Iterator[None]:
+    """Release a store that was opened for a node when there is to be no node. An archive stays as it was."""
+    try:
+        yield
+    except BaseException:
+        if not isinstance(location, Store | StoredNode):
+            getattr(store, "discard", store.close)()
+        raise
 
 
 def _cache(cache_size: int | None) -> ChunkCache:

@@ -74,6 +74,7 @@ def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, o
     keep_whole = count <= FEW_CHUNKS and touched <= FEW_NBYTES and touched * 8 <= capacity
     look = len(layout.cache) > 0
     pipeline = layout.pipeline
+    in_process = layout.store.in_process
     store, fill, strict = layout.store, layout.fill, not layout.access.fill_missing
 
     def read(part: ChunkPart) -> None:
@@ -87,7 +88,10 @@ def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, o
             codecs = pipeline or layout.pipeline_of(coords)
             if strict:
                 _check_present(layout, part, codecs)
-            if sharded or (codecs.partial and codecs.compressed and not whole):
+            if in_process and (sharded or keep or look or not (whole and codecs.covers(region))):
+                if not _read_in_process(layout, coords, key, codecs, region, view, keep):
+                    view[...] = fill
+            elif sharded or (codecs.partial and codecs.compressed and not whole):
                 if not _read_steadily(layout, coords, key, codecs, region, view, keep):
                     view[...] = fill
             elif keep or look or not (whole and codecs.covers(region)):
@@ -122,6 +126,29 @@ def read_into(layout: ArrayLayout, selection: OuterSelection | PointSelection, o
             workers = CORES
     with at_most(layout.access.concurrency):
         for_each(read, chunk_parts(selection, layout.axes), workers)
+
+
+def _read_in_process(
+    layout: ArrayLayout,
+    coords: tuple[int, ...],
+    key: str,
+    codecs: CodecPipeline,
+    region: Region,
+    view: Array,
+    keep: bool,
+) -> bool:
+    """Read a chunk, or a part of it, from a store in the memory of this process, where a whole value costs no more than
+    a part of it. The value is looked up once.
+    """
+    # The place in the cache is taken before the value is read, its stamp comes with the value.
+    slot = layout.slot(coords, key, keep, IMMUTABLE)
+    found = layout.store.get_stamped(key, codecs.most_stored)
+    if found is None:
+        return False
+    value, stamp = found
+    if stamp is not None:
+        slot = slot._replace(stamp=layout.access.stamp(layout.store, key, stamp))
+    return codecs.read(BufferSource(value), region, view, None if stamp is None else slot)
 
 
 def _read_steadily(

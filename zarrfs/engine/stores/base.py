@@ -122,6 +122,12 @@ class Store(ABC):
             raise ValueTooLargeError(len(value), most)
         return value
 
+    def get_stamped(self, key: str, most: int | None) -> tuple[Buffer, Hashable | None] | None:
+        """Return the value as ``get_within`` does, together with its ``stamp``; None when the key is absent."""
+        stamp = self.stamp(key)
+        value = self.get_within(key, most)
+        return None if value is None else (value, stamp)
+
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         """Return the bytes of each range in the order asked, or None when the key is absent.
 

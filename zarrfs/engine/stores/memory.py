@@ -6,7 +6,7 @@ import itertools
 import time
 from collections.abc import Hashable, Iterator, MutableMapping
 
-from zarrfs.engine.stores.base import Buffer, Listing, Store, Usage, check_key
+from zarrfs.engine.stores.base import Buffer, Listing, Store, Usage, ValueTooLargeError, check_key
 
 __all__ = ["MemoryStore", "list_keys"]
 
@@ -42,6 +42,16 @@ class MemoryStore(Store):
             return None
         # The owner of a given dictionary may change it behind our back: then only the value itself tells.
         return self._stamps[key] if self._owned else hash(value)
+
+    def get_stamped(self, key: str, most: int | None) -> tuple[Buffer, Hashable | None] | None:
+        # One look into the mapping: one that is given may be slow, and may change between two looks.
+        stamp = self._stamps.get(key)
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if most is not None and len(value) > most:
+            raise ValueTooLargeError(len(value), most)
+        return value, stamp if self._owned else hash(bytes(value))
 
     def list_dir(self, prefix: str = "") -> Listing:
         return list_keys(self.list_prefix(prefix), prefix)
