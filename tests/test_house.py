@@ -32,6 +32,7 @@ EXPORTS = [
     "NodeExistsError",
     "NodeNotFoundError",
     "NodeTypeError",
+    "OptionError",
     "ProcessSynchronizer",
     "ReadOnlyError",
     "SelectionError",

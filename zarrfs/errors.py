@@ -16,6 +16,7 @@
     │   └── DataError              (OverflowError, ValueError, TypeError) a value does not fit the array's data type
     ├── SelectionError             (IndexError) the selection does not fit the array
     │   └── DataShapeError         (ValueError) the data have another shape than the selection
+    ├── OptionError                (TypeError, ValueError) an option is unknown, or has a value that it cannot have
     ├── KeyNameError               (ValueError) a key or node name that would leave the store or is not allowed
     ├── StoreError                 (OSError) the store failed: I/O error, permission, network
     │   └── ReadOnlyError          a write to something that was opened for reading
@@ -39,6 +40,7 @@ __all__ = [
     "NodeExistsError",
     "NodeNotFoundError",
     "NodeTypeError",
+    "OptionError",
     "ReadOnlyError",
     "SelectionError",
     "StoreError",
@@ -108,6 +110,10 @@ class SelectionError(ZarrError, IndexError):
 
 class DataShapeError(SelectionError, ValueError):
     """The data that are assigned do not broadcast to the shape of the selection. Nothing was written."""
+
+
+class OptionError(ZarrError, TypeError, ValueError):
+    """A function has no option of that name, or an option has a value that it cannot have."""
 
 
 class KeyNameError(ZarrError, ValueError):

@@ -58,8 +58,10 @@ class Access:
                 raise ValueError(f"{name} must be a bool, 'open', a time or a timedelta, found {value!r}")
             if isinstance(value, timedelta) and value <= timedelta(0):
                 raise ValueError(f"{name}: a timedelta must be positive, found {value}; True checks always")
-        if self.concurrency is not None and self.concurrency < 1:
-            raise ValueError(f"concurrency must be at least 1, found {self.concurrency}")
+        if self.concurrency is not None and (not isinstance(self.concurrency, int) or self.concurrency < 1):
+            raise ValueError(
+                f"concurrency must be an integer of at least 1, or None; found {self.concurrency!r}"
+            )
 
     @property
     def settled(self) -> bool:

@@ -34,7 +34,7 @@ from zarrfs.engine.summary import Info, array_summary
 from zarrfs.engine.values import as_values, converted, with_fields
 from zarrfs.engine.views import ArrayView, field_dtype
 from zarrfs.engine.writing import write_selection
-from zarrfs.errors import SelectionError
+from zarrfs.errors import DataShapeError, SelectionError
 
 __all__ = ["Array"]
 
@@ -337,7 +337,16 @@ class Array(StoredNode[ArraySpec]):
     def read_bytes_into(self, offset: int, buffer: Any, order: Literal["C", "F"] = "C") -> int:
         """Fill a writable contiguous buffer as ``read_bytes`` would; return how many bytes there were."""
         self._recheck()
-        view = np.frombuffer(buffer, np.uint8)
+        try:
+            view = np.frombuffer(buffer, np.uint8)
+        except (TypeError, ValueError, AttributeError, BufferError) as error:
+            raise SelectionError(
+                f"buffer must be writable contiguous memory, found {type(buffer).__name__}"
+            ) from error
+        if not view.flags.writeable:
+            raise SelectionError(
+                f"buffer must be writable, found {type(buffer).__name__}, which is read-only"
+            )
         count = check_flat(self._layout, offset, len(view), order)
         read_flat(self._layout, offset, view[:count], order)
         return count
@@ -401,7 +410,8 @@ class Array(StoredNode[ArraySpec]):
         new = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else tuple(shape)
         if len(new) != self.ndim or not all(isinstance(n, int | np.integer) and n >= 0 for n in new):
             raise SelectionError(
-                f"{self._layout.where}: {new} is no shape for an array of {self.ndim} dimensions"
+                f"{self._layout.where}: {new} is no shape for an array of {self.ndim} dimensions; expected as many "
+                "integers of at least 0"
             )
         keys = self._document_keys()
         with self._turn("resizing", *keys):
@@ -425,12 +435,23 @@ class Array(StoredNode[ArraySpec]):
         return layout
 
     def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
-        """Make the array longer in one dimension by the data and write them there; return the new shape.
+        """Make the array longer in one dimension by the data and write them there; return the new shape. A negative
+        ``axis`` counts from the last dimension.
 
         Several who append at once lose nothing: each block lands whole after another, if they are threads of one
         process, or processes that share a ``ProcessSynchronizer``.
         """
         self._check_writable("appending")
+        if not self.ndim:
+            raise SelectionError(
+                f"{self._layout.where}: nothing can be appended to an array without dimensions"
+            )
+        if not isinstance(axis, int | np.integer) or not -self.ndim <= axis < self.ndim:
+            raise SelectionError(
+                f"{self._layout.where}: axis {axis!r} is no dimension of an array of {self.ndim} dimensions; expected "
+                f"an integer from {-self.ndim} to {self.ndim - 1}"
+            )
+        axis = int(axis) % self.ndim
         values = data if isinstance(data, np.ndarray) else self._converted(data)
         first, *rest = self._document_keys()
         with self._turn("appending", first):
@@ -438,9 +459,9 @@ class Array(StoredNode[ArraySpec]):
                 self.refresh()
                 others = [n for i, n in enumerate(self._spec.shape) if i != axis]
                 if values.ndim != self.ndim or [n for i, n in enumerate(values.shape) if i != axis] != others:
-                    raise SelectionError(
+                    raise DataShapeError(
                         f"{self._layout.where}: data of shape {values.shape} cannot be appended to {self._spec.shape} "
-                        f"in dimension {axis}"
+                        f"in dimension {axis}; the other dimensions must be the same"
                     )
                 before = self._spec.shape[axis]
                 after = tuple(

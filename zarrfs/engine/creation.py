@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from zarrfs.engine.formats.json_document import dump_json
 from zarrfs.engine.hierarchy import replacing
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.new_arrays import array_spec, check_format, data_type_of_option, shape_of
+from zarrfs.engine.options import check_names, check_type
 from zarrfs.engine.staleness import warn_of_change
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.undo import UndoStore
@@ -27,6 +29,9 @@ from zarrfs.errors import DataError, MetadataError, NodeExistsError, NodeTypeErr
 
 __all__ = ["check_required", "create_ancestors", "create_array_node", "create_group_node"]
 
+
+ARRAY_OPTIONS = {"data", "overwrite", "write_empty_chunks", "access", *signature(array_spec).parameters}
+"""The options of ``create_array_node``."""
 
 # -- groups ----------------------------------------------------------------------------------------------------
 
@@ -136,6 +141,8 @@ def create_array_node(
         access: how the array is looked at from then on.
         options: of ``array_spec``.
     """
+    check_names("create_array()", options, ARRAY_OPTIONS)
+    check_type("access", access, Access, "an Access")
     access = access or Access()
     if write_empty_chunks is not None:
         access = replace(access, write_empty_chunks=write_empty_chunks)

@@ -264,6 +264,9 @@ class StoredNode(Generic[Spec]):
         with self._turn("changing attributes", self._document_keys()[-1]), self._spec_lock:
             self.refresh()
             values = change(dict(self._spec.attributes))
+            for name in values:
+                if not isinstance(name, str):
+                    raise MetadataError(f"{self._where}: names of attributes are strings, found {name!r}")
             written = detect.write_attributes(self._store, self._path, replace(self._spec, attributes=values))
             self._set_spec(written)
             warn_of_change(self._store, self._path, self.zarr_format)

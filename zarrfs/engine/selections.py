@@ -122,6 +122,10 @@ def pop_fields(selection: Any, dtype: np.dtype[Any]) -> tuple[str | list[str] | 
 
 def check_fields(fields: str | list[str], dtype: np.dtype[Any]) -> str | list[str]:
     """Return the field names if the dtype has them. Raises SelectionError."""
+    if not isinstance(fields, str) and not (
+        isinstance(fields, list) and fields and all(isinstance(name, str) for name in fields)
+    ):
+        raise SelectionError(f"fields must be a name or a list of names, found {describe_value(fields)}")
     for name in [fields] if isinstance(fields, str) else fields:
         if dtype.names is None:
             raise SelectionError(f"field {name!r} asked of an array of {dtype}, which has no fields")
@@ -136,7 +140,7 @@ def basic_selection(selection: Any, shape: tuple[int, ...]) -> OuterSelection:
     for part in parts:
         if not isinstance(part, slice | int):
             raise SelectionError(
-                f"{part!r} is no integer, slice or Ellipsis; use .oindex or .vindex for arrays of indices"
+                f"{describe_value(part)} is no integer, slice or Ellipsis; use .oindex or .vindex for arrays of indices"
             )
     return _outer(parts, shape)
 
@@ -211,17 +215,18 @@ def _whole_mask(selection: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any] 
 def coordinate_selection(selection: Any, shape: tuple[int, ...]) -> PointSelection:
     """Points: an integer or array of integers for every dimension, broadcast against each other."""
     parts = list(selection) if isinstance(selection, tuple) else [selection]
+    for axis, part in enumerate(parts):
+        if isinstance(part, slice | EllipsisType):
+            raise SelectionError(
+                f"dimension {axis}: a coordinate selection takes integers and arrays of integers, found {part!r}; use "
+                ".oindex to combine arrays of indices with slices"
+            )
     if len(parts) != len(shape):
         raise SelectionError(
             f"a coordinate selection takes an index array for each of the {len(shape)} dimensions, found {len(parts)}"
         )
     arrays = []
     for axis, (part, length) in enumerate(zip(parts, shape, strict=True)):
-        if isinstance(part, slice | EllipsisType):
-            raise SelectionError(
-                f"dimension {axis}: a coordinate selection takes integers and arrays of integers, found {part!r}; use "
-                ".oindex to combine arrays of indices with slices"
-            )
         array = _as_array(part)
         if array is None:
             array = np.asarray(_part(part, axis))
@@ -281,11 +286,15 @@ def block_selection(
                 )
             stop = max(start, stop)
         elif isinstance(part, int):
-            start = _wrap_int(part, axis, count)
+            if not -count <= part < count:
+                raise SelectionError(
+                    f"block {part} is out of bounds for dimension {axis}, which has {count} blocks"
+                )
+            start = part + count if part < 0 else part
             stop = start + 1
         else:
             raise SelectionError(
-                f"dimension {axis}: blocks are selected by integers and slices, found {part!r}"
+                f"dimension {axis}: blocks are selected by integers and slices, found {describe_value(part)}"
             )
         slices.append(slice(int(edges[axis][start]), int(edges[axis][stop])))
     return _outer(slices, shape)

@@ -29,6 +29,9 @@ VARIABLE_TYPES: dict[str, tuple[type, ...]] = {
 }
 """The types of elements of variable length. None is stored as an empty element."""
 
+EMPTY: dict[str, Any] = {"string": "", "bytes": b""}
+"""What zero is among elements of variable length, as in ``numpy.zeros(3, str)``."""
+
 CONVERSION_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError)
 
 _repr = reprlib.Repr()
@@ -111,6 +114,8 @@ def fill_scalar(value: Any, data_type: DataType) -> Any:
     dtype = data_type.numpy
     try:
         if dtype.hasobject:
+            if type(value) is int and value == 0 and data_type.name in EMPTY:
+                return EMPTY[data_type.name]
             _check_variable([value], data_type)
             return value
         given = value
