@@ -21,6 +21,7 @@ from zarrfs.engine.selections import (
     PointSelection,
     basic_selection,
     block_selection,
+    check_fields,
     coordinate_selection,
     fancy_selection,
     mask_selection,
@@ -243,7 +244,7 @@ class Array(StoredNode[ArraySpec]):
         self._recheck()
         popped, rest = pop_fields(selection, self.dtype)
         if fields is not None:
-            popped, _ = pop_fields(fields, self.dtype)
+            popped = check_fields(list(fields) if isinstance(fields, tuple) else fields, self.dtype)
         result = self._read(selector(rest, self._spec.shape))
         if popped is not None:
             result = result[popped]
@@ -381,7 +382,7 @@ class Array(StoredNode[ArraySpec]):
         self._recheck()
         popped, rest = pop_fields(selection, self.dtype)
         if fields is not None:
-            popped, _ = pop_fields(fields, self.dtype)
+            popped = check_fields(list(fields) if isinstance(fields, tuple) else fields, self.dtype)
         plain = selector(rest, self._spec.shape)
         if popped is not None:
             value = with_fields(np.array(self._read(plain)), popped, value, self._layout.where)

@@ -24,6 +24,7 @@ __all__ = [
     "Span",
     "basic_selection",
     "block_selection",
+    "check_fields",
     "coordinate_selection",
     "fancy_selection",
     "mask_selection",
