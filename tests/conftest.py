@@ -97,8 +97,10 @@ def _no_mount_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 def _fuse_mounts(prefix: str) -> set[str]:
     try:
-        lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape").split("\n")
     except OSError:
         return set()
-    mounts = (fields[1] for fields in map(str.split, lines) if fields[2].startswith("fuse"))
+    # Fields are separated by spaces and lines by newlines only: names may hold other control characters.
+    fields = (line.split(" ") for line in lines)
+    mounts = (found[1] for found in fields if len(found) > 2 and found[2].startswith("fuse"))
     return {mountpoint for mountpoint in mounts if mountpoint.startswith(prefix)}
