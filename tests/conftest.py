@@ -102,5 +102,5 @@ def _fuse_mounts(prefix: str) -> set[str]:
         return set()
     # Names may hold anything that the kernel does not escape, such as other line breaks.
     lines = (line.split(" ") for line in table.split("\n") if line)
-    mounts = (fields[1] for fields in lines if fields[2].startswith("fuse"))
+    mounts = (fields[1] for fields in lines if len(fields) > 2 and fields[2].startswith("fuse"))
     return {mountpoint for mountpoint in mounts if mountpoint.startswith(prefix)}

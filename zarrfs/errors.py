@@ -8,11 +8,15 @@
     ├── NodeTypeError              (TypeError) a group was found where an array was asked for, or the reverse
     ├── NodeExistsError            (FileExistsError) creating would replace a node that is there already
     ├── MetadataError              (ValueError) a metadata document is broken or breaks its specification
+    │   ├── FillValueError         (OverflowError, TypeError) a fill value does not fit the data type
     │   └── UnsupportedError       it asks for a codec, data type, grid or extension that is unknown here
     ├── ChunkDecodeError           a chunk is present, but its bytes cannot be decoded
     ├── MissingChunkError          a chunk is absent, of an array opened so that this is an error
     ├── ChunkEncodeError           data cannot be encoded by the array's codecs
+    │   └── DataError              (OverflowError, ValueError, TypeError) a value does not fit the array's data type
     ├── SelectionError             (IndexError) the selection does not fit the array
+    │   └── DataShapeError         (ValueError) the data have another shape than the selection
+    ├── OptionError                (TypeError, ValueError) an option is unknown, or has a value that it cannot have
     ├── KeyNameError               (ValueError) a key or node name that would leave the store or is not allowed
     ├── StoreError                 (OSError) the store failed: I/O error, permission, network
     │   └── ReadOnlyError          a write to something that was opened for reading
@@ -29,6 +33,9 @@ from zarrfs.text import MAX_MESSAGE, safe_text
 __all__ = [
     "ChunkDecodeError",
     "ChunkEncodeError",
+    "DataError",
+    "DataShapeError",
+    "FillValueError",
     "IncompleteCopyError",
     "KeyNameError",
     "LocationError",
@@ -38,6 +45,7 @@ __all__ = [
     "NodeExistsError",
     "NodeNotFoundError",
     "NodeTypeError",
+    "OptionError",
     "ReadOnlyError",
     "SelectionError",
     "StoreError",
@@ -75,6 +83,10 @@ class MetadataError(ZarrError, ValueError):
     """A metadata document is broken, or breaks its specification."""
 
 
+class FillValueError(MetadataError, OverflowError, TypeError):
+    """A fill value does not fit the data type of the array."""
+
+
 class UnsupportedError(MetadataError):
     """A metadata document requires something that is not known here."""
 
@@ -91,8 +103,23 @@ class ChunkEncodeError(ZarrError):
     """The data given for a chunk cannot be encoded by the codecs of the array."""
 
 
+class DataError(ChunkEncodeError, OverflowError, ValueError, TypeError):
+    """A value does not fit the data type of the array. Nothing was written.
+
+    NumPy raises an OverflowError, a ValueError or a TypeError, depending on the value; this error is all three.
+    """
+
+
 class SelectionError(ZarrError, IndexError):
     """A selection does not fit the array's shape or the kind of indexing."""
+
+
+class DataShapeError(SelectionError, ValueError):
+    """The data that are assigned do not broadcast to the shape of the selection. Nothing was written."""
+
+
+class OptionError(ZarrError, TypeError, ValueError):
+    """A function has no option of that name, or an option has a value that it cannot have."""
 
 
 class KeyNameError(ZarrError, ValueError):

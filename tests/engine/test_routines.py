@@ -160,3 +160,33 @@ def test_equal_stores_make_equal_nodes(tmp_path: Path) -> None:
     assert one == other
     assert len({one, other}) == 1
     assert zarrfs.array([1], MemoryStore()) != zarrfs.array([1], MemoryStore())
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2, "n5"])
+def test_an_array_of_data_with_chunks_keeps_them(zarr_format: Any) -> None:
+    data = np.arange(60, dtype="u2").reshape(6, 10)
+    plain = zarrfs.create_array({}, data=data, chunks=(2, 5))
+    sharded = zarrfs.create_array({}, data=data, chunks=(2, 5), shards=(4, 10))
+    uneven = zarrfs.create_array({}, data=data, chunks=((1, 5), (4, 6)))
+    dask = pytest.importorskip("dask.array")
+    group = zarrfs.create_group({}, zarr_format=zarr_format)
+    for source in (
+        plain,
+        sharded,
+        dask.from_array(data, chunks=(2, 5)),
+        zarr.create_array({}, data=data, chunks=(2, 5)),
+    ):
+        group["b"] = source
+        for made in (zarrfs.array(source, zarr_format=zarr_format), group["b"]):
+            assert isinstance(made, zarrfs.Array)
+            assert made.chunks == (2, 5)
+            assert made.shards == ((4, 10) if source is sharded and zarr_format == 3 else None)
+            np.testing.assert_array_equal(made, data)
+    made = zarrfs.array(uneven, zarr_format=zarr_format)
+    assert made.chunks == (uneven.chunks if zarr_format == 3 else (5, 6))
+    assert zarrfs.array(plain, zarr_format=zarr_format, chunks=(3, 10)).chunks == (3, 10)
+    # Data that are broadcast have other chunks.
+    assert zarrfs.create_array({}, data=plain[0], shape=(2, 10), zarr_format=zarr_format).chunks == (2, 10)
+    strings = zarrfs.create_array({}, data=["a", "b", "c"], chunks=2)
+    assert zarrfs.array(strings)[...].tolist() == ["a", "b", "c"]
+    assert zarrfs.array(strings).chunks == (2,)

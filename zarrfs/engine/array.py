@@ -21,18 +21,21 @@ from zarrfs.engine.selections import (
     PointSelection,
     basic_selection,
     block_selection,
+    check_fields,
     coordinate_selection,
     fancy_selection,
     mask_selection,
     orthogonal_selection,
     pop_fields,
+    vectorised_selection,
 )
 from zarrfs.engine.staleness import warn_of_change
 from zarrfs.engine.stores.base import Buffer, Store
 from zarrfs.engine.summary import Info, array_summary
+from zarrfs.engine.values import as_values, converted, with_fields
 from zarrfs.engine.views import ArrayView, field_dtype
-from zarrfs.engine.writing import as_values, with_fields, write_selection
-from zarrfs.errors import SelectionError
+from zarrfs.engine.writing import write_selection
+from zarrfs.errors import DataShapeError, SelectionError
 
 __all__ = ["Array"]
 
@@ -43,7 +46,7 @@ class Array(StoredNode[ArraySpec]):
     """An N-dimensional array of chunks in a store. Made by ``zarrfs.open_array`` and ``zarrfs.create_array``.
 
     Indexing reads into new NumPy arrays and assignment writes to the store at once. Safe to use from several
-    threads. It keeps no file open; closing the store it was opened on is all there is to release.
+    threads. ``close``, or a ``with`` block, releases the store that was opened for it.
     """
 
     def __init__(
@@ -69,6 +72,10 @@ class Array(StoredNode[ArraySpec]):
             self._store, self._path, detect.chunk_prefix(spec, self._path), spec, self._cache, self._access
         )
 
+    def _set_store(self, store: Store) -> None:
+        super()._set_store(store)
+        self._layout.store = store
+
     # -- what it is --------------------------------------------------------------------------------------------
 
     @property
@@ -77,9 +84,15 @@ class Array(StoredNode[ArraySpec]):
         return self._layout
 
     @property
+    def _current(self) -> ArrayStorage:
+        """The layout by the metadata as they are now, as far as ``Access.recheck_metadata`` asks for that."""
+        self._recheck()
+        return self._layout
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The length of each dimension."""
-        return self._spec.shape
+        return self._current.spec.shape
 
     @property
     def ndim(self) -> int:
@@ -94,7 +107,7 @@ class Array(StoredNode[ArraySpec]):
     @property
     def size(self) -> int:
         """The number of elements."""
-        return prod(self._spec.shape)
+        return prod(self.shape)
 
     @property
     def itemsize(self) -> int:
@@ -111,14 +124,15 @@ class Array(StoredNode[ArraySpec]):
         """The shape of what is decoded as one piece: a chunk, or an inner chunk of a shard. Where chunks differ in
         shape, the lengths in each dimension.
         """
-        sharding = self._layout.sharding()
+        layout = self._current
+        sharding = layout.sharding()
         if sharding is not None:
             return sharding[1]
-        if self._layout.chunk_shape is not None:
-            return self._layout.chunk_shape
-        grid = self._layout.grid_shape
+        if layout.chunk_shape is not None:
+            return layout.chunk_shape
         return tuple(
-            tuple(axis.size(i) for i in range(n)) for axis, n in zip(self._layout.axes, grid, strict=True)
+            tuple(axis.size(i) for i in range(n))
+            for axis, n in zip(layout.axes, layout.grid_shape, strict=True)
         )
 
     @property
@@ -139,31 +153,32 @@ class Array(StoredNode[ArraySpec]):
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
         """The names of the dimensions, None where they have none."""
-        return self._spec.dimension_names
+        return self._current.spec.dimension_names
 
     @property
     def dimension_units(self) -> tuple[str | None, ...] | None:
         """The unit of each dimension, such as ``"4 nm"``, None where it has none."""
-        return self._spec.dimension_units
+        return self._current.spec.dimension_units
 
     @property
     def cdata_shape(self) -> tuple[int, ...]:
         """The number of stored chunks (shards, where there are) in each dimension."""
-        return self._layout.grid_shape
+        return self._current.grid_shape
 
     @property
     def nchunks(self) -> int:
         """The number of stored chunks (shards, where there are) that the array can have."""
-        return prod(self._layout.grid_shape)
+        return prod(self._current.grid_shape)
 
     @property
     def nchunks_initialized(self) -> int:
         """The number of chunks (shards) that are there. Costs a listing of those."""
-        return sum(1 for _ in self._layout.stored_chunks())
+        return sum(1 for _ in self._current.stored_chunks())
 
     @property
     def info(self) -> Info:
         """What the metadata say, as a dictionary that shows itself as a table. Costs nothing."""
+        self._recheck()
         return Info(array_summary(self))
 
     def nbytes_stored(self) -> int:
@@ -171,13 +186,14 @@ class Array(StoredNode[ArraySpec]):
         return self.usage().nbytes
 
     def __repr__(self) -> str:
-        shape = " x ".join(map(str, self.shape)) or "scalar"
+        shape = " x ".join(map(str, self._spec.shape)) or "scalar"
         return f"<zarrfs.Array {self.name} ({shape}) {self.dtype} in {self._store.url}>"
 
     def __len__(self) -> int:
-        if not self.shape:
+        shape = self.shape
+        if not shape:
             raise TypeError("len() of an array without dimensions")
-        return self.shape[0]
+        return shape[0]
 
     def __bool__(self) -> bool:
         return True
@@ -228,8 +244,8 @@ class Array(StoredNode[ArraySpec]):
         self._recheck()
         popped, rest = pop_fields(selection, self.dtype)
         if fields is not None:
-            popped, _ = pop_fields(fields, self.dtype)
-        result = self._read(selector(rest, self.shape))
+            popped = check_fields(list(fields) if isinstance(fields, tuple) else fields, self.dtype)
+        result = self._read(selector(rest, self._spec.shape))
         if popped is not None:
             result = result[popped]
         return result[()] if result.ndim == 0 else result
@@ -254,7 +270,7 @@ class Array(StoredNode[ArraySpec]):
     @property
     def vindex(self) -> _Indexer:
         """Indexing by points: ``array.vindex[[0, 2], [1, 3]]``, or by a mask."""
-        return _Indexer(self, _vectorised)
+        return _Indexer(self, vectorised_selection)
 
     @property
     def blocks(self) -> _Indexer:
@@ -273,12 +289,13 @@ class Array(StoredNode[ArraySpec]):
 
     def islice(self, start: int | None = None, end: int | None = None) -> Iterator[Any]:
         """Iterate over the first dimension from ``start`` to before ``end``; each chunk is decoded once."""
-        if not self.shape:
+        shape = self.shape
+        if not shape:
             raise TypeError("iteration over an array without dimensions")
         for name, value in (("start", start), ("end", end)):
             if value is not None and (not isinstance(value, int | np.integer) or value < 0):
                 raise SelectionError(f"{name} must be an integer of at least 0, or None; found {value!r}")
-        return self._islice(start or 0, self.shape[0] if end is None else min(end, self.shape[0]))
+        return self._islice(start or 0, shape[0] if end is None else min(end, shape[0]))
 
     def _islice(self, start: int, end: int) -> Iterator[Any]:
         axis = self._layout.axes[0]
@@ -321,7 +338,16 @@ class Array(StoredNode[ArraySpec]):
     def read_bytes_into(self, offset: int, buffer: Any, order: Literal["C", "F"] = "C") -> int:
         """Fill a writable contiguous buffer as ``read_bytes`` would; return how many bytes there were."""
         self._recheck()
-        view = np.frombuffer(buffer, np.uint8)
+        try:
+            view = np.frombuffer(buffer, np.uint8)
+        except (TypeError, ValueError, AttributeError, BufferError) as error:
+            raise SelectionError(
+                f"buffer must be writable contiguous memory, found {type(buffer).__name__}"
+            ) from error
+        if not view.flags.writeable:
+            raise SelectionError(
+                f"buffer must be writable, found {type(buffer).__name__}, which is read-only"
+            )
         count = check_flat(self._layout, offset, len(view), order)
         read_flat(self._layout, offset, view[:count], order)
         return count
@@ -356,17 +382,24 @@ class Array(StoredNode[ArraySpec]):
         self._recheck()
         popped, rest = pop_fields(selection, self.dtype)
         if fields is not None:
-            popped, _ = pop_fields(fields, self.dtype)
-        plain = selector(rest, self.shape)
+            popped = check_fields(list(fields) if isinstance(fields, tuple) else fields, self.dtype)
+        plain = selector(rest, self._spec.shape)
         if popped is not None:
             value = with_fields(np.array(self._read(plain)), popped, value, self._layout.where)
         self._write(self._layout, plain, value)
 
     def _write(self, layout: ArrayStorage, plain: OuterSelection | PointSelection, value: Any) -> None:
         shape = plain.result_shape if isinstance(plain, OuterSelection) else plain.shape
-        values = as_values(value, layout.dtype, shape, layout.where)
+        self._put(layout, plain, as_values(value, layout.spec.data_type, shape, layout.where))
+
+    def _put(self, layout: ArrayStorage, plain: OuterSelection | PointSelection, values: Any) -> None:
+        """Write values that have the dtype of the array and the shape of the selection."""
         laid = plain.laid(values) if isinstance(plain, OuterSelection) else values.reshape(-1)
         write_selection(layout, plain, laid, self.write_empty_chunks)
+
+    def _write_all(self, values: np.ndarray[Any, Any]) -> None:
+        """Write values that have the dtype and the shape of the array."""
+        self._put(self._layout, basic_selection(Ellipsis, values.shape), values)
 
     def resize(self, *shape: int | tuple[int, ...], delete: bool = True) -> None:
         """Change the shape; the rank stays. Chunks that no longer lie in the array are deleted, or with
@@ -378,7 +411,8 @@ class Array(StoredNode[ArraySpec]):
         new = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else tuple(shape)
         if len(new) != self.ndim or not all(isinstance(n, int | np.integer) and n >= 0 for n in new):
             raise SelectionError(
-                f"{self._layout.where}: {new} is no shape for an array of {self.ndim} dimensions"
+                f"{self._layout.where}: {new} is no shape for an array of {self.ndim} dimensions; expected as many "
+                "integers of at least 0"
             )
         keys = self._document_keys()
         with self._turn("resizing", *keys):
@@ -388,7 +422,7 @@ class Array(StoredNode[ArraySpec]):
     def _resize(self, lengths: tuple[int, ...], delete: bool) -> ArrayStorage:
         """Change the shape, in a turn at all documents of the array; return the new layout."""
         with self._spec_lock:
-            old, before = self._layout, self.shape
+            old, before = self._layout, self._spec.shape
             shrinks = any(a < b for a, b in zip(lengths, before, strict=True))
             stored = list(old.stored_chunks()) if delete and shrinks else []
             spec = detect.resized(self._spec, lengths)
@@ -402,36 +436,49 @@ class Array(StoredNode[ArraySpec]):
         return layout
 
     def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
-        """Make the array longer in one dimension by the data and write them there; return the new shape.
+        """Make the array longer in one dimension by the data and write them there; return the new shape. A negative
+        ``axis`` counts from the last dimension.
 
         Several who append at once lose nothing: each block lands whole after another, if they are threads of one
         process, or processes that share a ``ProcessSynchronizer``.
         """
         self._check_writable("appending")
-        values = np.asarray(data)
+        if not self.ndim:
+            raise SelectionError(
+                f"{self._layout.where}: nothing can be appended to an array without dimensions"
+            )
+        if not isinstance(axis, int | np.integer) or not -self.ndim <= axis < self.ndim:
+            raise SelectionError(
+                f"{self._layout.where}: axis {axis!r} is no dimension of an array of {self.ndim} dimensions; expected "
+                f"an integer from {-self.ndim} to {self.ndim - 1}"
+            )
+        axis = int(axis) % self.ndim
+        values = data if isinstance(data, np.ndarray) else self._converted(data)
         first, *rest = self._document_keys()
         with self._turn("appending", first):
             with self._turn("appending", *rest):
                 self.refresh()
-                others = [n for i, n in enumerate(self.shape) if i != axis]
+                others = [n for i, n in enumerate(self._spec.shape) if i != axis]
                 if values.ndim != self.ndim or [n for i, n in enumerate(values.shape) if i != axis] != others:
-                    raise SelectionError(
-                        f"{self._layout.where}: data of shape {values.shape} cannot be appended to {self.shape} "
-                        f"in dimension {axis}"
+                    raise DataShapeError(
+                        f"{self._layout.where}: data of shape {values.shape} cannot be appended to {self._spec.shape} "
+                        f"in dimension {axis}; the other dimensions must be the same"
                     )
-                before = self.shape[axis]
-                after = tuple(n + values.shape[axis] if i == axis else n for i, n in enumerate(self.shape))
+                before = self._spec.shape[axis]
+                after = tuple(
+                    n + values.shape[axis] if i == axis else n for i, n in enumerate(self._spec.shape)
+                )
                 layout = self._resize(after, delete=False)
             # By the layout of this turn: the object may meanwhile be refreshed, or resized by who waits for the next.
             place = tuple(slice(before, None) if i == axis else slice(None) for i in range(len(after)))
             self._write(layout, basic_selection(place, after), values)
         return after
 
-
-def _vectorised(selection: Any, shape: tuple[int, ...]) -> PointSelection:
-    if isinstance(selection, np.ndarray | list) and np.asarray(selection).dtype == bool:
-        return mask_selection(selection, shape)
-    return coordinate_selection(selection, shape)
+    def _converted(self, data: Any) -> np.ndarray[Any, Any]:
+        """Return data that are no NumPy array with the dtype of the array; raise where a value does not fit it."""
+        if self.dtype.hasobject:
+            return np.asarray(data, object)
+        return converted(data, self._spec.data_type, self._layout.where)
 
 
 class _Edges:

@@ -62,4 +62,4 @@ class Attributes(MutableMapping[str, Any]):
         return dict(self._values)
 
     def __repr__(self) -> str:
-        return f"Attributes({self._values!r})"
+        return f"Attributes({dict(self._values)!r})"

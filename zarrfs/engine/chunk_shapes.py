@@ -36,11 +36,19 @@ class ChunkConstraint:
     elements: int | None = None
 
     def __post_init__(self) -> None:
+        for name, value in (("chunk shape", self.shape), ("aspect_ratio", self.aspect_ratio)):
+            if not isinstance(value, tuple | list):
+                raise MetadataError(f"{name}: expected a tuple of numbers, found {value!r}")
         if any(isinstance(n, bool) or not isinstance(n, int) or n < -1 for n in self.shape):
             raise MetadataError(f"chunk shape {list(self.shape)}: expected integers of at least -1")
-        if any(not isfinite(ratio) or ratio < 0 for ratio in self.aspect_ratio):
+        if any(
+            not isinstance(ratio, int | float) or not isfinite(ratio) or ratio < 0
+            for ratio in self.aspect_ratio
+        ):
             raise MetadataError(f"aspect_ratio {list(self.aspect_ratio)}: expected numbers of at least 0")
-        if self.elements is not None and (isinstance(self.elements, bool) or self.elements < 1):
+        if self.elements is not None and (
+            isinstance(self.elements, bool) or not isinstance(self.elements, int) or self.elements < 1
+        ):
             raise MetadataError(f"elements must be an integer of at least 1, found {self.elements!r}")
 
 

@@ -118,7 +118,7 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
             warn_of_omission(self._store, path)
         node = make_node(self._store, path, spec, self._cache, self._read_only, self._access)
         node._listed = listed
-        return node
+        return node._share_store(self._open_store)
 
     def _some_names(self) -> str:
         names = self.names()
@@ -229,7 +229,8 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
             spec = creation.create_group_node(
                 self._store, path, self.zarr_format, attributes or {}, overwrite
             )
-        return Group(self._store, path, spec, self._cache, False, self._access)
+        made = Group(self._store, path, spec, self._cache, False, self._access)
+        return made._share_store(self._open_store)
 
     def create_array(self, name: str, **options: Any) -> Array:
         """Create an array below this group; options as ``zarrfs.create_array``."""
@@ -237,7 +238,8 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         options.setdefault("zarr_format", self.zarr_format)
         options.setdefault("access", self._access)
         with self._limited():
-            return creation.create_array_node(self._store, self._join(name), self._cache, **options)
+            made = creation.create_array_node(self._store, self._join(name), self._cache, **options)
+        return made._share_store(self._open_store)
 
     def require_group(self, name: str) -> Group:
         """Return the group of that name, created if there is none."""

@@ -56,6 +56,14 @@ STAGING = ".zarrfs-copy-"
 """What the names of prefixes begin with below which a replacement is made ready."""
 
 
+class StagingStore(PrefixStore):
+    """The prefix of a store in which a replacement is made ready. Messages name the store itself."""
+
+    @property
+    def url(self) -> str:
+        return self.store.url
+
+
 @contextmanager
 def replacing(store: Store, path: str) -> Iterator[Store]:
     """Yield a store to make a node in, at the same path, that is to replace the one at ``path`` of ``store``.
@@ -64,17 +72,31 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
     it fails, the new one is deleted and the old one is as it was.
     """
     staging = f"{STAGING}{os.urandom(4).hex()}"
-    aside = PrefixStore(store, staging)
+    aside = StagingStore(store, staging)
     try:
+        if path:
+            detect.copy_root_document(store, aside)
         yield aside
     except BaseException:
         store.delete_prefix(staging)
         raise
+    try:
+        _take_place(store, path, aside, staging)
+    except StoreError as error:
+        raise StoreError(
+            f"{store.url}: {path or '/'!r} could not be replaced, and may be incomplete now: {error}; what was to take "
+            f"its place is complete below {staging!r}",
+            error.errno,
+        ) from error
+
+
+def _take_place(store: Store, path: str, aside: Store, staging: str) -> None:
+    """Delete the node at the path, and move there what was made ready. Documents come last."""
     new = detect.branches(aside, path)[0]
     if path:
         delete_node(store, path)
     else:
-        for key in [key for key in store.list_prefix() if not key.startswith(staging)]:
+        for key in [key for key in store.list_prefix() if not key.startswith(f"{staging}/")]:
             store.delete(key)
     for prefix in new.prefixes:
         store.move_prefix(f"{staging}/{prefix}".rstrip("/"), prefix)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -21,9 +21,10 @@ from zarrfs.engine.formats import detect
 from zarrfs.engine.json_checks import MAX_RANK
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.new_codecs import sharded, usual_serializer, v2_chain, v3_chain
+from zarrfs.engine.values import describe_value, fill_scalar
 from zarrfs.errors import MetadataError, UnsupportedError
 
-__all__ = ["WRITABLE_FORMATS", "array_spec", "check_format", "shape_of"]
+__all__ = ["WRITABLE_FORMATS", "array_spec", "check_format", "data_type_of_option", "shape_of"]
 
 SHARD_CHUNKS = 8
 """How many chunks a shard of guessed shape has along each dimension, at most."""
@@ -97,15 +98,25 @@ def array_spec(
     if isinstance(dtype, str) and dtype.startswith(RAGGED):
         inner = data_type_from_numpy(dtype.removeprefix(RAGGED)).numpy
         filters = [*(filters or ()), {"id": "vlen-array", "dtype": inner.str}]
-        dtype = object
-    data_type = data_type_from_numpy("float64" if dtype is None else dtype)
+    data_type = data_type_of_option("float64" if dtype is None else dtype)
     lengths = shape_of(shape)
     given_grid = _given_grid(chunks, lengths, shards, zarr_format)
     if isinstance(chunks, ChunkConstraint) or isinstance(shards, ChunkConstraint):
         chunks, shards = _chosen(lengths, chunks, shards, zarr_format)
     chunk_shape = () if given_grid is not None else _chunks(chunks, lengths, data_type, shards)
     shard_shape = _shards(shards, chunk_shape, lengths, zarr_format)
-    fill = None if fill_value is None and zarr_format == 2 else _fill(fill_value, data_type)
+    if order not in ("C", "F"):
+        raise MetadataError(f"order must be 'C' or 'F', found {describe_value(order)}")
+    if dimension_separator not in (None, ".", "/"):
+        raise MetadataError(
+            f"dimension_separator must be '.' or '/', found {describe_value(dimension_separator)}"
+        )
+    if fill_value is None and zarr_format == 2:
+        fill = None
+    elif fill_value is None or fill_value is DEFAULT_FILL:
+        fill = default_fill(data_type)
+    else:
+        fill = fill_scalar(fill_value, data_type)
     if zarr_format == 2:
         chain = v2_chain(data_type, order, filters, compressors, codecs, len(lengths))
         keys: ChunkKeyEncoding = V2Keys(dimension_separator or SEPARATORS[2])
@@ -116,7 +127,9 @@ def array_spec(
         if shard_shape is not None:
             chain = sharded(chain, chunk_shape)
         keys = _keys(chunk_key_encoding, dimension_separator, SEPARATORS.get(zarr_format, "/"))
-    if dimension_units is not None and any(dimension_units) and zarr_format not in UNITS:
+    names = _for_each_dimension(dimension_names, len(lengths), "dimension_names")
+    units = _for_each_dimension(dimension_units, len(lengths), "dimension_units")
+    if units is not None and any(units) and zarr_format not in UNITS:
         raise UnsupportedError(
             f"dimension_units need a format that has units, one of {UNITS}, not {zarr_format!r}; "
             "give them as attributes"
@@ -130,13 +143,20 @@ def array_spec(
         keys,
         chain,
         fill,
-        _for_each_dimension(dimension_names, len(lengths), "dimension_names"),
-        _for_each_dimension(dimension_units, len(lengths), "dimension_units"),
+        names,
+        units,
         dict(attributes or {}),
         order,
         {},
     )
     return detect.adapted(spec)
+
+
+def data_type_of_option(dtype: Any) -> DataType:
+    """Return the data type that the option ``dtype`` of a new array asks for."""
+    if isinstance(dtype, str) and dtype.startswith(RAGGED):
+        return data_type_from_numpy(object)
+    return data_type_from_numpy(dtype)
 
 
 def _given_grid(chunks: Any, shape: tuple[int, ...], shards: Any, zarr_format: int | str) -> ChunkGrid | None:
@@ -180,9 +200,15 @@ def _for_each_dimension(
 ) -> tuple[str | None, ...] | None:
     if values is None:
         return None
-    if len(values) != ndim:
-        raise MetadataError(f"{len(values)} {what} for {ndim} dimensions")
-    return tuple(values)
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise MetadataError(f"{what} must be a list of strings or None, found {describe_value(values)}")
+    entries = tuple(values)
+    if len(entries) != ndim:
+        raise MetadataError(f"{len(entries)} {what} for {ndim} dimensions; expected one for each")
+    for entry in entries:
+        if entry is not None and not isinstance(entry, str):
+            raise MetadataError(f"{what} must be strings or None, found {describe_value(entry)}")
+    return entries
 
 
 def _chosen(
@@ -204,12 +230,27 @@ def _constraint(value: Any, shape: tuple[int, ...]) -> ChunkConstraint:
     return ChunkConstraint(tuple(value)) if isinstance(value, tuple | list) else ChunkConstraint()
 
 
+def _is_length(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _lengths(value: Any) -> tuple[Any, ...] | None:
+    """Return the entries of a shape; None for what is no shape at all."""
+    if _is_length(value):
+        return (value,)
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        return None
+    return tuple(value)
+
+
 def shape_of(shape: int | Sequence[int] | None) -> tuple[int, ...]:
     if shape is None:
         raise MetadataError("an array needs a shape, or data to take it from")
-    lengths = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in lengths):
-        raise MetadataError(f"shape must be integers of at least 0, found {shape!r}")
+    lengths = _lengths(shape)
+    if lengths is None or not all(_is_length(n) and n >= 0 for n in lengths):
+        raise MetadataError(
+            f"shape must be integers of at least 0, one for each dimension, found {describe_value(shape)}"
+        )
     if len(lengths) > MAX_RANK:
         raise MetadataError(f"shape: expected at most {MAX_RANK} dimensions, found {len(lengths)}")
     return tuple(int(n) for n in lengths)
@@ -224,7 +265,11 @@ def _chunks(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: An
         if isinstance(shards, tuple | list) and len(shards) == len(guessed):
             return tuple(_divisor_below(shard, n) for shard, n in zip(shards, guessed, strict=True))
         return guessed
-    lengths = (chunks,) * len(shape) if isinstance(chunks, int | np.integer) else tuple(chunks)
+    lengths = (chunks,) * len(shape) if _is_length(chunks) else _lengths(chunks)
+    if lengths is None:
+        raise MetadataError(
+            f"chunks must be an integer, or one for each dimension, 'auto' or None, found {describe_value(chunks)}"
+        )
     if len(lengths) != len(shape):
         raise MetadataError(
             f"chunks {lengths} has {len(lengths)} dimensions, the shape {shape} has {len(shape)}"
@@ -233,9 +278,9 @@ def _chunks(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: An
     for length, full in zip(lengths, whole, strict=True):
         if length is None or length == -1:
             length = full
-        if not isinstance(length, int | np.integer) or isinstance(length, bool) or length < 1:
+        if not _is_length(length) or length < 1:
             raise MetadataError(
-                f"chunks must be positive integers (or -1 for a whole dimension), found {chunks!r}"
+                f"chunks must be positive integers (or -1 for a whole dimension), found {describe_value(chunks)}"
             )
         result.append(int(length))
     return tuple(result)
@@ -257,23 +302,17 @@ def _shards(
             chunk * max(1, min(SHARD_CHUNKS, -(-length // chunk)))
             for chunk, length in zip(chunks, shape, strict=True)
         )
-    lengths = (shards,) * len(shape) if isinstance(shards, int | np.integer) else tuple(shards)
-    if len(lengths) != len(chunks) or any(
-        not isinstance(n, int | np.integer) or n < 1 or n % c for n, c in zip(lengths, chunks, strict=False)
+    lengths = (shards,) * len(shape) if _is_length(shards) else _lengths(shards)
+    if (
+        lengths is None
+        or len(lengths) != len(chunks)
+        or any(not _is_length(n) or n < 1 or n % c for n, c in zip(lengths, chunks, strict=False))
     ):
-        raise MetadataError(f"shards {shards!r} must be a multiple of the chunks {chunks} in each dimension")
+        raise MetadataError(
+            f"shards must be a multiple of the chunks {chunks} in each dimension, 'auto' or None, "
+            f"found {describe_value(shards)}"
+        )
     return tuple(int(n) for n in lengths)
-
-
-def _fill(fill_value: Any, data_type: DataType) -> Any:
-    if fill_value is None or fill_value is DEFAULT_FILL:
-        return default_fill(data_type)
-    if data_type.numpy.hasobject:
-        return fill_value
-    try:
-        return np.asarray(fill_value).astype(data_type.numpy)[()]
-    except (TypeError, ValueError, OverflowError) as error:
-        raise MetadataError(f"fill_value {fill_value!r} is no {data_type.numpy}: {error}") from error
 
 
 def _keys(encoding: Any, separator: Separator | None, default: Separator) -> ChunkKeyEncoding:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from zarrfs.engine.codecs.base import Codec
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.codecs.v2 import chain_from_v2
 from zarrfs.engine.dtypes import DataType
+from zarrfs.engine.values import describe_value
 from zarrfs.errors import MetadataError
 
 __all__ = ["sharded", "usual_serializer", "v2_chain", "v3_chain"]
@@ -64,9 +65,11 @@ def v3_chain(
         if filters is not None or serializer != "auto" or compressors != "auto":
             raise MetadataError("give either codecs, or filters, serializer and compressors, not both")
         return _writable(
-            codecs_from_json([_completed(_codec_json(codec), data_type) for codec in codecs], "codecs")
+            codecs_from_json(
+                [_completed(_codec_json(codec), data_type) for codec in _listed("codecs", codecs)], "codecs"
+            )
         )
-    chain: list[Any] = [_codec_json(codec) for codec in filters or ()]
+    chain: list[Any] = [_codec_json(codec) for codec in _listed("filters", filters)]
     if order == "F" and ndim > 1:
         chain.insert(0, {"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}})
     chain.append(_completed(_codec_json(serializer), data_type))
@@ -81,6 +84,21 @@ def _writable(chain: tuple[Codec, ...]) -> tuple[Codec, ...]:
     for codec in chain:
         codec.check_encoding()
     return chain
+
+
+def _listed(option: str, codecs: Any) -> list[Any]:
+    """Return the codecs that an option gives: several, one, or none."""
+    if codecs is None:
+        return []
+    if (
+        isinstance(codecs, str | Mapping | Codec)
+        or hasattr(codecs, "get_config")
+        or hasattr(codecs, "to_dict")
+    ):
+        return [codecs]
+    if isinstance(codecs, Iterable):
+        return list(codecs)
+    raise MetadataError(f"{option}: expected a list of codecs, found {describe_value(codecs)}")
 
 
 def usual_serializer(data_type: DataType, zarr_format: int | str) -> dict[str, Any]:
@@ -114,7 +132,7 @@ def _codec_json(codec: Any) -> Any:
         return codec
     if hasattr(codec, "to_dict"):
         return codec.to_dict()
-    raise MetadataError(f"{codec!r} is no codec: expected a name, metadata, or a codec object")
+    raise MetadataError(f"{describe_value(codec)} is no codec: expected a name, metadata, or a codec object")
 
 
 def v2_chain(
@@ -123,7 +141,7 @@ def v2_chain(
     if codecs is not None:
         raise MetadataError("zarr_format 2 has no codecs; give filters and compressors")
     is_object = data_type.numpy.hasobject
-    filter_list = [_v2_json(codec) for codec in filters or ()]
+    filter_list = [_v2_json(codec) for codec in _listed("filters", filters)]
     if not filter_list and data_type.name in ("string", "bytes"):
         filter_list = [{"id": "vlen-utf8" if data_type.name == "string" else "vlen-bytes"}]
     listed = _compressor_list(compressors, data_type)
@@ -152,10 +170,22 @@ def _v2_json(codec: Any) -> dict[str, Any]:
         return {"id": codec}
     if hasattr(codec, "get_config"):
         return dict(codec.get_config())
-    entry = dict(codec_to_json(codec)) if isinstance(codec, Codec) else dict(codec)
+    if isinstance(codec, Codec):
+        codec = codec_to_json(codec)
+    if not isinstance(codec, Mapping):
+        raise MetadataError(
+            f"{describe_value(codec)} is no codec: expected a name, metadata, or a codec object"
+        )
+    entry = dict(codec)
     if "id" in entry:
         return entry
-    options = dict(entry.get("configuration", {}))
+    options = entry.get("configuration", {})
+    if "name" not in entry or not isinstance(options, Mapping):
+        raise MetadataError(
+            f'{describe_value(codec)} is no metadata of a codec: expected {{"id": ...}}, or {{"name": ..., '
+            '"configuration": {...}}'
+        )
+    options = dict(options)
     if isinstance(options.get("shuffle"), str):
         options["shuffle"] = SHUFFLES[options["shuffle"]]
         options.pop("typesize", None)

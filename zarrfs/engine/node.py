@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from zarrfs.engine.access import Access
@@ -18,9 +19,10 @@ from zarrfs.engine.formats.json_document import document_limit
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.staleness import warn_of_change, warn_of_difference
 from zarrfs.engine.stores.base import Store, Usage
+from zarrfs.engine.stores.closed import ClosedStore
 from zarrfs.errors import MetadataError, NodeNotFoundError, ReadOnlyError, UnsupportedError
 
-__all__ = ["StoredNode"]
+__all__ = ["OpenStore", "StoredNode"]
 
 _locks: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
 """By the place of a metadata document, while somebody changes it. One lock for each, and none shared as those of chunks
@@ -37,14 +39,43 @@ def reopened(store: Store, path: str, read_only: bool, access: Access, cache_siz
     mode: Any = "r" if read_only or store.read_only else "r+"
     node = open(store, path, mode, access=access, cache_size=cache_size)
     node._read_only = read_only
-    return node
+    return node._share_store(OpenStore(store))
 
 
 Spec = TypeVar("Spec", ArraySpec, GroupSpec)
 
 
+class OpenStore:
+    """A store that opening a location opened, and the nodes that use it. The last of them that is closed closes it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+        # By identity: nodes at the same path are equal. One that is forgotten without closing does not count.
+        self._nodes: WeakValueDictionary[int, StoredNode[Any]] = WeakValueDictionary()
+
+    def add(self, node: StoredNode[Any]) -> None:
+        with self._lock:
+            self._nodes[id(node)] = node
+
+    def release(self, node: StoredNode[Any]) -> None:
+        """Close the store if no other node uses it; otherwise make what was written complete."""
+        with self._lock:
+            self._nodes.pop(id(node), None)
+            is_last = not self._nodes
+        if is_last:
+            self.store.close()
+        elif not self.store.read_only:
+            self.store.flush()
+
+
 class StoredNode(Generic[Spec]):
-    """A node of a hierarchy. It keeps no file open: closing the store is all there is to release."""
+    """A node of a hierarchy.
+
+    ``close``, or leaving a ``with`` block, ends its use. The store that was opened for it is closed with the last of
+    the nodes that share it: those reached from it, and those opened at it as a location. A store that was given stays
+    open.
+    """
 
     def __init__(
         self,
@@ -64,6 +95,7 @@ class StoredNode(Generic[Spec]):
         # Held while documents are read or written and the result is taken over, so that threads that share the object
         # never put an older document in the place of a newer one.
         self._spec_lock = threading.RLock()
+        self._open_store: OpenStore | None = None
         # What consolidated metadata say, where the node was opened by them.
         self._listed: Spec | None = None
         self._set_spec(spec)
@@ -117,6 +149,7 @@ class StoredNode(Generic[Spec]):
     @property
     def metadata(self) -> dict[str, Any]:
         """The metadata document as it was read."""
+        self._recheck()
         return dict(self._spec.document)
 
     def usage(self) -> Usage:
@@ -129,6 +162,38 @@ class StoredNode(Generic[Spec]):
         """Pickle as store and path: the copy reads its metadata anew. A cache of its own it has again, empty."""
         cache_size = None if self._cache is default_cache() else self._cache.capacity
         return reopened, (self._store, self._path, self._read_only, self._access, cache_size)
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    def _share_store(self, shared: OpenStore | None) -> Self:
+        """Take part in a store that was opened for nodes; return this node."""
+        self._open_store = shared
+        if shared is not None:
+            shared.add(self)
+        return self
+
+    def close(self) -> None:
+        """End the use of this node; what is asked of it then is a StoreError. Closing twice is fine.
+
+        The store is closed if it was opened for this node, and no other that shares it is in use; what was written to
+        an archive is complete afterwards. Raises StoreError where that fails, and may be tried again then.
+        """
+        if isinstance(self._store, ClosedStore):
+            return
+        if self._open_store is not None:
+            self._open_store.release(self)
+        self._set_store(ClosedStore(self._store))
+
+    def _set_store(self, store: Store) -> None:
+        self._store = store
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     # -- metadata that others may change -----------------------------------------------------------------------
 
@@ -193,6 +258,9 @@ class StoredNode(Generic[Spec]):
         with self._turn("changing attributes", self._document_keys()[-1]), self._spec_lock:
             self.refresh()
             values = change(dict(self._spec.attributes))
+            for name in values:
+                if not isinstance(name, str):
+                    raise MetadataError(f"{self._where}: names of attributes are strings, found {name!r}")
             written = detect.write_attributes(self._store, self._path, replace(self._spec, attributes=values))
             self._set_spec(written)
             warn_of_change(self._store, self._path, self.zarr_format)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
+
+import numpy as np
 
 from zarrfs.engine import creation
 from zarrfs.engine.access import Access
@@ -13,15 +17,25 @@ from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.group import Group, make_node
 from zarrfs.engine.locations import Location, open_store
+from zarrfs.engine.node import OpenStore, StoredNode
+from zarrfs.engine.options import check_names, check_type
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.synchronizers import SynchronizedStore, Synchronizer
-from zarrfs.errors import LocationError, NodeNotFoundError, NodeTypeError
+from zarrfs.engine.values import describe_value
+from zarrfs.errors import LocationError, NodeNotFoundError, NodeTypeError, OptionError
 
 __all__ = ["Location", "Mode", "create_array", "create_group", "open", "open_array", "open_group"]
 
 Mode = Literal["r", "r+", "a", "w", "w-"]
 
 MODES = ("r", "r+", "a", "w", "w-")
+
+CREATION_OPTIONS = creation.ARRAY_OPTIONS
+"""The options of a new array."""
+
+_GROUP_OPTIONS = {"zarr_format", "attributes", "overwrite"}
+
+_OPEN_OPTIONS = {"path", "mode", "cache_size", "allow_pickle", "storage_options", "synchronizer", "access"}
 
 
 def open(
@@ -68,6 +82,8 @@ def open(
     """
     if mode not in MODES:
         raise LocationError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
+    _check_common(cache_size, storage_options, synchronizer, access)
+    check_names("open()", creation, CREATION_OPTIONS | _GROUP_OPTIONS | _OPEN_OPTIONS)
     if mode in ("r", "r+") and creation:
         raise LocationError(
             f"mode {mode!r} opens what is there and takes no {', '.join(creation)}; mode 'a', 'w' or 'w-' makes nodes"
@@ -105,20 +121,30 @@ def _open(
     access: Access,
 ) -> Array | Group:
     """Open what is there."""
-    store, inner = _store(location, "r" if mode == "r" else "r+", storage_options, synchronizer, access)
-    full = "/".join(part for part in (inner, normalise_path(path)) if part)
-    spec = detect.read_node(store, full, **access.reading)
-    if spec is None:
-        raise NodeNotFoundError(_nothing_there(store, full))
-    return make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only, access)
+    store, inner, shared = _store(
+        location, "r" if mode == "r" else "r+", storage_options, synchronizer, access
+    )
+    with _closing_on_failure(store, location):
+        full = "/".join(part for part in (inner, normalise_path(path)) if part)
+        spec = detect.read_node(store, full, **access.reading)
+        if spec is None:
+            raise NodeNotFoundError(_nothing_there(store, full))
+        node = make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only, access)
+        return node._share_store(shared)
 
 
 def open_array(location: Location, path: str = "", mode: Mode = "r", **options: Any) -> Array:
     """Open, or make, the array at ``path`` in ``location``; arguments and errors as ``open``. A group is a
     NodeTypeError; an array that is to be made needs a ``shape`` or ``data``.
     """
-    if mode in ("w", "w-") and not {"shape", "data"} & set(options):
-        raise LocationError(f"mode {mode!r} makes an array, which needs a shape, or data to take it from")
+    check_names("open_array()", options, CREATION_OPTIONS | _OPEN_OPTIONS)
+    if options.get("shape") is None and options.get("data") is None:
+        if mode in ("w", "w-"):
+            raise LocationError(f"mode {mode!r} makes an array, which needs a shape, or data to take it from")
+        if mode == "a":
+            # There must be an array: none can be made.
+            mode = "r+"
+            options = {name: value for name, value in options.items() if name in _OPEN_OPTIONS}
     node = open(location, path, mode, **options)
     if isinstance(node, Group):
         raise NodeTypeError(
@@ -131,6 +157,7 @@ def open_group(location: Location, path: str = "", mode: Mode = "r", **options: 
     """Open, or make, the group at ``path`` in ``location``; arguments and errors as ``open``. An array is a
     NodeTypeError.
     """
+    check_names("open_group()", options, _GROUP_OPTIONS | _OPEN_OPTIONS)
     node = open(location, path, mode, **options)
     if isinstance(node, Array):
         raise NodeTypeError(
@@ -155,10 +182,12 @@ def create_group(
 
     Raises NodeExistsError if there is a node already, unless ``overwrite`` deletes it with all below.
     """
-    store, inner = _store(location, "a", storage_options, synchronizer, access)
-    full = "/".join(part for part in (inner, normalise_path(path)) if part)
-    spec = creation.create_group_node(store, full, zarr_format, attributes or {}, overwrite)
-    return Group(store, full, spec, _cache(cache_size), False, access)
+    _check_common(cache_size, storage_options, synchronizer, access)
+    store, inner, shared = _store(location, "a", storage_options, synchronizer, access)
+    with _closing_on_failure(store, location):
+        full = "/".join(part for part in (inner, normalise_path(path)) if part)
+        spec = creation.create_group_node(store, full, zarr_format, attributes or {}, overwrite)
+        return Group(store, full, spec, _cache(cache_size), False, access)._share_store(shared)
 
 
 def create_array(
@@ -177,9 +206,28 @@ def create_array(
     ``serializer`` and ``compressors``, ``fill_value``, ``order``, ``dimension_names``, ``dimension_units``,
     ``attributes``, ``zarr_format``, ``overwrite`` and ``access``.
     """
-    store, inner = _store(location, "a", storage_options, synchronizer, options.get("access"))
-    full = "/".join(part for part in (inner, normalise_path(path)) if part)
-    return creation.create_array_node(store, full, _cache(cache_size), **options)
+    _check_common(cache_size, storage_options, synchronizer, options.get("access"))
+    store, inner, shared = _store(location, "a", storage_options, synchronizer, options.get("access"))
+    with _closing_on_failure(store, location):
+        full = "/".join(part for part in (inner, normalise_path(path)) if part)
+        return creation.create_array_node(store, full, _cache(cache_size), **options)._share_store(shared)
+
+
+def _check_common(cache_size: Any, storage_options: Any, synchronizer: Any, access: Any) -> None:
+    check_type(
+        "cache_size",
+        cache_size,
+        (int, np.integer),
+        "a number of bytes, 0 to keep nothing, or None for the shared cache",
+    )
+    if cache_size is not None and cache_size < 0:
+        raise OptionError(f"cache_size must be at least 0, found {cache_size}; 0 keeps nothing")
+    check_type("storage_options", storage_options, Mapping, "a mapping of names to values")
+    check_type("access", access, Access, "an Access")
+    if synchronizer is not None and not hasattr(synchronizer, "lock"):
+        raise OptionError(
+            f"synchronizer must be a ProcessSynchronizer or ThreadSynchronizer, found {describe_value(synchronizer)}"
+        )
 
 
 def _store(
@@ -188,10 +236,26 @@ def _store(
     storage_options: dict[str, Any] | None,
     synchronizer: Synchronizer | None,
     access: Access | None,
-) -> tuple[Store, str]:
+) -> tuple[Store, str, OpenStore | None]:
+    """Return a store, the path in it, and whose the store is: None for one that was given, which stays open."""
     external = access is not None and access.allow_external
     store, inner = open_store(location, mode=mode, storage_options=storage_options, allow_external=external)
-    return (store if synchronizer is None else SynchronizedStore(store, synchronizer)), inner
+    if isinstance(location, StoredNode):
+        shared = location._open_store
+    else:
+        shared = None if isinstance(location, Store) else OpenStore(store)
+    return (store if synchronizer is None else SynchronizedStore(store, synchronizer)), inner, shared
+
+
+@contextmanager
+def _closing_on_failure(store: Store, location: Location) -> Iterator[None]:
+    """Release a store that was opened for a node when there is to be no node. An archive stays as it was."""
+    try:
+        yield
+    except BaseException:
+        if not isinstance(location, Store | StoredNode):
+            getattr(store, "discard", store.close)()
+        raise
 
 
 def _cache(cache_size: int | None) -> ChunkCache:

@@ -258,6 +258,9 @@ def check_flat(storage: ArrayStorage, offset: int, size: int, order: str) -> int
         )
     if order not in ("C", "F"):
         raise SelectionError(f"order must be 'C' or 'F', found {order!r}")
+    for name, value in (("offset", offset), ("size", size)):
+        if not isinstance(value, int | np.integer):
+            raise SelectionError(f"{name} must be an integer, found {value!r}")
     if offset < 0 or size < 0:
         raise SelectionError(f"offset and size must not be negative, found {offset} and {size}")
     nbytes = prod(storage.spec.shape) * storage.dtype.itemsize

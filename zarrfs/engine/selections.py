@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zarrfs.engine.json_checks import MAX_RANK
+from zarrfs.engine.values import describe_value
 from zarrfs.errors import SelectionError
 
 __all__ = [
@@ -23,11 +24,13 @@ __all__ = [
     "Span",
     "basic_selection",
     "block_selection",
+    "check_fields",
     "coordinate_selection",
     "fancy_selection",
     "mask_selection",
     "orthogonal_selection",
     "pop_fields",
+    "vectorised_selection",
 ]
 
 Indices = np.ndarray[Any, np.dtype[np.intp]]
@@ -120,6 +123,10 @@ def pop_fields(selection: Any, dtype: np.dtype[Any]) -> tuple[str | list[str] | 
 
 def check_fields(fields: str | list[str], dtype: np.dtype[Any]) -> str | list[str]:
     """Return the field names if the dtype has them. Raises SelectionError."""
+    if not isinstance(fields, str) and not (
+        isinstance(fields, list) and fields and all(isinstance(name, str) for name in fields)
+    ):
+        raise SelectionError(f"fields must be a name or a list of names, found {describe_value(fields)}")
     for name in [fields] if isinstance(fields, str) else fields:
         if dtype.names is None:
             raise SelectionError(f"field {name!r} asked of an array of {dtype}, which has no fields")
@@ -134,7 +141,7 @@ def basic_selection(selection: Any, shape: tuple[int, ...]) -> OuterSelection:
     for part in parts:
         if not isinstance(part, slice | int):
             raise SelectionError(
-                f"{part!r} is no integer, slice or Ellipsis; use .oindex or .vindex for arrays of indices"
+                f"{describe_value(part)} is no integer, slice or Ellipsis; use .oindex or .vindex for arrays of indices"
             )
     return _outer(parts, shape)
 
@@ -194,29 +201,38 @@ def _single_array(parts: list[Any], axis: int, shape: tuple[int, ...]) -> OuterS
 
 
 def _whole_mask(selection: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any] | None:
-    if isinstance(selection, tuple) and len(selection) == 1:
+    if isinstance(selection, tuple):
+        if len(selection) != 1:
+            return None
         selection = selection[0]
-    if isinstance(selection, list | np.ndarray):
-        array = np.asarray(selection)
-        if array.dtype == bool and (array.ndim > 1 or (array.ndim == len(shape) == 1)):
-            return array
-    return None
+    if isinstance(selection, slice | int):
+        return None
+    array = _as_array(selection)
+    if array is None or array.dtype != bool:
+        return None
+    return array if array.ndim > 1 or (array.ndim == len(shape) == 1) else None
 
 
 def coordinate_selection(selection: Any, shape: tuple[int, ...]) -> PointSelection:
     """Points: an integer or array of integers for every dimension, broadcast against each other."""
     parts = list(selection) if isinstance(selection, tuple) else [selection]
+    for axis, part in enumerate(parts):
+        if isinstance(part, slice | EllipsisType):
+            raise SelectionError(
+                f"dimension {axis}: a coordinate selection takes integers and arrays of integers, found {part!r}; use "
+                ".oindex to combine arrays of indices with slices"
+            )
     if len(parts) != len(shape):
         raise SelectionError(
             f"a coordinate selection takes an index array for each of the {len(shape)} dimensions, found {len(parts)}"
         )
     arrays = []
     for axis, (part, length) in enumerate(zip(parts, shape, strict=True)):
-        array = np.asarray(part)
+        array = _as_array(part)
+        if array is None:
+            array = np.asarray(_part(part, axis))
         if array.dtype == bool and array.ndim == 1:
             array = _indices(array, axis, length)
-        elif array.size == 0:
-            array = array.astype(np.intp)
         if array.dtype.kind not in "iu":
             raise SelectionError(
                 f"dimension {axis}: a coordinate selection takes integers, found {_describe(part)}"
@@ -232,13 +248,21 @@ def coordinate_selection(selection: Any, shape: tuple[int, ...]) -> PointSelecti
     return PointSelection(tuple(np.ascontiguousarray(a).reshape(-1) for a in joined), result)
 
 
+def vectorised_selection(selection: Any, shape: tuple[int, ...]) -> PointSelection:
+    """Points by their coordinates, or by a mask of the array's shape."""
+    if not isinstance(selection, tuple | slice | int | EllipsisType):
+        array = _as_array(selection)
+        if array is not None and array.dtype == bool:
+            return mask_selection(array, shape)
+    return coordinate_selection(selection, shape)
+
+
 def mask_selection(mask: Any, shape: tuple[int, ...]) -> PointSelection:
     """The elements where a boolean array of the array's shape is true, in C order."""
-    array = np.asarray(mask)
-    if array.dtype != bool or array.shape != shape:
-        raise SelectionError(
-            f"a mask must be a boolean array of the array's shape {shape}, found {array.dtype} of shape {array.shape}"
-        )
+    array = np.asarray(mask) if isinstance(mask, bool | np.bool_) else _as_array(mask)
+    if array is None or array.dtype != bool or array.shape != shape:
+        found = describe_value(mask) if array is None else f"{array.dtype} of shape {array.shape}"
+        raise SelectionError(f"a mask must be a boolean array of the array's shape {shape}, found {found}")
     points = np.nonzero(array) if array.ndim else ()
     count = len(points[0]) if points else int(array)
     return PointSelection(tuple(np.asarray(p, np.intp) for p in points), (count,))
@@ -263,11 +287,15 @@ def block_selection(
                 )
             stop = max(start, stop)
         elif isinstance(part, int):
-            start = _wrap_int(part, axis, count)
+            if not -count <= part < count:
+                raise SelectionError(
+                    f"block {part} is out of bounds for dimension {axis}, which has {count} blocks"
+                )
+            start = part + count if part < 0 else part
             stop = start + 1
         else:
             raise SelectionError(
-                f"dimension {axis}: blocks are selected by integers and slices, found {part!r}"
+                f"dimension {axis}: blocks are selected by integers and slices, found {describe_value(part)}"
             )
         slices.append(slice(int(edges[axis][start]), int(edges[axis][stop])))
     return _outer(slices, shape)
@@ -296,32 +324,59 @@ def _expand(selection: Any, shape: tuple[int, ...]) -> list[Any]:
 def _part(part: Any, axis: int) -> Any:
     if isinstance(part, slice):
         return part
+    if isinstance(part, int | np.integer) and not isinstance(part, bool):
+        return int(part)
     if part is None:
         raise SelectionError(
             "newaxis (None) is not supported: index first, then add the dimension to the result"
         )
-    if isinstance(part, bool | np.bool_):
-        raise SelectionError(f"dimension {axis}: a single boolean is no index")
-    if isinstance(part, list | range) or (isinstance(part, np.ndarray) and part.ndim > 0):
-        array = np.asarray(part)
-        if array.size == 0 and array.dtype.kind == "f":
-            array = array.astype(np.intp)
+    array = _as_array(part)
+    if array is not None and array.ndim:
         if array.dtype.kind not in "iub":
             raise SelectionError(
                 f"dimension {axis}: indices must be integers or booleans, found {_describe(part)}"
             )
         return array
+    if isinstance(part, bool) or (array is not None and array.dtype == bool):
+        raise SelectionError(
+            f"dimension {axis}: a single boolean ({part!r}) is no index; expected an integer, slice, Ellipsis or array"
+        )
     try:
-        return operator.index(part)
+        return operator.index(part if array is None else array.item())
     except TypeError:
         raise SelectionError(
-            f"dimension {axis}: {part!r} ({type(part).__name__}) is no index; "
-            "expected an integer, slice, Ellipsis or array"
+            f"dimension {axis}: {describe_value(part)} is no index; expected an integer, slice, Ellipsis or array"
         ) from None
 
 
+def _as_array(part: Any) -> np.ndarray[Any, Any] | None:
+    """Return what is an array, or a sequence that can be one, as an array; None for anything else.
+
+    Arrays are all that have ``__array__``: those of NumPy, pandas, xarray and Zarr. Integers and booleans that come as
+    objects, and an empty sequence, get the dtype of indices.
+    """
+    if isinstance(part, np.ndarray):
+        array: np.ndarray[Any, Any] = part
+    elif hasattr(part, "__array__") or (isinstance(part, Sequence) and not isinstance(part, str | bytes)):
+        try:
+            array = np.asarray(part)
+        except ValueError as error:
+            raise SelectionError(f"{describe_value(part)} is no index array: {error}") from error
+    else:
+        return None
+    if array.dtype == object:
+        items = array.reshape(-1).tolist()
+        if items and all(isinstance(item, bool | np.bool_) for item in items):
+            return array.astype(bool)
+        if items and all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in items):
+            return array.astype(np.int64)
+    return array.astype(np.intp) if array.size == 0 and array.dtype.kind in "fO" else array
+
+
 def _describe(part: Any) -> str:
-    array = np.asarray(part)
+    array = _as_array(part)
+    if array is None or array.ndim == 0:
+        return describe_value(part)
     return f"{type(part).__name__} of {array.dtype} and shape {array.shape}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -123,6 +123,8 @@ class ArrayView:
 
     def get_selection(self, kind: Indexing, selection: Any) -> Any:
         """Read as the array's ``get_basic_selection`` and the others do."""
+        if kind not in get_args(Indexing):
+            raise SelectionError(f"kind must be one of {', '.join(get_args(Indexing))}, found {kind!r}")
         read = getattr(self._array, f"get_{kind}_selection")
         return self._seen(read(selection, fields=self._fields))
 

@@ -24,9 +24,8 @@ from zarrfs.engine.read_plan import MIN_PARALLEL_COMPRESSED_NBYTES, MIN_PARALLEL
 from zarrfs.engine.reading import read_region
 from zarrfs.engine.selections import OuterSelection, PointSelection, Span
 from zarrfs.engine.stores.base import ValueTooLargeError
-from zarrfs.errors import ChunkEncodeError, SelectionError
 
-__all__ = ["as_values", "with_fields", "write_selection"]
+__all__ = ["write_selection"]
 
 WRITERS = 2 * CORES
 """Threads that write large chunks: while one waits for the interpreter or for the disk, another compresses."""
@@ -34,54 +33,6 @@ WRITERS = 2 * CORES
 Array = np.ndarray[Any, Any]
 Parts = list[Buffer]
 """An encoded chunk, for ``Store.set_parts``."""
-
-
-def as_values(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: str) -> Array:
-    """Return ``value`` as an array of ``dtype`` broadcast to ``shape``, as NumPy's assignment would."""
-    try:
-        if dtype.hasobject:
-            is_element = isinstance(value, np.ndarray) and shape == () and value.dtype.kind in "biufcmM"
-            as_it_is = isinstance(value, np.ndarray) and not (is_element and value.ndim)
-            array = value.astype(object) if as_it_is else _as_objects(value, shape)
-        else:
-            array = np.asarray(value)
-            if array.dtype != dtype:
-                array = np.asarray(value, dtype) if array.dtype == object else array.astype(dtype)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ChunkEncodeError(f"{where}: the data cannot be stored as {dtype}: {error}") from error
-    while array.ndim > len(shape) and array.shape[0] == 1:
-        array = array[0]
-    try:
-        return np.broadcast_to(array, shape)
-    except ValueError as error:
-        raise SelectionError(
-            f"{where}: data of shape {array.shape} do not fit a selection of shape {shape}"
-        ) from error
-
-
-def with_fields(records: Array, fields: str | list[str], value: Any, where: str) -> Array:
-    """Put ``value`` into one field or several of the records, which are changed; return them."""
-    try:
-        records[fields] = value
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ChunkEncodeError(
-            f"{where}: the data cannot be stored in {fields!r} of {records.dtype}: {error}"
-        ) from error
-    return records
-
-
-def _as_objects(value: Any, shape: tuple[int, ...]) -> Array:
-    """Return an object array of ``value``; one value for a 0-d place stays one object even if it is a sequence."""
-    if isinstance(value, str | bytes) or shape == () or not hasattr(value, "__len__"):
-        array: Array = np.empty((), object)
-        array[()] = value
-        return array
-    if len(shape) == 1:
-        line = np.empty(len(value), object)
-        for i, item in enumerate(value):
-            line[i] = item
-        return line
-    return np.asarray(value, object)
 
 
 def write_selection(

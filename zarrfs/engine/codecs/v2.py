@@ -68,8 +68,8 @@ def chain_from_v2(
     for at, (codec_id, options) in entries:
         if codec_id == "pickle" and not allow_pickle:
             raise UnsupportedError(
-                f"{at}: codec 'pickle' is refused, because unpickling runs code that the data choose; if they are "
-                "your own, open with allow_pickle=True"
+                f"{at}: codec 'pickle' is refused, because unpickling runs code that the data choose; only "
+                "zarrfs.open(..., allow_pickle=True) in Python reads them, for data that you trust"
             )
         try:
             if codec_id not in ELEMENTS:

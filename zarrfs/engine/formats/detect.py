@@ -27,6 +27,7 @@ __all__ = [
     "child_names",
     "chunk_prefix",
     "consolidating_paths",
+    "copy_root_document",
     "document_keys",
     "is_consolidated",
     "own_documents",
@@ -164,6 +165,11 @@ def branches(store: Store, *paths: str) -> list[Branch]:
     """Return where nodes at the paths and all below them are stored, in the format of what is at the first path."""
     found = next((known for known in _FORMATS.values() if known.kind(store, paths[0]) is not None), None)
     return [Branch((), (path,)) if found is None else found.branch(store, path) for path in paths]
+
+
+def copy_root_document(source: Store, target: Store) -> None:
+    """Write the document at the root that says how nodes below are stored to another store, if a format has one."""
+    draft2019.copy_bootstrap(source, target)
 
 
 def resized(spec: ArraySpec, shape: tuple[int, ...]) -> ArraySpec:

@@ -24,7 +24,15 @@ from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
 
-__all__ = ["NAME", "Bootstrap", "Draft2019Format", "is_bootstrap", "parse_bootstrap", "parse_group"]
+__all__ = [
+    "NAME",
+    "Bootstrap",
+    "Draft2019Format",
+    "copy_bootstrap",
+    "is_bootstrap",
+    "parse_bootstrap",
+    "parse_group",
+]
 
 NAME = "draft2019"
 PROTOCOL = "https://purl.org/zarr/spec/protocol/core/3.0"
@@ -99,6 +107,16 @@ def parse_group(document: Mapping[str, Any], where: str) -> GroupSpec:
 def group_document(spec: GroupSpec) -> dict[str, Any]:
     """Return the ``.group`` document of a group."""
     return {"extensions": spec.document.get("extensions", []), "attributes": dict(spec.attributes)}
+
+
+def copy_bootstrap(source: Store, target: Store) -> None:
+    """Write the bootstrap document of ``source``, if it has one, to ``target``."""
+    size = source.size(KEY)
+    if size is None or size > MAX_BOOTSTRAP:
+        return
+    document = read_object(source, KEY, MAX_BOOTSTRAP)
+    if document is not None and is_bootstrap(document):
+        write_object(target, KEY, document)
 
 
 class Draft2019Format(Format):

@@ -14,6 +14,10 @@ def normalise_path(path: str) -> str:
 
     Raises KeyNameError for ``.`` and ``..`` segments and for NUL.
     """
+    if not isinstance(path, str):
+        raise KeyNameError(
+            f"{path!r} ({type(path).__name__}) is not a valid path: expected a string, as 'group/array'"
+        )
     parts = [part for part in re.split(r"[/\\]+", path) if part]
     for part in parts:
         if part in (".", "..") or "\0" in part:

@@ -467,6 +467,9 @@ class LocalStore(Store):
         self._forget_checks()
         old = self._path(check_key(prefix)) if prefix else ""
         new = self._path(check_key(target)) if target else ""
+        if old and not target and os.path.isdir(old):
+            self._move_to_root(old)
+            return
         if not old or not new or os.path.lexists(new) or not os.path.isdir(old):
             super().move_prefix(prefix, target)
             return
@@ -482,6 +485,22 @@ class LocalStore(Store):
         except OSError as error:
             raise StoreError(f"{old} cannot be moved to {new}: {error.strerror}", error.errno) from error
         self._prune(os.path.dirname(old))
+
+    def _move_to_root(self, old: str) -> None:
+        """Move what is in a directory to the root. Renaming takes no space, so that a full disk does not stop it."""
+        prefix = old[len(self._base) :]
+        for name in sorted(os.listdir(old)):
+            source, place = f"{old}/{name}", self._base + name
+            if os.path.isdir(source) and os.path.lexists(place):
+                super().move_prefix(f"{prefix}/{name}", name)
+                continue
+            try:
+                os.replace(source, place)
+            except OSError as error:
+                raise StoreError(
+                    f"{source} cannot be moved to {place}: {error.strerror}", error.errno
+                ) from error
+        self._prune(old)
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         if self.read_only and not dry_run:

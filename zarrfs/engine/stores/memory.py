@@ -57,7 +57,7 @@ class MemoryStore(Store):
         if value is None:
             return None
         # The owner of a given dictionary may change it behind our back: then only the value itself tells.
-        return self._stamps[key] if self._owned else hash(value)
+        return self._stamps[key] if self._owned else hash(bytes(value))
 
     def open_value(self, key: str, max_nbytes: int | None = None) -> StoredValue:
         return _MemoryValue(self, key, max_nbytes)
@@ -108,7 +108,7 @@ class _MemoryValue(StoredValue):
         value = store.values.get(key)
         if value is None:
             return None
-        return value, stamp if store._owned else hash(value)
+        return value, stamp if store._owned else hash(bytes(value))
 
     def stamp(self) -> Hashable | None:
         return None if self._stamped is None else self._stamped[1]

@@ -1,0 +1,186 @@
+"""What a read costs: how often a store is asked, what is taken from the cache, and what is kept in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrfs
+from zarrfs.engine.access import Access
+from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.open import make_node
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers import CountingStore
+
+DATA = np.arange(64 * 64, dtype="u4").reshape(64, 64)
+
+CHAINS: dict[str, dict[str, Any]] = {
+    "uncompressed": {"compressors": None},
+    "gzip": {"compressors": "gzip"},
+    "blosc": {},
+    "sharded": {"shards": (64, 64), "chunks": (8, 8)},
+    "transposed": {"order": "F"},
+    "v2": {"zarr_format": 2},
+}
+
+
+class Counted(MutableMapping[str, bytes]):
+    """A mapping that counts how often values are looked up, as one over a network would be slow to."""
+
+    def __init__(self) -> None:
+        self.values_: dict[str, bytes] = {}
+        self.gets: list[str] = []
+
+    def __getitem__(self, key: str) -> bytes:
+        self.gets.append(key)
+        return self.values_[key]
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self.values_[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.values_[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_)
+
+    def __len__(self) -> int:
+        return len(self.values_)
+
+
+@pytest.mark.parametrize("cache_size", [None, 0])
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_mapping_is_asked_once_for_each_chunk(chain: str, cache_size: int | None) -> None:
+    mapping = Counted()
+    options = {"chunks": (32, 32), **CHAINS[chain]}
+    zarrfs.create_array(mapping, data=DATA, **options)
+    array = zarrfs.open_array(mapping, cache_size=cache_size)
+    chunks = 1 if chain == "sharded" else 4
+    for selection, touched in [
+        ((slice(3, 5), slice(3, 5)), 1),
+        (slice(None), chunks),
+        ((7, 9), 1),
+        (..., chunks),
+    ]:
+        mapping.gets.clear()
+        np.testing.assert_array_equal(array[selection], DATA[selection])
+        assert len(mapping.gets) == touched, selection
+        assert len(set(mapping.gets)) == touched
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_mapping_that_is_changed_from_outside_is_read_anew(chain: str) -> None:
+    mapping = Counted()
+    options = {"chunks": (32, 32), **CHAINS[chain]}
+    array = zarrfs.create_array(mapping, data=DATA, **options)
+    np.testing.assert_array_equal(array[:9, :9], DATA[:9, :9])
+    other: dict[str, bytes] = {}
+    zarrfs.create_array(other, data=DATA + 1, **options)
+    mapping.values_.update(other)
+    np.testing.assert_array_equal(array[:9, :9], DATA[:9, :9] + 1)
+
+
+def counting(
+    array: zarrfs.Array, capacity: int, access: Access | None = None
+) -> tuple[zarrfs.Array, CountingStore]:
+    store = CountingStore(array.store)
+    node = make_node(store, array.path, array.spec, ChunkCache(capacity), True, access)
+    assert isinstance(node, zarrfs.Array)
+    return node, store
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_chunk_that_is_kept_is_not_read_again(chain: str, tmp_path: Any) -> None:
+    options = {"chunks": (32, 32), **CHAINS[chain]}
+    made = zarrfs.create_array(LocalStore(tmp_path), data=DATA, **options)
+    array, store = counting(made, 1 << 20)
+    for _ in range(2):
+        np.testing.assert_array_equal(array[:32, :32], DATA[:32, :32])
+    assert store.bytes_read > 0
+    held = array._cache.nbytes
+    # A shard's inner chunks are kept one by one, with its index.
+    assert 32 * 32 * 4 <= held <= 32 * 32 * 4 * (3 if chain == "sharded" else 1.1)
+    store.reset()
+    np.testing.assert_array_equal(array[:32, :32], DATA[:32, :32])
+    assert array[5, 6] == DATA[5, 6]
+    assert store.bytes_read == 0
+    assert array._cache.nbytes == held
+    # What is written is read anew, and replaces what was kept.
+    with_writer = zarrfs.open_array(LocalStore(tmp_path), mode="r+")
+    with_writer[0, 0] = 99
+    store.reset()
+    assert array[0, 0] == 99
+    assert store.bytes_read > 0
+
+
+def test_without_a_cache_each_read_costs_the_bytes_of_its_chunks(tmp_path: Any) -> None:
+    made = zarrfs.create_array(LocalStore(tmp_path), data=DATA, chunks=(32, 32), compressors=None)
+    array, store = counting(made, 0)
+    for _ in range(3):
+        store.reset()
+        np.testing.assert_array_equal(array[:32, :32], DATA[:32, :32])
+        assert store.bytes_read == 32 * 32 * 4
+    assert array._cache.nbytes == 0
+
+
+def test_data_that_are_taken_to_stay_are_never_asked_for_again(tmp_path: Any) -> None:
+    made = zarrfs.create_array(LocalStore(tmp_path), data=DATA, chunks=(32, 32))
+    array, store = counting(made, 1 << 20, Access(recheck_data=False))
+    for _ in range(2):
+        np.testing.assert_array_equal(array[:32, :32], DATA[:32, :32])
+    store.reset()
+    made[0, 0] = 99
+    assert array[0, 0] == 0
+    assert store.bytes_read == 0
+    assert not {"get", "get_ranges", "get_into", "size", "version"} & set(store.calls)
+
+
+@pytest.mark.parametrize("recheck", [True, "open", False])
+def test_metadata_are_rechecked_by_every_property(recheck: Any) -> None:
+    store = MemoryStore()
+    writer = zarrfs.create_array(
+        store, data=np.zeros((4, 6), "u2"), chunks=(2, 3), dimension_names=["a", "b"]
+    )
+    seen: dict[str, Any] = {
+        "shape": lambda z: z.shape,
+        "size": lambda z: z.size,
+        "nbytes": lambda z: z.nbytes,
+        "len": len,
+        "cdata_shape": lambda z: z.cdata_shape,
+        "nchunks": lambda z: z.nchunks,
+        "nchunks_initialized": lambda z: z.nchunks_initialized,
+        "attrs": lambda z: dict(z.attrs),
+        "metadata": lambda z: z.metadata["shape"],
+        "info": lambda z: z.info["shape"],
+        "read": lambda z: z[...].shape,
+        "iteration": lambda z: len(list(z)),
+        "view": lambda z: z.astype("f4").shape,
+        "cast": lambda z: len(z.astype("f4")),
+    }
+    readers = {name: zarrfs.open_array(store, access=Access(recheck_metadata=recheck)) for name in seen}
+    before = {name: look(readers[name]) for name, look in seen.items()}
+    writer.resize(8, 9)
+    writer[...] = 1
+    writer.attrs["new"] = 1
+    after = {name: look(zarrfs.open_array(store)) for name, look in seen.items()}
+    found = {name: look(readers[name]) for name, look in seen.items()}
+    data = {"nchunks_initialized"}  # a listing of what is there, of the grid that is known
+    expected = after if recheck is True else before
+    assert {n: v for n, v in found.items() if n not in data} == {
+        n: v for n, v in expected.items() if n not in data
+    }
+    assert all(before[name] != after[name] for name in seen)
+
+
+def test_rechecking_metadata_of_an_array_that_is_gone_is_an_error_but_not_for_its_repr() -> None:
+    store = MemoryStore()
+    zarrfs.create_array(store, "a", shape=(4, 6))
+    array = zarrfs.open_array(store, "a", access=Access(recheck_metadata=True))
+    store.values.clear()
+    with pytest.raises(zarrfs.NodeNotFoundError, match="gone"):
+        array.shape
+    assert "4 x 6" in repr(array)

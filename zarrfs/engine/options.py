@@ -1,0 +1,30 @@
+"""Checking the options of public functions: their names, and the types of those that have no better place."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from zarrfs.engine.values import describe_value
+from zarrfs.errors import OptionError
+
+__all__ = ["check_names", "check_type"]
+
+
+def check_names(function: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise OptionError for the first name that is not known, with the name that is meant as far as can be told."""
+    for name in given:
+        if name not in known:
+            close = get_close_matches(name, known, 1, 0.6)
+            advice = f"did you mean {close[0]!r}?" if close else f"the options are {', '.join(sorted(known))}"
+            raise OptionError(f"{function} has no option {name!r}; {advice}")
+
+
+def check_type(name: str, value: Any, expected: type | tuple[type, ...], what: str) -> None:
+    """Raise OptionError if the value of an option is not None and of none of the types."""
+    wrong_bool = isinstance(value, bool) and bool not in (
+        expected if isinstance(expected, tuple) else (expected,)
+    )
+    if value is not None and (not isinstance(value, expected) or wrong_bool):
+        raise OptionError(f"{name} must be {what}, found {describe_value(value)}")
