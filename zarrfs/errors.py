@@ -3,10 +3,11 @@
 ::
 
     ZarrError                      the root: catch this to catch all of ours
-    ├── LocationError              the location is no store that can be opened (no such path, unknown scheme)
-    ├── NodeNotFoundError          (KeyError) no array and no group at that path
-    ├── NodeTypeError              (TypeError) a group was found where an array was asked for, or the reverse
-    ├── NodeExistsError            (FileExistsError) creating would replace a node that is there already
+    ├── LocationError              the location is no store that can be opened (unknown scheme, no Zarr data)
+    │   └── LocationNotFoundError  (FileNotFoundError) there is no such file or directory
+    ├── NodeNotFoundError          (KeyError, FileNotFoundError) no array and no group at that path
+    ├── NodeTypeError              (TypeError, ValueError) a group where an array was asked for, or the reverse
+    ├── NodeExistsError            (FileExistsError, ValueError) creating would replace a node that is there already
     ├── MetadataError              (ValueError) a metadata document is broken or breaks its specification
     │   └── UnsupportedError       it asks for a codec, data type, grid or extension that is unknown here
     ├── ChunkDecodeError           a chunk is present, but its bytes cannot be decoded
@@ -15,11 +16,14 @@
     ├── SelectionError             (IndexError) the selection does not fit the array
     ├── KeyNameError               (ValueError) a key or node name that would leave the store or is not allowed
     ├── StoreError                 (OSError) the store failed: I/O error, permission, network
-    │   └── ReadOnlyError          a write to something that was opened for reading
+    │   └── ReadOnlyError          (PermissionError, ValueError) a write to something that was opened for reading
     └── MountError                 FUSE is not usable, or a mount could not be made or removed
 
 A message says what, where (location, node, key, chunk), what was found against what was expected, and what
 to do. Where an exception of another library or of the operating system is the cause it is chained with ``from``.
+
+The built-in classes in parentheses are those that zarr-python 2 or 3 raises for the same fault, so that ``except``
+clauses written for it still work.
 """
 
 __all__ = [
@@ -27,6 +31,7 @@ __all__ = [
     "ChunkEncodeError",
     "KeyNameError",
     "LocationError",
+    "LocationNotFoundError",
     "MetadataError",
     "MissingChunkError",
     "MountError",
@@ -53,15 +58,19 @@ class LocationError(ZarrError):
     """The location names nothing that can be opened as a store."""
 
 
-class NodeNotFoundError(ZarrError, KeyError):
+class LocationNotFoundError(LocationError, FileNotFoundError):
+    """There is no file or directory at the location."""
+
+
+class NodeNotFoundError(ZarrError, KeyError, FileNotFoundError):
     """There is neither an array nor a group at the path."""
 
 
-class NodeTypeError(ZarrError, TypeError):
+class NodeTypeError(ZarrError, TypeError, ValueError):
     """The node at the path is of the other kind."""
 
 
-class NodeExistsError(ZarrError, FileExistsError):
+class NodeExistsError(ZarrError, FileExistsError, ValueError):
     """Creating a node would replace one that exists."""
 
 
@@ -101,7 +110,7 @@ class StoreError(ZarrError, OSError):
         self.errno = errno
 
 
-class ReadOnlyError(StoreError):
+class ReadOnlyError(StoreError, PermissionError, ValueError):
     """A write was asked of a store or node that was opened read-only."""
 
 

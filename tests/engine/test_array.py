@@ -358,7 +358,7 @@ def test_a_missing_chunk_is_the_fill_value(layout: str) -> None:
     array[...] = 42
     assert array.nchunks_initialized == 0, "nothing but the fill value is not stored"
     array[0, 0, 0] = 1
-    assert array.nchunks_initialized == 1
+    assert array.nshards_initialized == 1
     array[0, 0, 0] = 42
     assert array.nchunks_initialized == 0
     array.write_empty_chunks = True

@@ -41,6 +41,7 @@ class Access:
             choose.
         assumed: whether metadata were given and not read: ``"cached"`` if the store has them too, ``"only"`` if it
             need not, and they cannot be changed.
+        use_consolidated: whether consolidated metadata say what is in a group. None: where asking the store is slow.
     """
 
     recheck_metadata: Recheck = "open"
@@ -50,6 +51,7 @@ class Access:
     concurrency: int | None = None
     allow_pickle: bool = False
     assumed: Literal["cached", "only"] | None = None
+    use_consolidated: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("recheck_metadata", "recheck_data"):

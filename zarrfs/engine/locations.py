@@ -1,8 +1,8 @@
 """A location -> a store, and the path in it that the location points to.
 
-A location is a path, a ``file://`` URL, a store, or a dictionary that serves as one. A path may point into a
-hierarchy, and through a zip file into what it holds (``image.zarr.zip/labels/0``). The name of a metadata document
-means the directory it is in.
+A location is a path, a ``file://`` URL, a store (of zarr-python too), or a dictionary that serves as one. A path may
+point into a hierarchy, and through a zip file into what it holds (``image.zarr.zip/labels/0``). The name of a metadata
+document means the directory it is in.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from zarrfs.engine.node import StoredNode
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.errors import LocationError
+from zarrfs.engine.stores.zarr_python import adapt_zarr_python
+from zarrfs.errors import LocationError, LocationNotFoundError
 from zarrfs.plugins import find_plugin
 
 __all__ = ["METADATA_NAMES", "Location", "open_store", "split_options"]
@@ -71,6 +72,10 @@ def open_store(location: Location, *, mode: str = "r", storage_options: Options 
     if isinstance(location, StoredNode):
         _known_options(f"{location!r}, which is open,", storage_options)
         return location.store, location.path
+    adapted = adapt_zarr_python(location)
+    if adapted is not None:
+        _known_options(f"{location!r}, which is open,", storage_options)
+        return adapted
     if isinstance(location, MutableMapping):
         _known_options("a dictionary", storage_options)
         return MemoryStore(location, read_only=mode == "r"), ""
@@ -254,7 +259,7 @@ def _open_path(path: str, mode: str, options: Options) -> tuple[Store, str]:
         if path.endswith(".zip"):
             return _open_zip(path, mode, options), ""
         return LocalStore(path, **_known_options("a directory", options, "durable")), ""
-    raise LocationError(f"{path}: no such file or directory{_nearby(path)}")
+    raise LocationNotFoundError(f"{path}: no such file or directory{_nearby(path)}")
 
 
 def _stat(path: str) -> os.stat_result | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from zarrfs.engine.access import Access
@@ -17,6 +17,7 @@ from zarrfs.engine.formats import detect
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.staleness import warn_of_change, warn_of_difference
 from zarrfs.engine.stores.base import Store, Usage
+from zarrfs.engine.stores.synchronizers import SynchronizedStore, Synchronizer
 from zarrfs.errors import MetadataError, NodeNotFoundError, ReadOnlyError, UnsupportedError
 
 __all__ = ["StoredNode"]
@@ -112,6 +113,16 @@ class StoredNode(Generic[Spec]):
         """The user attributes, writing through."""
         self._recheck()
         return self._attrs
+
+    def update_attributes(self, new_attributes: Mapping[str, Any]) -> Self:
+        """Set several attributes and write once; return the node."""
+        self.attrs.update(new_attributes)
+        return self
+
+    @property
+    def synchronizer(self) -> Synchronizer | None:
+        """What writers of several processes take turns by, None where nothing does."""
+        return self._store.synchronizer if isinstance(self._store, SynchronizedStore) else None
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -49,6 +49,29 @@ def read_selection(layout: ArrayLayout, selection: OuterSelection | PointSelecti
     return out
 
 
+def read_out(
+    layout: ArrayLayout, selection: OuterSelection | PointSelection, out: Array, fields: Any = None
+) -> Array:
+    """Read what the selection names into an array of the result's shape, and return that.
+
+    Without a copy where the array has the dtype of the stored one, and the selection only slices.
+    """
+    shape = selection.result_shape if isinstance(selection, OuterSelection) else selection.shape
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"{layout.where}: out must be a NumPy array, found {type(out).__name__}")
+    if out.shape != shape and fields is None:
+        raise ValueError(f"{layout.where}: out has the shape {out.shape}, the selection {shape}")
+    if fields is None and out.dtype == layout.dtype and out.flags.writeable:
+        laid = selection.laid(out) if isinstance(selection, OuterSelection) else out.reshape(-1)
+        if np.may_share_memory(laid, out):
+            read_into(layout, selection, laid)
+            return out
+    read = read_selection(layout, selection)
+    result = selection.result(read) if isinstance(selection, OuterSelection) else read.reshape(shape)
+    out[...] = result if fields is None else result[fields]
+    return out
+
+
 def empty(shape: tuple[int, ...], layout: ArrayLayout) -> Array:
     """Return new memory for a result; a result that does not fit is the user's error, not a crash."""
     try:
