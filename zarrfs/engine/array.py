@@ -49,6 +49,9 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
     threads. It keeps no file open; closing the store it was opened on is all there is to release.
     """
 
+    write_empty_chunks: bool = False
+    """Whether chunks that hold nothing but the fill value are stored. May be set."""
+
     def __init__(
         self,
         store: Store,

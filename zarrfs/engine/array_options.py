@@ -136,7 +136,7 @@ def engine_options(given: Mapping[str, Any]) -> dict[str, Any]:
         del options["compressors"]
     _translate_filters(options)
     if "dtype" in options:
-        options["dtype"] = _dtype(options["dtype"])
+        options["dtype"] = _dtype(options["dtype"], options.get("filters", ()))
     if options.get("chunk_key_encoding") is not None:
         _translate_chunk_keys(options)
     _translate_config(options)
@@ -198,12 +198,25 @@ def _translate_filters(options: dict[str, Any]) -> None:
         options["filters"] = chain
 
 
-def _dtype(dtype: Any) -> Any:
-    """Return a data type of zarr-python 3 as its v3 metadata; anything else as it is."""
+OBJECT_CODECS = {"vlen-utf8": "string", "vlen-bytes": "bytes"}
+"""Filters of v2 that say what the objects of an array of dtype ``object`` are."""
+
+
+def _dtype(dtype: Any, filters: Sequence[Any]) -> Any:
+    """Return a data type of zarr-python 3 as its v3 metadata, and ``object`` as what its filter says that the objects
+    are, as it is read from the document; anything else as it is.
+    """
+    if dtype is object or (isinstance(dtype, str) and dtype in ("object", "O", "|O")):
+        ids = [getattr(codec, "codec_id", None) or _codec_id(codec) for codec in filters]
+        return next((OBJECT_CODECS[codec] for codec in ids if codec in OBJECT_CODECS), dtype)
     if isinstance(dtype, DataType) or not (hasattr(dtype, "to_native_dtype") and hasattr(dtype, "to_json")):
         return dtype
     native = dtype.to_native_dtype()
     return native if native.kind not in "OT" else dtype.to_json(zarr_format=3)
+
+
+def _codec_id(codec: Any) -> Any:
+    return codec.get("id", codec.get("name")) if isinstance(codec, Mapping) else codec
 
 
 def _translate_chunk_keys(options: dict[str, Any]) -> None:

@@ -318,16 +318,16 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         delete_node(self._store, self._join(name))
         warn_of_change(self._store, self._join(name), self.zarr_format)
 
-    def move(self, source: str, target: str) -> None:
+    def move(self, source: str, dest: str) -> None:
         """Give a member, with everything below it, another path."""
         self._check_writable(f"moving {source!r}")
         if source not in self:
             raise NodeNotFoundError(f"{self._store.url}: there is no array or group {self._join(source)!r}")
-        if target in self:
+        if dest in self:
             raise NodeExistsError(
-                f"{self._store.url}: {self._join(target)!r} is there already; delete it first"
+                f"{self._store.url}: {self._join(dest)!r} is there already; delete it first"
             )
-        old, new = self._join(source), self._join(target)
+        old, new = self._join(source), self._join(dest)
         if new.startswith(old + "/"):
             raise NodeExistsError(f"{self._store.url}: {old!r} cannot be moved into itself")
         detect.check_path(self._store, new, self.zarr_format)

@@ -290,11 +290,14 @@ def open_consolidated(
     synchronizer: Synchronizer | None = None,
     access: Access | None = None,
     zarr_format: int | str | None = None,
+    use_consolidated: Literal[True] = True,
 ) -> Group:
     """Open a group that has consolidated metadata, and let them say what is in it; arguments as ``open_group``.
 
     Raises MetadataError if it has none.
     """
+    if use_consolidated is not True:
+        raise TypeError("open_consolidated uses consolidated metadata; open_group has use_consolidated=False")
     return open_group(
         store,
         path,

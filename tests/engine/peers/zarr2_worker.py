@@ -28,6 +28,14 @@ from zarr2_messages import receive, send
 
 MODULES = (zarr.storage, zarr.n5, zarr._storage.v3)
 
+FUNCTIONS = {
+    name
+    for name, value in vars(zarr).items()
+    if not name.startswith("_")
+    and callable(value)
+    and getattr(value, "__module__", "").startswith(("zarr.", "numcodecs."))
+}
+
 StoreName = tuple[str, dict[str, Any]]
 
 
@@ -311,6 +319,22 @@ def release_lock(key: str) -> None:
 
 
 HELD: dict[str, Any] = {}
+
+
+def public_names() -> list[str]:
+    """Return the names of the package, of arrays, groups and stores that users may use."""
+    names = [f"zarr.{name}" for name in FUNCTIONS]
+    names += [
+        f"storage.{name}"
+        for name, value in vars(zarr.storage).items()
+        if isinstance(value, type)
+        and value.__module__.startswith("zarr.")
+        and name.endswith(("Store", "Cache"))
+    ]
+    for kind in (zarr.Array, zarr.Group):
+        names += [f"{kind.__name__}.{name}" for name in dir(kind) if not name.startswith("_")]
+    # Names in V3 are of an experiment that only an environment variable turns on.
+    return sorted({name for name in names if not name.endswith("V3")})
 
 
 def versions() -> dict[str, str]:
