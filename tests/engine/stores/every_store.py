@@ -101,7 +101,9 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "redis": lambda path: RedisStore(f"{running('redis')}?prefix={uuid.uuid4().hex}"),
     "mongodb": lambda path: MongoDBStore("mongodb://localhost/tests", client=mongomock.MongoClient()),
     "zarr-python, memory": lambda path: ZarrPythonStore(zarr.storage.MemoryStore()),
-    "zarr-python, local": lambda path: ZarrPythonStore(zarr.storage.LocalStore(path / "store")),
+    "zarr-python, wrapped": lambda path: ZarrPythonStore(
+        zarr.storage.WrapperStore(zarr.storage.MemoryStore())
+    ),
     "zarr-python, fsspec": lambda path: ZarrPythonStore(
         zarr.storage.FsspecStore.from_url(f"memory://{uuid.uuid4().hex}")
     ),

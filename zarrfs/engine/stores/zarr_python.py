@@ -6,6 +6,7 @@ that zarr-python itself uses, on which their file systems and connections live.
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
@@ -22,6 +23,9 @@ REMOTE_CONCURRENCY = 16
 
 IN_MEMORY_OR_FILE = ("MemoryStore", "ZipStore", "GpuMemoryStore")
 """Classes of stores that answer at once."""
+
+ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+"""Errors of files that mean that there is no such key."""
 
 
 def adapt_zarr_python(location: Any) -> tuple[Store, str] | None:
@@ -63,6 +67,8 @@ class ZarrPythonStore(Store):
         self.read_only = store.read_only
         self.listable = store.supports_listing
         self.concurrency = 1 if type(store).__name__ in IN_MEMORY_OR_FILE else REMOTE_CONCURRENCY
+        # Of its FsspecStore, whose ``exists`` does not tell a key from a prefix.
+        self._files = getattr(store, "fs", None)
         self._run("opening", store._ensure_open())
 
     @property
@@ -81,19 +87,24 @@ class ZarrPythonStore(Store):
     def _run(self, what: str, call: Coroutine[Any, Any, Any]) -> Any:
         try:
             return self._sync(call)
-        except FileNotFoundError:
-            raise
         except Exception as error:
             raise StoreError(f"{self.url}: {what} failed: {type(error).__name__}: {error}") from error
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     def get(self, key: str) -> Buffer | None:
-        try:
-            value = self._run(f"reading {key!r}", self.zarr_store.get(key, self._prototype))
-        except FileNotFoundError:
-            return None
+        if "\0" in key:
+            return None  # no store can hold it, and some raise
+        value = self._run(f"reading {key!r}", self._find(key))
         return None if value is None else _bytes(value)
+
+    async def _find(self, key: str) -> Any:
+        try:
+            return await self.zarr_store.get(key, self._prototype)
+        except OSError as error:
+            if error.errno in ABSENT:
+                return None
+            raise
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         from asyncio import gather
@@ -110,10 +121,7 @@ class ZarrPythonStore(Store):
             requests = [RangeByteRequest(start, stop) for start, stop in bounds if start < stop]
             return await gather(*(self.zarr_store.get(key, self._prototype, request) for request in requests))
 
-        try:
-            values = iter(self._run(f"reading {key!r}", read()))
-        except FileNotFoundError:
-            return None
+        values = iter(self._run(f"reading {key!r}", read()))
         pieces: list[Buffer] = []
         for start, stop in bounds:
             value = next(values) if start < stop else None
@@ -123,40 +131,57 @@ class ZarrPythonStore(Store):
         return pieces
 
     def size(self, key: str) -> int | None:
-        try:
-            found: int = self._run(f"looking for {key!r}", self.zarr_store.getsize(key))
-        except FileNotFoundError:
-            return None
+        found: int | None = self._run(f"looking for {key!r}", self._find_size(key))
         return found
 
-    def exists(self, key: str) -> bool:
-        return bool(self._run(f"looking for {key!r}", self.zarr_store.exists(key)))
+    async def _find_size(self, key: str) -> int | None:
+        try:
+            if self._files is not None:
+                entry = await self._files._info(self._place(key))
+                return int(entry["size"]) if entry["type"] == "file" else None
+            if not await self.zarr_store.exists(key):
+                return None
+            return int(await self.zarr_store.getsize(key))
+        except OSError as error:
+            if error.errno in ABSENT or isinstance(error, FileNotFoundError):
+                return None
+            raise
+
+    def _place(self, key: str) -> str:
+        """Return the path of a key in the file system of fsspec."""
+        return f"{self.zarr_store.path.rstrip('/')}/{key}".rstrip("/")
 
     # -- listing -----------------------------------------------------------------------------------------------
 
     def list_dir(self, prefix: str = "") -> Listing:
         if self.concurrency == 1:
             return list_keys(self.list_prefix(prefix), prefix)
+        names = self._run(f"listing {prefix!r}", self._names(prefix))
+        return Listing(
+            sorted({name for name, is_key in names if is_key}),
+            sorted({name for name, is_key in names if not is_key}),
+        )
 
+    async def _names(self, prefix: str) -> list[tuple[str, bool]]:
+        """Return the names one level below a prefix, and which are keys: zarr-python only lists names."""
         from asyncio import Semaphore, gather
 
-        async def look() -> tuple[list[str], list[bool]]:
-            names = sorted({name.strip("/") async for name in self.zarr_store.list_dir(prefix)})
-            keys = [f"{prefix}/{name}" if prefix else name for name in names]
-            limit = Semaphore(REMOTE_CONCURRENCY)
+        if self._files is not None:
+            try:
+                entries = await self._files._ls(self._place(prefix), detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+            return [
+                (entry["name"].rstrip("/").rpartition("/")[2], entry["type"] == "file") for entry in entries
+            ]
+        names = [name.strip("/") async for name in self.zarr_store.list_dir(prefix)]
+        limit = Semaphore(REMOTE_CONCURRENCY)
 
-            async def is_key(key: str) -> bool:
-                async with limit:
-                    return bool(await self.zarr_store.exists(key))
+        async def is_key(name: str) -> bool:
+            async with limit:
+                return bool(await self.zarr_store.exists(f"{prefix}/{name}" if prefix else name))
 
-            return names, await gather(*map(is_key, keys))
-
-        # zarr-python lists names without saying which are keys and which are prefixes.
-        names, are_keys = self._run(f"listing {prefix!r}", look())
-        pairs = list(zip(names, are_keys, strict=True))
-        return Listing(
-            [name for name, is_key in pairs if is_key], [name for name, is_key in pairs if not is_key]
-        )
+        return list(zip(names, await gather(*map(is_key, names)), strict=True))
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
         # With a slash, as some of its stores take the prefix as text and others as a directory.
