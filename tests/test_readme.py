@@ -90,7 +90,7 @@ def test_everything_shown_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert all(done.values()), done
 
 
-@pytest.mark.parametrize("name", ["tensorstore.md"])
+@pytest.mark.parametrize("name", ["coming-from-zarr-python.md", "tensorstore.md"])
 def test_the_python_of_other_pages_is_true(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,7 +152,7 @@ class _Task:
             if self.if_exists == "skip" or (self.if_exists == "skip_initialized" and complete):
                 self._skip(source)
                 return
-        self.write(f"copy {source.name} {source.shape} {source.dtype}")
+        self.write(f"copy {_described(source)}")
         if not self.dry_run and dest is not None:
             path = dest._join(name)
             if isinstance(source, Array) and _is_place(dest.store, path, source):
@@ -211,7 +211,7 @@ class _Task:
             target.attrs.update(values)
 
     def _skip(self, source: Any) -> None:
-        self.write(f"skip {source.name}")
+        self.write(f"skip {_described(source)}")
         self.skipped += 1
 
     def finished(self) -> Copied:
@@ -230,6 +230,10 @@ def _chunks(array: Array) -> list[tuple[int, ...]]:
 def _attributes(node: Any) -> dict[str, Any]:
     """Return attributes as JSON can hold them: h5py has NumPy values."""
     return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in node.attrs.items()}
+
+
+def _described(node: Any) -> str:
+    return f"{node.name} {node.shape} {node.dtype}" if hasattr(node, "shape") else str(node.name)
 
 
 def _member(group: Group | None, name: str) -> Array | Group | None:

@@ -219,6 +219,21 @@ def copy_hdf5(file: str, store: StoreName) -> None:
         zarr.copy_all(source, zarr.group(place))
 
 
+def copies(function: str, source: StoreName, dest: StoreName, *arguments: Any, **options: Any) -> Any:
+    """Call ``copy``, ``copy_all`` or ``copy_store``; return the counts and the lines of the log."""
+    lines: list[str] = []
+    inner, target = options.pop("source_path", ""), options.pop("dest_path", "")
+    with opened(source) as old, opened(dest) as new:
+        if function == "copy_store":
+            counts = zarr.copy_store(old, new, inner, target, log=lines.append, **options)
+        else:
+            node = zarr.open(old, mode="r")
+            counts = getattr(zarr, function)(
+                node[inner] if inner else node, zarr.group(new), *arguments, log=lines.append, **options
+            )
+        return counts, lines
+
+
 def array_info(store: StoreName, path: str) -> dict[str, Any]:
     """Return the items of ``info`` of an array."""
     with opened(store) as place:
