@@ -96,7 +96,7 @@ def test_examples_run_and_print_what_is_shown(
     assert all(done.values()), done
 
 
-@pytest.mark.parametrize("name", ["tensorstore.md"])
+@pytest.mark.parametrize("name", ["coming-from-zarr-python.md", "tensorstore.md"])
 def test_python_examples_of_other_pages_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,15 +1,32 @@
-"""zarrfs: one Zarr engine with two doors, a FUSE filesystem and a desktop viewer."""
+"""zarrfs: one Zarr engine with two doors, a FUSE filesystem and a desktop viewer.
+
+The names are those of zarr-python, and mean the same; ``docs/coming-from-zarr-python.md`` lists the differences.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from zarrfs._version import __version__
 from zarrfs.engine.access import Access
 from zarrfs.engine.array import Array
 from zarrfs.engine.chunk_shapes import ChunkConstraint
 from zarrfs.engine.group import Group
-from zarrfs.engine.open import create_array, create_group, open, open_array, open_group
+from zarrfs.engine.hierarchy import tree
+from zarrfs.engine.open import (
+    create_array,
+    create_group,
+    group,
+    open,
+    open_array,
+    open_consolidated,
+    open_group,
+)
 from zarrfs.engine.routines import (
     array,
+    create,
     empty,
     empty_like,
+    from_array,
     full,
     full_like,
     ones,
@@ -27,6 +44,7 @@ from zarrfs.errors import (
     FillValueError,
     KeyNameError,
     LocationError,
+    LocationNotFoundError,
     MetadataError,
     MissingChunkError,
     MountError,
@@ -45,6 +63,12 @@ from zarrfs.plugins import provide
 # Stores that cannot list (web servers) learn the names of members from OME-NGFF metadata.
 provide("zarrfs.member_names", "zarrfs.ngff.members:named_members")
 
+if TYPE_CHECKING:
+    from zarrfs import codecs, storage
+    from zarrfs.engine.persistence import load, save, save_array, save_group
+    from zarrfs.tools.consolidation import consolidate_metadata
+    from zarrfs.tools.node_copies import copy, copy_all, copy_store
+
 __all__ = [
     "Access",
     "Array",
@@ -57,6 +81,7 @@ __all__ = [
     "Group",
     "KeyNameError",
     "LocationError",
+    "LocationNotFoundError",
     "MetadataError",
     "MissingChunkError",
     "MountError",
@@ -73,18 +98,87 @@ __all__ = [
     "ZarrError",
     "__version__",
     "array",
+    "codecs",
+    "consolidate_metadata",
+    "copy",
+    "copy_all",
+    "copy_store",
+    "create",
     "create_array",
     "create_group",
     "empty",
     "empty_like",
+    "from_array",
     "full",
     "full_like",
+    "group",
+    "load",
     "ones",
     "ones_like",
     "open",
     "open_array",
+    "open_consolidated",
     "open_group",
     "open_like",
+    "save",
+    "save_array",
+    "save_group",
+    "storage",
+    "tree",
     "zeros",
     "zeros_like",
 ]
+
+_LATER = {
+    "codecs": "zarrfs.codecs",
+    "consolidate_metadata": "zarrfs.tools.consolidation:consolidate_metadata",
+    "copy": "zarrfs.tools.node_copies:copy",
+    "copy_all": "zarrfs.tools.node_copies:copy_all",
+    "copy_store": "zarrfs.tools.node_copies:copy_store",
+    "load": "zarrfs.engine.persistence:load",
+    "save": "zarrfs.engine.persistence:save",
+    "save_array": "zarrfs.engine.persistence:save_array",
+    "save_group": "zarrfs.engine.persistence:save_group",
+    "storage": "zarrfs.storage",
+}
+"""Name -> module, and name in it, for what is imported when it is first used: opening an array needs none of it."""
+
+_STORES_OF_ZARR_2 = (
+    *("DBMStore", "DictStore", "DirectoryStore", "KVStore", "LMDBStore", "LRUStoreCache", "MemoryStore"),
+    *("MongoDBStore", "RedisStore", "SQLiteStore", "TempStore", "ZipStore"),
+)
+_CODECS_OF_ZARR_2 = (
+    *("Adler32", "AsType", "BZ2", "Base64", "BitRound", "Blosc", "CRC32", "Categorize", "Delta"),
+    *(
+        "FixedScaleOffset",
+        "Fletcher32",
+        "GZip",
+        "JSON",
+        "JenkinsLookup3",
+        "LZ4",
+        "LZMA",
+        "MsgPack",
+        "PackBits",
+    ),
+    *("Pickle", "Quantize", "Shuffle", "VLenArray", "VLenBytes", "VLenUTF8", "Zlib", "Zstd"),
+    *("get_codec",),
+)
+"""Names that zarr-python 2 has at the top. The codecs are those of numcodecs."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        module, _, attribute = _LATER[name].partition(":")
+        found = import_module(module)
+        value = getattr(found, attribute) if attribute else found
+        globals()[name] = value
+        return value
+    if name in _STORES_OF_ZARR_2:
+        return getattr(import_module("zarrfs.storage"), name)
+    if name in _CODECS_OF_ZARR_2:
+        return getattr(import_module("numcodecs"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,10 +3,11 @@
 ::
 
     ZarrError                      the root: catch this to catch all of ours
-    ├── LocationError              the location is no store that can be opened (no such path, unknown scheme)
-    ├── NodeNotFoundError          (KeyError) no array and no group at that path
-    ├── NodeTypeError              (TypeError) a group was found where an array was asked for, or the reverse
-    ├── NodeExistsError            (FileExistsError) creating would replace a node that is there already
+    ├── LocationError              the location is no store that can be opened (unknown scheme, no Zarr data)
+    │   └── LocationNotFoundError  (FileNotFoundError) there is no such file or directory
+    ├── NodeNotFoundError          (KeyError, FileNotFoundError) no array and no group at that path
+    ├── NodeTypeError              (TypeError, ValueError) a group where an array was asked for, or the reverse
+    ├── NodeExistsError            (FileExistsError, ValueError) creating would replace a node that is there already
     ├── MetadataError              (ValueError) a metadata document is broken or breaks its specification
     │   ├── FillValueError         (OverflowError, TypeError) a fill value does not fit the data type
     │   └── UnsupportedError       it asks for a codec, data type, grid or extension that is unknown here
@@ -19,13 +20,16 @@
     ├── OptionError                (TypeError, ValueError) an option is unknown, or has a value that it cannot have
     ├── KeyNameError               (ValueError) a key or node name that would leave the store or is not allowed
     ├── StoreError                 (OSError) the store failed: I/O error, permission, network
-    │   └── ReadOnlyError          a write to something that was opened for reading
+    │   └── ReadOnlyError          (PermissionError, ValueError) a write to something that was opened for reading
     ├── IncompleteCopyError        a copy lacks members of its source that cannot be read or written
     └── MountError                 FUSE is not usable, or a mount could not be made or removed
 
 A message says what, where (location, node, key, chunk), what was found against what was expected, and what
 to do. Where an exception of another library or of the operating system is the cause it is chained with ``from``.
 The text of an exception is safe to display: control characters are escaped, and it is shortened when it is very long.
+
+The built-in classes in parentheses are those that zarr-python 2 or 3 raises for the same fault, so that ``except``
+clauses written for it still work.
 """
 
 from zarrfs.text import MAX_MESSAGE, safe_text
@@ -39,6 +43,7 @@ __all__ = [
     "IncompleteCopyError",
     "KeyNameError",
     "LocationError",
+    "LocationNotFoundError",
     "MetadataError",
     "MissingChunkError",
     "MountError",
@@ -67,15 +72,19 @@ class LocationError(ZarrError):
     """The location names nothing that can be opened as a store."""
 
 
-class NodeNotFoundError(ZarrError, KeyError):
+class LocationNotFoundError(LocationError, FileNotFoundError):
+    """There is no file or directory at the location."""
+
+
+class NodeNotFoundError(ZarrError, KeyError, FileNotFoundError):
     """There is neither an array nor a group at the path."""
 
 
-class NodeTypeError(ZarrError, TypeError):
+class NodeTypeError(ZarrError, TypeError, ValueError):
     """The node at the path is of the other kind."""
 
 
-class NodeExistsError(ZarrError, FileExistsError):
+class NodeExistsError(ZarrError, FileExistsError, ValueError):
     """Creating a node would replace one that exists."""
 
 
@@ -134,7 +143,7 @@ class StoreError(ZarrError, OSError):
         self.errno = errno
 
 
-class ReadOnlyError(StoreError):
+class ReadOnlyError(StoreError, PermissionError, ValueError):
     """A write was asked of a store or node that was opened read-only."""
 
 

@@ -196,9 +196,9 @@ def test_resize_and_append() -> None:
     np.testing.assert_array_equal(array[7:], NUMBERS[:2])
     array.append(NUMBERS[:, :1][:, :, :].repeat(9, axis=0)[:9, :1], axis=1)
     assert array.shape == (9, 10, 11)
-    before = array.nchunks_initialized
+    before = array.nshards_initialized
     array.resize(3, 4, 5)
-    assert array.nchunks_initialized == 1 < before
+    assert array.nshards_initialized == 1 < before
     array.resize((6, 4, 5))
     assert (array[3:] == 0).all()
     np.testing.assert_array_equal(array[:3], NUMBERS[:3, :4, :5])
@@ -354,16 +354,16 @@ def test_two_writers_of_one_chunk_lose_nothing() -> None:
 def test_a_missing_chunk_is_the_fill_value(layout: str) -> None:
     array = zarrfs.create_array(MemoryStore(), shape=SHAPE, dtype="i4", fill_value=42, **LAYOUTS[layout])
     assert (array[...] == 42).all()
-    assert array.nchunks_initialized == 0
+    assert array.nshards_initialized == 0
     array[...] = 42
-    assert array.nchunks_initialized == 0, "nothing but the fill value is not stored"
+    assert array.nshards_initialized == 0, "nothing but the fill value is not stored"
     array[0, 0, 0] = 1
-    assert array.nchunks_initialized == 1
+    assert array.nshards_initialized == 1
     array[0, 0, 0] = 42
-    assert array.nchunks_initialized == 0
+    assert array.nshards_initialized == 0
     array.write_empty_chunks = True
     array[0, 0, 0] = 42
-    assert array.nchunks_initialized <= 1
+    assert array.nshards_initialized <= 1
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

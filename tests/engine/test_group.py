@@ -71,7 +71,7 @@ def test_a_group_is_a_mapping(zarr_format: int) -> None:
             "└── x (2, 3) int64",
         )
     ]
-    assert len(root.tree(1).splitlines()) == 3
+    assert len(root.tree(level=1).splitlines()) == 3
     assert root == zarrfs.open_group(root.store)
     assert root.info["attributes"] == {"a": 1}
     assert "shape" in repr(root["x"].info)

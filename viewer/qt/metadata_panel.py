@@ -165,7 +165,7 @@ def _stored(node: zarrfs.Array) -> dict[str, Any]:
     """Return how much of an array is stored. Walks its chunks: for a worker."""
     stored = node.nbytes_stored()
     facts: dict[str, Any] = {
-        "chunks stored": f"{node.nchunks_initialized:,} of {node.nchunks:,}",
+        "chunks stored": f"{node.nshards_initialized:,} of {node.nshards:,}",
         "bytes stored": f"{stored:,}",
     }
     if stored:

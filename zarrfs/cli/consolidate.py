@@ -32,7 +32,8 @@ def command(location: str, only_check: bool, storage: tuple[str, ...]) -> None:
     """
     options = storage_options(storage)
     if not only_check:
-        count = consolidate_metadata(location, storage_options=options)
+        group = consolidate_metadata(location, storage_options=options)
+        count = sum(1 for path in group.spec.consolidated or () if path)
         click.echo(f"{count} nodes")
         return
     problems = stale_consolidation(open_group(location, storage_options=options))

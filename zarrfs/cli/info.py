@@ -77,7 +77,7 @@ def stored_facts(array: zarrfs.Array) -> dict[str, Any]:
     count = sum(1 for _ in progress(array.layout.stored_chunks(), "counting chunks"))
     logical = array.nbytes if not array.dtype.hasobject else 0
     return {
-        "chunks_total": array.nchunks,
+        "chunks_total": array.nshards,
         "chunks_initialized": count,
         "bytes_stored": usage.nbytes,
         "ratio": round(logical / usage.nbytes, 3) if usage.nbytes and logical else None,

@@ -46,6 +46,7 @@ class Access:
             that are opened by their location; see ``docs/security.md``.
         assumed: whether metadata were given and not read: ``"cached"`` if the store has them too, ``"only"`` if it
             need not, and they cannot be changed.
+        use_consolidated: whether consolidated metadata say what is in a group. None: where asking the store is slow.
     """
 
     recheck_metadata: Recheck = "open"
@@ -57,6 +58,7 @@ class Access:
     max_document: int | None = None
     allow_external: bool = False
     assumed: Literal["cached", "only"] | None = None
+    use_consolidated: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("recheck_metadata", "recheck_data"):

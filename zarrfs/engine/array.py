@@ -9,13 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from zarrfs.engine.access import Access
+from zarrfs.engine.array_properties import ArrayProperties
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.checksums import stored_digest
 from zarrfs.engine.formats import detect
 from zarrfs.engine.layout import ArrayStorage
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.node import StoredNode, difference
-from zarrfs.engine.reading import check_flat, read_flat, read_selection
+from zarrfs.engine.reading import check_flat, read_flat, read_out, read_selection
 from zarrfs.engine.selections import (
     OuterSelection,
     PointSelection,
@@ -41,13 +42,18 @@ __all__ = ["Array"]
 
 Selector = Callable[[Any, tuple[int, ...]], OuterSelection | PointSelection]
 
+Out = np.ndarray[Any, Any] | None
 
-class Array(StoredNode[ArraySpec]):
+
+class Array(StoredNode[ArraySpec], ArrayProperties):
     """An N-dimensional array of chunks in a store. Made by ``zarrfs.open_array`` and ``zarrfs.create_array``.
 
     Indexing reads into new NumPy arrays and assignment writes to the store at once. Safe to use from several
     threads. ``close``, or a ``with`` block, releases the store that was opened for it.
     """
+
+    write_empty_chunks: bool = False
+    """Whether chunks that hold nothing but the fill value are stored. May be set."""
 
     def __init__(
         self,
@@ -91,8 +97,12 @@ class Array(StoredNode[ArraySpec]):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The length of each dimension."""
+        """The length of each dimension. Setting it resizes the array."""
         return self._current.spec.shape
+
+    @shape.setter
+    def shape(self, lengths: int | tuple[int, ...]) -> None:
+        self.resize(lengths)
 
     @property
     def ndim(self) -> int:
@@ -161,21 +171,6 @@ class Array(StoredNode[ArraySpec]):
         return self._current.spec.dimension_units
 
     @property
-    def cdata_shape(self) -> tuple[int, ...]:
-        """The number of stored chunks (shards, where there are) in each dimension."""
-        return self._current.grid_shape
-
-    @property
-    def nchunks(self) -> int:
-        """The number of stored chunks (shards, where there are) that the array can have."""
-        return prod(self._current.grid_shape)
-
-    @property
-    def nchunks_initialized(self) -> int:
-        """The number of chunks (shards) that are there. Costs a listing of those."""
-        return sum(1 for _ in self._current.stored_chunks())
-
-    @property
     def info(self) -> Info:
         """What the metadata say, as a dictionary that shows itself as a table. Costs nothing."""
         self._recheck()
@@ -220,32 +215,35 @@ class Array(StoredNode[ArraySpec]):
         """Read what NumPy's brackets would give: integers, slices, Ellipsis, a mask, arrays of indices, fields."""
         return self._get(fancy_selection, selection)
 
-    def get_basic_selection(self, selection: Any = Ellipsis, fields: Any = None) -> Any:
-        """Read integers, slices of any step, Ellipsis."""
-        return self._get(basic_selection, selection, fields)
+    def get_basic_selection(self, selection: Any = Ellipsis, *, out: Out = None, fields: Any = None) -> Any:
+        """Read integers, slices of any step, Ellipsis; into ``out``, a NumPy array, if it is given."""
+        return self._get(basic_selection, selection, fields, out)
 
-    def get_orthogonal_selection(self, selection: Any, fields: Any = None) -> Any:
+    def get_orthogonal_selection(self, selection: Any, *, out: Out = None, fields: Any = None) -> Any:
         """Read the product of one selection per dimension (integers, slices, arrays of indices, boolean arrays)."""
-        return self._get(orthogonal_selection, selection, fields)
+        return self._get(orthogonal_selection, selection, fields, out)
 
-    def get_coordinate_selection(self, selection: Any, fields: Any = None) -> Any:
+    def get_coordinate_selection(self, selection: Any, *, out: Out = None, fields: Any = None) -> Any:
         """Read single elements, given an array of indices for every dimension."""
-        return self._get(coordinate_selection, selection, fields)
+        return self._get(coordinate_selection, selection, fields, out)
 
-    def get_mask_selection(self, mask: Any, fields: Any = None) -> Any:
+    def get_mask_selection(self, mask: Any, *, out: Out = None, fields: Any = None) -> Any:
         """Read the elements where a boolean array of the array's shape is true."""
-        return self._get(mask_selection, mask, fields)
+        return self._get(mask_selection, mask, fields, out)
 
-    def get_block_selection(self, selection: Any, fields: Any = None) -> Any:
+    def get_block_selection(self, selection: Any, *, out: Out = None, fields: Any = None) -> Any:
         """Read whole chunks (shards) by their position in the grid."""
-        return self._get(self._select_blocks, selection, fields)
+        return self._get(self._select_blocks, selection, fields, out)
 
-    def _get(self, selector: Selector, selection: Any, fields: Any = None) -> Any:
+    def _get(self, selector: Selector, selection: Any, fields: Any = None, out: Out = None) -> Any:
         self._recheck()
         popped, rest = pop_fields(selection, self.dtype)
         if fields is not None:
             popped = check_fields(list(fields) if isinstance(fields, tuple) else fields, self.dtype)
-        result = self._read(selector(rest, self._spec.shape))
+        plain = selector(rest, self._spec.shape)
+        if out is not None:
+            return read_out(self._layout, plain, out, popped)
+        result = self._read(plain)
         if popped is not None:
             result = result[popped]
         return result[()] if result.ndim == 0 else result
@@ -357,23 +355,23 @@ class Array(StoredNode[ArraySpec]):
     def __setitem__(self, selection: Any, value: Any) -> None:
         self._set(fancy_selection, selection, value)
 
-    def set_basic_selection(self, selection: Any, value: Any, fields: Any = None) -> None:
+    def set_basic_selection(self, selection: Any, value: Any, *, fields: Any = None) -> None:
         """Write to integers, slices of any step, Ellipsis."""
         self._set(basic_selection, selection, value, fields)
 
-    def set_orthogonal_selection(self, selection: Any, value: Any, fields: Any = None) -> None:
+    def set_orthogonal_selection(self, selection: Any, value: Any, *, fields: Any = None) -> None:
         """Write to the product of one selection per dimension."""
         self._set(orthogonal_selection, selection, value, fields)
 
-    def set_coordinate_selection(self, selection: Any, value: Any, fields: Any = None) -> None:
+    def set_coordinate_selection(self, selection: Any, value: Any, *, fields: Any = None) -> None:
         """Write single elements, given an array of indices for every dimension."""
         self._set(coordinate_selection, selection, value, fields)
 
-    def set_mask_selection(self, mask: Any, value: Any, fields: Any = None) -> None:
+    def set_mask_selection(self, mask: Any, value: Any, *, fields: Any = None) -> None:
         """Write the elements where a boolean array of the array's shape is true."""
         self._set(mask_selection, mask, value, fields)
 
-    def set_block_selection(self, selection: Any, value: Any, fields: Any = None) -> None:
+    def set_block_selection(self, selection: Any, value: Any, *, fields: Any = None) -> None:
         """Write whole chunks (shards) by their position in the grid."""
         self._set(self._select_blocks, selection, value, fields)
 

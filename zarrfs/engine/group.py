@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from zarrfs.engine import creation
 from zarrfs.engine.access import Access
 from zarrfs.engine.array import Array
+from zarrfs.engine.array_options import ArrayOptions, FilledOptions, engine_options, lists_options
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.json_document import document_limit
 from zarrfs.engine.formats.paths import normalise_path
-from zarrfs.engine.hierarchy import delete_node, move_node, tree_text
+from zarrfs.engine.group_routines import GroupRoutines
+from zarrfs.engine.hierarchy import Tree, delete_node, draw_tree, move_node
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.node import StoredNode
 from zarrfs.engine.staleness import warn_of_change, warn_of_omission
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.summary import Info, group_summary
-from zarrfs.errors import NodeExistsError, NodeNotFoundError, NodeTypeError, StoreError, ZarrError
+from zarrfs.engine.summary import Info, complete_group_summary, group_summary
+from zarrfs.errors import (
+    MetadataError,
+    NodeExistsError,
+    NodeNotFoundError,
+    NodeTypeError,
+    StoreError,
+    ZarrError,
+)
 from zarrfs.logs import logger
 from zarrfs.plugins import load_plugins
 
@@ -29,13 +38,14 @@ MEMBER_NAMES = "zarrfs.member_names"
 """The entry points of conventions that name members in attributes."""
 
 
-class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
+class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | Group"]):
     """A group of arrays and groups. Made by ``zarrfs.open_group`` and ``zarrfs.create_group``.
 
     Members are looked up when asked for and not remembered, so that a group shows the store as it is. Where asking
     is dear (remote stores, stores that cannot list) consolidated metadata answer, if the group carries them. They may
     be out of date: what is found to be so, and what is made so by a change, is logged as a warning, once.
-    A name may be a path (``group["labels/0"]``).
+    A name may be a path (``group["labels/0"]``). Members are attributes too (``group.labels``), where their names are
+    identifiers that are no attributes of groups or arrays.
     """
 
     # -- what it is --------------------------------------------------------------------------------------------
@@ -44,6 +54,10 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
     def info(self) -> Info:
         """What the metadata say, as a dictionary that shows itself as a table. Costs nothing."""
         return Info(group_summary(self))
+
+    def info_complete(self) -> Info:
+        """Return ``info``, and how many arrays and groups are below. Costs a look at all of them."""
+        return Info(complete_group_summary(self))
 
     def __repr__(self) -> str:
         return f"<zarrfs.Group {self.name} in {self._store.url}>"
@@ -64,9 +78,12 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
 
     @property
     def _consolidated(self) -> bool:
-        """Whether consolidated metadata answer: only where asking the store is dear, as they may be out of date."""
+        """Whether consolidated metadata answer: only where asking the store is dear, as they may be out of date, unless
+        the group was opened with ``use_consolidated``.
+        """
         dear = self._store.concurrency > 1 or not self._store.listable
-        return dear and self._spec.consolidated is not None
+        wanted = self._access.use_consolidated
+        return (dear if wanted is None else wanted) and self._spec.consolidated is not None
 
     def names(self) -> list[str]:
         """Return the names below this group that may be members, sorted, without looking whether they are.
@@ -128,11 +145,8 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and bool(normalise_path(name)) and self._find(name) is not None
 
-    def members(self) -> Iterator[tuple[str, Array | Group]]:
-        """Yield (name, node) of each member, in the order of the names.
-
-        A member whose metadata are broken is left out with a logged warning; ``group[name]`` raises its error.
-        """
+    def _each_member(self) -> Iterator[tuple[str, Array | Group]]:
+        """Yield (name, node) of each member, in the order of the names; see ``members``."""
         return self._members(self.names())
 
     def _members(self, names: Iterable[str]) -> Iterator[tuple[str, Array | Group]]:
@@ -145,22 +159,41 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
             if node is not None:
                 yield name, node
 
+    def members(self, max_depth: int | None = 0) -> tuple[tuple[str, Array | Group], ...]:
+        """Return (name, node) of each member, in the order of the names.
+
+        ``max_depth`` says how many levels of groups to enter: 0 for none, None for all. The name of what is in a group
+        is its path relative to this one.
+
+        A member whose metadata are broken is left out with a logged warning; ``group[name]`` raises its error.
+        """
+        return tuple(self._below(max_depth))
+
+    def _below(self, max_depth: int | None) -> Iterator[tuple[str, Array | Group]]:
+        if max_depth is not None and max_depth < 0:
+            raise ValueError(f"max_depth must be at least 0, or None for all levels; found {max_depth}")
+        return self.walk(None if max_depth is None else max_depth + 1)
+
+    def nmembers(self, max_depth: int | None = 0) -> int:
+        """Return the number of members; ``max_depth`` as for ``members``."""
+        return sum(1 for _ in self._below(max_depth))
+
     def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self.members())
+        return (name for name, _ in self._each_member())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self.members())
+        return sum(1 for _ in self._each_member())
 
     def __bool__(self) -> bool:
         return True
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """Yield (name, array) of each member that is an array."""
-        return ((name, node) for name, node in self.members() if isinstance(node, Array))
+        return ((name, node) for name, node in self._each_member() if isinstance(node, Array))
 
     def groups(self) -> Iterator[tuple[str, Group]]:
         """Yield (name, group) of each member that is a group."""
-        return ((name, node) for name, node in self.members() if isinstance(node, Group))
+        return ((name, node) for name, node in self._each_member() if isinstance(node, Group))
 
     def array_keys(self) -> Iterator[str]:
         """Yield the names of the arrays."""
@@ -170,13 +203,50 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         """Yield the names of the groups."""
         return (name for name, _ in self.groups())
 
+    def array_values(self) -> Iterator[Array]:
+        """Yield the arrays."""
+        return (node for _, node in self.arrays())
+
+    def group_values(self) -> Iterator[Group]:
+        """Yield the groups."""
+        return (node for _, node in self.groups())
+
+    if not TYPE_CHECKING:  # a type checker would accept any misspelt attribute
+
+        def __getattr__(self, name: str) -> Array | Group:
+            """Return a member as an attribute. Names of attributes of arrays are no members: they tell the two apart,
+            as in ``hasattr(node, "shape")``.
+            """
+            if not name.startswith("_") and not hasattr(Array, name):
+                try:
+                    return self[name]
+                except (NodeNotFoundError, MetadataError, StoreError) as error:
+                    raise AttributeError(
+                        f"a group has no attribute {name!r}, and {self.name} no such member: {error}"
+                    ) from error
+            raise AttributeError(f"a group has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        """Return the names of attributes and of members, for completion."""
+        return sorted({*super().__dir__(), *(name for name in self._completions() if name.isidentifier())})
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Return what may be in brackets, for completion in IPython and Jupyter."""
+        return self._completions()
+
+    def _completions(self) -> list[str]:
+        try:
+            return self.names()
+        except (MetadataError, StoreError):
+            return []
+
     def walk(self, depth: int | None = None) -> Iterator[tuple[str, Array | Group]]:
         """Yield (path relative to this group, node) of everything below, each group before its members.
 
         A member whose metadata are broken, and the members of a group that cannot be listed, are left out with a
         logged warning.
         """
-        pending: list[tuple[str, Iterator[tuple[str, Array | Group]]]] = [("", self.members())]
+        pending: list[tuple[str, Iterator[tuple[str, Array | Group]]]] = [("", self._each_member())]
         while pending:
             prefix, members = pending[-1]
             found = next(members, None)
@@ -213,14 +283,31 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         """Call ``visitor(node)`` on everything below until it returns something, and return that."""
         return self.visititems(lambda path, node: visitor(node))
 
-    def tree(self, depth: int | None = None) -> str:
-        """Return the hierarchy below as text."""
-        return tree_text(self, depth)
+    def tree(
+        self,
+        expand: bool | None = None,
+        level: int | None = None,
+        *,
+        max_nodes: int | None = 500,
+        plain: bool = False,
+    ) -> Tree:
+        """Return the hierarchy below as text that shows itself drawn.
+
+        Args:
+            level: how many levels to draw; None for all.
+            max_nodes: how many nodes to draw, in the order of the lines; None for all.
+            expand, plain: ignored; zarr-python has them, for HTML and bold text.
+        """
+        return draw_tree(self, level, max_nodes)
 
     # -- changing ----------------------------------------------------------------------------------------------
 
     def create_group(
-        self, name: str, *, attributes: dict[str, Any] | None = None, overwrite: bool = False
+        self,
+        name: str,
+        *,
+        overwrite: bool = False,
+        attributes: Mapping[str, Any] | None = None,
     ) -> Group:
         """Create a group below this one, with groups on the way to it."""
         self._check_writable(f"creating {name!r}")
@@ -232,26 +319,36 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         made = Group(self._store, path, spec, self._cache, False, self._access)
         return made._share_store(self._open_store)
 
-    def create_array(self, name: str, **options: Any) -> Array:
+    def create_groups(self, *names: str, overwrite: bool = False) -> tuple[Group, ...]:
+        """Create several groups."""
+        return tuple(self.create_group(name, overwrite=overwrite) for name in names)
+
+    @lists_options(ArrayOptions)
+    def create_array(self, name: str, **options: Unpack[ArrayOptions]) -> Array:
         """Create an array below this group; options as ``zarrfs.create_array``."""
         self._check_writable(f"creating {name!r}")
-        options.setdefault("zarr_format", self.zarr_format)
-        options.setdefault("access", self._access)
+        made = {"zarr_format": self.zarr_format, "access": self._access} | engine_options(options)
         with self._limited():
-            made = creation.create_array_node(self._store, self._join(name), self._cache, **options)
-        return made._share_store(self._open_store)
+            array = creation.create_array_node(self._store, self._join(name), self._cache, **made)
+        array._read_only = bool(options.get("read_only"))
+        return array._share_store(self._open_store)
 
-    def require_group(self, name: str) -> Group:
-        """Return the group of that name, created if there is none."""
-        if name not in self:
-            return self.create_group(name)
+    def require_group(self, name: str, overwrite: bool = False) -> Group:
+        """Return the group of that name, created if there is none; with ``overwrite`` created anew."""
+        if overwrite or name not in self:
+            return self.create_group(name, overwrite=overwrite)
         node = self[name]
         if not isinstance(node, Group):
             raise NodeTypeError(f"{self._store.url}: {node.name} is an array, a group was asked for")
         return node
 
+    def require_groups(self, *names: str) -> tuple[Group, ...]:
+        """Return several groups, each created if there is none."""
+        return tuple(self.require_group(name) for name in names)
+
+    @lists_options(FilledOptions)
     def require_array(
-        self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, **options: Any
+        self, name: str, shape: Any, dtype: Any = None, exact: bool = False, **options: Any
     ) -> Array:
         """Return the array of that name, created if there is none.
 
@@ -266,8 +363,10 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
         return node
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Store an array-like as an array of that name, replacing what is there."""
-        self.create_array(name, data=value, overwrite=True)
+        """Store an array-like as an array of that name, replacing what is there. Of an array of this package or of
+        zarr-python everything is kept, as by ``zarrfs.from_array``.
+        """
+        self.array(name, data=value, overwrite=True)
 
     def __delitem__(self, name: str) -> None:
         """Delete a member with everything below it."""
@@ -278,16 +377,16 @@ class Group(StoredNode[GroupSpec], MutableMapping[str, "Array | Group"]):
             delete_node(self._store, self._join(name))
             warn_of_change(self._store, self._join(name), self.zarr_format)
 
-    def move(self, source: str, target: str) -> None:
+    def move(self, source: str, dest: str) -> None:
         """Give a member, with everything below it, another path."""
         self._check_writable(f"moving {source!r}")
         if source not in self:
             raise NodeNotFoundError(f"{self._store.url}: there is no array or group {self._join(source)!r}")
-        if target in self:
+        if dest in self:
             raise NodeExistsError(
-                f"{self._store.url}: {self._join(target)!r} is there already; delete it first"
+                f"{self._store.url}: {self._join(dest)!r} is there already; delete it first"
             )
-        old, new = self._join(source), self._join(target)
+        old, new = self._join(source), self._join(dest)
         if new.startswith(old + "/"):
             raise NodeExistsError(f"{self._store.url}: {old!r} cannot be moved into itself")
         detect.check_path(self._store, new, self.zarr_format)

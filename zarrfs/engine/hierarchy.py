@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from zarrfs.engine.formats import detect
@@ -17,7 +18,7 @@ from zarrfs.text import safe_text
 if TYPE_CHECKING:
     from zarrfs.engine.group import Group
 
-__all__ = ["delete_node", "move_node", "replacing", "tree_text"]
+__all__ = ["Tree", "delete_node", "draw_tree", "move_node", "replacing", "tree"]
 
 
 def delete_node(store: Store, path: str) -> None:
@@ -107,15 +108,39 @@ def _take_place(store: Store, path: str, aside: Store, staging: str) -> None:
     store.delete_prefix(staging)
 
 
-def tree_text(group: Group, depth: int | None = None) -> str:
-    """Draw the hierarchy below a group: a line per node, arrays with shape and dtype."""
-    return "\n".join([group.name, *_branch(group, "", depth)])
+class Tree(str):
+    """A hierarchy drawn as text, a line for each node. It shows itself as that text."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
-def _branch(group: Group, indent: str, depth: int | None) -> Iterator[str]:
-    if depth is not None and depth <= 0:
+def draw_tree(group: Group, level: int | None = None, max_nodes: int | None = None) -> Tree:
+    """Draw the hierarchy below a group: a line per node, arrays with shape and dtype.
+
+    ``level`` levels of it, and ``max_nodes`` nodes; None for all.
+    """
+    for name, limit in (("level", level), ("max_nodes", max_nodes)):
+        if limit is not None and limit < 0:
+            raise ValueError(f"{name} must be at least 0, or None for all; found {limit}")
+    lines = _branch(group, "", level)
+    drawn = list(lines if max_nodes is None else islice(lines, max_nodes))
+    if max_nodes is not None and len(drawn) == max_nodes and next(lines, None) is not None:
+        drawn.append(f"... only {max_nodes} nodes are drawn; tree(max_nodes=None) draws all")
+    return Tree("\n".join([group.name, *drawn]))
+
+
+def tree(grp: Group, expand: bool | None = None, level: int | None = None) -> Tree:
+    """Return the hierarchy below a group as text that shows itself drawn; arguments as ``Group.tree``."""
+    return grp.tree(expand, level)
+
+
+def _branch(group: Group, indent: str, level: int | None) -> Iterator[str]:
+    if level is not None and level <= 0:
         return
-    members = list(group.members())
+    members = group.members()
     for position, (name, node) in enumerate(members):
         last = position == len(members) - 1
         branch = f"{indent}{'└── ' if last else '├── '}{safe_text(name)}"
@@ -124,7 +149,7 @@ def _branch(group: Group, indent: str, depth: int | None) -> Iterator[str]:
             yield branch
             below = indent + ("    " if last else "│   ")
             try:
-                yield from _branch(node, below, None if depth is None else depth - 1)
+                yield from _branch(node, below, None if level is None else level - 1)
             except StoreError as error:
                 yield f"{below}└── cannot be listed: {error}"
         else:

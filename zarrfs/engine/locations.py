@@ -1,7 +1,7 @@
 """A location -> a store, and the path in it that the location points to.
 
-A location is a path, a ``file://`` URL, a store, or a dictionary that serves as one. A path may point into a
-hierarchy, and through a zip file or a database into what it holds (``image.zarr.zip/labels/0``,
+A location is a path, a ``file://`` URL, a store (of zarr-python too), or a dictionary that serves as one. A path
+may point into a hierarchy, and through a zip file or a database into what it holds (``image.zarr.zip/labels/0``,
 ``sqlite:///data/a.sqldb/0``). The name of a metadata document means the directory it is in.
 
 What exists is recognised by its content: directories, zip files, SQLite, LMDB and dbm databases. What does not exist
@@ -25,7 +25,8 @@ from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.plugin import PluginStore
 from zarrfs.engine.stores.regular_files import check_regular_file, describe_file_type, open_regular_file
-from zarrfs.errors import LocationError, StoreError, ZarrError
+from zarrfs.engine.stores.zarr_python import adapt_zarr_python
+from zarrfs.errors import LocationError, LocationNotFoundError, StoreError, ZarrError
 from zarrfs.plugins import find_plugin
 
 __all__ = ["METADATA_NAMES", "Location", "open_store", "split_options"]
@@ -122,6 +123,10 @@ def _open_location(
     if isinstance(location, StoredNode):
         _known_options(f"{location!r}, which is open,", storage_options)
         return location.store, location.path
+    adapted = adapt_zarr_python(location)
+    if adapted is not None:
+        _known_options(f"{location!r}, which is open,", storage_options)
+        return adapted
     if isinstance(location, MutableMapping):
         _known_options("a dictionary", storage_options)
         return MemoryStore(location, read_only=mode == "r"), ""
@@ -356,7 +361,7 @@ def _open_path(path: str, mode: str, options: Options, external: bool) -> tuple[
         return _open_database("lmdb", above, mode, options), inner
     if found is None or inner:
         if mode not in ("a", "w"):
-            raise LocationError(f"{path}: no such file or directory{_nearby(path)}")
+            raise LocationNotFoundError(f"{path}: no such file or directory{_nearby(path)}")
         if made is not None:
             return _make_file(*made, mode, options)
     known = _known_options("a directory", options, "durable")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -20,6 +20,7 @@ from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.staleness import warn_of_change, warn_of_difference
 from zarrfs.engine.stores.base import Store, Usage
 from zarrfs.engine.stores.closed import ClosedStore
+from zarrfs.engine.stores.synchronizers import SynchronizedStore, Synchronizer
 from zarrfs.errors import MetadataError, NodeNotFoundError, ReadOnlyError, UnsupportedError
 
 __all__ = ["OpenStore", "StoredNode"]
@@ -145,6 +146,16 @@ class StoredNode(Generic[Spec]):
         # Made each time: a node that kept it would be part of a reference cycle, and large metadata would stay in
         # memory until the garbage collector finds them.
         return Attributes(lambda: self._spec.attributes, self._save_attributes)
+
+    def update_attributes(self, new_attributes: Mapping[str, Any]) -> Self:
+        """Set several attributes and write once; return the node."""
+        self.attrs.update(new_attributes)
+        return self
+
+    @property
+    def synchronizer(self) -> Synchronizer | None:
+        """What writers of several processes take turns by, None where nothing does."""
+        return self._store.synchronizer if isinstance(self._store, SynchronizedStore) else None
 
     @property
     def metadata(self) -> dict[str, Any]:

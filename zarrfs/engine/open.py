@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from zarrfs.engine import creation
 from zarrfs.engine.access import Access
 from zarrfs.engine.array import Array
+from zarrfs.engine.array_options import (
+    ArrayOptions,
+    engine_options,
+    lists_options,
+    without_defaults,
+)
 from zarrfs.engine.cache import ChunkCache, default_cache
 from zarrfs.engine.formats import detect
 from zarrfs.engine.formats.paths import normalise_path
@@ -20,44 +26,79 @@ from zarrfs.engine.locations import Location, open_store
 from zarrfs.engine.node import OpenStore, StoredNode
 from zarrfs.engine.options import check_names, check_type
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.synchronizers import SynchronizedStore, Synchronizer
 from zarrfs.engine.values import describe_value
-from zarrfs.errors import LocationError, NodeNotFoundError, NodeTypeError, OptionError
+from zarrfs.errors import LocationError, MetadataError, NodeNotFoundError, NodeTypeError, OptionError
 
-__all__ = ["Location", "Mode", "create_array", "create_group", "open", "open_array", "open_group"]
+__all__ = [
+    "Location",
+    "Mode",
+    "create_array",
+    "create_group",
+    "group",
+    "open",
+    "open_array",
+    "open_consolidated",
+    "open_group",
+]
 
-Mode = Literal["r", "r+", "a", "w", "w-"]
+Mode = Literal["r", "r+", "a", "w", "w-", "x"]
 
 MODES = ("r", "r+", "a", "w", "w-")
 
-CREATION_OPTIONS = creation.ARRAY_OPTIONS
-"""The options of a new array."""
+MODE_ALIASES = {"x": "w-"}
 
-_GROUP_OPTIONS = {"zarr_format", "attributes", "overwrite"}
+DEFAULT_MODE: Mode = "r"
+"""The mode where none is given and nothing says that a node is to be created. zarr-python has ``"a"``: a mistyped path
+then makes an empty group, and data that are only read can be changed by mistake.
+"""
 
-_OPEN_OPTIONS = {"path", "mode", "cache_size", "allow_pickle", "storage_options", "synchronizer", "access"}
+FOR_OPENING = (
+    "config",
+    "write_empty_chunks",
+    "cache_metadata",
+    "cache_attrs",
+    "partial_decompress",
+    "access",
+)
+"""Options of ``ArrayOptions`` that say how a node is used, so that they have a meaning for one that exists."""
+
+OPEN_OPTIONS = {
+    "path",
+    "mode",
+    "cache_size",
+    "allow_pickle",
+    "allow_external",
+    "storage_options",
+    "synchronizer",
+}
+"""Options that only functions that open have, for the advice on unknown names."""
 
 
+@lists_options(ArrayOptions)
 def open(
-    location: Location,
-    path: str = "",
-    mode: Mode = "r",
+    store: Location | None = None,
+    path: str | None = "",
+    mode: Mode | None = None,
     *,
     cache_size: int | None = None,
     allow_pickle: bool = False,
     allow_external: bool = False,
     storage_options: dict[str, Any] | None = None,
     synchronizer: Synchronizer | None = None,
-    access: Access | None = None,
-    **creation: Any,
+    use_consolidated: bool | None = None,
+    **options: Unpack[ArrayOptions],
 ) -> Array | Group:
-    """Open the array or group at ``path`` in ``location``; the format is found out. Or make one.
+    """Open the array or group at ``path`` in ``store``; the format is found out. Or create one.
 
     Args:
-        location: a path or URL, which may point into a hierarchy (``image.zarr/labels/0``), a store, a dict, or a node.
+        store: a path or URL, which may point into a hierarchy (``image.zarr/labels/0``), a store, a dict, or a node;
+            a store of zarr-python too. None creates a node in memory.
         path: the path of the node below the location.
-        mode: ``"r"`` to read; ``"r+"`` to read and write; ``"a"`` to read and write, made if there is nothing; ``"w"``
-            to make it anew, deleting what is there; ``"w-"`` to make it, an error if there is something.
+        mode: ``"r"`` to read; ``"r+"`` to read and write; ``"a"`` to read and write, created if there is nothing;
+            ``"w"`` to create it anew, deleting what is there; ``"w-"`` or ``"x"`` to create it, an error if there is
+            something. The default is ``"a"`` if options for creating are given, else ``"r"``.
         cache_size: bytes of decoded chunks kept for this node and those reached from it; 0 keeps none. By default
             the process shares one cache.
         allow_pickle: whether object arrays that were stored by pickle may be read, the node itself and those below it.
@@ -69,10 +110,12 @@ def open(
             (fsync), in an archive all at once when it is closed.
         synchronizer: by what writers take turns; a ``ProcessSynchronizer`` where several processes write to parts of
             one chunk or shard. Threads take turns without.
-        access: when metadata and chunks are compared with the store again, whether missing chunks are an error, and
-            how many threads read; see ``Access``.
-        creation: of what is made: the options of ``create_array`` if there is ``shape`` or ``data`` among them, else
-            those of ``create_group``.
+        use_consolidated: whether consolidated metadata say what is in a group: True, and it is an error if there are
+            none; False; or None, where asking the store is slow.
+        options: ``access`` says when metadata and chunks are compared with the store again, whether missing chunks
+            are an error, and how many threads read; see ``Access``. ``zarr_format`` accepts only nodes of that format.
+            Others are for creating: the options of ``create_array`` if there is ``shape`` or ``data`` among them,
+            else those of ``create_group``.
 
     Raises:
         LocationError: there is no such store.
@@ -80,35 +123,80 @@ def open(
         NodeExistsError: mode is ``"w-"``, and there is something.
         MetadataError: there is something, but its metadata are broken or ask for what is not supported.
     """
-    if mode not in MODES:
-        raise LocationError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
-    _check_common(cache_size, storage_options, synchronizer, access)
-    check_names("open()", creation, CREATION_OPTIONS | _GROUP_OPTIONS | _OPEN_OPTIONS)
-    if mode in ("r", "r+") and creation:
+    _check_common(cache_size, storage_options, synchronizer, options.get("access"))
+    _check_names("open()", options)
+    given = without_defaults(options)
+    chosen = _mode(mode, store, given)
+    zarr_format = given.get("zarr_format", given.get("zarr_version"))
+    creating = {name: value for name, value in given.items() if name not in FOR_OPENING}
+    unfit = [name for name in creating if name not in ("zarr_format", "zarr_version")]
+    if chosen in ("r", "r+") and unfit:
         raise LocationError(
-            f"mode {mode!r} opens what is there and takes no {', '.join(creation)}; mode 'a', 'w' or 'w-' makes nodes"
+            f"mode {chosen!r} opens what is there and takes no {', '.join(unfit)}; mode 'a', 'w' or 'w-' makes nodes"
         )
-    access = access or Access()
-    if allow_pickle:
-        access = replace(access, allow_pickle=True)
-    if allow_external:
-        access = replace(access, allow_external=True)
+    access = _access(given, allow_pickle, allow_external, use_consolidated)
+    if chosen in ("r", "r+", "a") and store is not None:
+        try:
+            node = _open(store, path or "", chosen, cache_size, storage_options, synchronizer, access)
+        except (NodeNotFoundError, LocationError):
+            if chosen != "a":
+                raise
+        else:
+            _check_opened(node, zarr_format, use_consolidated)
+            return node
     common: dict[str, Any] = {
         "cache_size": cache_size,
         "storage_options": storage_options,
         "synchronizer": synchronizer,
-        "access": access,
+        "overwrite": chosen == "w",
     }
-    if mode in ("r", "r+", "a"):
-        try:
-            return _open(location, path, mode, cache_size, storage_options, synchronizer, access)
-        except (NodeNotFoundError, LocationError):
-            if mode != "a":
-                raise
-    creation["overwrite"] = mode == "w"
-    if "shape" in creation or "data" in creation:
-        return create_array(location, path, **common, **creation)
-    return create_group(location, path, **common, **creation)
+    place: Location = MemoryStore() if store is None else store
+    if "shape" in given or "data" in given:
+        return create_array(place, path, **{**given, "access": access, **common})
+    return create_group(place, path, **{**creating, "access": access, **common})
+
+
+def _mode(mode: str | None, store: Location | None, given: Mapping[str, Any]) -> str:
+    if mode is None:
+        creating = [name for name in given if name not in (*FOR_OPENING, "zarr_format", "zarr_version")]
+        return "a" if creating or store is None else DEFAULT_MODE
+    mode = MODE_ALIASES.get(mode, mode)
+    if mode not in MODES:
+        raise LocationError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
+    if store is None and mode in ("r", "r+"):
+        raise LocationError(f"mode {mode!r} opens what is there: give a location")
+    return mode
+
+
+def _access(
+    given: Mapping[str, Any], allow_pickle: bool, allow_external: bool, use_consolidated: bool | None
+) -> Access:
+    """Return how the node is to be used, of all options that say so."""
+    translated = engine_options({name: given[name] for name in FOR_OPENING if name in given})
+    access: Access = translated.get("access") or Access()
+    changes: dict[str, Any] = {}
+    if "write_empty_chunks" in translated and translated["write_empty_chunks"] is not None:
+        changes["write_empty_chunks"] = translated["write_empty_chunks"]
+    if allow_pickle:
+        changes["allow_pickle"] = True
+    if allow_external:
+        changes["allow_external"] = True
+    if use_consolidated is not None:
+        changes["use_consolidated"] = use_consolidated
+    return replace(access, **changes) if changes else access
+
+
+def _check_opened(node: Array | Group, zarr_format: Any, use_consolidated: bool | None) -> None:
+    """Raise unless the node has the format, and the consolidated metadata, that were asked for."""
+    if zarr_format is not None and node.zarr_format != zarr_format:
+        raise NodeNotFoundError(
+            f"{node.store.url}: {node.name} has zarr_format {node.zarr_format!r}, {zarr_format!r} was asked for"
+        )
+    if use_consolidated and isinstance(node, Group) and node.spec.consolidated is None:
+        raise MetadataError(
+            f"{node.store.url}: {node.name} has no consolidated metadata; make them by consolidate_metadata, or open "
+            "the group without use_consolidated"
+        )
 
 
 def _open(
@@ -126,26 +214,53 @@ def _open(
     )
     with _closing_on_failure(store, location):
         full = "/".join(part for part in (inner, normalise_path(path)) if part)
-        spec = detect.read_node(store, full, **access.reading)
+        spec = detect.read_node(
+            store, full, use_consolidated=access.use_consolidated is not False, **access.reading
+        )
         if spec is None:
-            raise NodeNotFoundError(_nothing_there(store, full))
+            hint = f"; for the mode, write mode={path!r}" if path in (*MODES, *MODE_ALIASES) else ""
+            raise NodeNotFoundError(_nothing_there(store, full) + hint)
         node = make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only, access)
         return node._share_store(shared)
 
 
-def open_array(location: Location, path: str = "", mode: Mode = "r", **options: Any) -> Array:
-    """Open, or make, the array at ``path`` in ``location``; arguments and errors as ``open``. A group is a
-    NodeTypeError; an array that is to be made needs a ``shape`` or ``data``.
+@lists_options(ArrayOptions)
+def open_array(
+    store: Location | None = None,
+    path: str | None = "",
+    mode: Mode | None = None,
+    *,
+    cache_size: int | None = None,
+    allow_pickle: bool = False,
+    allow_external: bool = False,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[ArrayOptions],
+) -> Array:
+    """Open, or create, the array at ``path`` in ``store``; arguments and errors as ``open``. A group is a
+    NodeTypeError; an array that is to be created needs a ``shape`` or ``data``.
     """
-    check_names("open_array()", options, CREATION_OPTIONS | _OPEN_OPTIONS)
-    if options.get("shape") is None and options.get("data") is None:
-        if mode in ("w", "w-"):
-            raise LocationError(f"mode {mode!r} makes an array, which needs a shape, or data to take it from")
-        if mode == "a":
-            # There must be an array: none can be made.
-            mode = "r+"
-            options = {name: value for name, value in options.items() if name in _OPEN_OPTIONS}
-    node = open(location, path, mode, **options)
+    _check_names("open_array()", options)
+    unshaped = options.get("shape") is None and options.get("data") is None
+    if unshaped and (mode in ("w", "w-", "x") or store is None):
+        raise LocationError(
+            f"mode {mode or 'a'!r} makes an array, which needs a shape, or data to take it from"
+        )
+    if unshaped and mode == "a":
+        # There must be an array: none can be created.
+        mode = "r+"
+        options = {name: value for name, value in options.items() if name in FOR_OPENING}  # type: ignore[assignment]
+    node = open(
+        store,
+        path,
+        mode,
+        cache_size=cache_size,
+        allow_pickle=allow_pickle,
+        allow_external=allow_external,
+        storage_options=storage_options,
+        synchronizer=synchronizer,
+        **options,
+    )
     if isinstance(node, Group):
         raise NodeTypeError(
             f"{node.store.url}: {node.name} is a group, an array was asked for; it has {node._some_names()}"
@@ -153,12 +268,46 @@ def open_array(location: Location, path: str = "", mode: Mode = "r", **options: 
     return node
 
 
-def open_group(location: Location, path: str = "", mode: Mode = "r", **options: Any) -> Group:
-    """Open, or make, the group at ``path`` in ``location``; arguments and errors as ``open``. An array is a
+def open_group(
+    store: Location | None = None,
+    path: str | None = "",
+    mode: Mode | None = None,
+    *,
+    cache_size: int | None = None,
+    allow_pickle: bool = False,
+    allow_external: bool = False,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    access: Access | None = None,
+    use_consolidated: bool | None = None,
+    zarr_format: int | str | None = None,
+    zarr_version: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    cache_attrs: bool | None = None,
+    chunk_store: None = None,
+    meta_array: None = None,
+) -> Group:
+    """Open, or create, the group at ``path`` in ``store``; arguments and errors as ``open``. An array is a
     NodeTypeError.
     """
-    check_names("open_group()", options, _GROUP_OPTIONS | _OPEN_OPTIONS)
-    node = open(location, path, mode, **options)
+    node = open(
+        store,
+        path,
+        mode,
+        cache_size=cache_size,
+        allow_pickle=allow_pickle,
+        allow_external=allow_external,
+        storage_options=storage_options,
+        synchronizer=synchronizer,
+        use_consolidated=use_consolidated,
+        access=access,
+        zarr_format=zarr_format,
+        zarr_version=zarr_version,
+        attributes=attributes,
+        cache_attrs=cache_attrs,
+        chunk_store=chunk_store,
+        meta_array=meta_array,
+    )
     if isinstance(node, Array):
         raise NodeTypeError(
             f"{node.store.url}: {node.name} is an array, a group was asked for; use open_array"
@@ -166,51 +315,149 @@ def open_group(location: Location, path: str = "", mode: Mode = "r", **options: 
     return node
 
 
-def create_group(
-    location: Location,
-    path: str = "",
+def open_consolidated(
+    store: Location,
+    path: str | None = "",
+    mode: Mode | None = None,
     *,
-    zarr_format: int | str = 3,
-    attributes: dict[str, Any] | None = None,
+    cache_size: int | None = None,
+    allow_pickle: bool = False,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    access: Access | None = None,
+    zarr_format: int | str | None = None,
+    use_consolidated: Literal[True] = True,
+) -> Group:
+    """Open a group that has consolidated metadata, and let them say what is in it; arguments as ``open_group``.
+
+    Raises MetadataError if it has none.
+    """
+    if use_consolidated is not True:
+        raise TypeError("open_consolidated uses consolidated metadata; open_group has use_consolidated=False")
+    return open_group(
+        store,
+        path,
+        mode,
+        cache_size=cache_size,
+        allow_pickle=allow_pickle,
+        storage_options=storage_options,
+        synchronizer=synchronizer,
+        access=access,
+        zarr_format=zarr_format,
+        use_consolidated=True,
+    )
+
+
+def group(
+    store: Location | None = None,
+    path: str | None = "",
+    *,
+    overwrite: bool = False,
+    zarr_format: int | str | None = None,
+    zarr_version: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    cache_attrs: bool | None = None,
+    chunk_store: None = None,
+    meta_array: None = None,
+) -> Group:
+    """Open the group at ``path`` in ``store`` for reading and writing, created if there is none; in memory if no
+    location is given. ``overwrite`` deletes what is there first.
+    """
+    return open_group(
+        store,
+        path,
+        "w" if overwrite else "a",
+        zarr_format=zarr_format,
+        zarr_version=zarr_version,
+        attributes=attributes,
+        storage_options=storage_options,
+        synchronizer=synchronizer,
+        cache_attrs=cache_attrs,
+        chunk_store=chunk_store,
+        meta_array=meta_array,
+    )
+
+
+def create_group(
+    store: Location | None = None,
+    path: str | None = "",
+    *,
+    zarr_format: int | str | None = None,
+    zarr_version: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     cache_size: int | None = None,
     storage_options: dict[str, Any] | None = None,
     synchronizer: Synchronizer | None = None,
     access: Access | None = None,
+    chunk_store: None = None,
+    meta_array: None = None,
 ) -> Group:
-    """Create a group, with groups on the way to it.
+    """Create a group, with groups on the way to it; in memory if no location is given.
 
     Raises NodeExistsError if there is a node already, unless ``overwrite`` deletes it with all below.
     """
     _check_common(cache_size, storage_options, synchronizer, access)
-    store, inner, shared = _store(location, "a", storage_options, synchronizer, access)
-    with _closing_on_failure(store, location):
-        full = "/".join(part for part in (inner, normalise_path(path)) if part)
-        spec = creation.create_group_node(store, full, zarr_format, attributes or {}, overwrite)
-        return Group(store, full, spec, _cache(cache_size), False, access)._share_store(shared)
+    translated = engine_options(
+        {
+            "zarr_format": zarr_format,
+            "zarr_version": zarr_version,
+            "chunk_store": chunk_store,
+            "meta_array": meta_array,
+        }
+    )
+    location: Location = MemoryStore() if store is None else store
+    place, inner, shared = _store(location, "a", storage_options, synchronizer, access)
+    with _closing_on_failure(place, location):
+        full = "/".join(part for part in (inner, normalise_path(path or "")) if part)
+        spec = creation.create_group_node(
+            place, full, translated.get("zarr_format", 3), attributes or {}, overwrite
+        )
+        return Group(place, full, spec, _cache(cache_size), False, access)._share_store(shared)
 
 
+@lists_options(ArrayOptions)
 def create_array(
-    location: Location,
-    path: str = "",
+    store: Location | None = None,
+    path: str | None = "",
     *,
+    name: str | None = None,
     cache_size: int | None = None,
     storage_options: dict[str, Any] | None = None,
     synchronizer: Synchronizer | None = None,
-    **options: Any,
+    **options: Unpack[ArrayOptions],
 ) -> Array:
-    """Create an array, with groups on the way to it; the options are those of ``creation.create_array_node`` and
-    ``new_arrays.array_spec``.
+    """Create an array, with groups on the way to it; in memory if no location is given.
 
-    The usual ones: ``shape`` and ``dtype`` (or ``data``), ``chunks``, ``shards``, ``codecs`` or ``filters``,
-    ``serializer`` and ``compressors``, ``fill_value``, ``order``, ``dimension_names``, ``dimension_units``,
-    ``attributes``, ``zarr_format``, ``overwrite`` and ``access``.
+    Args:
+        store: a path or URL, a store, a dict, or a node.
+        path, name: the path of the array below the location; ``name`` is zarr-python's word for it.
+        options: those of ``creation.create_array_node`` and ``new_arrays.array_spec``. The usual ones: ``shape`` and
+            ``dtype`` (or ``data``), ``chunks``, ``shards``, ``codecs`` or ``filters``, ``serializer`` and
+            ``compressors``, ``fill_value``, ``order``, ``dimension_names``, ``dimension_units``, ``attributes``,
+            ``zarr_format``, ``overwrite`` and ``access``.
+            ``write_data=False`` takes only shape and dtype from ``data``. ``compressor``, ``object_codec``,
+            ``chunk_shape``, ``config``, ``cache_metadata``, ``read_only`` and ``zarr_version`` mean what they mean in
+            zarr-python.
     """
     _check_common(cache_size, storage_options, synchronizer, options.get("access"))
-    store, inner, shared = _store(location, "a", storage_options, synchronizer, options.get("access"))
-    with _closing_on_failure(store, location):
-        full = "/".join(part for part in (inner, normalise_path(path)) if part)
-        return creation.create_array_node(store, full, _cache(cache_size), **options)._share_store(shared)
+    _check_names("create_array()", options)
+    if name is not None and path:
+        raise LocationError(f"give either path or name, found {path!r} and {name!r}")
+    translated = engine_options(options)
+    location: Location = MemoryStore() if store is None else store
+    place, inner, shared = _store(location, "a", storage_options, synchronizer, options.get("access"))
+    with _closing_on_failure(place, location):
+        full = "/".join(part for part in (inner, normalise_path(name or path or "")) if part)
+        array = creation.create_array_node(place, full, _cache(cache_size), **translated)
+        array._read_only = bool(options.get("read_only"))
+        return array._share_store(shared)
+
+
+def _check_names(function: str, options: Mapping[str, Any]) -> None:
+    check_names(function, options, creation.ARRAY_OPTIONS | set(ArrayOptions.__annotations__) | OPEN_OPTIONS)
 
 
 def _check_common(cache_size: Any, storage_options: Any, synchronizer: Any, access: Any) -> None:

@@ -37,6 +37,29 @@ def read_selection(storage: ArrayStorage, selection: OuterSelection | PointSelec
     return out
 
 
+def read_out(
+    storage: ArrayStorage, selection: OuterSelection | PointSelection, out: Array, fields: Any = None
+) -> Array:
+    """Read what the selection names into an array of the result's shape, and return that.
+
+    Without a copy where the array has the dtype of the stored one, and the selection only slices.
+    """
+    shape = selection.result_shape if isinstance(selection, OuterSelection) else selection.shape
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"{storage.where}: out must be a NumPy array, found {type(out).__name__}")
+    if out.shape != shape and fields is None:
+        raise ValueError(f"{storage.where}: out has the shape {out.shape}, the selection {shape}")
+    if fields is None and out.dtype == storage.dtype and out.flags.writeable:
+        laid = selection.laid(out) if isinstance(selection, OuterSelection) else out.reshape(-1)
+        if np.may_share_memory(laid, out):
+            read_into(storage, selection, laid)
+            return out
+    read = read_selection(storage, selection)
+    result = selection.result(read) if isinstance(selection, OuterSelection) else read.reshape(shape)
+    out[...] = result if fields is None else result[fields]
+    return out
+
+
 def empty(shape: tuple[int, ...], storage: ArrayStorage) -> Array:
     """Return new memory for a result. Raises SelectionError if it cannot be allocated."""
     try:

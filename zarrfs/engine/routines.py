@@ -5,16 +5,23 @@ Without a location an array is made in memory. All options of ``create_array`` m
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from zarrfs.engine.array import Array
-from zarrfs.engine.open import Location, create_array, open_array
+from zarrfs.engine.array_options import ArrayOptions, FilledOptions, StorageOptions, lists_options
+from zarrfs.engine.locations import Location
+from zarrfs.engine.open import Mode, create_array, open_array
+from zarrfs.engine.similar_arrays import copy_values, options_like, spec_of
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.synchronizers import Synchronizer
+from zarrfs.errors import MetadataError
 
 __all__ = [
     "array",
+    "create",
     "empty",
     "empty_like",
+    "from_array",
     "full",
     "full_like",
     "ones",
@@ -25,84 +32,252 @@ __all__ = [
 ]
 
 
-def _create(location: Location | None, path: str, options: dict[str, Any]) -> Array:
-    return create_array(MemoryStore() if location is None else location, path, **options)
-
-
-def full(
-    shape: Any, fill_value: Any, location: Location | None = None, path: str = "", **options: Any
+def _create(
+    store: Location | None,
+    path: str | None,
+    options: dict[str, Any],
+    storage_options: dict[str, Any] | None,
+    synchronizer: Synchronizer | None,
 ) -> Array:
-    """Make an array that reads as ``fill_value`` everywhere. Nothing is stored but its metadata."""
-    return _create(location, path, {"shape": shape, "fill_value": fill_value, **options})
-
-
-def zeros(shape: Any, location: Location | None = None, path: str = "", **options: Any) -> Array:
-    """Make an array of zeros."""
-    return full(shape, 0, location, path, **options)
-
-
-def ones(shape: Any, location: Location | None = None, path: str = "", **options: Any) -> Array:
-    """Make an array of ones."""
-    return full(shape, 1, location, path, **options)
-
-
-def empty(shape: Any, location: Location | None = None, path: str = "", **options: Any) -> Array:
-    """Make an array of which nothing is said: it reads as the data type's zero."""
-    return full(shape, None, location, path, **options)
-
-
-def array(data: Any, location: Location | None = None, path: str = "", **options: Any) -> Array:
-    """Make an array that holds the data."""
-    return _create(location, path, {"data": data, **options})
-
-
-def _like(other: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options with shape, dtype and, of an array of ours, chunks, shards, order, fill value and compression
-    of another array, where they are not given.
-    """
-    found: dict[str, Any] = {"shape": tuple(other.shape), "dtype": other.dtype}
-    if isinstance(other, Array):
-        spec = other.spec
-        found |= {
-            "dtype": spec.data_type.name if other.dtype.hasobject else other.dtype,
-            "chunks": tuple(side if isinstance(side, int) else side[0] for side in other.chunks),
-            "shards": other.shards,
-            "order": other.order,
-            "fill_value": other.fill_value,
-            "zarr_format": 2 if spec.zarr_format == 1 else spec.zarr_format,
-            "dimension_names": other.dimension_names,
-        }
-        if options.get("zarr_format", found["zarr_format"]) != 3:
-            found["shards"] = None
-    elif isinstance(getattr(other, "chunks", None), tuple):
-        chunks = other.chunks
-        # Dask gives all lengths of each dimension.
-        found["chunks"] = tuple(side if isinstance(side, int) else max(side) for side in chunks)
-    return found | options
-
-
-def full_like(other: Any, fill_value: Any, location: Location | None = None, **options: Any) -> Array:
-    """Make an array like another one, reading as ``fill_value``. ``other`` may be any array."""
-    return _create(location, options.pop("path", ""), _like(other, {"fill_value": fill_value, **options}))
-
-
-def zeros_like(other: Any, location: Location | None = None, **options: Any) -> Array:
-    """Make an array of zeros like another one."""
-    return full_like(other, 0, location, **options)
-
-
-def ones_like(other: Any, location: Location | None = None, **options: Any) -> Array:
-    """Make an array of ones like another one."""
-    return full_like(other, 1, location, **options)
-
-
-def empty_like(other: Any, location: Location | None = None, **options: Any) -> Array:
-    """Make an array like another one; of an array of ours with the same fill value."""
-    return _create(location, options.pop("path", ""), _like(other, options))
-
-
-def open_like(other: Any, location: Location, path: str = "", mode: Any = "a", **options: Any) -> Array:
-    """Open the array at a location, made like another one if there is nothing."""
-    return open_array(
-        location, path, mode, **(_like(other, options) if mode in ("a", "w", "w-") else options)
+    return create_array(
+        MemoryStore() if store is None else store,
+        path,
+        storage_options=storage_options,
+        synchronizer=synchronizer,
+        **options,
     )
+
+
+@lists_options(FilledOptions)
+def create(
+    shape: Any,
+    store: Location | None = None,
+    path: str | None = "",
+    *,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[FilledOptions],
+) -> Array:
+    """Create an array of a shape; in memory if no location is given. Options as ``create_array``."""
+    return _create(store, path, {**options, "shape": shape}, storage_options, synchronizer)
+
+
+@lists_options(StorageOptions)
+def full(
+    shape: Any,
+    fill_value: Any,
+    store: Location | None = None,
+    path: str | None = "",
+    *,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[StorageOptions],
+) -> Array:
+    """Create an array that reads as ``fill_value`` everywhere. Nothing is stored but its metadata."""
+    made = {**options, "shape": shape, "fill_value": fill_value}
+    return _create(store, path, made, storage_options, synchronizer)
+
+
+@lists_options(StorageOptions)
+def zeros(
+    shape: Any,
+    store: Location | None = None,
+    path: str | None = "",
+    *,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[StorageOptions],
+) -> Array:
+    """Create an array of zeros."""
+    made = {**options, "shape": shape, "fill_value": 0}
+    return _create(store, path, made, storage_options, synchronizer)
+
+
+@lists_options(StorageOptions)
+def ones(
+    shape: Any,
+    store: Location | None = None,
+    path: str | None = "",
+    *,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[StorageOptions],
+) -> Array:
+    """Create an array of ones."""
+    made = {**options, "shape": shape, "fill_value": 1}
+    return _create(store, path, made, storage_options, synchronizer)
+
+
+@lists_options(FilledOptions)
+def empty(
+    shape: Any,
+    store: Location | None = None,
+    path: str | None = "",
+    *,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[FilledOptions],
+) -> Array:
+    """Create an array that reads as the default value of its data type: zero, or an empty string."""
+    return _create(store, path, {**options, "shape": shape}, storage_options, synchronizer)
+
+
+@lists_options(FilledOptions)
+def array(
+    data: Any,
+    store: Location | None = None,
+    path: str | None = "",
+    *,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[FilledOptions],
+) -> Array:
+    """Create an array that holds the data. Of data that are an array in chunks these are kept, and of an array of this
+    package or of zarr-python everything, as by ``from_array``.
+    """
+    if spec_of(data) is not None:
+        return from_array(
+            store, data=data, path=path, storage_options=storage_options, synchronizer=synchronizer, **options
+        )
+    made: dict[str, Any] = {**options, "data": data}
+    if made.get("chunks") is None and isinstance(getattr(data, "chunks", None), tuple):
+        made["chunks"] = options_like(data, {})["chunks"]
+    return _create(store, path, made, storage_options, synchronizer)
+
+
+@lists_options(FilledOptions)
+def from_array(
+    store: Location | None,
+    *,
+    data: Any,
+    path: str | None = "",
+    name: str | None = None,
+    write_data: bool = True,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[FilledOptions],
+) -> Array:
+    """Create an array like another one, and write its values and attributes.
+
+    What is not given, or given as ``"keep"``, is taken from ``data``: chunks, shards, codecs, fill value, dimension
+    names and format. Values are written chunk by chunk. ``write_data=False`` leaves them out.
+    """
+    if not hasattr(data, "shape") or not hasattr(data, "dtype"):
+        if write_data:
+            return create_array(
+                store,
+                path,
+                name=name,
+                data=data,
+                storage_options=storage_options,
+                synchronizer=synchronizer,
+                **_without_keep(options),
+            )
+        raise MetadataError("write_data=False needs data with a shape and a dtype")
+    made = options_like(data, options)
+    spec = spec_of(data)
+    if spec is not None and "attributes" not in made:
+        made["attributes"] = dict(spec.attributes)
+    created = create_array(
+        store, path, name=name, storage_options=storage_options, synchronizer=synchronizer, **made
+    )
+    if write_data:
+        copy_values(data, created)
+    created._read_only = bool(options.get("read_only"))
+    return created
+
+
+def _without_keep(options: Any) -> Any:
+    return {
+        name: value for name, value in options.items() if not (isinstance(value, str) and value == "keep")
+    }
+
+
+@lists_options(StorageOptions)
+def full_like(
+    other: Any,
+    fill_value: Any = None,
+    store: Location | None = None,
+    path: str | None = "",
+    *,
+    shape: Any = None,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[StorageOptions],
+) -> Array:
+    """Create an array like another one, reading as ``fill_value``; without one as the other array does where nothing
+    was written. ``other`` may be any array.
+    """
+    given: dict[str, Any] = {**options, "shape": shape}
+    if fill_value is not None:
+        given["fill_value"] = fill_value
+    return _create(store, path, options_like(other, given), storage_options, synchronizer)
+
+
+@lists_options(StorageOptions)
+def zeros_like(
+    other: Any,
+    store: Location | None = None,
+    path: str | None = "",
+    *,
+    shape: Any = None,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[StorageOptions],
+) -> Array:
+    """Create an array of zeros like another one."""
+    made = options_like(other, {**options, "shape": shape, "fill_value": 0})
+    return _create(store, path, made, storage_options, synchronizer)
+
+
+@lists_options(StorageOptions)
+def ones_like(
+    other: Any,
+    store: Location | None = None,
+    path: str | None = "",
+    *,
+    shape: Any = None,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[StorageOptions],
+) -> Array:
+    """Create an array of ones like another one."""
+    made = options_like(other, {**options, "shape": shape, "fill_value": 1})
+    return _create(store, path, made, storage_options, synchronizer)
+
+
+@lists_options(FilledOptions)
+def empty_like(
+    other: Any,
+    store: Location | None = None,
+    path: str | None = "",
+    *,
+    shape: Any = None,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[FilledOptions],
+) -> Array:
+    """Create an array like another one; with its fill value if it has one."""
+    return _create(
+        store, path, options_like(other, {**options, "shape": shape}), storage_options, synchronizer
+    )
+
+
+@lists_options(ArrayOptions)
+def open_like(
+    other: Any,
+    store: Location,
+    path: str | None = "",
+    mode: Mode = "a",
+    *,
+    storage_options: dict[str, Any] | None = None,
+    synchronizer: Synchronizer | None = None,
+    **options: Unpack[ArrayOptions],
+) -> Array:
+    """Open the array at a location, created like another one if there is nothing."""
+    creating = mode not in ("r", "r+")
+    made: dict[str, Any] = options_like(other, options) if creating else dict(options)
+    if mode == "a":
+        # An array that is there is taken whatever its format is.
+        made.setdefault("zarr_format", None)
+    return open_array(store, path, mode, storage_options=storage_options, synchronizer=synchronizer, **made)

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from zarrfs.engine.array import Array
     from zarrfs.engine.group import Group
 
-__all__ = ["Info", "array_facts", "array_summary", "group_facts", "group_summary", "json_safe"]
+__all__ = [
+    "Info",
+    "array_facts",
+    "array_summary",
+    "complete_array_summary",
+    "complete_group_summary",
+    "group_facts",
+    "group_summary",
+    "json_safe",
+]
 
 
 class Info(dict[str, Any]):
@@ -65,6 +74,30 @@ def group_summary(group: Group) -> dict[str, Any]:
 def group_facts(group: Group) -> dict[str, Any]:
     """Return the facts of a group, without its user attributes, which may be large."""
     return {"kind": "group", "path": group.name, "zarr_format": group.zarr_format}
+
+
+def complete_array_summary(array: Array) -> dict[str, Any]:
+    """Return the facts of an array, and what is stored of it. Costs a listing."""
+    stored = array.nbytes_stored()
+    nbytes = None if array.dtype.hasobject else array.nbytes
+    return {
+        **array_summary(array),
+        "nbytes_stored": stored,
+        "storage_ratio": None if nbytes is None or not stored else round(nbytes / stored, 1),
+        "chunks_initialized": array.nchunks_initialized,
+        "chunks_total": array.nchunks,
+    }
+
+
+def complete_group_summary(group: Group) -> dict[str, Any]:
+    """Return the facts of a group, and how many arrays and groups are below it. Costs a look at all of them."""
+    arrays = groups = 0
+    for _, node in group.walk():
+        if hasattr(node, "shape"):
+            arrays += 1
+        else:
+            groups += 1
+    return {**group_summary(group), "members": arrays + groups, "arrays": arrays, "groups": groups}
 
 
 def dtype_text(dtype: np.dtype[Any]) -> Any:

@@ -27,34 +27,38 @@ V2_DOCUMENTS = (".zgroup", ".zarray", ".zattrs")
 
 
 def consolidate_metadata(
-    location: Location, path: str = "", *, storage_options: dict[str, Any] | None = None
-) -> int:
-    """Write the documents of all nodes below a group into one; return how many nodes there are below it.
+    store: Location,
+    path: str | None = "",
+    zarr_format: int | str | None = None,
+    *,
+    storage_options: dict[str, Any] | None = None,
+) -> Group:
+    """Write the documents of all nodes below a group into one, and return the group, opened for reading. Its
+    ``spec.consolidated`` holds the nodes by path.
 
     Raises UnsupportedError for a format that has no consolidated metadata.
     """
-    group = open_group(location, path, "r+", storage_options=storage_options)
+    group = open_group(store, path, "r+", storage_options=storage_options, zarr_format=zarr_format)
     try:
-        count = _consolidate(group)
+        _consolidate(group)
         forget_warnings(group.store, group.path)
-        return count
     finally:
-        if not isinstance(location, Store | Mapping):
+        if not isinstance(store, Store | Mapping):
             group.store.close()  # of a zip file, it is complete only then
+    return open_group(store, path, "r", storage_options=storage_options, zarr_format=zarr_format)
 
 
-def _consolidate(group: Group) -> int:
+def _consolidate(group: Group) -> None:
     documents = dict(_documents(group))
     if group.zarr_format == 2:
         entries = {join(below, name): document for (below, name), document in documents.items()}
         write_object(group.store, join(group.path, ".zmetadata"), _v2(entries))
-        return len({below for below, _ in documents} - {""})
+        return
     key = join(group.path, "zarr.json")
     own = read_object(group.store, key) or {}
     entries = {below: document for (below, _), document in documents.items() if below}
     own["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": entries}
     write_object(group.store, key, own)
-    return len(entries)
 
 
 def _v2(entries: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from zarrfs.engine import creation
 from zarrfs.engine.array import Array
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import detect
-from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.group import Group
 from zarrfs.engine.hierarchy import replacing
 from zarrfs.engine.locations import open_store, split_options
@@ -21,7 +20,7 @@ from zarrfs.engine.new_arrays import array_spec
 from zarrfs.engine.node import StoredNode
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
-from zarrfs.engine.parallel import CORES, for_each
+from zarrfs.engine.parallel import CORES
 from zarrfs.engine.staleness import warn_of_change
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import KeyNameError, MetadataError, NodeExistsError, StoreError, UnsupportedError
@@ -40,7 +39,7 @@ from zarrfs.tools.walking import readable_nodes
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["IfExists", "Progress", "convert", "copy", "copy_all", "copy_store", "rechunk"]
+__all__ = ["IfExists", "Progress", "convert", "rechunk"]
 
 IfExists = Literal["raise", "replace", "skip", "resume"]
 """What to do about a node that is at the destination: an error; replace it; leave it; go on with a copy of this very
@@ -133,84 +132,6 @@ def rechunk(source: Location, target: Location, chunks: Any, **options: Any) -> 
     those are larger.
     """
     return convert(source, target, chunks=chunks, **options)
-
-
-def copy(
-    source: Array | Group,
-    dest: Group,
-    name: str | None = None,
-    if_exists: IfExists = "raise",
-    dry_run: bool = False,
-    skip_broken: bool = False,
-    **form: Any,
-) -> CopyReport:
-    """Copy a node, with all below it, into a group under its own name or another one."""
-    path = dest._join(name or source.basename)
-    wanted = Form(**{"zarr_format": dest.zarr_format, **form})
-    task = _Task(wanted, if_exists, dry_run=dry_run, skip_broken=skip_broken)
-    report = CopyReport()
-    plan = _plan(source, dest.store, path, task, report)
-    if not dry_run:
-        _execute(plan, dest.store, path, task)
-    return report
-
-
-def copy_all(
-    source: Group,
-    dest: Group,
-    if_exists: IfExists = "raise",
-    dry_run: bool = False,
-    skip_broken: bool = False,
-    **form: Any,
-) -> CopyReport:
-    """Copy all members of a group into another one. All is checked before anything is written."""
-    wanted = Form(**{"zarr_format": dest.zarr_format, **form})
-    task = _Task(wanted, if_exists, dry_run=dry_run, skip_broken=skip_broken)
-    report = CopyReport()
-    members = readable_nodes(source, skip_broken, report, depth=1)
-    plans = []
-    for name, node in members:
-        path = dest._join(name)
-        plans.append((path, _plan(node, dest.store, path, task, report)))
-    for path, plan in () if dry_run else plans:
-        _execute(plan, dest.store, path, task)
-    return report
-
-
-def copy_store(
-    source: Store,
-    dest: Store,
-    source_path: str = "",
-    dest_path: str = "",
-    if_exists: Literal["raise", "replace", "skip"] = "raise",
-    dry_run: bool = False,
-) -> tuple[int, int, int]:
-    """Copy keys and values as they are; return how many were copied and skipped, and the bytes copied.
-
-    Raises NodeExistsError for the first key that is there, before anything is copied.
-    """
-    start, goal = normalise_path(source_path), normalise_path(dest_path)
-    cut = len(start) + 1 if start else 0
-    keys = {key: "/".join(part for part in (goal, key[cut:]) if part) for key in source.list_prefix(start)}
-    there = {key for key, new in keys.items() if dest.exists(new)}
-    if there and if_exists == "raise":
-        raise NodeExistsError(
-            f"{dest.url}: {keys[min(there)]!r} is there already, and {len(there) - 1} more of the keys; "
-            "give if_exists='replace' or 'skip'"
-        )
-    wanted = [key for key in keys if if_exists != "skip" or key not in there]
-    if dry_run:
-        return len(wanted), len(keys) - len(wanted), sum(source.size(key) or 0 for key in wanted)
-    nbytes = []
-
-    def carry(key: str) -> None:
-        value = source.get(key)
-        if value is not None:
-            dest.set(keys[key], value)
-            nbytes.append(len(value))
-
-    for_each(carry, wanted, _workers(source, dest))
-    return len(nbytes), len(keys) - len(wanted), sum(nbytes)
 
 
 # -- nodes -----------------------------------------------------------------------------------------------------

@@ -28,6 +28,14 @@ from zarr2_messages import receive, send
 
 MODULES = (zarr.storage, zarr.n5, zarr._storage.v3)
 
+FUNCTIONS = {
+    name
+    for name, value in vars(zarr).items()
+    if not name.startswith("_")
+    and callable(value)
+    and getattr(value, "__module__", "").startswith(("zarr.", "numcodecs."))
+}
+
 StoreName = tuple[str, dict[str, Any]]
 
 
@@ -211,6 +219,21 @@ def copy_hdf5(file: str, store: StoreName) -> None:
         zarr.copy_all(source, zarr.group(place))
 
 
+def copies(function: str, source: StoreName, dest: StoreName, *arguments: Any, **options: Any) -> Any:
+    """Call ``copy``, ``copy_all`` or ``copy_store``; return the counts and the lines of the log."""
+    lines: list[str] = []
+    inner, target = options.pop("source_path", ""), options.pop("dest_path", "")
+    with opened(source) as old, opened(dest) as new:
+        if function == "copy_store":
+            counts = zarr.copy_store(old, new, inner, target, log=lines.append, **options)
+        else:
+            node = zarr.open(old, mode="r")
+            counts = getattr(zarr, function)(
+                node[inner] if inner else node, zarr.group(new), *arguments, log=lines.append, **options
+            )
+        return counts, lines
+
+
 def array_info(store: StoreName, path: str) -> dict[str, Any]:
     """Return the items of ``info`` of an array."""
     with opened(store) as place:
@@ -311,6 +334,22 @@ def release_lock(key: str) -> None:
 
 
 HELD: dict[str, Any] = {}
+
+
+def public_names() -> list[str]:
+    """Return the names of the package, of arrays, groups and stores that users may use."""
+    names = [f"zarr.{name}" for name in FUNCTIONS]
+    names += [
+        f"storage.{name}"
+        for name, value in vars(zarr.storage).items()
+        if isinstance(value, type)
+        and value.__module__.startswith("zarr.")
+        and name.endswith(("Store", "Cache"))
+    ]
+    for kind in (zarr.Array, zarr.Group):
+        names += [f"{kind.__name__}.{name}" for name in dir(kind) if not name.startswith("_")]
+    # Names in V3 are of an experiment that only an environment variable turns on.
+    return sorted({name for name in names if not name.endswith("V3")})
 
 
 def versions() -> dict[str, str]:

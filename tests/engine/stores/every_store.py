@@ -18,6 +18,7 @@ import fsspec
 import mongomock
 import pytest
 import s3fs
+import zarr
 
 from tests.engine.stores.servers import (
     AZURITE,
@@ -49,6 +50,7 @@ from zarrfs.engine.stores.wrappers import (
     ReadOnlyStore,
     WrapperStore,
 )
+from zarrfs.engine.stores.zarr_python import ZarrPythonStore
 from zarrfs.engine.stores.zip import ZipStore
 from zarrfs.errors import StoreError
 
@@ -98,6 +100,13 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "lmdb": lambda path: LMDBStore(path / "store.lmdb"),
     "redis": lambda path: RedisStore(f"{running('redis')}?prefix={uuid.uuid4().hex}"),
     "mongodb": lambda path: MongoDBStore("mongodb://localhost/tests", client=mongomock.MongoClient()),
+    "zarr-python, memory": lambda path: ZarrPythonStore(zarr.storage.MemoryStore()),
+    "zarr-python, wrapped": lambda path: ZarrPythonStore(
+        zarr.storage.WrapperStore(zarr.storage.MemoryStore())
+    ),
+    "zarr-python, fsspec": lambda path: ZarrPythonStore(
+        zarr.storage.FsspecStore.from_url(f"memory://{uuid.uuid4().hex}")
+    ),
     "fsspec, file": lambda path: RemoteStore(f"local://{path}/store"),
     "fsspec, memory": lambda path: RemoteStore(f"memory://{uuid.uuid4().hex}"),
     "fsspec, s3": lambda path: s3_store(),

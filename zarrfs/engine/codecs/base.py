@@ -159,6 +159,10 @@ class Codec(ABC):
     def configuration(self) -> dict[str, Any]:
         """Return the v3 ``configuration`` object that makes an equal codec."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry of a v3 ``codecs`` list, under the name that zarr-python has for this."""
+        return {"name": self.name, "configuration": self.configuration()}
+
     def check(self, spec: ChunkSpec) -> None:  # noqa: B027 - most codecs take anything
         """Raise MetadataError if chunks of this kind cannot be encoded (wrong rank, dtype, shape)."""
 

@@ -1,0 +1,118 @@
+"""Stores, paths and nodes of zarr-python as locations. The contract suite runs over its stores too."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+import zarr.storage
+
+import zarrfs
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.zarr_python import ZarrPythonStore
+
+DATA = np.arange(35, dtype="u2").reshape(5, 7)
+
+
+def places(path: Path) -> dict[str, Any]:
+    return {
+        "memory": zarr.storage.MemoryStore(),
+        "local": zarr.storage.LocalStore(path / "local"),
+        "zip": zarr.storage.ZipStore(path / "a.zip", mode="w"),
+        "fsspec": zarr.storage.FsspecStore.from_url(f"memory://{path.name}"),
+        "a local file system of fsspec": zarr.storage.FsspecStore.from_url(
+            f"file://{path}/remote", storage_options={"auto_mkdir": True}
+        ),
+        "logging": zarr.storage.LoggingStore(zarr.storage.MemoryStore(), log_level="ERROR"),
+    }
+
+
+KINDS = ["memory", "local", "zip", "fsspec", "a local file system of fsspec", "logging"]
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    store = places(tmp_path)[request.param]
+    yield store
+    store.close()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")  # of zarr-python's ZipStore
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_what_zarr_python_writes_is_read_from_its_store(place: Any, zarr_format: Any) -> None:
+    root = zarr.create_group(place, zarr_format=zarr_format)
+    made = root.create_array("a/b", shape=DATA.shape, dtype=DATA.dtype, chunks=(2, 3))
+    made[:] = DATA
+    found = zarrfs.open_group(place)
+    assert np.array_equal(found["a/b"][...], DATA)
+    assert np.array_equal(found["a/b"][1:3, 4], DATA[1:3, 4])
+    assert [name for name, _ in found.members(max_depth=None)] == ["a", "a/b"]
+    assert np.array_equal(zarrfs.open_array(made)[...], DATA)
+    assert sorted(zarrfs.open_group(root["a"])) == ["b"]
+    assert np.array_equal(zarrfs.open_array(zarr.storage.StorePath(place, "a"), "b")[...], DATA)
+    assert zarrfs.open_array(place, "a/b").info_complete()["chunks_initialized"] == 9
+
+
+def test_a_shard_is_read_in_parts(place: Any) -> None:
+    made = zarr.create_array(place, shape=(8, 8), dtype="i4", chunks=(2, 2), shards=(8, 8))
+    made[:] = np.arange(64).reshape(8, 8)
+    assert zarrfs.open_array(place)[3, 5] == 29
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
+def test_what_is_written_to_its_store_zarr_python_reads(place: Any) -> None:
+    group = zarrfs.group(place)
+    group.create_array("x", data=DATA, chunks=(2, 3), attributes={"a": 1})
+    found = zarr.open_group(place, mode="r+")
+    assert np.array_equal(found["x"][...], DATA)
+    assert dict(found["x"].attrs) == {"a": 1}
+
+
+def test_a_local_store_is_opened_as_a_directory(tmp_path: Path) -> None:
+    zarrfs.array(DATA, tmp_path / "a")
+    array = zarrfs.open_array(zarr.storage.LocalStore(tmp_path / "a", read_only=True), mode="r+")
+    assert isinstance(array.store, LocalStore)
+    assert array.read_only
+
+
+def test_a_store_that_is_read_only_stays_so() -> None:
+    store = zarr.storage.MemoryStore()
+    zarrfs.array(DATA, store)
+    array = zarrfs.open_array(store.with_read_only(True), mode="r+")
+    with pytest.raises(zarrfs.ReadOnlyError):
+        array[0, 0] = 1
+
+
+def test_its_stores_are_compared_and_pickled(tmp_path: Path) -> None:
+    options = {"auto_mkdir": True}
+    store = zarr.storage.FsspecStore.from_url(f"file://{tmp_path}/a", storage_options=options)
+    zarrfs.array(DATA, store)
+    one, other = zarrfs.open_array(store), zarrfs.open_array(store)
+    assert one == other
+    assert isinstance(one.store, ZarrPythonStore)
+    assert np.array_equal(pickle.loads(pickle.dumps(one))[...], DATA)
+
+
+def test_errors_of_its_stores_are_store_errors() -> None:
+    class Broken(zarr.storage.MemoryStore):
+        async def get(self, *args: Any, **kwargs: Any) -> Any:
+            raise RuntimeError("the disk is on fire")
+
+        exists = get
+
+    with pytest.raises(zarrfs.StoreError, match="the disk is on fire"):
+        zarrfs.open(Broken())
+
+
+def test_zarr_python_is_not_imported_without_need(tmp_path: Path) -> None:
+    program = (
+        "import sys, zarrfs; z = zarrfs.zeros(3); zarrfs.zeros_like(z); zarrfs.save(sys.argv[1], z); "
+        "zarrfs.copy(zarrfs.open(sys.argv[1]), zarrfs.group(), 'a'); assert 'zarr' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "x")], check=True)
