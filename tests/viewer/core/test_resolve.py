@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.viewer.core.doubles import numbers, open_pyramid, plain, pyramid
 from viewer.dataset import initial_intent
 from viewer.image import Image
-from viewer.levels import choose_level, frame_grid, pixel_aspect
+from viewer.levels import choose_level, frame_grid, levels_in_use, pixel_aspect
 from viewer.prefetch import next_positions
 from viewer.resolve import DisplayState, plane_key, resolve
 from viewer.state import (
@@ -259,3 +259,15 @@ def test_a_slab_has_as_many_slices_as_its_thickness(thickness: float, slab: tupl
     intent = with_position(initial_intent(image), 0, 3)
     found = plane_key(image, 0, with_projection(intent, Projection(0, "max", thickness))).slab
     assert (None if found is None else (found.start, found.stop)) == slab
+
+
+def test_a_level_is_not_drawn_over_itself() -> None:
+    image = open_pyramid(pyramid(numbers((64, 64)), "yx", 3, (16, 16)))
+    assert [levels_in_use(image, level, (0, 1)) for level in range(3)] == [(2, 0), (2, 1), (2,)]
+
+
+@pytest.mark.parametrize(("zoom", "stride"), [(1.0, 1), (0.65, 1), (0.59, 2), (0.4, 2), (0.3, 3)])
+def test_a_level_without_coarser_ones_is_drawn_with_a_stride(zoom: float, stride: int) -> None:
+    image = plain(numbers((256, 256)))
+    viewport = Viewport(100, 100, (128.0, 128.0), zoom)
+    assert frame_grid(image, 0, initial_intent(image), viewport).stride == (stride, stride)
