@@ -117,3 +117,28 @@ def test_a_histogram_of_one_float_is_narrow(value: float) -> None:
     assert found.edges[0] == value
     assert 0 < found.edges[-1] - value <= max(1.0 if value == 0 else 0.0, abs(value) * 1e-5)
     assert found.counts.sum() == 10
+
+
+def test_few_values_that_differ_are_hot_pixels_and_more_are_cells() -> None:
+    values = np.zeros(100_000, "u2")
+    values[:3] = 50
+    assert auto_limits(values) == (0.0, 1.0)
+    values[:40] = 50
+    assert auto_limits(values) == (0.0, 50.0)
+
+
+def test_a_stack_is_counted_at_one_time_point_only() -> None:
+    data = np.arange(3, dtype="u1")[:, None, None, None] * np.ones((3, 4, 8, 8), "u1")
+    image = open_pyramid(pyramid(data, "tzyx", 1, (1, 1, 8, 8)))
+    intent = with_position(initial_intent(image), 0, 2)
+    found = channel_values(image, intent.channels[0], intent, volume=True)
+    assert found.size == 4 * 8 * 8
+    assert np.unique(found).tolist() == [2]
+
+
+def test_planes_of_a_large_stack_are_spread_evenly() -> None:
+    data = np.arange(10, dtype="u1")[:, None, None] * np.ones((10, 8, 8), "u1")
+    image = open_pyramid(pyramid(data, "zyx", 1, (1, 8, 8)))
+    intent = initial_intent(image)
+    found = channel_values(image, intent.channels[0], intent, volume=True, max_pixels=2 * 64)
+    assert np.unique(found).tolist() == [2, 7]

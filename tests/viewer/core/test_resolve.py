@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.viewer.core.doubles import numbers, open_pyramid, plain, pyramid
 from viewer.dataset import initial_intent
 from viewer.image import Image
-from viewer.levels import choose_level, frame_grid, pixel_aspect
+from viewer.levels import choose_level, frame_grid, levels_in_use, pixel_aspect
 from viewer.prefetch import next_positions
-from viewer.resolve import DisplayState, resolve
+from viewer.resolve import DisplayState, plane_key, resolve
 from viewer.state import (
     LabelsSettings,
     Projection,
@@ -243,3 +243,31 @@ def test_label_overlays_have_levels_and_slices_of_their_own() -> None:
 def test_state_is_the_same_for_the_same_question() -> None:
     image = deep()
     assert show(image) == show(image)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "aspect"), [(2.0, 2.0), (999.0, 999.0), (1001.0, 1.0), (1e9, 1.0), (1e-9, 1.0)]
+)
+def test_pixels_of_absurd_proportions_are_drawn_square(ratio: float, aspect: float) -> None:
+    image = open_pyramid(pyramid(numbers((8, 8)), "yx", 1, (8, 8), scale=(ratio, 1.0)))
+    assert pixel_aspect(image, (0, 1)) == pytest.approx(aspect)
+
+
+@pytest.mark.parametrize(("thickness", "slab"), [(1.0, None), (2.0, (3, 5)), (3.0, (2, 5))])
+def test_a_slab_has_as_many_slices_as_its_thickness(thickness: float, slab: tuple[int, int] | None) -> None:
+    image = open_pyramid(pyramid(numbers((8, 8, 8)), "zyx", 1, (1, 8, 8)))
+    intent = with_position(initial_intent(image), 0, 3)
+    found = plane_key(image, 0, with_projection(intent, Projection(0, "max", thickness))).slab
+    assert (None if found is None else (found.start, found.stop)) == slab
+
+
+def test_a_level_is_not_drawn_over_itself() -> None:
+    image = open_pyramid(pyramid(numbers((64, 64)), "yx", 3, (16, 16)))
+    assert [levels_in_use(image, level, (0, 1)) for level in range(3)] == [(2, 0), (2, 1), (2,)]
+
+
+@pytest.mark.parametrize(("zoom", "stride"), [(1.0, 1), (0.65, 1), (0.59, 2), (0.4, 2), (0.3, 3)])
+def test_a_level_without_coarser_ones_is_drawn_with_a_stride(zoom: float, stride: int) -> None:
+    image = plain(numbers((256, 256)))
+    viewport = Viewport(100, 100, (128.0, 128.0), zoom)
+    assert frame_grid(image, 0, initial_intent(image), viewport).stride == (stride, stride)
