@@ -126,7 +126,9 @@ class Pane(QObject):
             self.framed.emit(frame)
 
     def _tell(self, error: TileError) -> None:
-        self._session.say(error.message, True)
+        # The signal is queued: a retry, or another image, may have made the error obsolete in the meantime.
+        if error in self._session.streamer.failures([error.key]):
+            self._session.say(error.message, True)
 
     def _point(self, place: Pair | None) -> None:
         state = self.pipeline.state

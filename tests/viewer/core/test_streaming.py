@@ -47,6 +47,15 @@ def slices(count: int = 8) -> Image:
     return plain(numbers((count, 16, 16)), (1, 16, 16), names="zyx")
 
 
+class BrokenOnce(set[tuple[int, ...]]):
+    """Chunks that are broken for the first read."""
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        chunks = list(super().__iter__())
+        self.clear()
+        return iter(chunks)
+
+
 def array_of(image: Image) -> FakeArray:
     array = image.levels[0].array
     assert isinstance(array, FakeArray)
@@ -199,6 +208,21 @@ def test_a_failing_tile_is_reported_to_each_generation_and_read_once(streamer: T
     streamer.retry()
     listener.wait(lambda: len(listener.exact) == 3)
     assert streamer.get(want(image, 3)[0].key) is not None
+
+
+def test_a_retry_repeats_a_read_that_is_running_and_then_fails(streamer: TileStreamer) -> None:
+    image, listener = slices(), Listener(streamer)
+    array = array_of(image)
+    array.broken = BrokenOnce({(3, 0, 0)})
+    array.gate.clear()
+    done = listener.stream.show([image], want(image, 3))
+    assert array.started.acquire(timeout=20)
+    streamer.retry()
+    array.gate.set()
+    listener.wait(lambda: done in listener.exact)
+    assert not listener.errors
+    assert streamer.get(want(image, 3)[0].key) is not None
+    assert read_planes(image).count(3) == 2
 
 
 def test_whatever_goes_wrong_is_reported_and_the_worker_lives(streamer: TileStreamer) -> None:

@@ -261,8 +261,34 @@ def test_a_store_that_vanishes_is_told_and_what_was_seen_stays(
     window.dimensions.set_position(0, 8)
     qtbot.waitUntil(lambda: "the disk is gone" in window.notice.text(), timeout=MILLISECONDS)
     assert "c/8/0/0" in window.notice.text()
+    assert window.notice.isVisible()
+    assert np.array_equal(pixels(window), before)
     gone.clear()
     exact(qtbot, window, window.actions_by_name["retry"].trigger)
+    assert not window.notice.isVisible()
+
+
+def test_an_error_that_is_delivered_after_a_retry_is_not_shown(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "v.zarr"
+    zarrfs.create_array(path, data=np.full((9, 64, 64), 9, "u1"), chunks=(1, 64, 64))
+    gone = threading.Event()
+    store = FailingStore(
+        LocalStore(path), lambda _, key: StoreError(f"{key}: the disk is gone") if gone.is_set() else None
+    )
+    opened(qtbot, window, lambda: window.open_location(store))
+    reported = threading.Event()
+    window.panes.main._tile_failed.connect(reported.set, Qt.ConnectionType.DirectConnection)
+    shown: list[str] = []
+    window.session.said.connect(lambda text, warning: shown.append(text))
+    gone.set()
+    window.dimensions.set_position(0, 8)
+    # The error is in the queue of this thread, which delivers nothing while it waits.
+    assert reported.wait(60)
+    gone.clear()
+    exact(qtbot, window, window.actions_by_name["retry"].trigger)
+    assert shown == [""]
     assert not window.notice.isVisible()
 
 
