@@ -27,6 +27,8 @@ with (
     from pyftpdlib.handlers import FTPHandler
     from pyftpdlib.servers import FTPServer
 
+from tests.processes import TIMEOUT, running, wait_until
+
 __all__ = [
     "ShakyFTPServer",
     "WebServer",
@@ -51,15 +53,13 @@ def free_port() -> int:
 
 def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     """Wait until a server takes connections."""
-    for _ in range(400):
-        if process.poll() is not None:
-            raise RuntimeError(f"the server ended with {process.returncode}")
+
+    def answers() -> bool:
         with socket.socket() as connection:
-            connection.settimeout(0.5)
-            if connection.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        threading.Event().wait(0.05)
-    raise TimeoutError("the server does not take connections")
+            connection.settimeout(TIMEOUT)
+            return connection.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(answers, process)
 
 
 @contextmanager
@@ -70,16 +70,10 @@ def redis_server() -> Iterator[str]:
         raise FileNotFoundError("redis-server is not installed")
     port = free_port()
     with tempfile.TemporaryDirectory() as scratch:
-        process = subprocess.Popen(
-            [program, "--port", str(port), "--save", "", "--appendonly", "no", "--dir", scratch],
-            stdout=subprocess.DEVNULL,
-        )
-        try:
+        command = [program, "--port", str(port), "--save", "", "--appendonly", "no", "--dir", scratch]
+        with running(command, stdout=subprocess.DEVNULL) as process:
             wait_for(port, process)
             yield f"redis://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait()
 
 
 @contextmanager
@@ -87,18 +81,14 @@ def started(
     command: Sequence[str | Path], port: int, *, environment: Mapping[str, str] | None = None
 ) -> Iterator[None]:
     """A server in a process of its own, from when it takes connections."""
-    process = subprocess.Popen(
-        list(map(str, command)),
+    with running(
+        command,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, **(environment or {})},
-    )
-    try:
+    ) as process:
         wait_for(port, process)
         yield
-    finally:
-        process.terminate()
-        process.wait()
 
 
 @contextmanager
@@ -366,7 +356,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data[:limit])
             if limit is not None and self.web.stalled is not None:
                 self.wfile.flush()
-                self.web.stalled.wait(30)
+                self.web.stalled.wait(TIMEOUT)
 
 
 @contextmanager

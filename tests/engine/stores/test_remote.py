@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 import zarrfs
 from tests.engine.stores.servers import WebServer, s3_server, web_server
+from tests.processes import TIMEOUT
 from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.remote import RemoteStore
@@ -76,7 +77,7 @@ def test_many_chunks_are_in_flight_at_once(web: WebServer) -> None:
 
     def wait(path: str) -> None:
         try:
-            together.wait(10)
+            together.wait(TIMEOUT)
         except threading.BrokenBarrierError:
             alone.append(path)
 
@@ -161,7 +162,7 @@ def test_chunks_of_a_shard_that_lie_far_apart(web: WebServer) -> None:
 
     def wait(path: str) -> None:
         try:
-            together.wait(10)
+            together.wait(TIMEOUT)
         except threading.BrokenBarrierError:
             alone.append(path)
 

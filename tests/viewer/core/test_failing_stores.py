@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.processes import TIMEOUT
 from tests.viewer.core.doubles import numbers
 from tests.viewer.core.test_pipeline import Pane, whole
 from viewer.compose import compose
@@ -62,11 +63,11 @@ def test_a_slow_chunk_holds_up_nothing_but_itself(pane: Pane) -> None:
     def wait(operation: str, key: str) -> None:
         if key == "c/3/3" and operation != "stamp":
             reached.release()
-            gate.wait(30)
+            gate.wait(TIMEOUT)
 
     image, intent = opened(LatencyStore(filled(MemoryStore()), wait))
     pane.pipeline.show(image, intent, whole(image, 128, 128))
-    assert reached.acquire(timeout=20)
+    assert reached.acquire(timeout=TIMEOUT)
     assert pane.pipeline.state is not None
     pane.pipeline.show(image, with_channel(intent, 0, gamma=2.0), whole(image, 128, 128))  # answers at once
     gate.set()

@@ -17,6 +17,7 @@ from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
 import zarrfs
+from tests.processes import TIMEOUT
 from tests.viewer.qt.waiting import MILLISECONDS, exact, opened
 from viewer.qt.actions import Palette, key_help
 from viewer.qt.main_window import MainWindow
@@ -227,7 +228,7 @@ def test_the_window_answers_while_a_chunk_is_slow(qtbot: QtBot, window: MainWind
     def wait(operation: str, key: str) -> None:
         if key.startswith("c/") and operation.startswith("get"):
             entered.set()
-            gate.wait(30)
+            gate.wait(TIMEOUT)
 
     store = LatencyStore(LocalStore(tmp_path / "s.zarr"), wait)
     try:
@@ -285,7 +286,7 @@ def test_an_error_that_is_delivered_after_a_retry_is_not_shown(
     gone.set()
     window.dimensions.set_position(0, 8)
     # The error is in the queue of this thread, which delivers nothing while it waits.
-    assert reported.wait(60)
+    assert reported.wait(TIMEOUT)
     gone.clear()
     exact(qtbot, window, window.actions_by_name["retry"].trigger)
     assert shown == [""]
@@ -341,7 +342,9 @@ def test_a_screenshot_from_the_command_line(size: str, stack: Path, tmp_path: Pa
     environment = {
         key: value for key, value in os.environ.items() if key not in ("DISPLAY", "QT_QPA_PLATFORM")
     }
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, timeout=TIMEOUT
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     image = QImage(str(file))
