@@ -17,7 +17,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests.processes import child_processes, end
+from tests.processes import child_processes, end, lasting, lasting_processes
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60)
 # In CI the same examples every time: a failure there must be one that can be had again.
@@ -85,9 +85,6 @@ def _no_thread_is_left() -> Iterator[None]:
         pytest.fail(f"threads left running: {', '.join(sorted(left))}")
 
 
-_lasting_processes: set[tuple[int, str]] = set()
-"""Children that fixtures of modules and of the session started: they end with their fixture."""
-
 HELPERS_OF_PYTHON = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """Processes that the standard library starts once and ends with the interpreter."""
 
@@ -96,11 +93,8 @@ HELPERS_OF_PYTHON = ("multiprocessing.resource_tracker", "multiprocessing.forkse
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
     if fixturedef.scope == "function":
         return (yield)
-    before = child_processes()
-    try:
+    with lasting():
         return (yield)
-    finally:
-        _lasting_processes.update(child_processes().keys() - before.keys())
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +106,7 @@ def _no_process_is_left() -> Iterator[None]:
         child: command
         for child, command in child_processes().items()
         if child not in before
-        and child not in _lasting_processes
+        and child not in lasting_processes
         and not any(name in command for name in HELPERS_OF_PYTHON)
     }
     if left:

@@ -15,6 +15,8 @@ __all__ = [
     "TIMEOUT",
     "child_processes",
     "end",
+    "lasting",
+    "lasting_processes",
     "run_together",
     "running",
     "wait_for_event",
@@ -92,6 +94,20 @@ def run_together(program: str, arguments: Sequence[Sequence[object]]) -> None:
     finally:
         for process in processes:
             end(process)
+
+
+lasting_processes: set[tuple[int, str]] = set()
+"""Children that are shared by several tests: whoever starts them ends them later."""
+
+
+@contextmanager
+def lasting() -> Iterator[None]:
+    """Within, a child that is started may outlive the test, as a server that several tests share."""
+    before = child_processes()
+    try:
+        yield
+    finally:
+        lasting_processes.update(child_processes().keys() - before.keys())
 
 
 def child_processes() -> dict[tuple[int, str], str]:

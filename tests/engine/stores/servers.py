@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import os
 import shutil
 import socket
@@ -17,6 +18,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from sys import executable
+from typing import TextIO
 from urllib.parse import unquote, urlsplit
 
 with (
@@ -44,11 +46,26 @@ __all__ = [
 ]
 
 
+_ports: list[TextIO] = []
+"""Locks on the ports that ``free_port`` has returned, held until this process ends."""
+
+
 def free_port() -> int:
-    """Return a port that nobody uses now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """Return a port that nobody uses now. No other test process gets the same, before or after it is used."""
+    folder = Path(tempfile.gettempdir(), f"zarrfs-test-ports-{os.getuid()}")
+    folder.mkdir(exist_ok=True)
+    while True:
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            port = int(found.getsockname()[1])
+        lock = open(folder / str(port), "w")  # noqa: SIM115 - held until the process ends
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        _ports.append(lock)
+        return port
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
