@@ -18,6 +18,7 @@ import hypothesis
 import pytest
 
 from tests.processes import child_processes, end, lasting, lasting_processes
+from zarrfs.mount.mounting import mounts
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60)
 # In CI the same examples every time: a failure there must be one that can be had again.
@@ -131,9 +132,4 @@ def _no_mount_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 
 def _fuse_mounts(prefix: str) -> set[str]:
-    try:
-        lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return set()
-    mounts = (fields[1] for fields in map(str.split, lines) if fields[2].startswith("fuse"))
-    return {mountpoint for mountpoint in mounts if mountpoint.startswith(prefix)}
+    return {place for place, kind in mounts() if kind.startswith("fuse") and place.startswith(prefix)}

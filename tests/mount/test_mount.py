@@ -247,6 +247,13 @@ def test_a_signal_unmounts(how: signal.Signals, store: Path, tmp_path: Path) -> 
     assert error == b""
 
 
+@pytest.mark.parametrize("name", ["a b", "a\tb", "a\nb", "a\rb", "a\\b", "a\x0c\x85\u2028b"])
+def test_mount_point_with_separators_in_its_name_is_found(name: str, store: Path, tmp_path: Path) -> None:
+    with mounted(store, tmp_path / name) as mnt:
+        assert is_mounted(str(mnt))
+    assert not is_mounted(str(tmp_path / name))
+
+
 def test_a_stale_mount_is_recognised_and_cleared(store: Path, tmp_path: Path) -> None:
     mnt = tmp_path / "mnt"
     mnt.mkdir()

@@ -42,6 +42,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.mutation.mutants import Mutant, mutants_of
+from tests.processes import end
+from zarrfs.mount.mounting import mounts
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
@@ -191,14 +193,13 @@ class Runner:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            end(process)
             self._clear()
         return process.returncode, output
 
     def _clear(self) -> None:
         """Remove what tests left in the temporary directory, mounts first."""
-        lines = Path("/proc/self/mounts").read_text(errors="surrogateescape").splitlines()
-        for mountpoint in (line.split()[1] for line in lines):
+        for mountpoint, _ in mounts():
             if mountpoint.startswith(f"{self._temporary}/"):
                 subprocess.run(["fusermount3", "-u", "-z", mountpoint], check=False, capture_output=True)
         shutil.rmtree(self._temporary, ignore_errors=True)

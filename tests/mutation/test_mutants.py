@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.mutation.__main__ import USUAL_PACKAGES, all_mutants, equivalents, package_of
+from tests.mutation.__main__ import CHECKOUT, USUAL_PACKAGES, all_mutants, equivalents, package_of
 from tests.mutation.mutants import mutants_of
 
 
@@ -48,8 +48,7 @@ def test_mutants_of_the_sources_are_distinct_and_can_be_compiled() -> None:
     mutants = all_mutants(["ngff"])
     assert len({mutant.key for mutant in mutants}) == len(mutants) > 100
     for mutant in mutants[::50]:
-        with open(mutant.path, "rb") as file:
-            ast.parse(mutant.apply(file.read()))
+        ast.parse(mutant.apply((CHECKOUT / mutant.path).read_bytes()))
 
 
 def test_equivalent_mutants_exist() -> None:

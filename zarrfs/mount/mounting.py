@@ -307,7 +307,8 @@ def prepare_mountpoint(mountpoint: str) -> str:
 def mounts() -> Iterator[tuple[str, str]]:
     """Yield (mount point, type) of every mount of this system, the newest last."""
     try:
-        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as table:
+        # The kernel escapes blanks and \n in names, but not \r.
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape", newline="\n") as table:
             lines = table.readlines()
     except OSError:
         return
