@@ -282,6 +282,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print(*sample, sep="\n")
         return 0
+    # An orderly exit leaves no tests running.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     known = {} if options.key else equivalents()
     results = []
     with scratch_directory() as scratch:
