@@ -79,8 +79,8 @@ LEFT_OUT = ("tests/engine/peers",)
 
 MIN_SECONDS = 60.0
 TIMES_SLOWER = 5.0
-MAX_MEMORY = 16 << 30
-"""Bytes of address space that a process of the tests may have."""
+MAX_MEMORY = 8 << 30
+"""Bytes of private memory that a process of the tests may have. Maps of files, as LMDB makes them, do not count."""
 
 PYTEST_PASSED, PYTEST_FAILED, PYTEST_NONE = 0, 1, 5
 
@@ -206,7 +206,7 @@ class Runner:
 
 
 def _limit_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
 
 
 def _first_failure(output: str) -> str:
