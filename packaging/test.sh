@@ -2,6 +2,8 @@
 # Checks everything: style, types, tests. Sets the checkout up first where needed.
 #
 #   packaging/test.sh [PYTEST ARGUMENT...]      e.g.  packaging/test.sh tests/mount -x
+#   packaging/test.sh -n 2 --dist loadfile      on two processes
+#   packaging/test.sh --random-order            in another order each time; the seed is printed
 #
 # Every check runs, even after one has failed; the exit code and the last line tell how it ended.
 set -uo pipefail

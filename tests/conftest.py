@@ -1,4 +1,4 @@
-"""What holds for every test: nothing unexpected is logged, no thread and no mount outlives it. And the
+"""What holds for every test: nothing unexpected is logged, no thread, process and mount outlives it. And the
 shared data.
 
 Unexpected warnings fail a test too; that is ``filterwarnings`` in pyproject.toml.
@@ -6,15 +6,19 @@ Unexpected warnings fail a test too; that is ``filterwarnings`` in pyproject.tom
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from tests.processes import child_processes, end, lasting, lasting_processes
+from zarrfs.mount.mounting import mounts
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60)
 # In CI the same examples every time: a failure there must be one that can be had again.
@@ -82,6 +86,38 @@ def _no_thread_is_left() -> Iterator[None]:
         pytest.fail(f"threads left running: {', '.join(sorted(left))}")
 
 
+HELPERS_OF_PYTHON = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+"""Processes that the standard library starts once and ends with the interpreter."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+    if fixturedef.scope == "function":
+        return (yield)
+    with lasting():
+        return (yield)
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left() -> Iterator[None]:
+    """A child that has ended but was not waited for counts too: its ``Popen`` would warn in some later test."""
+    before = child_processes()
+    yield
+    left = {
+        child: command
+        for child, command in child_processes().items()
+        if child not in before
+        and child not in lasting_processes
+        and not any(name in command for name in HELPERS_OF_PYTHON)
+    }
+    if left:
+        numbers = {number for number, _ in left}
+        for process in [found for found in gc.get_objects() if isinstance(found, subprocess.Popen)]:
+            if process.pid in numbers:
+                end(process)
+        pytest.fail("child processes left: " + "; ".join(f"{n}: {left[n, t]}" for n, t in sorted(left)))
+
+
 @pytest.fixture(autouse=True)
 def _no_mount_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Mounts below the temporary directory of this run: other programs may come and go with theirs."""
@@ -96,11 +132,4 @@ def _no_mount_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 
 def _fuse_mounts(prefix: str) -> set[str]:
-    try:
-        table = Path("/proc/self/mounts").read_bytes().decode("utf-8", "surrogateescape")
-    except OSError:
-        return set()
-    # Names may hold anything that the kernel does not escape, such as other line breaks.
-    lines = (line.split(" ") for line in table.split("\n") if line)
-    mounts = (fields[1] for fields in lines if len(fields) > 2 and fields[2].startswith("fuse"))
-    return {mountpoint for mountpoint in mounts if mountpoint.startswith(prefix)}
+    return {place for place, kind in mounts() if kind.startswith("fuse") and place.startswith(prefix)}

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.mount.mounted import needs_fuse
+from tests.processes import TIMEOUT
 from zarrfs.mount.mounting import is_mounted, unmount
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,7 +61,7 @@ def shell(command: str, directory: Path) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=TIMEOUT,
         check=False,
         stdin=subprocess.DEVNULL,
     )

@@ -75,17 +75,23 @@ class FrameRenderer:
         """Return the frame, None where nothing of it is there yet and more will come (not ``settled``).
 
         ``fetch`` gives tiles that are there, or None; ``failures`` tells what is known to have failed of the state's
-        tiles. It is asked last: a tile that arrives while the frame is drawn brings its error with it.
+        tiles. It is asked before and after sampling: a tile that arrives while the frame is drawn brings its error with
+        it, and a retry that begins while the frame is drawn forgets the errors of the tiles that were sampled.
         """
+        known = failures()
         view = state.image.uid, state.intent.displayed
         if view != self._view:
             self._buffers.clear()
             self._view = view
         sampled = [(layer, *self._sample(state, layer, fetch)) for layer in state.layers]
+        errors = tuple(dict.fromkeys((*known, *failures())))
+        # A tile with an error may be partly blank. It is sampled again, because a retry replaces it.
+        failed = {error.key.plane for error in errors}
         self._buffers = {
-            _layer_id(layer): (layer, buffer, done) for layer, buffer, done in sampled if buffer is not None
+            _layer_id(layer): (layer, buffer, done and layer.planes[-1] not in failed)
+            for layer, buffer, done in sampled
+            if buffer is not None
         }
-        errors = failures()
         grid = state.grid
         pixels = np.zeros(grid.shape, np.uint32)
         exact = not errors and all(done for _, _, done in sampled)

@@ -35,6 +35,7 @@ class TileStreamer:
         self._streams: list[TileStream] = []
         self._queue: list[TileRequest] = []
         self._running: dict[TileKey, Image] = {}
+        self._outdated: set[TileKey] = set()  # running reads that began before the last retry
         self._failed: dict[TileKey, TileError] = {}
         self._cache = TileCache(budget, self._is_shown)
         self._queue_limit = queue_limit
@@ -98,8 +99,12 @@ class TileStreamer:
             self._cache.shrink()
 
     def retry(self) -> None:
-        """Read again what failed and is still wanted, for instance when a vanished store is back."""
+        """Read again what failed and is still wanted, for instance when a vanished store is back.
+
+        A read that is running now and fails is repeated as well: it may have failed before the store was back.
+        """
         with self._lock:
+            self._outdated.update(self._running)
             failed = set(self._failed)
             self._failed.clear()
             for stream in self._streams:
@@ -238,7 +243,12 @@ class TileStreamer:
         error = None if failure is None else TileError(key, failure.message, failure.failed, failure.error)
         with self._lock:
             self._running.pop(key, None)
+            outdated = key in self._outdated
+            self._outdated.discard(key)
             if self._closed:
+                return
+            if error is not None and outdated:
+                self._replan()
                 return
             arrived = tile is not None
             if tile is not None:

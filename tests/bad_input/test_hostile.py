@@ -13,6 +13,7 @@ import pytest
 from tests.bad_input import chunks, documents, files
 from tests.bad_input.files import FileCase
 from tests.bad_input.hostile import Case
+from tests.processes import TIMEOUT
 
 SECONDS = 1.0
 """CPU seconds that one case may take: not by the clock, as the machine may be busy with other things."""
@@ -23,7 +24,7 @@ CHUNKS = list(chunks.cases())
 
 def run_child(what: str, directory: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.bad_input.child", what, str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, f"the process ended with {done.returncode}: {done.stderr[-2000:]}"
     outcomes: dict[str, Any] = json.loads(done.stdout)
     return outcomes

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 import zarrfs
 from tests.bad_input import chunks, documents, files
 from tests.mount.mounted import needs_fuse
+from tests.processes import TIMEOUT, end, wait_until
 from zarrfs.mount.mounting import is_mounted, unmount
 
 pytestmark = needs_fuse
@@ -53,11 +53,11 @@ class Mount:
             self.process = subprocess.Popen(
                 [*command, str(location), str(mountpoint)], stdout=log, stderr=log
             )
-        deadline = time.monotonic() + 30
-        while not is_mounted(str(mountpoint)):
-            assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline, "the mount does not come up"
-            time.sleep(0.01)
+        try:
+            wait_until(lambda: is_mounted(str(mountpoint)), self.process)
+        except BaseException:
+            end(self.process)
+            raise
 
     def peak(self) -> int:
         """Bytes that were resident at most since ``forget_peak``."""
@@ -70,9 +70,9 @@ class Mount:
     def close(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(30)
+            self.process.wait(TIMEOUT)
         finally:
-            self.process.kill()
+            end(self.process)
             if is_mounted(str(self.path)):
                 unmount(str(self.path), lazy=True)
 

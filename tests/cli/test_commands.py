@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.processes import TIMEOUT
 from zarrfs.cli.console import readable_bytes, safe
 from zarrfs.cli.main import VERBS
 
@@ -24,7 +25,12 @@ def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
     """Run the command in a process of its own."""
     command = [sys.executable, "-m", "zarrfs", *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=120, env={**os.environ, **environment}
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT,
+        env={**os.environ, **environment},
     )
 
 

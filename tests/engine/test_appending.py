@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.engine.processes import run_together
+from tests.processes import run_together
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.caching import LRUStore, MetadataCacheStore

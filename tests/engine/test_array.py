@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import zarrfs
+from tests.processes import TIMEOUT
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers import CountingStore
 from zarrfs.errors import ChunkDecodeError, ChunkEncodeError, ReadOnlyError, SelectionError
@@ -304,7 +305,7 @@ def test_concurrent_readers_decode_a_chunk_once() -> None:
         def get(self, key: str) -> Any:
             if key.endswith("c/0/0/0"):
                 entered.set()
-                gate.wait(20)
+                gate.wait(TIMEOUT)
             return super().get(key)
 
     entered, gate = threading.Event(), threading.Event()
@@ -319,7 +320,7 @@ def test_concurrent_readers_decode_a_chunk_once() -> None:
     results: list[Any] = []
     first = threading.Thread(target=lambda: results.append(array[0, 0, 0]))
     first.start()
-    assert entered.wait(20)
+    assert entered.wait(TIMEOUT)
     rest = [threading.Thread(target=lambda: results.append(array[1, 1, 1])) for _ in range(4)]
     for thread in rest:
         thread.start()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.processes import TIMEOUT
 from zarrfs.engine.cache import CacheEntry, ChunkCache, keepable
 
 
@@ -63,7 +64,7 @@ def test_threads_share_one_load() -> None:
     def loader() -> tuple[str, int]:
         calls.append(1)
         entered.set()
-        gate.wait(20)
+        gate.wait(TIMEOUT)
         return "value", 1
 
     results: list[str] = []
@@ -78,7 +79,7 @@ def test_threads_share_one_load() -> None:
         thread.start()
     for _ in threads:
         started.acquire()
-    assert entered.wait(20)
+    assert entered.wait(TIMEOUT)
     gate.set()
     for thread in threads:
         thread.join()

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from tests.processes import TIMEOUT
 from zarrfs.engine.parallel import MOST_THREADS, for_each
 
 
@@ -18,7 +19,7 @@ def test_every_item_is_worked_on_once(workers: int) -> None:
 
 
 def test_two_threads_work_at_once() -> None:
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=TIMEOUT)
     for_each(lambda item: both.wait(), range(2), 2)
 
 
@@ -49,7 +50,7 @@ def test_a_forked_child_makes_threads_of_its_own() -> None:
     for_each(lambda item: None, range(4), 2)
     pid = os.fork()
     if pid == 0:
-        both = threading.Barrier(2, timeout=20)
+        both = threading.Barrier(2, timeout=TIMEOUT)
         for_each(lambda item: both.wait(), range(2), 2)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

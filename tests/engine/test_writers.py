@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.engine.processes import run_together
+from tests.processes import run_together, running
 from zarrfs.engine.stores.memory import MemoryStore
 
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -95,16 +94,13 @@ def test_a_writer_that_is_killed_leaves_old_chunks_or_new_ones(layout: str, tmp_
     zarrfs.create_array(path, shape=(32, 32), dtype="u4", fill_value=0, **LAYOUTS[layout])
     chance = random.Random(layout)
     for _ in range(5):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
-        )
-        assert writer.stdout is not None
-        for _ in range(chance.randint(1, 25)):
-            last = int(writer.stdout.readline())
-        writer.send_signal(signal.SIGKILL)
-        rest = writer.stdout.read()
-        writer.wait()
-        writer.stdout.close()
+        command = [sys.executable, "-c", KILLED, str(path)]
+        with running(command, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            for _ in range(chance.randint(1, 25)):
+                last = int(writer.stdout.readline())
+            writer.kill()
+            rest = writer.stdout.read()
         last = int(rest.split()[-1]) if rest.split() else last
         found = zarrfs.open_array(path, cache_size=0)[...]
         for row in (0, 16):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import TIMEOUT
 from zarrfs.mount.mounting import is_mounted, unmount
 
 __all__ = ["BINDINGS", "mounted", "needs_fuse", "zarrfs_command"]
@@ -31,7 +32,9 @@ def zarrfs_command(*arguments: str | Path, binding: str | None = None) -> subpro
     """Run the command line in a process of its own."""
     environment = {**os.environ, **(BINDINGS[binding] if binding else {})}
     command = [sys.executable, "-m", "zarrfs", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, timeout=TIMEOUT
+    )
 
 
 def library_missing(binding: str) -> bool:

@@ -20,7 +20,8 @@ import pytest
 
 import zarrfs
 from tests.mount.mounted import BINDINGS, library_missing, mounted, needs_fuse, zarrfs_command
-from zarrfs.mount.mounting import is_mounted, mounts, unmount
+from tests.processes import TIMEOUT, running, wait_until
+from zarrfs.mount.mounting import is_mounted, mounts
 
 pytestmark = needs_fuse
 
@@ -162,10 +163,9 @@ def test_one_slow_chunk_does_not_block_others(tmp_path: Path) -> None:
     mnt.mkdir()
     os.mkfifo(pipe)
     command = [sys.executable, "-m", "tests.mount.gated", str(path), str(mnt), str(pipe), "c/0"]
-    with subprocess.Popen(command, cwd=Path(__file__).parents[2]) as process:
+    with running(command, cwd=Path(__file__).parents[2]) as process:
         try:
-            while not is_mounted(str(mnt)):
-                assert process.poll() is None
+            wait_until(lambda: is_mounted(str(mnt)), process)
             results: list[bytes] = []
             slow = threading.Thread(target=lambda: results.append((mnt / "slow.raw").read_bytes()))
             slow.start()
@@ -182,7 +182,7 @@ def test_one_slow_chunk_does_not_block_others(tmp_path: Path) -> None:
             assert results == [data.tobytes()]
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(TIMEOUT)
     assert not is_mounted(str(mnt))
 
 
@@ -237,40 +237,34 @@ def test_a_signal_unmounts(how: signal.Signals, store: Path, tmp_path: Path) -> 
     mnt = tmp_path / "mnt"
     mnt.mkdir()
     command = [sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    try:
-        while not is_mounted(str(mnt)):
-            assert process.poll() is None, process.communicate()
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_until(lambda: is_mounted(str(mnt)), process)
         assert (mnt / "scalar.npy").exists()
         process.send_signal(how)
-        _, error = process.communicate(timeout=30)
-    finally:
-        process.kill()
-        process.communicate()
-        if is_mounted(str(mnt)):
-            unmount(str(mnt), lazy=True)
-            pytest.fail("the mount was still there")
+        _, error = process.communicate(timeout=TIMEOUT)
+    assert not is_mounted(str(mnt))
     assert process.returncode == 0, error
     assert error == b""
+
+
+@pytest.mark.parametrize("name", ["a b", "a\tb", "a\nb", "a\rb", "a\\b", "a\x0c\x85\u2028b"])
+def test_mount_point_with_separators_in_its_name_is_found(name: str, store: Path, tmp_path: Path) -> None:
+    with mounted(store, tmp_path / name) as mnt:
+        assert is_mounted(str(mnt))
+    assert not is_mounted(str(tmp_path / name))
 
 
 def test_a_stale_mount_is_recognised_and_cleared(store: Path, tmp_path: Path) -> None:
     mnt = tmp_path / "mnt"
     mnt.mkdir()
-    process = subprocess.Popen([sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)])
-    while not is_mounted(str(mnt)):
-        assert process.poll() is None
-    process.kill()
-    process.wait()
+    with running([sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)]) as process:
+        wait_until(lambda: is_mounted(str(mnt)), process)
     with pytest.raises(OSError, match="not connected"):
         os.listdir(mnt)
     with mounted(store, mnt):
         assert (mnt / "scalar.npy").exists()
-    process = subprocess.Popen([sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)])
-    while not is_mounted(str(mnt)):
-        assert process.poll() is None
-    process.kill()
-    process.wait()
+    with running([sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)]) as process:
+        wait_until(lambda: is_mounted(str(mnt)), process)
     done = zarrfs_command("umount", mnt)
     assert done.returncode == 0, done.stderr
     assert os.listdir(mnt) == []

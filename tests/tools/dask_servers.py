@@ -14,6 +14,7 @@ from typing import Any
 import distributed
 
 from tests.engine.stores.servers import free_port, wait_for
+from tests.processes import TIMEOUT, running
 from zarrfs.engine.stores.local import LocalStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,17 +25,10 @@ __all__ = ["Elsewhere", "Note", "dask_cluster", "scheduler", "worker"]
 @contextmanager
 def _process(*words: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     with open(log, "wb") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *words],
-            stdout=file,
-            stderr=file,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        try:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", *words]
+        with running(command, stdout=file, stderr=file, env=environment) as process:
             yield process
-        finally:
-            process.kill()
-            process.wait()
 
 
 @contextmanager
@@ -49,7 +43,7 @@ def scheduler(log: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         str(port),
         "--no-dashboard",
         "--idle-timeout",
-        "300s",
+        "3600s",
     )
     with _process(*words, log=log) as process:
         wait_for(port, process)
@@ -72,7 +66,7 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
         for number in range(workers):
             processes.enter_context(worker(address, folder / f"worker{number}.log"))
         with distributed.Client(address, set_as_default=False) as client:
-            client.wait_for_workers(workers, timeout=60)
+            client.wait_for_workers(workers, timeout=TIMEOUT)
         yield address
 
 

@@ -20,6 +20,7 @@ import zarr
 
 import zarrfs
 from tests.engine.stores.servers import free_port, web_server
+from tests.processes import TIMEOUT, running, wait_for_event
 from tests.tools.dask_servers import Elsewhere, Note, dask_cluster, scheduler, worker
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -257,7 +258,7 @@ def test_tasks_in_flight_are_bounded(client: distributed.Client, tmp_path: Path)
 
 def test_a_cluster_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path / "s")
-    monkeypatch.setattr("zarrfs.tools.dask_cluster.SECONDS_TO_ANSWER", 1)
+    monkeypatch.setattr("zarrfs.tools.dask_cluster.SECONDS_FOR_WORKERS", 0.1)
     with scheduler(tmp_path / "scheduler.log") as (address, _):
         with pytest.raises(LocationError, match="has no workers; start some: dask worker tcp://"):
             convert(tmp_path / "s", tmp_path / "t", dask=address)
@@ -269,7 +270,7 @@ def test_a_piece_that_kills_its_workers(tmp_path: Path) -> None:
         for number in range(5):
             workers.enter_context(worker(address, tmp_path / f"{number}.log"))
         with distributed.Client(address, set_as_default=False) as client:
-            client.wait_for_workers(5, timeout=60)
+            client.wait_for_workers(5, timeout=TIMEOUT)
             with pytest.raises(StoreError, match=r"died of one piece.*resume"):
                 Cluster(client).run(os._exit, [1], 1, lambda count: None)
 
@@ -280,9 +281,12 @@ def test_a_scheduler_that_goes(tmp_path: Path) -> None:
     with (
         scheduler(tmp_path / "scheduler.log") as (address, process),
         worker(address, tmp_path / "worker.log"),
-        distributed.Client(address, set_as_default=False, timeout=1) as client,
+        distributed.Client(address, set_as_default=False) as client,
     ):
-        client.wait_for_workers(1, timeout=60)
+        client._timeout = (
+            1  # how long it tries to connect again; as an argument it would bound the first time too
+        )
+        client.wait_for_workers(1, timeout=TIMEOUT)
         work = Note(str(tmp_path / "notes"), str(gate))
 
         def end() -> None:
@@ -316,17 +320,16 @@ def test_an_interrupted_command_says_how_to_go_on_and_does(address: str, tmp_pat
         web.waiting = wait
         command = [sys.executable, "-m", "zarrfs", "convert", f"{web.url}/s", str(tmp_path / "t")]
         command += ["--compressor", "gzip", "--dask", address]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert process.stderr is not None
-        try:
-            blocked.wait()
-            process.send_signal(signal.SIGINT)
-            assert "stopping: what the workers are at is finished" in process.stderr.readline()
-        finally:
-            gate.set()
-        said = process.stderr.read()
-        process.stderr.close()
-        assert process.wait() == 130
+        with running(command, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            try:
+                wait_for_event(blocked, process)
+                process.send_signal(signal.SIGINT)
+                assert "stopping: what the workers are at is finished" in process.stderr.readline()
+            finally:
+                gate.set()
+            said = process.stderr.read()
+            assert process.wait(TIMEOUT) == 130
         assert said == "zarrfs: stopped; give the same command with --if-exists resume to go on\n"
         there = [path for path in (tmp_path / "t" / "c").rglob("*") if path.is_file()]
         assert 0 < len(there) < 30

@@ -132,8 +132,10 @@ class Pane(QObject):
             self.framed.emit(frame)
 
     def _tell(self, error: TileError) -> None:
-        self._error = error.message
-        self._session.say(error.message, True)
+        # The signal is queued: a retry, or another image, may have made the error obsolete in the meantime.
+        if error in self._session.streamer.failures([error.key]):
+            self._error = error.message
+            self._session.say(error.message, True)
 
     def _point(self, place: Pair | None) -> None:
         state = self.pipeline.state

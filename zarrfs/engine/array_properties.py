@@ -142,6 +142,9 @@ class ArrayProperties:
         _spec: ArraySpec
         _layout: ArrayStorage
 
+        @property
+        def _current(self) -> ArrayStorage: ...
+
 
 def _v2_codecs(spec: ArraySpec) -> tuple[list[Any], Any]:
     """Return filters and compressor of a v2 array as objects of numcodecs; as metadata where it has no such codec."""

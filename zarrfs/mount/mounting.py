@@ -318,7 +318,7 @@ def prepare_mountpoint(mountpoint: str) -> str:
 def mounts() -> Iterator[tuple[str, str]]:
     """Yield (mount point, type) of every mount of this system, the newest last."""
     try:
-        # The kernel escapes no line break but "\n".
+        # The kernel escapes blanks and \n in names, but no other line break.
         with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape", newline="\n") as table:
             lines = table.readlines()
     except OSError:

@@ -37,8 +37,11 @@ __all__ = ["Cluster", "on_cluster"]
 
 T = TypeVar("T")
 
-SECONDS_TO_ANSWER = 10
-"""How long a scheduler may take to answer, and then a first worker to be there."""
+SECONDS_TO_ANSWER = 30
+"""How long a scheduler may take to answer: as long as distributed's own default, as it may be busy."""
+
+SECONDS_FOR_WORKERS = 10
+"""How long a cluster that has no worker may take to start one."""
 
 AHEAD = 2
 """Tasks in flight for each thread of the cluster: one that is done and one that waits, so that none is idle."""
@@ -144,7 +147,7 @@ class Cluster:
             return
         future = self.client.submit(int, pure=False)
         try:
-            future.result(timeout=SECONDS_TO_ANSWER)
+            future.result(timeout=SECONDS_FOR_WORKERS)
         except TooLate:
             raise LocationError(
                 f"the Dask cluster at {self.address} has no workers; start some: dask worker {self.address}"

@@ -15,6 +15,7 @@ import pytest
 import zarrfs
 from tests.engine.peers.zarr2_environment import Zarr2
 from tests.engine.stores.servers import free_port, redis_server, wait_for
+from tests.processes import running
 from tests.proof.samples import same_bits
 from zarrfs.tools import consolidate_metadata
 
@@ -38,16 +39,10 @@ def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.skip("there is no MongoDB server here: mongod is not installed")
     port = free_port()
     folder = tmp_path_factory.mktemp("mongodb")
-    process = subprocess.Popen(
-        [program, "--port", str(port), "--dbpath", str(folder), "--bind_ip", "127.0.0.1"],
-        stdout=subprocess.DEVNULL,
-    )
-    try:
+    command = [program, "--port", str(port), "--dbpath", str(folder), "--bind_ip", "127.0.0.1"]
+    with running(command, stdout=subprocess.DEVNULL) as process:
         wait_for(port, process)
         yield f"mongodb://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def _server(url: str) -> dict[str, Any]:

@@ -13,10 +13,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tests.engine.peers.zarr2_messages import receive, send
+from tests.processes import TIMEOUT, end
 
 __all__ = ["Zarr2", "Zarr2Error", "Zarr2MissingError", "python_with_zarr2"]
 
@@ -125,6 +127,12 @@ class Zarr2:
         return value
 
     def close(self) -> None:
-        """End the process."""
-        self._process.communicate()
-        self._said.close()
+        """End the process: it ends by itself when its input is closed."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(TIMEOUT)
+        finally:
+            end(self._process)
+            self._said.close()

@@ -29,6 +29,7 @@ from tests.engine.stores.servers import (
     s3_server,
     sftp_server,
 )
+from tests.processes import lasting
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.caching import LRUStore, MetadataCacheStore
 from zarrfs.engine.stores.dbm import DBMStore
@@ -129,16 +130,17 @@ def added_to(path: Path) -> ZipStore:
 @cache
 def running(name: str) -> str:
     """Start a server, once; it ends with the session."""
-    return SERVERS.enter_context(
-        {
-            "redis": redis_server,
-            "s3": s3_server,
-            "azure": azure_server,
-            "gcs": gcs_server,
-            "ftp": lambda: of_a_folder(ftp_server),
-            "sftp": lambda: of_a_folder(sftp_server),
-        }[name]()
-    )
+    with lasting():
+        return SERVERS.enter_context(
+            {
+                "redis": redis_server,
+                "s3": s3_server,
+                "azure": azure_server,
+                "gcs": gcs_server,
+                "ftp": lambda: of_a_folder(ftp_server),
+                "sftp": lambda: of_a_folder(sftp_server),
+            }[name]()
+        )
 
 
 @contextmanager

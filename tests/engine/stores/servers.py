@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import os
 import shutil
 import socket
@@ -17,6 +18,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from sys import executable
+from typing import TextIO
 from urllib.parse import unquote, urlsplit
 
 with (
@@ -26,6 +28,8 @@ with (
     from pyftpdlib.authorizers import DummyAuthorizer
     from pyftpdlib.handlers import FTPHandler
     from pyftpdlib.servers import FTPServer
+
+from tests.processes import TIMEOUT, running, wait_until
 
 __all__ = [
     "ShakyFTPServer",
@@ -42,24 +46,37 @@ __all__ = [
 ]
 
 
+_ports: list[TextIO] = []
+"""Locks on the ports that ``free_port`` has returned, held until this process ends."""
+
+
 def free_port() -> int:
-    """Return a port that nobody uses now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """Return a port that nobody uses now. No other test process gets the same, before or after it is used."""
+    folder = Path(tempfile.gettempdir(), f"zarrfs-test-ports-{os.getuid()}")
+    folder.mkdir(exist_ok=True)
+    while True:
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            port = int(found.getsockname()[1])
+        lock = open(folder / str(port), "w")  # noqa: SIM115 - held until the process ends
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        _ports.append(lock)
+        return port
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     """Wait until a server takes connections."""
-    for _ in range(400):
-        if process.poll() is not None:
-            raise RuntimeError(f"the server ended with {process.returncode}")
+
+    def answers() -> bool:
         with socket.socket() as connection:
-            connection.settimeout(0.5)
-            if connection.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        threading.Event().wait(0.05)
-    raise TimeoutError("the server does not take connections")
+            connection.settimeout(TIMEOUT)
+            return connection.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(answers, process)
 
 
 @contextmanager
@@ -70,16 +87,10 @@ def redis_server() -> Iterator[str]:
         raise FileNotFoundError("redis-server is not installed")
     port = free_port()
     with tempfile.TemporaryDirectory() as scratch:
-        process = subprocess.Popen(
-            [program, "--port", str(port), "--save", "", "--appendonly", "no", "--dir", scratch],
-            stdout=subprocess.DEVNULL,
-        )
-        try:
+        command = [program, "--port", str(port), "--save", "", "--appendonly", "no", "--dir", scratch]
+        with running(command, stdout=subprocess.DEVNULL) as process:
             wait_for(port, process)
             yield f"redis://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait()
 
 
 @contextmanager
@@ -87,18 +98,14 @@ def started(
     command: Sequence[str | Path], port: int, *, environment: Mapping[str, str] | None = None
 ) -> Iterator[None]:
     """A server in a process of its own, from when it takes connections."""
-    process = subprocess.Popen(
-        list(map(str, command)),
+    with running(
+        command,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, **(environment or {})},
-    )
-    try:
+    ) as process:
         wait_for(port, process)
         yield
-    finally:
-        process.terminate()
-        process.wait()
 
 
 @contextmanager
@@ -366,7 +373,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data[:limit])
             if limit is not None and self.web.stalled is not None:
                 self.wfile.flush()
-                self.web.stalled.wait(30)
+                self.web.stalled.wait(TIMEOUT)
 
 
 @contextmanager

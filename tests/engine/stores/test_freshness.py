@@ -13,6 +13,7 @@ import pytest
 
 import zarrfs
 from tests.engine.stores.servers import redis_server, s3_server
+from tests.processes import lasting
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.caching import LRUStore
 from zarrfs.engine.stores.local import LocalStore
@@ -36,8 +37,9 @@ _ended = ExitStack()
 
 def servers() -> dict[str, str]:
     if not _servers:
-        _servers["redis"] = _ended.enter_context(redis_server())
-        _servers["s3"] = _ended.enter_context(s3_server())
+        with lasting():
+            _servers["redis"] = _ended.enter_context(redis_server())
+            _servers["s3"] = _ended.enter_context(s3_server())
     return _servers
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.processes import running
 from zarrfs.engine.stores.leftovers import (
     TEMPORARY_PREFIX,
     create_temporary,
@@ -46,16 +47,11 @@ print("done", flush=True)
 @contextmanager
 def writer_at_work(path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that has written a chunk but not yet renamed it, and waits for a line."""
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
+    command = [sys.executable, "-c", WRITER, str(path)]
+    with running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "ready\n"
         yield writer
-    finally:
-        writer.kill()
-        writer.communicate()
 
 
 def hidden(path: Path) -> list[Path]:

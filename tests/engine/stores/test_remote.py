@@ -21,6 +21,7 @@ from click.testing import CliRunner
 import zarrfs
 from tests.engine.stores.servers import WebServer, s3_server, web_server
 from tests.engine.stores.special_files import special_file
+from tests.processes import TIMEOUT
 from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.remote import RemoteStore
@@ -79,7 +80,7 @@ def test_many_chunks_are_in_flight_at_once(web: WebServer) -> None:
 
     def wait(path: str) -> None:
         try:
-            together.wait(10)
+            together.wait(TIMEOUT)
         except threading.BrokenBarrierError:
             alone.append(path)
 
@@ -164,7 +165,7 @@ def test_chunks_of_a_shard_that_lie_far_apart(web: WebServer) -> None:
 
     def wait(path: str) -> None:
         try:
-            together.wait(10)
+            together.wait(TIMEOUT)
         except threading.BrokenBarrierError:
             alone.append(path)
 

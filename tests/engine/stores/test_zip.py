@@ -25,6 +25,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 
 import zarrfs
+from tests.processes import running
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.remote_zip import RemoteZipStore
@@ -446,14 +447,12 @@ def test_a_writer_that_is_killed_leaves_the_old_archive_or_the_new_one(tmp_path:
     archive(path, *((key, b"%09d" % 0 * 3000) for key in "abc"), ("d", b"%09d" % 0))
     chance = random.Random(1)
     for _ in range(12):
-        writer = subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE, text=True)
-        assert writer.stdout is not None
-        for _ in range(chance.randint(1, 40)):
-            last = int(writer.stdout.readline())
-        writer.kill()
-        rest = writer.stdout.read().split()
-        writer.wait()
-        writer.stdout.close()
+        with running([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            for _ in range(chance.randint(1, 40)):
+                last = int(writer.stdout.readline())
+            writer.kill()
+            rest = writer.stdout.read().split()
         last = int(rest[-1]) if rest else last
         with zipfile.ZipFile(path) as found:
             assert found.testzip() is None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tests.processes import TIMEOUT
 from viewer.image import Image
 from viewer.open_image import image_from_array, image_from_multiscales
 from zarrfs.errors import ChunkDecodeError, NodeNotFoundError
@@ -42,7 +43,7 @@ class FakeArray:
     def __getitem__(self, selection: Any) -> Any:
         self.reads.append(selection)
         self.started.release()
-        if not self.gate.wait(30):
+        if not self.gate.wait(TIMEOUT):
             raise TimeoutError("the gate stayed shut")
         for coords in self.broken:
             if all(self._touches(s, c, n) for s, c, n in zip(selection, coords, self.chunks, strict=True)):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.processes import TIMEOUT
 from tests.viewer.core.doubles import numbers
 from tests.viewer.core.test_pipeline import Pane, whole
 from viewer.compose import compose
@@ -62,11 +63,11 @@ def test_a_slow_chunk_holds_up_nothing_but_itself(pane: Pane) -> None:
     def wait(operation: str, key: str) -> None:
         if key == "c/3/3" and operation != "stamp":
             reached.release()
-            gate.wait(30)
+            gate.wait(TIMEOUT)
 
     image, intent = opened(LatencyStore(filled(MemoryStore()), wait))
     pane.pipeline.show(image, intent, whole(image, 128, 128))
-    assert reached.acquire(timeout=20)
+    assert reached.acquire(timeout=TIMEOUT)
     assert pane.pipeline.state is not None
     pane.pipeline.show(image, with_channel(intent, 0, gamma=2.0), whole(image, 128, 128))  # answers at once
     gate.set()
@@ -137,3 +138,47 @@ def test_a_store_that_is_gone_says_so_and_is_read_again_on_request(
     streamer.retry()
     again = pane.wait(lambda f: f.exact)
     np.testing.assert_array_equal(again.pixels, compose([DATA], again.channels))
+
+
+def test_a_tile_with_a_repaired_chunk_is_drawn_whole_after_a_retry(
+    tmp_path: Path, pane: Pane, streamer: TileStreamer
+) -> None:
+    filled(LocalStore(str(tmp_path / "a.zarr")))
+    chunk = tmp_path / "a.zarr" / "c" / "1" / "2"
+    sound = chunk.read_bytes()
+    chunk.write_bytes(sound[:5])
+    image, intent = opened(LocalStore(str(tmp_path / "a.zarr")))
+    assert not pane.settled(image, intent, whole(image, 128, 128)).exact
+    chunk.write_bytes(sound)
+    pane.frames.clear()
+    streamer.retry()
+    again = pane.wait(lambda f: f.exact)
+    np.testing.assert_array_equal(again.pixels, compose([DATA], again.channels))
+
+
+def test_a_frame_shows_the_errors_of_its_tiles_when_a_retry_begins_while_it_is_drawn() -> None:
+    image, intent = opened(filled(MemoryStore()))
+    state = resolve(intent, image, whole(image, 128, 128), (), None)
+    known: list[TileError] = []
+
+    def fetch_and_retry(key: TileKey) -> np.ndarray[Any, Any]:
+        tile, _ = read_tile(image, key)
+        assert tile is not None
+        known.clear()
+        return tile
+
+    renderer = FrameRenderer()
+    known += [TileError(request.key, "broken", ((0, 0, 1, 1),), ValueError()) for request in state.tiles]
+    frame = renderer.render(state, fetch_and_retry, False, lambda: tuple(known))
+    assert frame is not None
+    assert not frame.exact
+    fetched: list[TileKey] = []
+
+    def fetch(key: TileKey) -> np.ndarray[Any, Any]:
+        fetched.append(key)
+        return fetch_and_retry(key)
+
+    frame = renderer.render(state, fetch, False, lambda: ())
+    assert frame is not None
+    assert frame.exact
+    assert fetched

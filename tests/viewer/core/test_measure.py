@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrfs
+from tests.processes import TIMEOUT
 from tests.viewer.core.doubles import FakeArray, numbers, open_pyramid, plain, pyramid
 from viewer.dataset import describe, initial_intent
 from viewer.image import Image
@@ -47,7 +48,7 @@ def load(streamer: TileStreamer, state: DisplayState, wanted: list[TileRequest] 
     done = threading.Event()
     stream = streamer.open(on_exact=lambda generation: done.set())
     stream.show(state.images, list(state.tiles) if wanted is None else wanted)
-    assert done.wait(20)
+    assert done.wait(TIMEOUT)
 
 
 def state_of(image: Image, *overlays: Image, intent: ViewIntent | None = None) -> DisplayState:

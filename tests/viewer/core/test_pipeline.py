@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.processes import TIMEOUT
 from tests.viewer.core.doubles import FakeArray, FakeGroup, numbers, open_pyramid, plain, pyramid
 from viewer.compose import compose
 from viewer.dataset import initial_intent
@@ -38,7 +39,9 @@ class Pane:
     def wait(self, condition: Any) -> Frame:
         """Return the first frame for which a condition holds, or fail."""
         with self._arrived:
-            found = self._arrived.wait_for(lambda: next((f for f in self.frames if condition(f)), None), 20)
+            found = self._arrived.wait_for(
+                lambda: next((f for f in self.frames if condition(f)), None), TIMEOUT
+            )
         assert not self.failures, self.failures
         assert found is not None, "no such frame came"
         return found

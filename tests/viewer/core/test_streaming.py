@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.processes import TIMEOUT
 from tests.viewer.core.doubles import FakeArray, numbers, plain
 from viewer.image import Image
 from viewer.streaming import TileError, TileStream, TileStreamer
@@ -39,12 +40,21 @@ class Listener:
 
     def wait(self, condition: Callable[[], bool]) -> None:
         with self._arrived:
-            assert self._arrived.wait_for(condition, 20), "it did not come"
+            assert self._arrived.wait_for(condition, TIMEOUT), "it did not come"
 
 
 def slices(count: int = 8) -> Image:
     """A stack of planes of one tile each."""
     return plain(numbers((count, 16, 16)), (1, 16, 16), names="zyx")
+
+
+class BrokenOnce(set[tuple[int, ...]]):
+    """Chunks that are broken for the first read."""
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        chunks = list(super().__iter__())
+        self.clear()
+        return iter(chunks)
 
 
 def array_of(image: Image) -> FakeArray:
@@ -97,7 +107,7 @@ def test_stale_requests_are_dropped_before_they_are_read(streamer: TileStreamer)
     image, listener = slices(), Listener(streamer)
     array_of(image).gate.clear()
     listener.stream.show([image], want(image, 0, 1, 2, 3))
-    assert array_of(image).started.acquire(timeout=20)  # the first read is under way, held by the gate
+    assert array_of(image).started.acquire(timeout=TIMEOUT)  # the first read is under way, held by the gate
     newest = listener.stream.show([image], want(image, 6))
     array_of(image).gate.set()
     listener.wait(lambda: bool(listener.exact))
@@ -111,7 +121,7 @@ def test_a_tile_still_wanted_is_not_read_twice(streamer: TileStreamer) -> None:
     image, listener = slices(), Listener(streamer)
     array_of(image).gate.clear()
     listener.stream.show([image], want(image, 0))
-    assert array_of(image).started.acquire(timeout=20)
+    assert array_of(image).started.acquire(timeout=TIMEOUT)
     newest = listener.stream.show([image], want(image, 0, 1))
     array_of(image).gate.set()
     listener.wait(lambda: bool(listener.exact))
@@ -136,11 +146,11 @@ def test_visible_before_prefetch_and_prefetch_is_not_announced(streamer: TileStr
     image, listener = slices(), Listener(streamer)
     array_of(image).gate.clear()
     listener.stream.show([image], want(image, 0))
-    assert array_of(image).started.acquire(timeout=20)
+    assert array_of(image).started.acquire(timeout=TIMEOUT)
     listener.stream.show([image], want(image, 0, 3), want(image, 7, rank=Rank.PREFETCH))
     array_of(image).gate.set()
     for _ in range(2):
-        assert array_of(image).started.acquire(timeout=20)
+        assert array_of(image).started.acquire(timeout=TIMEOUT)
     assert read_planes(image) == [0, 3, 7]
     listener.wait(lambda: bool(listener.exact))
     assert 7 not in [key.plane.indices[0] for key, _ in listener.tiles]
@@ -201,6 +211,21 @@ def test_a_failing_tile_is_reported_to_each_generation_and_read_once(streamer: T
     assert streamer.get(want(image, 3)[0].key) is not None
 
 
+def test_a_retry_repeats_a_read_that_is_running_and_then_fails(streamer: TileStreamer) -> None:
+    image, listener = slices(), Listener(streamer)
+    array = array_of(image)
+    array.broken = BrokenOnce({(3, 0, 0)})
+    array.gate.clear()
+    done = listener.stream.show([image], want(image, 3))
+    assert array.started.acquire(timeout=TIMEOUT)
+    streamer.retry()
+    array.gate.set()
+    listener.wait(lambda: done in listener.exact)
+    assert not listener.errors
+    assert streamer.get(want(image, 3)[0].key) is not None
+    assert read_planes(image).count(3) == 2
+
+
 def test_whatever_goes_wrong_is_reported_and_the_worker_lives(streamer: TileStreamer) -> None:
     image, listener = slices(), Listener(streamer)
     array_of(image).data = None  # type: ignore[assignment]
@@ -238,7 +263,7 @@ def test_a_closed_stream_is_silent(streamer: TileStreamer) -> None:
     image, listener = slices(), Listener(streamer)
     array_of(image).gate.clear()
     listener.stream.show([image], want(image, 0, 1))
-    assert array_of(image).started.acquire(timeout=20)
+    assert array_of(image).started.acquire(timeout=TIMEOUT)
     listener.stream.close()
     array_of(image).gate.set()
     other, heard = slices(), Listener(streamer)
@@ -253,7 +278,7 @@ def test_closing_does_not_wait_for_ever_for_a_read_that_hangs() -> None:
     image, listener = slices(), Listener(streamer)
     array_of(image).gate.clear()
     listener.stream.show([image], want(image, 0))
-    assert array_of(image).started.acquire(timeout=20)
+    assert array_of(image).started.acquire(timeout=TIMEOUT)
     assert not streamer.close(timeout=0.0)
     array_of(image).gate.set()
     assert streamer.close()
@@ -280,5 +305,5 @@ def test_a_callback_may_ask_for_more(streamer: TileStreamer) -> None:
 
     stream = streamer.open(on_exact=onward)
     stream.show([image], want(image, 0))
-    assert done.wait(20)
+    assert done.wait(TIMEOUT)
     assert read_planes(image) == [0, 1, 2, 3]

@@ -17,6 +17,7 @@ from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
 import zarrfs
+from tests.processes import TIMEOUT
 from tests.viewer.qt.waiting import MILLISECONDS, exact, opened
 from viewer.qt.actions import Palette, key_help
 from viewer.qt.main_window import MainWindow
@@ -229,7 +230,7 @@ def test_the_window_answers_while_a_chunk_is_slow(qtbot: QtBot, window: MainWind
     def wait(operation: str, key: str) -> None:
         if key.startswith("c/") and operation.startswith("get"):
             entered.set()
-            gate.wait(30)
+            gate.wait(TIMEOUT)
 
     store = LatencyStore(LocalStore(tmp_path / "s.zarr"), wait)
     try:
@@ -263,8 +264,34 @@ def test_a_store_that_vanishes_is_told_and_what_was_seen_stays(
     window.dimensions.set_position(0, 8)
     qtbot.waitUntil(lambda: "the disk is gone" in window.notice.text(), timeout=MILLISECONDS)
     assert "c/8/0/0" in window.notice.text()
+    assert window.notice.isVisible()
+    assert np.array_equal(pixels(window), before)
     gone.clear()
     exact(qtbot, window, window.actions_by_name["retry"].trigger)
+    assert not window.notice.isVisible()
+
+
+def test_an_error_that_is_delivered_after_a_retry_is_not_shown(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "v.zarr"
+    zarrfs.create_array(path, data=np.full((9, 64, 64), 9, "u1"), chunks=(1, 64, 64))
+    gone = threading.Event()
+    store = FailingStore(
+        LocalStore(path), lambda _, key: StoreError(f"{key}: the disk is gone") if gone.is_set() else None
+    )
+    opened(qtbot, window, lambda: window.open_location(store))
+    reported = threading.Event()
+    window.panes.main._tile_failed.connect(reported.set, Qt.ConnectionType.DirectConnection)
+    shown: list[str] = []
+    window.session.said.connect(lambda text, warning: shown.append(text))
+    gone.set()
+    window.dimensions.set_position(0, 8)
+    # The error is in the queue of this thread, which delivers nothing while it waits.
+    assert reported.wait(TIMEOUT)
+    gone.clear()
+    exact(qtbot, window, window.actions_by_name["retry"].trigger)
+    assert shown == [""]
     assert not window.notice.isVisible()
 
 
@@ -317,7 +344,9 @@ def test_a_screenshot_from_the_command_line(size: str, stack: Path, tmp_path: Pa
     environment = {
         key: value for key, value in os.environ.items() if key not in ("DISPLAY", "QT_QPA_PLATFORM")
     }
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, timeout=TIMEOUT
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     image = QImage(str(file))

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from pytestqt.qtbot import QtBot
 
+from tests.processes import TIMEOUT
 from viewer.qt.main_window import MainWindow
 
 __all__ = ["MILLISECONDS", "exact", "opened"]
 
-MILLISECONDS = 10_000
+MILLISECONDS = round(1000 * TIMEOUT)
 
 
 def is_exact(window: MainWindow) -> bool:

@@ -1,0 +1,321 @@
+"""Change the code in one place, run the tests that concern it, and see whether one fails.
+
+    python -m tests.mutation                                     # 40 mutants of all packages
+    python -m tests.mutation --packages stores mount --sample 100 --seed 7
+    python -m tests.mutation --key 0a1b2c3d4e                    # this mutant again
+    python -m tests.mutation --packages ngff --list              # the sample, without running it
+
+It is no part of ``packaging/test.sh``: it takes about as long as the relevant tests for each mutant that survives.
+
+A mutant is one change of one expression or statement (see ``mutants.py``). The sample is drawn at random, the same for
+the same seed and sources. The tests run with ``-x`` in a copy of the checkout, with changes that are not committed, so
+that the checkout is never modified. First those run that name the mutated module, then those of its package. They may
+take five times as long as without the mutant, then the mutant counts as detected, and a bounded amount of memory. They
+reach no other machine: pip has no index, and HTTP goes to a proxy that is not there.
+
+A mutant is one of
+  detected     a test failed, or the time was up;
+  survived     all relevant tests passed: a test is missing, or the mutant is equivalent;
+  equivalent   listed in ``equivalent.txt`` with a reason, after a review: no test can notice it. It is not run.
+
+The report ends with a table: of each package the sample, these numbers, and the detected share of the mutants that are
+not equivalent. ``--report FILE`` writes all results as JSON. The exit code is 1 if a mutant survived, and 2 if the
+tests fail without any mutant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.mutation.mutants import Mutant, mutants_of
+from tests.processes import end
+from zarrfs.mount.mounting import mounts
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+
+SOURCES = {
+    "engine": "zarrfs/engine",
+    "stores": "zarrfs/engine/stores",
+    "mount": "zarrfs/mount",
+    "ngff": "zarrfs/ngff",
+    "viewer": "viewer",
+    "tools": "zarrfs/tools",
+    "cli": "zarrfs/cli",
+}
+"""Each file belongs to the last package that contains it. The widgets of the viewer (``viewer/qt``) belong to none."""
+
+USUAL_PACKAGES = ("engine", "stores", "mount", "ngff", "viewer")
+
+TESTS = {
+    "zarrfs/engine": "tests/engine tests/specs tests/bad_input tests/tools/test_copying.py",
+    "zarrfs/engine/codecs": "tests/engine/codecs tests/engine/spec tests/engine tests/bad_input",
+    "zarrfs/engine/formats": "tests/engine/formats tests/engine/spec tests/engine tests/bad_input",
+    "zarrfs/engine/stores": "tests/engine/stores tests/engine tests/tools",
+    "zarrfs/mount": "tests/mount tests/bad_input/test_mount.py tests/cli",
+    "zarrfs/ngff": "tests/ngff tests/viewer/core tests/cli",
+    "viewer": "tests/viewer/core tests/viewer/qt",
+    "zarrfs/tools": "tests/tools tests/cli",
+    "zarrfs/cli": "tests/cli tests/tools tests/mount tests/ngff",
+}
+"""The tests of the files below a folder; the longest folder counts."""
+
+LEFT_OUT = ("tests/engine/peers",)
+"""They need an environment that is installed from the network."""
+
+MIN_SECONDS = 60.0
+TIMES_SLOWER = 5.0
+MAX_MEMORY = 8 << 30
+"""Bytes of private memory that a process of the tests may have. Maps of files, as LMDB makes them, do not count."""
+
+PYTEST_PASSED, PYTEST_FAILED, PYTEST_NONE = 0, 1, 5
+
+
+class Runner:
+    """Runs tests in a copy of the checkout."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.copy = scratch / "checkout"
+        self._temporary = scratch / "tmp"
+        self._seconds: dict[tuple[str, ...], float] = {}
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=CHECKOUT,
+            capture_output=True,
+            check=True,
+        )
+        for name in filter(None, os.fsdecode(listed.stdout).split("\0")):
+            if (CHECKOUT / name).is_file():
+                (self.copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(CHECKOUT / name, self.copy / name)
+        data = os.environ.get("ZARRFS_DATA") or CHECKOUT.parent / "shared" / "data"
+        self._environment = {
+            **os.environ,
+            "CI": "1",  # the same examples of hypothesis every time
+            "PYTHONPATH": str(self.copy),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "TMPDIR": str(self._temporary),
+            "ZARRFS_DATA": str(data),
+            "PIP_NO_INDEX": "1",
+            **{f"{kind}_proxy": "http://127.0.0.1:9" for kind in ("http", "https", "ftp")},
+            "no_proxy": "127.0.0.1,localhost",
+        }
+        where = self._run(
+            [sys.executable, "-c", "import zarrfs, viewer; print(zarrfs.__file__, viewer.__file__)"]
+        )
+        assert where is not None
+        if where[1].count(str(self.copy)) != 2:
+            raise SystemExit(f"the tests would not run the copy {self.copy}: {where[1].strip()}")
+
+    def baseline(self, tests: Sequence[str]) -> float:
+        """Return how long the tests take without a mutant. Ends the program if they fail."""
+        key = tuple(tests)
+        if key not in self._seconds:
+            start = time.monotonic()
+            found = self._pytest(tests, None)
+            if found is None or found[0] not in (PYTEST_PASSED, PYTEST_NONE):
+                print(found[1] if found else "", file=sys.stderr)
+                print(f"the tests fail without a mutant: {' '.join(tests)}", file=sys.stderr)
+                raise SystemExit(2)
+            self._seconds[key] = time.monotonic() - start
+        return self._seconds[key]
+
+    def notice(self, mutant: Mutant) -> str | None:
+        """Return the test that notices a mutant, or ``time limit``; None if it survives."""
+        file = self.copy / mutant.path
+        source = file.read_bytes()
+        for tests in self._stages(mutant.path):
+            seconds = max(MIN_SECONDS, TIMES_SLOWER * self.baseline(tests))
+            file.write_bytes(mutant.apply(source))
+            try:
+                found = self._pytest(tests, seconds)
+            finally:
+                file.write_bytes(source)
+            if found is None:
+                return "time limit"
+            if found[0] not in (PYTEST_PASSED, PYTEST_NONE):
+                return _first_failure(found[1])
+        return None
+
+    def _stages(self, path: str) -> Iterator[list[str]]:
+        """Yield the tests that concern a file: first what is named after it or names it, then those of its package."""
+        stem = Path(path).stem
+        module = path.removesuffix(".py").replace("/", ".")
+        near = set()
+        for file in (self.copy / "tests").rglob("test_*.py"):
+            name = str(file.relative_to(self.copy))
+            if not name.startswith((*LEFT_OUT, "tests/mutation")):
+                words = file.stem.removeprefix("test_").split("_")
+                if stem in words or file.stem == f"test_{stem}" or f"{module} " in file.read_text():
+                    near.add(name)
+        if near:
+            yield sorted(near)
+        folder = max((folder for folder in TESTS if path.startswith(f"{folder}/")), key=len)
+        yield [*TESTS[folder].split(), *(f"--ignore={name}" for name in LEFT_OUT)]
+
+    def _pytest(self, tests: Sequence[str], seconds: float | None) -> tuple[int, str] | None:
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header"]
+        return self._run([sys.executable, "-m", "pytest", *options, *tests], seconds)
+
+    def _run(self, command: Sequence[str], seconds: float | None = None) -> tuple[int, str] | None:
+        """Return exit code and output; None when the time is up. Nothing of it is left running or mounted."""
+        self._temporary.mkdir()
+        process = subprocess.Popen(
+            command,
+            cwd=self.copy,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            preexec_fn=_limit_memory,
+        )
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            end(process)
+            self._clear()
+        return process.returncode, output
+
+    def _clear(self) -> None:
+        """Remove what tests left in the temporary directory, mounts first."""
+        for mountpoint, _ in mounts():
+            if mountpoint.startswith(f"{self._temporary}/"):
+                subprocess.run(["fusermount3", "-u", "-z", mountpoint], check=False, capture_output=True)
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def _limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
+
+
+def _first_failure(output: str) -> str:
+    for line in output.splitlines():
+        if line.startswith(("FAILED ", "ERROR ")):
+            return line.split(" - ")[0].partition(" ")[2]
+    return "the tests did not start, or crashed"
+
+
+def package_of(path: str) -> str | None:
+    """Return the package that a file belongs to."""
+    found = None
+    for package, folder in SOURCES.items():
+        if path.startswith(f"{folder}/") and (package != "viewer" or path.count("/") == 1):
+            found = package
+    return found
+
+
+def all_mutants(packages: Sequence[str]) -> list[Mutant]:
+    """Return the mutants of the packages."""
+    folders = {SOURCES[package].partition("/")[0] for package in packages}
+    files = sorted(file for folder in folders for file in (CHECKOUT / folder).rglob("*.py"))
+    paths = [str(file.relative_to(CHECKOUT)) for file in files]
+    return [
+        mutant
+        for path in paths
+        if package_of(path) in packages
+        for mutant in mutants_of(path, (CHECKOUT / path).read_bytes())
+    ]
+
+
+def equivalents() -> dict[str, str]:
+    """Return the mutants that a review has found equivalent: key -> reason."""
+    found = {}
+    for line in EQUIVALENT.read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            key, _, reason = line.split(maxsplit=2)
+            found[key] = reason
+    return found
+
+
+@contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """Yield a directory; afterwards it is gone."""
+    with tempfile.TemporaryDirectory(prefix="zarrfs-mutation-") as name:
+        yield Path(name)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutation",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--packages", nargs="+", choices=SOURCES, default=USUAL_PACKAGES, metavar="PACKAGE")
+    parser.add_argument("--sample", type=int, default=40, help="how many mutants (40)")
+    parser.add_argument("--seed", type=int, default=1, help="of the random sample (1)")
+    parser.add_argument("--key", nargs="+", default=(), help="these mutants instead of a sample")
+    parser.add_argument("--list", action="store_true", help="print the sample and do nothing")
+    parser.add_argument("--report", type=Path, help="write the results to this file as JSON")
+    options = parser.parse_args(arguments)
+
+    mutants = all_mutants(SOURCES if options.key else options.packages)
+    if options.key:
+        sample = [mutant for mutant in mutants if mutant.key in options.key]
+        missing = set(options.key) - {mutant.key for mutant in sample}
+        if missing:
+            parser.error(f"no such mutant: {', '.join(sorted(missing))}")
+    else:
+        sample = random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))
+    print(f"{len(sample)} of {len(mutants)} mutants, seed {options.seed}", flush=True)
+    if options.list:
+        print(*sample, sep="\n")
+        return 0
+    # An orderly exit leaves no tests running.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    known = {} if options.key else equivalents()
+    results = []
+    with scratch_directory() as scratch:
+        runner = Runner(scratch)
+        for mutant in sample:
+            if mutant.key in known:
+                verdict, why = "equivalent", known[mutant.key]
+            else:
+                noticed = runner.notice(mutant)
+                verdict, why = ("survived", "") if noticed is None else ("detected", noticed)
+            print(f"{verdict:10}  {mutant}" + (f"\n            {why}" if why else ""), flush=True)
+            results.append((mutant, verdict, why))
+    _summarise(results)
+    if options.report is not None:
+        documents = [{**vars(mutant), "verdict": verdict, "why": why} for mutant, verdict, why in results]
+        options.report.write_text(json.dumps(documents, indent=1))
+    return int(any(verdict == "survived" for _, verdict, _ in results))
+
+
+def _summarise(results: Sequence[tuple[Mutant, str, str]]) -> None:
+    counts: dict[str, Counter[str]] = {}
+    for mutant, verdict, _ in results:
+        for name in (package_of(mutant.path) or "", "all"):
+            counts.setdefault(name, Counter())[verdict] += 1
+    columns = ("detected", "survived", "equivalent")
+    print("\npackage  sample  detected  survived  equivalent  share")
+    for name, count in sorted(counts.items(), key=lambda item: (item[0] == "all", item[0])):
+        rest = count["detected"] + count["survived"]
+        share = f"{count['detected'] / rest:.0%}" if rest else "-"
+        numbers = "  ".join(f"{count[column]:{len(column)}}" for column in columns)
+        print(f"{name:7}  {count.total():6}  {numbers}  {share:>5}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
