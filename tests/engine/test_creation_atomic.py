@@ -140,17 +140,27 @@ def contents(place: Path) -> dict[str, bytes]:
     return {str(p.relative_to(place)): p.read_bytes() for p in sorted(place.rglob("*")) if p.is_file()}
 
 
+class _NotJson:
+    """Its representation, which is part of test identifiers, is the same in each process."""
+
+    def __repr__(self) -> str:
+        return "NOT_JSON"
+
+
+NOT_JSON = _NotJson()
+
+
 WRONG: list[dict[str, Any]] = [
     {"data": DATA, "shape": (5, 4)},
     {"data": DATA, "shape": (12,)},
     {"data": [[1, 2], [3]]},
     {"data": DATA, "dtype": "no such type"},
-    {"data": DATA, "attributes": {"a": object()}},
+    {"data": DATA, "attributes": {"a": NOT_JSON}},
     {"data": DATA, "attributes": {1: 2}},
     {"data": DATA, "attributes": [1, 2]},
     {"data": DATA, "chunks": (2, 2), "shards": (3, 3)},
     {"data": DATA, "codecs": ["no-such-codec"]},
-    {"data": np.array([object()])},
+    {"data": np.array([NOT_JSON])},
     {"shape": 3, "dtype": str, "data": [1, 2, 3]},
 ]
 

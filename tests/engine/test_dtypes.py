@@ -578,7 +578,9 @@ def test_padding_of_an_aligned_dtype_is_dropped() -> None:
     assert data_type_from_numpy(aligned).numpy == np.dtype([("a", "u1"), ("b", "f8")])
 
 
-@pytest.mark.parametrize("given_type", ["nonsense", 12, (np.int32, (2, 2)), object()], ids=str)
+@pytest.mark.parametrize(
+    "given_type", ["nonsense", 12, (np.int32, (2, 2)), object()], ids=["name", "int", "subarray", "object"]
+)
 def test_what_is_no_dtype(given_type: Any) -> None:
     with pytest.raises(UnsupportedError):
         data_type_from_numpy(given_type)

@@ -14,7 +14,16 @@ from zarrfs.errors import ChunkEncodeError, MetadataError
 DATA = np.arange(24, dtype="<u2").reshape(4, 6)
 BLOSC = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 0}
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
-MISSING: Any = object()
+
+
+class _Missing:
+    """Its representation, which is part of test identifiers, is the same in each process."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Any = _Missing()
 
 V3: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     *(("gzip", {"level": 1}, {"level": level}) for level in (-1, 10, 1.0, "1", True, None)),
