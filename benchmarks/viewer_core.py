@@ -25,16 +25,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from zarrfs_viewer.display.levels import pixel_aspect
+from zarrfs_viewer.images.dataset import initial_intent, open_dataset
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.rendering.compose import compose
+from zarrfs_viewer.rendering.labels import blend_labels
+from zarrfs_viewer.rendering.pipeline import Frame, ViewPipeline
+from zarrfs_viewer.state.view_state import (
+    ChannelSettings,
+    LabelsSettings,
+    ViewIntent,
+    Viewport,
+    fit,
+    with_position,
+)
+from zarrfs_viewer.streaming.streamer import TileStreamer
 
 import zarrfs
-from viewer.compose import compose
-from viewer.dataset import initial_intent, open_dataset
-from viewer.image import Image
-from viewer.labels import blend_labels
-from viewer.levels import pixel_aspect
-from viewer.pipeline import Frame, ViewPipeline
-from viewer.state import ChannelSettings, LabelsSettings, ViewIntent, Viewport, fit, with_position
-from viewer.streaming import TileStreamer
 
 WINDOW = (1280, 900)
 STEPS = 120

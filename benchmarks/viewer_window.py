@@ -124,9 +124,8 @@ def drive(
 def run_ours(location: str, planes: int, started: float) -> dict[str, float]:
     """Drive our own window."""
     from PyQt6.QtCore import QSettings, QTimer
-
-    from viewer.qt.application import make_application
-    from viewer.qt.main_window import MainWindow
+    from zarrfs_viewer.qt.window.application import make_application
+    from zarrfs_viewer.qt.window.main_window import MainWindow
 
     application = make_application()
     with tempfile.TemporaryDirectory() as scratch:

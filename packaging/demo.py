@@ -193,7 +193,7 @@ def parts(image: np.ndarray[Any, Any]) -> Iterator[Any]:
 
 def show_picture(store: str) -> None:
     """Open the viewer where there is a display; without one, let it write a screenshot. It is an extra."""
-    if not all(find_spec(name) for name in ("PyQt6", "pyqtgraph", "viewer.main")):
+    if not all(find_spec(name) for name in ("PyQt6", "pyqtgraph", "zarrfs_viewer.main")):
         say("The desktop viewer is not installed here (the extra zarrfs[viewer]), so no picture this time.")
         return
     if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):

@@ -27,7 +27,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
 
-OUR_LOGGERS = ("zarrfs", "viewer")
+OUR_LOGGERS = ("zarrfs", "zarrfs_viewer")
 
 LASTING_THREADS = ("ThreadPoolExecutor-", "zarrfs-", "zarr_io", "asyncio_", "fsspecIO", "pytest_timeout")
 """Threads that stay for the life of the process: our worker pool, and those of the libraries we are held

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 import pytest
+import zarrfs_viewer.main
 
-import viewer.main
 from zarrfs.cli.main import main
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "command-line.md"
@@ -52,6 +52,6 @@ def test_the_options_before_the_command() -> None:
 
 def test_the_viewer(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        viewer.main.run(["--help"])
+        zarrfs_viewer.main.run(["--help"])
     offered = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     assert explained("zarrfs-viewer") - {"-h"} == offered

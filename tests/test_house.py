@@ -186,7 +186,7 @@ def test_one_room_knows_the_fuse_binding() -> None:
 def test_one_room_knows_qt() -> None:
     for module, path in MODULES.items():
         if {name.partition(".")[0] for name in imports(path)} & {"PyQt6", "pyqtgraph"}:
-            assert is_in(module, ["viewer.qt"]), module
+            assert is_in(module, ["zarrfs_viewer.qt"]), module
 
 
 def test_exports_are_pinned() -> None:

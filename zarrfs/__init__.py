@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from zarrfs._version import __version__
-from zarrfs.engine.access import Access
-from zarrfs.engine.array import Array
-from zarrfs.engine.chunk_shapes import ChunkConstraint
-from zarrfs.engine.group import Group
-from zarrfs.engine.hierarchy import tree
+from zarrfs.engine.creation.chunk_shapes import ChunkConstraint
+from zarrfs.engine.io.access import Access
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.nodes.hierarchy import tree
 from zarrfs.engine.open import (
     create_array,
     create_group,
@@ -35,7 +35,7 @@ from zarrfs.engine.routines import (
     zeros,
     zeros_like,
 )
-from zarrfs.engine.stores.synchronizers import ProcessSynchronizer, ThreadSynchronizer
+from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer, ThreadSynchronizer
 from zarrfs.errors import (
     ChunkDecodeError,
     ChunkEncodeError,

@@ -15,23 +15,23 @@ from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from zarrfs.engine.stores.caching import LRUStore, MetadataCacheStore
-    from zarrfs.engine.stores.caching import LRUStore as LRUStoreCache
-    from zarrfs.engine.stores.dbm import DBMStore
-    from zarrfs.engine.stores.lmdb import LMDBStore
+    from zarrfs.engine.stores.databases.dbm import DBMStore
+    from zarrfs.engine.stores.databases.lmdb import LMDBStore
+    from zarrfs.engine.stores.databases.mongodb import MongoDBStore
+    from zarrfs.engine.stores.databases.redis import RedisStore
+    from zarrfs.engine.stores.databases.sqlite import SQLiteStore
+    from zarrfs.engine.stores.fsspec.store import RemoteStore
     from zarrfs.engine.stores.local import LocalStore as DirectoryStore
     from zarrfs.engine.stores.memory import MemoryStore as DictStore
     from zarrfs.engine.stores.memory import MemoryStore as KVStore
-    from zarrfs.engine.stores.mongodb import MongoDBStore
-    from zarrfs.engine.stores.prefixed import PrefixStore
-    from zarrfs.engine.stores.redis import RedisStore
-    from zarrfs.engine.stores.remote import RemoteStore
-    from zarrfs.engine.stores.retrying import RetryStore
-    from zarrfs.engine.stores.sqlite import SQLiteStore
     from zarrfs.engine.stores.temporary import TemporaryStore
     from zarrfs.engine.stores.temporary import TemporaryStore as TempStore
-    from zarrfs.engine.stores.wrappers import WrapperStore
-    from zarrfs.engine.stores.zip import ZipStore
+    from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
+    from zarrfs.engine.stores.wrappers.caching import LRUStore as LRUStoreCache
+    from zarrfs.engine.stores.wrappers.prefix import PrefixStore
+    from zarrfs.engine.stores.wrappers.retrying import RetryStore
+    from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
+    from zarrfs.engine.stores.zip.store import ZipStore
 
 __all__ = [
     "Buffer",
@@ -63,24 +63,24 @@ __all__ = [
 ]
 
 PLACES = {
-    "DBMStore": "dbm:DBMStore",
+    "DBMStore": "databases.dbm:DBMStore",
     "DictStore": "memory:MemoryStore",
     "DirectoryStore": "local:LocalStore",
     "KVStore": "memory:MemoryStore",
-    "LMDBStore": "lmdb:LMDBStore",
-    "LRUStore": "caching:LRUStore",
-    "LRUStoreCache": "caching:LRUStore",
-    "MetadataCacheStore": "caching:MetadataCacheStore",
-    "MongoDBStore": "mongodb:MongoDBStore",
-    "PrefixStore": "prefixed:PrefixStore",
-    "RedisStore": "redis:RedisStore",
-    "RemoteStore": "remote:RemoteStore",
-    "RetryStore": "retrying:RetryStore",
-    "SQLiteStore": "sqlite:SQLiteStore",
+    "LMDBStore": "databases.lmdb:LMDBStore",
+    "LRUStore": "wrappers.caching:LRUStore",
+    "LRUStoreCache": "wrappers.caching:LRUStore",
+    "MetadataCacheStore": "wrappers.caching:MetadataCacheStore",
+    "MongoDBStore": "databases.mongodb:MongoDBStore",
+    "PrefixStore": "wrappers.prefix:PrefixStore",
+    "RedisStore": "databases.redis:RedisStore",
+    "RemoteStore": "fsspec.store:RemoteStore",
+    "RetryStore": "wrappers.retrying:RetryStore",
+    "SQLiteStore": "databases.sqlite:SQLiteStore",
     "TempStore": "temporary:TemporaryStore",
     "TemporaryStore": "temporary:TemporaryStore",
-    "WrapperStore": "wrappers:WrapperStore",
-    "ZipStore": "zip:ZipStore",
+    "WrapperStore": "wrappers.wrapper:WrapperStore",
+    "ZipStore": "zip.store:ZipStore",
 }
 """Name -> module and class, for those that are imported when they are asked for."""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from zarrfs.engine.group import Group
+    from zarrfs.engine.nodes.group import Group
 
 __all__ = ["CHANNELS", "VOXEL_SIZE", "Channel", "Picture", "make_picture", "volume", "write_image"]
 

@@ -14,9 +14,9 @@ import zarrfs
 from tests.processes import run_together
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.caching import LRUStore, MetadataCacheStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.synchronizers import SynchronizedStore
+from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
+from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "v3": {"chunks": (5, 4)},

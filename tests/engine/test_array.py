@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 import zarrfs
 from tests.processes import TIMEOUT
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import CountingStore
+from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 from zarrfs.errors import ChunkDecodeError, ChunkEncodeError, ReadOnlyError, SelectionError
 
 GZIP = {"name": "gzip", "configuration": {"level": 1}}

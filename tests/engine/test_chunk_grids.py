@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zarrfs import plugins
-from zarrfs.engine import chunk_grids
-from zarrfs.engine.chunk_grids import (
+from zarrfs.engine.chunking import chunk_grids
+from zarrfs.engine.chunking.chunk_grids import (
     ChunkGrid,
     RectilinearGrid,
     RegularGrid,
@@ -22,7 +22,7 @@ from zarrfs.engine.chunk_grids import (
     chunk_grid_from_json,
     chunk_grid_to_json,
 )
-from zarrfs.engine.indexing import Axis, RegularAxis
+from zarrfs.engine.indexing.projections import Axis, RegularAxis
 from zarrfs.errors import MetadataError, UnsupportedError
 
 HERE = "image.zarr/zarr.json: /chunk_grid"

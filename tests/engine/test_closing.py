@@ -14,7 +14,7 @@ import pytest
 import zarrfs
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import WrapperStore
+from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
 
 DATA = np.arange(12).reshape(3, 4)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.new_arrays import WRITABLE_FORMATS
+from zarrfs.engine.creation.array_spec import WRITABLE_FORMATS
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import FailingStore
+from zarrfs.engine.stores.wrappers.wrapper import FailingStore
 from zarrfs.errors import MetadataError, NodeExistsError, NodeTypeError, StoreError, ZarrError
 
 DATA = np.arange(12, dtype="i4").reshape(3, 4)

@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from zarrfs.engine.indexing import IrregularAxis, RegularAxis, chunk_parts, count_parts, flat_boxes
-from zarrfs.engine.selections import (
+from zarrfs.engine.indexing.projections import (
+    IrregularAxis,
+    RegularAxis,
+    chunk_parts,
+    count_parts,
+    flat_boxes,
+)
+from zarrfs.engine.indexing.selections import (
     OuterSelection,
     basic_selection,
     block_selection,

@@ -13,12 +13,12 @@ import pytest
 import zarrfs
 from zarrfs.engine.locations import METADATA_NAMES, open_store, split_options
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.dbm import DBMStore
-from zarrfs.engine.stores.lmdb import LMDBStore
+from zarrfs.engine.stores.databases.dbm import DBMStore
+from zarrfs.engine.stores.databases.lmdb import LMDBStore
+from zarrfs.engine.stores.databases.sqlite import SQLiteStore
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.sqlite import SQLiteStore
-from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import LocationError, NodeNotFoundError, ZarrError
 from zarrfs.tools import consolidate_metadata
 

@@ -16,9 +16,9 @@ import zarrfs
 from zarrfs.engine.stores.base import ByteRange, ValueTooLargeError
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.prefixed import PrefixStore
-from zarrfs.engine.stores.retrying import RetryStore
-from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.engine.stores.wrappers.prefix import PrefixStore
+from zarrfs.engine.stores.wrappers.retrying import RetryStore
+from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import ChunkDecodeError
 
 LAYOUTS: dict[str, dict[str, Any]] = {

@@ -20,13 +20,13 @@ NAME = "example_extensions"
 
 MODULE = '''
 import numpy as np
-from zarrfs.engine.chunk_grids import ChunkGrid
-from zarrfs.engine.chunk_keys import ChunkKeyEncoding
+from zarrfs.engine.chunking.chunk_grids import ChunkGrid
+from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding
 from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec, CodecError
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily
-from zarrfs.engine.indexing import RegularAxis
+from zarrfs.engine.indexing.projections import RegularAxis
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.mount.byte_layout import ByteLayout
+from zarrfs.mount.content import ByteLayout
 from zarrfs.mount.views.base import View
 
 

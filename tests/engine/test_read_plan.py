@@ -13,9 +13,9 @@ import pytest
 import zarrfs
 from zarrfs.engine.cache import CacheEntry, ChunkCache
 from zarrfs.engine.codecs.base import ChunkSpec
-from zarrfs.engine.codecs.chain import CodecChain
+from zarrfs.engine.codecs.pipeline.chain import CodecChain
 from zarrfs.engine.codecs.registry import codecs_from_json
-from zarrfs.engine.read_plan import ChunkMethod, choose_method
+from zarrfs.engine.io.planning import ChunkMethod, choose_method
 from zarrfs.engine.stores.local import LocalStore
 
 BLOSC = {
@@ -166,7 +166,7 @@ def test_a_missing_value_has_neither_size_nor_bytes(tmp_path: Path) -> None:
 
 
 def test_written_chunks_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zarrfs.engine.layout.MAX_WRITE_COUNTS", 3)
+    monkeypatch.setattr("zarrfs.engine.io.storage.MAX_WRITE_COUNTS", 3)
     array = zarrfs.create_array({}, shape=(8, 4), chunks=(1, 4), dtype="u2", cache_size=1 << 20)
     for value in range(1, 4):
         for row in range(8):

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.access import Access
 from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.io.access import Access
 from zarrfs.engine.open import make_node
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import CountingStore
+from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 
 DATA = np.arange(64 * 64, dtype="u4").reshape(64, 64)
 

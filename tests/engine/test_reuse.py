@@ -11,7 +11,7 @@ import pytest
 import zarrfs
 from zarrfs.engine.cache import ChunkCache, held_nbytes, keepable
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import CountingStore
+from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 
 ENTRY = 256
 """What an entry of the cache counts besides its array."""

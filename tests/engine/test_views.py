@@ -14,7 +14,7 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import CountingStore
+from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 from zarrfs.errors import ReadOnlyError, SelectionError, UnsupportedError
 
 NUMBERS = np.arange(60, dtype="i4").reshape(12, 5)

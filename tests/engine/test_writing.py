@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.codecs.sharding import is_filled
+from zarrfs.engine.codecs.sharding.codec import is_filled
 from zarrfs.engine.stores.local import MOST_PARTS, LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import CountingStore
+from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 
 READS = ("get", "get_into", "get_ranges", "size", "stamp")
 

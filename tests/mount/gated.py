@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.wrappers import LatencyStore
+from zarrfs.engine.stores.wrappers.wrapper import LatencyStore
 from zarrfs.mount.mounting import MountOptions, serve
 
 

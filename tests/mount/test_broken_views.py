@@ -20,7 +20,7 @@ import zarrfs
 from tests.mount.mounted import mounted, needs_fuse
 
 MODULE = """
-from zarrfs.mount.byte_layout import ByteLayout, BytesPiece
+from zarrfs.mount.content import ByteLayout, BytesPiece
 from zarrfs.mount.views.base import View
 
 

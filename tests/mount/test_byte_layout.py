@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.byte_layout import ArrayPiece, ByteLayout, BytesPiece
+from zarrfs.mount.content import ArrayPiece, ByteLayout, BytesPiece
 
 
 @given(st.data())

@@ -16,7 +16,7 @@ import pytest
 import zarrfs
 from tests.mount.test_tree import Clock, contents, hierarchy, names
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import CountingStore, WrapperStore
+from zarrfs.engine.stores.wrappers.wrapper import CountingStore, WrapperStore
 from zarrfs.errors import StoreError
 from zarrfs.mount.tree import FRESH_SECONDS, Directory, Tree, VirtualFile
 

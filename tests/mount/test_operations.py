@@ -17,7 +17,7 @@ from tests.mount.test_members import LARGE, RefusingStore
 from tests.mount.test_tree import Clock
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import CountingStore, WrapperStore
+from zarrfs.engine.stores.wrappers.wrapper import CountingStore, WrapperStore
 from zarrfs.errors import (
     ChunkDecodeError,
     MetadataError,

@@ -58,5 +58,5 @@ def test_equivalent_mutants_exist() -> None:
 def test_a_file_belongs_to_the_innermost_package() -> None:
     assert package_of("zarrfs/engine/stores/zip.py") == "stores"
     assert package_of("zarrfs/engine/array.py") == "engine"
-    assert package_of("viewer/state.py") == "viewer"
-    assert package_of("viewer/qt/canvas.py") is None
+    assert package_of("viewer/zarrfs_viewer/state/view_state.py") == "viewer"
+    assert package_of("viewer/zarrfs_viewer/qt/canvas/canvas.py") is None

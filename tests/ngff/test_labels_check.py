@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from zarrfs_viewer.images.dataset import describe
 
 import zarrfs
 from tests.ngff.test_checks import INVALID, image, label, newer, plate, resolves
-from viewer.dataset import describe
 from zarrfs.errors import ZarrError
 from zarrfs.ngff import check_attributes, check_node, parse
 from zarrfs.ngff.checks.report import pointer

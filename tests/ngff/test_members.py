@@ -9,7 +9,7 @@ import pytest
 import zarrfs
 from zarrfs.engine.stores.base import Listing
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import WrapperStore
+from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
 from zarrfs.ngff import member_names
 from zarrfs.tools import consolidate_metadata

@@ -23,7 +23,7 @@ from tests.engine.test_plugins import site
 from zarrfs.cli.main import run
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import CountingStore, FailingStore
+from zarrfs.engine.stores.wrappers.wrapper import CountingStore, FailingStore
 from zarrfs.errors import (
     IncompleteCopyError,
     MetadataError,

@@ -19,10 +19,10 @@ from zarrfs.engine.parallel import at_most
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import CountingStore, FailingStore
+from zarrfs.engine.stores.wrappers.wrapper import CountingStore, FailingStore
 from zarrfs.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zarrfs.tools import convert, copy, copy_all, copy_store, rechunk
-from zarrfs.tools.planning import blocks
+from zarrfs.tools.copying.planning import blocks
 
 FORMATS: list[Any] = [2, 3, "n5", "draft2019"]
 RNG = np.random.default_rng(0)

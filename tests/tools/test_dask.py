@@ -24,7 +24,7 @@ from tests.processes import TIMEOUT, running, wait_for_event
 from tests.tools.dask_servers import Elsewhere, Note, dask_cluster, scheduler, worker
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import FailingStore
+from zarrfs.engine.stores.wrappers.wrapper import FailingStore
 from zarrfs.errors import (
     ChunkDecodeError,
     LocationError,
@@ -33,7 +33,7 @@ from zarrfs.errors import (
     UnsupportedError,
 )
 from zarrfs.tools import convert, rechunk
-from zarrfs.tools.dask_cluster import AHEAD, Cluster
+from zarrfs.tools.copying.dask_cluster import AHEAD, Cluster
 
 RNG = np.random.default_rng(0)
 DATA = RNG.integers(1, 999, (40, 50)).astype("u2")
@@ -167,7 +167,7 @@ def test_a_path_of_another_machine(which: str, address: str, tmp_path: Path) -> 
 
 def test_no_cluster_is_told_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path / "s")
-    monkeypatch.setattr("zarrfs.tools.dask_cluster.SECONDS_TO_ANSWER", 1)
+    monkeypatch.setattr("zarrfs.tools.copying.dask_cluster.SECONDS_TO_ANSWER", 1)
     with web_server(tmp_path) as web:
         for wrong in (
             "nonsense",
@@ -258,7 +258,7 @@ def test_tasks_in_flight_are_bounded(client: distributed.Client, tmp_path: Path)
 
 def test_a_cluster_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path / "s")
-    monkeypatch.setattr("zarrfs.tools.dask_cluster.SECONDS_FOR_WORKERS", 0.1)
+    monkeypatch.setattr("zarrfs.tools.copying.dask_cluster.SECONDS_FOR_WORKERS", 0.1)
     with scheduler(tmp_path / "scheduler.log") as (address, _):
         with pytest.raises(LocationError, match="has no workers; start some: dask worker tcp://"):
             convert(tmp_path / "s", tmp_path / "t", dask=address)

@@ -20,7 +20,7 @@ from tests.engine.stores.special_files import SPECIAL_KINDS, special_file
 from zarrfs.cli.main import main
 from zarrfs.errors import IncompleteCopyError, NodeExistsError, StoreError
 from zarrfs.tools import from_hdf5, to_hdf5
-from zarrfs.tools.hdf5_output import HDF5Output
+from zarrfs.tools.hdf5.output import HDF5Output
 
 
 @pytest.fixture

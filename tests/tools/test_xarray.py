@@ -17,7 +17,7 @@ import zarr
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, NodeNotFoundError
-from zarrfs.tools.xarray_backend import ZarrfsBackend
+from zarrfs.tools.xarray.backend import ZarrfsBackend
 
 RNG = np.random.default_rng(3)
 

@@ -8,8 +8,8 @@ from zarrfs.cli.transfer import copy_options, progress_bar, say_lines
 from zarrfs.cli.values import allows_external, storage_options
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools import convert, from_hdf5, to_hdf5
-from zarrfs.tools.advice import command_line
-from zarrfs.tools.hdf5 import is_hdf5
+from zarrfs.tools.copying.advice import command_line
+from zarrfs.tools.hdf5.conversion import is_hdf5
 
 __all__ = ["command"]
 

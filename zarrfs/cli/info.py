@@ -17,7 +17,7 @@ from zarrfs.cli.console import (
     readable_bytes,
 )
 from zarrfs.cli.values import document_option, storage_option, storage_options
-from zarrfs.engine.summary import array_summary, dtype_text, group_summary, json_safe
+from zarrfs.engine.nodes.summary import array_summary, dtype_text, group_summary, json_safe
 from zarrfs.errors import describe_error
 from zarrfs.ngff.members import member_names
 

@@ -12,8 +12,8 @@ import click
 
 from zarrfs.cli.console import safe
 from zarrfs.cli.values import SizeType, storage_option
-from zarrfs.tools.advice import command_line
-from zarrfs.tools.reports import CopyReport
+from zarrfs.tools.copying.advice import command_line
+from zarrfs.tools.copying.reports import CopyReport
 
 __all__ = ["copy_options", "progress_bar", "say_lines"]
 

@@ -11,7 +11,7 @@ import click
 import zarrfs
 from zarrfs.cli.console import MAX_LINE, print_json, safe
 from zarrfs.cli.values import document_option, storage_option, storage_options
-from zarrfs.engine.summary import array_summary
+from zarrfs.engine.nodes.summary import array_summary
 from zarrfs.errors import describe_error
 from zarrfs.ngff.members import member_names
 

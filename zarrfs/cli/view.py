@@ -25,6 +25,6 @@ def command(locations: tuple[str, ...]) -> None:
       zarrfs view
       zarrfs view image.ome.zarr survey.zarr.zip
     """
-    if find_spec("viewer") is None or find_spec("PyQt6") is None:
+    if find_spec("zarrfs_viewer") is None or find_spec("PyQt6") is None:
         raise UnsupportedError(f"the viewer is not installed; get it with: {install_hint('viewer')}")
-    import_module("viewer.main").run(list(locations))
+    import_module("zarrfs_viewer.main").run(list(locations))

@@ -19,12 +19,12 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from zarrfs.engine.node import StoredNode
+from zarrfs.engine.nodes.node import StoredNode
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.plugin import PluginStore
 from zarrfs.engine.stores.regular_files import check_regular_file, describe_file_type, open_regular_file
+from zarrfs.engine.stores.wrappers.plugin import PluginStore
 from zarrfs.engine.stores.zarr_python import adapt_zarr_python
 from zarrfs.errors import LocationError, LocationNotFoundError, StoreError, ZarrError
 from zarrfs.plugins import find_plugin
@@ -231,7 +231,7 @@ def _open_database(scheme: str, place: str, mode: str, storage_options: Options)
     switches = _known_options(
         f"a {scheme} location", storage_options, *({"durable"} if scheme in DURABLE else ())
     )
-    maker: Any = getattr(import_module(f"zarrfs.engine.stores.{module}"), name)
+    maker: Any = getattr(import_module(f"zarrfs.engine.stores.databases.{module}"), name)
     made: Store = maker(place, read_only=mode == "r", **switches)
     return made
 
@@ -288,7 +288,7 @@ def _open_remote(
     url: str, scheme: str, read_only: bool, storage_options: Options, external: bool
 ) -> tuple[Store, str]:
     """Open a URL by fsspec. A zip file is gone into by itself; the name of a document means what it is in."""
-    from zarrfs.engine.stores.remote import RemoteStore, is_known
+    from zarrfs.engine.stores.fsspec.store import RemoteStore, is_known
 
     if not all(is_known(part) for part in scheme.split("::")):
         raise LocationError(
@@ -316,8 +316,8 @@ def _open_remote(
 
 def _open_remote_zip(url: str, read_only: bool, storage_options: Options, external: bool) -> Store:
     """Open a zip file that lies at a URL. Options for ``zip`` itself, which fsspec would take, mean nothing here."""
-    from zarrfs.engine.stores.remote import RemoteStore
-    from zarrfs.engine.stores.remote_zip import RemoteZipStore
+    from zarrfs.engine.stores.fsspec.store import RemoteStore
+    from zarrfs.engine.stores.zip.remote import RemoteZipStore
 
     if not read_only:
         raise LocationError(
@@ -380,9 +380,9 @@ def _check_document(path: str) -> None:
 
 def _is_being_written(path: str) -> bool:
     """Tell whether a store of this process makes an archive there, which is not there before it is flushed."""
-    if "zarrfs.engine.stores.zip" not in sys.modules:
+    if "zarrfs.engine.stores.zip.store" not in sys.modules:
         return False
-    from zarrfs.engine.stores.zip import is_being_written
+    from zarrfs.engine.stores.zip.store import is_being_written
 
     return is_being_written(path)
 
@@ -441,13 +441,13 @@ def _open_file(path: str, inner: str, mode: str, options: Options) -> tuple[Stor
 
 
 def _dbm_kind(path: str) -> str | None:
-    from zarrfs.engine.stores.dbm import find_kind
+    from zarrfs.engine.stores.databases.dbm import find_kind
 
     return find_kind(path)
 
 
 def _open_zip(path: str, mode: str, options: Options) -> Store:
-    from zarrfs.engine.stores.zip import ZipStore
+    from zarrfs.engine.stores.zip.store import ZipStore
 
     return ZipStore(path, "a" if mode == "r+" else mode, **_known_options("an archive", options, "durable"))
 

@@ -9,25 +9,25 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from zarrfs.engine import creation
-from zarrfs.engine.access import Access
-from zarrfs.engine.array import Array
-from zarrfs.engine.array_options import (
+from zarrfs.engine.cache import ChunkCache, default_cache
+from zarrfs.engine.creation import nodes as creation
+from zarrfs.engine.creation.array_options import (
     ArrayOptions,
     engine_options,
     lists_options,
     without_defaults,
 )
-from zarrfs.engine.cache import ChunkCache, default_cache
-from zarrfs.engine.formats import detect
+from zarrfs.engine.formats import api as detect
 from zarrfs.engine.formats.paths import normalise_path
-from zarrfs.engine.group import Group, make_node
+from zarrfs.engine.io.access import Access
 from zarrfs.engine.locations import Location, open_store
-from zarrfs.engine.node import OpenStore, StoredNode
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group, make_node
+from zarrfs.engine.nodes.node import OpenStore, StoredNode
 from zarrfs.engine.options import check_names, check_type
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.synchronizers import SynchronizedStore, Synchronizer
+from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore, Synchronizer
 from zarrfs.engine.values import describe_value
 from zarrfs.errors import LocationError, MetadataError, NodeNotFoundError, NodeTypeError, OptionError
 

@@ -8,11 +8,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from zarrfs.engine.array import Array
-from zarrfs.engine.array_options import FilledOptions, lists_options
-from zarrfs.engine.group import Group
+from zarrfs.engine.creation.array_options import FilledOptions, lists_options
 from zarrfs.engine.locations import Location, open_store
-from zarrfs.engine.node import StoredNode
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.nodes.node import StoredNode
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.open import open_group
 from zarrfs.engine.routines import array as create_from

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn, TypeVar
 
-from zarrfs.engine.array import Array
-from zarrfs.engine.summary import array_facts, group_facts, json_safe
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.summary import array_facts, group_facts, json_safe
 from zarrfs.errors import NodeNotFoundError, ReadOnlyError, ZarrError, describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.tree import Directory, Entry, Tree, VirtualFile

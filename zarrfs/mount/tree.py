@@ -14,16 +14,16 @@ import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 
-from zarrfs.engine.array import Array
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.formats.detect import read_node
-from zarrfs.engine.group import Group, make_node
+from zarrfs.engine.formats.api import read_node
 from zarrfs.engine.locations import METADATA_NAMES
 from zarrfs.engine.model import ArraySpec, GroupSpec
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group, make_node
 from zarrfs.engine.stores.base import Usage
 from zarrfs.errors import KeyNameError, MetadataError, StoreError, ZarrError, describe_error
 from zarrfs.logs import logger
-from zarrfs.mount.byte_layout import ByteLayout, BytesPiece
+from zarrfs.mount.content import ByteLayout, BytesPiece
 from zarrfs.mount.held import held_nbytes
 from zarrfs.mount.views import View, all_views, make_layout, refusal
 from zarrfs.mount.views.json import group_json

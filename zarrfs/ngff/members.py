@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zarrfs.engine.group import Group
+from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import StoreError
 from zarrfs.logs import logger
 from zarrfs.ngff.load import load

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.array import Array
-from zarrfs.engine.chunk_keys import chunk_key_encoding_from_json
-from zarrfs.engine.chunk_shapes import ChunkConstraint, choose_read_write
+from zarrfs.engine.chunking.chunk_key_encodings import chunk_key_encoding_from_json
+from zarrfs.engine.codecs.array_to_array.transpose import TransposeCodec
 from zarrfs.engine.codecs.base import Codec
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
-from zarrfs.engine.codecs.sharding import ShardingCodec
-from zarrfs.engine.codecs.transpose import TransposeCodec
+from zarrfs.engine.codecs.sharding.codec import ShardingCodec
+from zarrfs.engine.creation.chunk_shapes import ChunkConstraint, choose_read_write
 from zarrfs.engine.dtypes import (
     DataType,
     data_type_from_v2,
@@ -25,6 +24,7 @@ from zarrfs.engine.dtypes import (
     fill_from_v3,
 )
 from zarrfs.engine.formats.v3 import ARRAY_KEYS
+from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.codecs import (
     Chain,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from zarrfs.engine.chunk_shapes import ChunkConstraint
+from zarrfs.engine.creation.chunk_shapes import ChunkConstraint
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.units import units_from_json
 

@@ -4,11 +4,11 @@ below the command line.
 
 from zarrfs.tools.cleaning import clean
 from zarrfs.tools.consolidation import consolidate_metadata, stale_consolidation
-from zarrfs.tools.copying import convert, rechunk
-from zarrfs.tools.hdf5 import from_hdf5, to_hdf5
+from zarrfs.tools.copying.conversion import convert, rechunk
+from zarrfs.tools.copying.reports import CopyReport
+from zarrfs.tools.hdf5.conversion import from_hdf5, to_hdf5
 from zarrfs.tools.migration import migrate
 from zarrfs.tools.node_copies import copy, copy_all, copy_store
-from zarrfs.tools.reports import CopyReport
 
 __all__ = [
     "CopyReport",

@@ -10,14 +10,15 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from zarrfs.engine.formats import detect, v2, v3
+from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import v2, v3
 from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.paths import join
-from zarrfs.engine.group import Group
 from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.model import NodeSpec
+from zarrfs.engine.nodes.consolidation_warnings import alike, forget_warnings
+from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location, open_group
-from zarrfs.engine.staleness import alike, forget_warnings
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, UnsupportedError
 

@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zarrfs.engine.array import Array
-from zarrfs.engine.formats import detect
+from zarrfs.engine.formats import api as detect
 from zarrfs.engine.formats.paths import join
-from zarrfs.engine.group import Group
 from zarrfs.engine.model import GroupSpec, NodeSpec
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import UnsupportedError
 from zarrfs.ngff.versions import VersionChange, for_zarr_format
-from zarrfs.tools.conventions import carried
-from zarrfs.tools.planning import Form, same_chunks
-from zarrfs.tools.walking import walk
+from zarrfs.tools.copying.conventions import carried
+from zarrfs.tools.copying.planning import Form, same_chunks
+from zarrfs.tools.copying.walking import walk
 
 __all__ = ["migrate"]
 

@@ -13,22 +13,22 @@ from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 
-from zarrfs.engine import creation
-from zarrfs.engine.array import Array
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.formats import detect
+from zarrfs.engine.creation import nodes as creation
+from zarrfs.engine.creation.similar_arrays import copy_values, options_like
+from zarrfs.engine.formats import api as detect
 from zarrfs.engine.formats.paths import normalise_path
-from zarrfs.engine.group import Group
-from zarrfs.engine.hierarchy import replacing
 from zarrfs.engine.locations import Location, open_store
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.nodes.hierarchy import replacing
 from zarrfs.engine.parallel import CORES, for_each
-from zarrfs.engine.similar_arrays import copy_values, options_like
-from zarrfs.engine.staleness import warn_of_change
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError, NodeTypeError
-from zarrfs.tools.executors import Threads
-from zarrfs.tools.pieces import CarryChunk
-from zarrfs.tools.planning import Form, same_chunks
+from zarrfs.tools.copying.copy_tasks import CarryChunk
+from zarrfs.tools.copying.executors import Threads
+from zarrfs.tools.copying.planning import Form, same_chunks
 
 __all__ = ["Copied", "IfPresent", "copy", "copy_all", "copy_store"]
 

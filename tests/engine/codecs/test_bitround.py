@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import zarrfs
-from zarrfs.engine.codecs.bitround import BitroundCodec, round_floats, round_integers
+from zarrfs.engine.codecs.array_to_array.bitround import BitroundCodec, round_floats, round_integers
 from zarrfs.errors import MetadataError
 
 MANTISSA = {"float16": 10, "float32": 23, "float64": 52}

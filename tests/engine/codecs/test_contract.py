@@ -28,7 +28,7 @@ from zarrfs.engine.codecs.base import (
     CodecError,
 )
 from zarrfs.engine.codecs.limits import VARIABLE_LIMIT_VARIABLE
-from zarrfs.engine.codecs.pipeline import CodecPipeline
+from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.codecs.registry import (
     BUILT_IN,
     codec_from_json,

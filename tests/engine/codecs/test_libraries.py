@@ -15,7 +15,7 @@ FIRST_USE = """
 import sys, threading
 import zarrfs
 from zarrfs.engine.codecs.registry import codec_from_json
-from zarrfs.engine.codecs.v2 import chain_from_v2
+from zarrfs.engine.formats.v2_codecs import chain_from_v2
 
 COUNT = 24
 NAMES = [

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import zarrfs
+from zarrfs.engine.codecs.array_to_array.casting import OUT_OF_RANGE, ROUNDING, cast_array
 from zarrfs.engine.codecs.base import CodecError
-from zarrfs.engine.codecs.casting import OUT_OF_RANGE, ROUNDING, cast_array
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkEncodeError, MetadataError, ZarrError
 

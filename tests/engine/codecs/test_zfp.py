@@ -14,12 +14,12 @@ import zarr.codecs
 import zfpy
 
 import zarrfs
-from tests.proof.zarr_python import quietly
-from zarrfs.engine.codecs import zfp_stream
+from tests.interop.zarr_python import quietly
+from zarrfs.engine.codecs.array_to_bytes import zfp_stream
+from zarrfs.engine.codecs.array_to_bytes.zfp import ZfpCodec
 from zarrfs.engine.codecs.base import ChunkSpec, CodecError
-from zarrfs.engine.codecs.numcodecs_numbers import NumcodecsPcodecCodec, NumcodecsZfpyCodec
+from zarrfs.engine.codecs.numcodecs.numbers import NumcodecsPcodecCodec, NumcodecsZfpyCodec
 from zarrfs.engine.codecs.registry import codec_from_json
-from zarrfs.engine.codecs.zfp import ZfpCodec
 from zarrfs.errors import ChunkEncodeError, MetadataError, UnsupportedError
 
 DATA = np.random.default_rng(0).standard_normal((3, 4, 5)).cumsum(axis=2)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import zarrfs
-from zarrfs.engine.chunk_grids import RectilinearGrid, RegularGrid
-from zarrfs.engine.chunk_keys import V2Keys
+from zarrfs.engine.chunking.chunk_grids import RectilinearGrid, RegularGrid
+from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
 from zarrfs.engine.codecs.registry import codecs_from_json
-from zarrfs.engine.formats import detect
+from zarrfs.engine.formats import api as detect
 from zarrfs.engine.formats.paths import check_node_name, join, normalise_path
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.memory import MemoryStore

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.chunk_grids import RectilinearGrid, RegularGrid
-from zarrfs.engine.chunk_keys import DefaultKeys, V2Keys
-from zarrfs.engine.formats import detect, v2
+from zarrfs.engine.chunking.chunk_grids import RectilinearGrid, RegularGrid
+from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys, V2Keys
+from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import v2
 from zarrfs.engine.formats.draft2019 import Bootstrap, parse_bootstrap, parse_group
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, parse_array
 from zarrfs.engine.model import GroupSpec

@@ -19,13 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrfs
-from zarrfs.engine.chunk_grids import RegularGrid
-from zarrfs.engine.chunk_keys import V2Keys
+from zarrfs.engine.chunking.chunk_grids import RegularGrid
+from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
 from zarrfs.engine.codecs.base import ChunkSpec, CodecError
-from zarrfs.engine.codecs.n5_lz4 import N5Lz4Codec, xxhash32
-from zarrfs.engine.codecs.pipeline import CodecPipeline
+from zarrfs.engine.codecs.bytes_to_bytes.n5_lz4 import N5Lz4Codec, xxhash32
+from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.codecs.registry import codecs_from_json
-from zarrfs.engine.formats import detect
+from zarrfs.engine.formats import api as detect
 from zarrfs.engine.formats.n5 import N5Keys, array_attributes, block_codecs, parse_array
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.memory import MemoryStore

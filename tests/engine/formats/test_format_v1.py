@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.chunk_keys import V2Keys
-from zarrfs.engine.formats import detect
+from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
+from zarrfs.engine.formats import api as detect
 from zarrfs.engine.formats.v1 import parse_array
 from zarrfs.engine.formats.v2 import array_document as array_document_v2
 from zarrfs.engine.model import ArraySpec

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrfs
-from zarrfs.engine.chunk_grids import RectilinearGrid, RegularGrid
-from zarrfs.engine.chunk_keys import DefaultKeys, V2Keys
-from zarrfs.engine.formats import detect
+from zarrfs.engine.chunking.chunk_grids import RectilinearGrid, RegularGrid
+from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys, V2Keys
+from zarrfs.engine.formats import api as detect
 from zarrfs.engine.formats.v2 import array_document, group_document, parse_array, parse_group
 from zarrfs.engine.formats.v3 import parse_array as parse_array_v3
 from zarrfs.engine.model import ArraySpec, GroupSpec

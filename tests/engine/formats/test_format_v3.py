@@ -18,9 +18,10 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zarrfs.engine.chunk_grids import RegularGrid
-from zarrfs.engine.chunk_keys import DefaultKeys
-from zarrfs.engine.formats import detect, v3
+from zarrfs.engine.chunking.chunk_grids import RegularGrid
+from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys
+from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import v3
 from zarrfs.engine.formats.v3 import array_document, group_document, parse_array, parse_group, parse_node
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.local import LocalStore

@@ -31,20 +31,20 @@ from tests.engine.stores.servers import (
 )
 from tests.processes import lasting
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.caching import LRUStore, MetadataCacheStore
-from zarrfs.engine.stores.dbm import DBMStore
-from zarrfs.engine.stores.lmdb import LMDBStore
+from zarrfs.engine.stores.databases.dbm import DBMStore
+from zarrfs.engine.stores.databases.lmdb import LMDBStore
+from zarrfs.engine.stores.databases.mongodb import MongoDBStore
+from zarrfs.engine.stores.databases.redis import RedisStore
+from zarrfs.engine.stores.databases.sqlite import SQLiteStore
+from zarrfs.engine.stores.fsspec.store import RemoteStore
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.mongodb import MongoDBStore
-from zarrfs.engine.stores.prefixed import PrefixStore
-from zarrfs.engine.stores.redis import RedisStore
-from zarrfs.engine.stores.remote import RemoteStore
-from zarrfs.engine.stores.retrying import RetryStore
-from zarrfs.engine.stores.sqlite import SQLiteStore
-from zarrfs.engine.stores.synchronizers import ProcessSynchronizer, SynchronizedStore
 from zarrfs.engine.stores.temporary import TemporaryStore
-from zarrfs.engine.stores.wrappers import (
+from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
+from zarrfs.engine.stores.wrappers.prefix import PrefixStore
+from zarrfs.engine.stores.wrappers.retrying import RetryStore
+from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer, SynchronizedStore
+from zarrfs.engine.stores.wrappers.wrapper import (
     CountingStore,
     FailingStore,
     LatencyStore,
@@ -52,7 +52,7 @@ from zarrfs.engine.stores.wrappers import (
     WrapperStore,
 )
 from zarrfs.engine.stores.zarr_python import ZarrPythonStore
-from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import StoreError
 
 __all__ = ["STORES", "WrittenBelow", "end_servers"]

@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from tests.engine.stores.every_store import STORES, end_servers
 from zarrfs.engine.stores.base import ByteRange, Store
+from zarrfs.engine.stores.databases.mongodb import MongoDBStore
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.mongodb import MongoDBStore
-from zarrfs.engine.stores.wrappers import (
+from zarrfs.engine.stores.wrappers.wrapper import (
     FailingStore,
     ReadOnlyStore,
 )

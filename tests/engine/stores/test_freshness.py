@@ -15,10 +15,10 @@ import zarrfs
 from tests.engine.stores.servers import redis_server, s3_server
 from tests.processes import lasting
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.caching import LRUStore
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import CountingStore, WrapperStore
+from zarrfs.engine.stores.wrappers.caching import LRUStore
+from zarrfs.engine.stores.wrappers.wrapper import CountingStore, WrapperStore
 
 PLACES: dict[str, Callable[[Path], Any]] = {
     "directory": lambda path: path / "a.zarr",
@@ -178,7 +178,7 @@ def test_what_is_older_than_a_moment_is_read_again(tmp_path: Path) -> None:
 
 def test_what_is_older_than_an_age_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
-    monkeypatch.setattr("zarrfs.engine.access.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("zarrfs.engine.io.access.time.monotonic", lambda: clock[0])
     writer, reader, _ = counted(tmp_path, recheck_data=timedelta(seconds=10))
     writer[...] = 1
     assert reader[...].tolist() == [0, 0, 0, 0]

@@ -17,14 +17,14 @@ import pytest
 
 import zarrfs
 from tests.processes import running
-from zarrfs.engine.stores.leftovers import (
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.temporary_files import (
     TEMPORARY_PREFIX,
     create_temporary,
     hold,
     is_abandoned,
     remove_abandoned,
 )
-from zarrfs.engine.stores.local import LocalStore
 from zarrfs.errors import ReadOnlyError
 from zarrfs.tools import clean
 

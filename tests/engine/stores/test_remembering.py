@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import zarrfs
-from zarrfs.engine.stores.caching import LRUStore, MetadataCacheStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.retrying import RetryStore
-from zarrfs.engine.stores.wrappers import CountingStore, FailingStore, ReadOnlyStore
+from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
+from zarrfs.engine.stores.wrappers.retrying import RetryStore
+from zarrfs.engine.stores.wrappers.wrapper import CountingStore, FailingStore, ReadOnlyStore
 from zarrfs.errors import NodeNotFoundError, ReadOnlyError, StoreError
 
 

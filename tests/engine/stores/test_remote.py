@@ -24,8 +24,8 @@ from tests.engine.stores.special_files import special_file
 from tests.processes import TIMEOUT
 from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import ByteRange
-from zarrfs.engine.stores.remote import RemoteStore
-from zarrfs.engine.stores.remote_zip import RemoteZipStore
+from zarrfs.engine.stores.fsspec.store import RemoteStore
+from zarrfs.engine.stores.zip.remote import RemoteZipStore
 from zarrfs.errors import LocationError, NodeNotFoundError, StoreError
 from zarrfs.synthetic import make_picture, write_image
 

@@ -12,20 +12,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from zarrfs_viewer.images.dataset import open_dataset
+from zarrfs_viewer.saved_views.views import load_views
 
 import zarrfs
 from tests.engine.stores.special_files import SPECIAL_KINDS, special_file
-from viewer.dataset import open_dataset
-from viewer.views import load_views
 from zarrfs.cli.main import main
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import ByteRange
-from zarrfs.engine.stores.dbm import DBMStore
-from zarrfs.engine.stores.lmdb import LMDBStore
+from zarrfs.engine.stores.databases.dbm import DBMStore
+from zarrfs.engine.stores.databases.lmdb import LMDBStore
+from zarrfs.engine.stores.databases.sqlite import SQLiteStore
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.regular_files import check_regular_file, open_regular_file
-from zarrfs.engine.stores.sqlite import SQLiteStore
-from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import LocationError, StoreError, ZarrError
 from zarrfs.mount.mounting import MountOptions, serve
 

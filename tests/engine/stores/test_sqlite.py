@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from zarrfs.engine.locations import open_store
-from zarrfs.engine.stores.sqlite import SQLiteStore
+from zarrfs.engine.stores.databases.sqlite import SQLiteStore
 from zarrfs.errors import StoreError
 
 KILLED = """

@@ -16,10 +16,10 @@ from botocore.exceptions import ClientError
 
 import zarrfs
 from tests.engine.stores.servers import ShakyFTPServer, WebServer, free_port, shaky_ftp_server, web_server
-from zarrfs.engine.stores.absence import Verdict, judge
 from zarrfs.engine.stores.base import ByteRange
-from zarrfs.engine.stores.remote import RemoteStore
-from zarrfs.engine.stores.retrying import RetryStore
+from zarrfs.engine.stores.fsspec.presence import Verdict, judge
+from zarrfs.engine.stores.fsspec.store import RemoteStore
+from zarrfs.engine.stores.wrappers.retrying import RetryStore
 from zarrfs.errors import StoreError
 
 DATA = np.arange(1, 40 * 60 + 1, dtype="u2").reshape(40, 60)

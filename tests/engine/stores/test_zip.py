@@ -28,16 +28,16 @@ import zarrfs
 from tests.processes import running
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.remote_zip import RemoteZipStore
-from zarrfs.engine.stores.zip import ZipStore
-from zarrfs.engine.stores.zip_records import (
+from zarrfs.engine.stores.zip.records import (
     LOCAL_HEADER,
     Member,
     OpenFile,
     central_directory,
     local_header,
 )
-from zarrfs.engine.stores.zip_spool import Spool
+from zarrfs.engine.stores.zip.remote import RemoteZipStore
+from zarrfs.engine.stores.zip.spool import Spool
+from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import LocationError, ReadOnlyError, StoreError
 
 UNZIP = shutil.which("unzip")
@@ -382,7 +382,7 @@ def test_threads_that_read_what_others_replace(tmp_path: Path) -> None:
 
 SMALL_DISK = """
 import resource, sys
-from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import StoreError
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 store = ZipStore(sys.argv[1], "a")
@@ -431,7 +431,7 @@ def test_a_disk_too_full_to_close(tmp_path: Path) -> None:
 
 KILLED = """
 import sys
-from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.engine.stores.zip.store import ZipStore
 for number in range(1, 100_000):
     with ZipStore(sys.argv[1], "a") as store:
         for key in "abc":
@@ -473,7 +473,7 @@ def test_a_forked_process_reads_what_was_there_and_writes_nothing(tmp_path: Path
     path = archive(tmp_path / "a.zip", ("old", b"old"))
     code = f"""
 import os
-from zarrfs.engine.stores.zip import ZipStore
+from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import StoreError
 store = ZipStore({str(path)!r}, "a")
 store.set("a", b"before" * 100)
@@ -508,9 +508,7 @@ def test_what_another_writer_made_is_not_overwritten(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.zip", ("a", b"old"))
     late = ZipStore(path, "a")
     late.set("b", b"1")
-    code = (
-        "import sys; from zarrfs.engine.stores.zip import ZipStore; ZipStore(sys.argv[1], 'a').set('c', b'2')"
-    )
+    code = "import sys; from zarrfs.engine.stores.zip.store import ZipStore; ZipStore(sys.argv[1], 'a').set('c', b'2')"
     subprocess.run([sys.executable, "-c", code, path], check=True)
     with ZipStore(path, "a") as newer:
         assert newer.get("c") == b"2"

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales
 
 from tests.processes import TIMEOUT
-from viewer.image import Image
-from viewer.open_image import image_from_array, image_from_multiscales
 from zarrfs.errors import ChunkDecodeError, NodeNotFoundError
 from zarrfs.ngff import parse
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from zarrfs_viewer.analysis.chunk_overlay import chunk_grid, missing_chunks
+from zarrfs_viewer.images.dataset import describe, initial_intent
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.state.view_state import Viewport, fit, with_position
 
 import zarrfs
 from tests.viewer.core.doubles import numbers, open_pyramid, plain, pyramid
-from viewer.chunk_overlay import chunk_grid, missing_chunks
-from viewer.dataset import describe, initial_intent
-from viewer.image import Image
-from viewer.state import Viewport, fit, with_position
 
 
 def stored(**options: object) -> Image:

@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zarrfs_viewer.images.values import component, data_limits
+from zarrfs_viewer.rendering.compose import NAN_COLOR, compose, compose_rgb
+from zarrfs_viewer.rendering.lookup import INDEX_BITS
+from zarrfs_viewer.state.colormaps import COLOR_BLIND_SAFE, NAMES, is_colormap, lookup
+from zarrfs_viewer.state.view_state import ChannelSettings
 
 from tests.viewer.core.doubles import numbers
-from viewer.colormaps import COLOR_BLIND_SAFE, NAMES, is_colormap, lookup
-from viewer.compose import NAN_COLOR, compose, compose_rgb
-from viewer.lookup import INDEX_BITS
-from viewer.state import ChannelSettings
-from viewer.values import component, data_limits
 
 DTYPES = [
     "bool",

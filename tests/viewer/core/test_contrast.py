@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.rendering.contrast import auto_limits, channel_values, histogram
+from zarrfs_viewer.state.view_state import with_position
 
 from tests.viewer.core.doubles import FakeArray, numbers, open_pyramid, plain, pyramid
-from viewer.contrast import auto_limits, channel_values, histogram
-from viewer.dataset import initial_intent
-from viewer.state import with_position
 
 
 @pytest.mark.parametrize("size", [(8, 8), (512, 512), (3000, 1000)])

@@ -8,15 +8,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from zarrfs_viewer.images.axes import guess_axes, legacy_axes, named_axes
+from zarrfs_viewer.images.dataset import describe, initial_intent, open_dataset
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.open_image import image_from_array
+from zarrfs_viewer.rendering.thumbnail import thumbnail
+from zarrfs_viewer.state.view_state import LabelsSettings
 
 import zarrfs
 from tests.viewer.core.doubles import FakeArray, FakeGroup, numbers, open_pyramid, plain, pyramid
-from viewer.axes import guess_axes, legacy_axes, named_axes
-from viewer.dataset import describe, initial_intent, open_dataset
-from viewer.image import Image
-from viewer.open_image import image_from_array
-from viewer.state import LabelsSettings
-from viewer.thumbnail import thumbnail
 from zarrfs.errors import LocationError, NodeNotFoundError, UnsupportedError, ZarrError
 
 

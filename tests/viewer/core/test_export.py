@@ -9,14 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from zarrfs_viewer.export.picture import render_region, write_png
+from zarrfs_viewer.export.writers import (
+    Cancelled,
+    ExportRegion,
+    export_npy,
+    export_ome_zarr,
+    export_tiff,
+    read_region,
+)
+from zarrfs_viewer.images.dataset import initial_intent, open_dataset
+from zarrfs_viewer.rendering.compose import compose
+from zarrfs_viewer.state.view_state import with_channel, with_position
 
 import zarrfs
 from tests.viewer.core.doubles import numbers, open_pyramid, plain, pyramid
-from viewer.compose import compose
-from viewer.dataset import initial_intent, open_dataset
-from viewer.export import Cancelled, ExportRegion, export_npy, export_ome_zarr, export_tiff, read_region
-from viewer.picture import render_region, write_png
-from viewer.state import with_channel, with_position
 from zarrfs.errors import NodeExistsError, StoreError, UnsupportedError
 from zarrfs.ngff import check_node
 
@@ -89,7 +96,7 @@ def test_the_visible_region_has_all_channels_of_one_slice() -> None:
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "complex64", "bool", "int64"])
 def test_npy_has_the_values(tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viewer.export.PIECE_BYTES", 1024)
+    monkeypatch.setattr("zarrfs_viewer.export.writers.PIECE_BYTES", 1024)
     data = numbers((2, 3, 40, 60), dtype)
     chosen = region(data, chunks=(1, 1, 16, 16), rect=(5, 5, 33, 47))
     progress: list[float] = []

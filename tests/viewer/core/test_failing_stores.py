@@ -9,24 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from zarrfs_viewer.display.resolve import resolve
+from zarrfs_viewer.images.dataset import describe, initial_intent
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.tile_grid import TileKey
+from zarrfs_viewer.rendering.compose import compose
+from zarrfs_viewer.rendering.renderer import FrameRenderer
+from zarrfs_viewer.state.view_state import ViewIntent, with_channel
+from zarrfs_viewer.streaming.streamer import TileError, TileStreamer
+from zarrfs_viewer.streaming.tile_reading import read_tile
 
 import zarrfs
 from tests.processes import TIMEOUT
 from tests.viewer.core.doubles import numbers
 from tests.viewer.core.test_pipeline import Pane, whole
-from viewer.compose import compose
-from viewer.dataset import describe, initial_intent
-from viewer.image import Image
-from viewer.rendering import FrameRenderer
-from viewer.resolve import resolve
-from viewer.state import ViewIntent, with_channel
-from viewer.streaming import TileError, TileStreamer
-from viewer.tile_reading import read_tile
-from viewer.tiles import TileKey
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers import FailingStore, LatencyStore
+from zarrfs.engine.stores.wrappers.wrapper import FailingStore, LatencyStore
 from zarrfs.errors import StoreError
 
 DATA = numbers((128, 128), "uint8")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from zarrfs_viewer.rendering.labels import blend_labels, label_color, outlines
+from zarrfs_viewer.state.view_state import LabelsSettings
 
-from viewer.labels import blend_labels, label_color, outlines
-from viewer.state import LabelsSettings
 from zarrfs.ngff import ImageLabel
 
 GRAY = 0xFF646464

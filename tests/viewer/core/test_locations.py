@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from viewer.locations import display_name, locations_in, node_location
+from zarrfs_viewer.locations import display_name, locations_in, node_location
 
 
 @pytest.mark.parametrize(

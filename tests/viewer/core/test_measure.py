@@ -12,13 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-import zarrfs
-from tests.processes import TIMEOUT
-from tests.viewer.core.doubles import FakeArray, numbers, open_pyramid, plain, pyramid
-from viewer.dataset import describe, initial_intent
-from viewer.image import Image
-from viewer.measure import (
+from zarrfs_viewer.analysis.measure import (
     Roi,
     line_profile,
     profile_csv,
@@ -27,12 +21,18 @@ from viewer.measure import (
     scale_bar,
     statistics_csv,
 )
-from viewer.readout import format_value, short_unit
-from viewer.resolve import DisplayState, resolve
-from viewer.state import ViewIntent, fit, with_position
-from viewer.statistics import RunningStatistics
-from viewer.streaming import TileStreamer
-from viewer.tiles import TileRequest
+from zarrfs_viewer.analysis.readout import format_value, short_unit
+from zarrfs_viewer.analysis.statistics import RunningStatistics
+from zarrfs_viewer.display.resolve import DisplayState, resolve
+from zarrfs_viewer.images.dataset import describe, initial_intent
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.tile_grid import TileRequest
+from zarrfs_viewer.state.view_state import ViewIntent, fit, with_position
+from zarrfs_viewer.streaming.streamer import TileStreamer
+
+import zarrfs
+from tests.processes import TIMEOUT
+from tests.viewer.core.doubles import FakeArray, numbers, open_pyramid, plain, pyramid
 
 
 @pytest.fixture
@@ -274,7 +274,7 @@ def test_a_large_offset_costs_no_digits() -> None:
 
 
 def test_the_median_of_very_many_values_is_that_of_an_even_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viewer.statistics.MEDIAN_VALUES", 1000)
+    monkeypatch.setattr("zarrfs_viewer.analysis.statistics.MEDIAN_VALUES", 1000)
     running = RunningStatistics()
     values = np.arange(50_000)
     for piece in np.array_split(values, 37):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from zarrfs_viewer.display.overlay import level_map, match_axes, translate_intent
+from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.state.view_state import Projection, with_displayed, with_position, with_projection
 
 from tests.viewer.core.doubles import numbers, open_pyramid, plain, pyramid
-from viewer.dataset import initial_intent
-from viewer.overlay import level_map, match_axes, translate_intent
-from viewer.state import Projection, with_displayed, with_position, with_projection
 
 
 def test_axes_are_matched_by_name_else_from_the_last() -> None:

@@ -8,15 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.rendering.compose import compose
+from zarrfs_viewer.rendering.pipeline import Frame, ViewPipeline
+from zarrfs_viewer.state.view_state import (
+    Projection,
+    ViewIntent,
+    Viewport,
+    fit,
+    with_channel,
+    with_position,
+    with_projection,
+)
+from zarrfs_viewer.streaming.streamer import TileError, TileStreamer
 
 from tests.processes import TIMEOUT
 from tests.viewer.core.doubles import FakeArray, FakeGroup, numbers, open_pyramid, plain, pyramid
-from viewer.compose import compose
-from viewer.dataset import initial_intent
-from viewer.image import Image
-from viewer.pipeline import Frame, ViewPipeline
-from viewer.state import Projection, ViewIntent, Viewport, fit, with_channel, with_position, with_projection
-from viewer.streaming import TileError, TileStreamer
 
 
 class Pane:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from zarrfs_viewer.images.reading import read_plane_region, uniform_chunks
+from zarrfs_viewer.images.tile_grid import ALL, PlaneKey, Slab
 
 from tests.viewer.core.doubles import FakeArray, numbers
-from viewer.reading import read_plane_region, uniform_chunks
-from viewer.tiles import ALL, PlaneKey, Slab
 
 DATA = numbers((5, 6, 7, 8))
 

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from tests.viewer.core.doubles import numbers, open_pyramid, plain, pyramid
-from viewer.dataset import initial_intent
-from viewer.image import Image
-from viewer.levels import choose_level, frame_grid, levels_in_use, pixel_aspect
-from viewer.prefetch import next_positions
-from viewer.resolve import DisplayState, plane_key, resolve
-from viewer.state import (
+from zarrfs_viewer.display.levels import choose_level, frame_grid, levels_in_use, pixel_aspect
+from zarrfs_viewer.display.prefetch import next_positions
+from zarrfs_viewer.display.resolve import DisplayState, plane_key, resolve
+from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.tile_grid import ALL, Rank, Slab
+from zarrfs_viewer.state.view_state import (
     LabelsSettings,
     Projection,
     Viewport,
@@ -25,7 +24,8 @@ from viewer.state import (
     with_position,
     with_projection,
 )
-from viewer.tiles import ALL, Rank, Slab
+
+from tests.viewer.core.doubles import numbers, open_pyramid, plain, pyramid
 
 
 def deep(levels: int = 4) -> Image:

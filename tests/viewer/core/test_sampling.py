@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from zarrfs_viewer.display.levels import FrameGrid, frame_grid
+from zarrfs_viewer.display.resolve import plane_key
+from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.rendering.sampling import LayerBuffer, resample, sample_plane
+from zarrfs_viewer.state.view_state import Viewport
 
 from tests.viewer.core.doubles import numbers, open_pyramid, pyramid
-from viewer.dataset import initial_intent
-from viewer.levels import FrameGrid, frame_grid
-from viewer.resolve import plane_key
-from viewer.sampling import LayerBuffer, resample, sample_plane
-from viewer.state import Viewport
 
 IMAGE = open_pyramid(pyramid(numbers((90, 70)), "yx", 3, (32, 32)))
 INTENT = initial_intent(IMAGE)

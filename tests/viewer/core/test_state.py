@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from viewer.state import (
+from zarrfs_viewer.state.view_state import (
     ChannelSettings,
     LabelsSettings,
     Projection,

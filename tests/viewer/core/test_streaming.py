@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.tile_grid import PlaneKey, Rank, TileKey, TileRequest
+from zarrfs_viewer.streaming.streamer import TileError, TileStream, TileStreamer
 
 from tests.processes import TIMEOUT
 from tests.viewer.core.doubles import FakeArray, numbers, plain
-from viewer.image import Image
-from viewer.streaming import TileError, TileStream, TileStreamer
-from viewer.tiles import PlaneKey, Rank, TileKey, TileRequest
 
 TILE = 16 * 16 * 2
 """Bytes of a tile of the images here: chunks of 256 x 256 would be grouped, so tiles are cut from one-chunk rows."""

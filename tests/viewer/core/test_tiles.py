@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from viewer.tiles import PlaneKey, Rank, TileGrid, TileKey, TileRequest, request_order
+from zarrfs_viewer.images.tile_grid import PlaneKey, Rank, TileGrid, TileKey, TileRequest, request_order
 
 sizes = st.integers(1, 700)
 

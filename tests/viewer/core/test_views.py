@@ -10,9 +10,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from zarrfs_viewer.saved_views.views import (
+    View,
+    command_line,
+    from_json,
+    from_link,
+    load_views,
+    save_views,
+    to_json,
+    to_link,
+)
+from zarrfs_viewer.state.view_state import ChannelSettings, LabelsSettings, Projection, ViewIntent, Viewport
 
-from viewer.state import ChannelSettings, LabelsSettings, Projection, ViewIntent, Viewport
-from viewer.views import View, command_line, from_json, from_link, load_views, save_views, to_json, to_link
 from zarrfs.errors import MetadataError
 
 finite = st.floats(-1e9, 1e9)

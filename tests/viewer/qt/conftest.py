@@ -13,9 +13,9 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PyQt6.QtCore import QSettings
 from PyQt6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.window.main_window import MainWindow
 
 from tests.viewer.qt.waiting import opened
-from viewer.qt.main_window import MainWindow
 
 
 @pytest.fixture

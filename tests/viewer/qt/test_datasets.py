@@ -11,11 +11,11 @@ import pytest
 from PyQt6.QtCore import QPoint, Qt
 from PyQt6.QtGui import QDesktopServices, QGuiApplication, QIcon
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
 from tests.viewer.qt.hierarchies import write_plate, write_series
 from tests.viewer.qt.waiting import MILLISECONDS, exact, opened
-from viewer.qt.main_window import MainWindow
 from zarrfs.mount.mounting import is_mounted
 from zarrfs.synthetic import make_picture, write_image
 

@@ -16,15 +16,15 @@ from PyQt6.QtGui import QImage, QWheelEvent
 from PyQt6.QtTest import QTest
 from PyQt6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.locations import absolute_location
+from zarrfs_viewer.qt.panels.channels_panel import SignificantBox
+from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
 from tests.viewer.qt.hierarchies import write_plate
 from tests.viewer.qt.waiting import MILLISECONDS, exact, is_exact, opened
-from viewer.locations import absolute_location
-from viewer.qt.channels_panel import SignificantBox
-from viewer.qt.main_window import MainWindow
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.wrappers import WrapperStore
+from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.synthetic import make_picture, write_image
 
 Shown = Callable[[object], MainWindow]
@@ -357,7 +357,7 @@ def take(location: Path, file: Path) -> subprocess.CompletedProcess[str]:
     command = [
         sys.executable,
         "-m",
-        "viewer.main",
+        "zarrfs_viewer.main",
         "--screenshot",
         str(file),
         "--size",

@@ -24,12 +24,10 @@ from PyQt6.QtWidgets import (
     QWidget,
 )
 from pytestqt.qtbot import QtBot
-
-import zarrfs
-from tests.viewer.qt.waiting import MILLISECONDS, exact
-from viewer.qt.export_dialog import ExportDialog, file_name
-from viewer.qt.main_window import MainWindow
-from viewer.qt.plain_text import (
+from zarrfs_viewer.analysis.readout import LabelReadout, Readout
+from zarrfs_viewer.analysis.shapes import Shape
+from zarrfs_viewer.qt.panels.export_dialog import ExportDialog, file_name
+from zarrfs_viewer.qt.support.plain_text import (
     MAX_DOCUMENT,
     MAX_DOCUMENT_LINE,
     MAX_TEXT,
@@ -42,11 +40,13 @@ from viewer.qt.plain_text import (
     tooltip,
     window_title,
 )
-from viewer.qt.plots import PlotHolder
-from viewer.readout import LabelReadout, Readout
-from viewer.shapes import Shape
+from zarrfs_viewer.qt.support.plots import PlotHolder
+from zarrfs_viewer.qt.window.main_window import MainWindow
 
-QT_SOURCES = sorted((Path(__file__).resolve().parents[3] / "viewer" / "qt").glob("*.py"))
+import zarrfs
+from tests.viewer.qt.waiting import MILLISECONDS, exact
+
+QT_SOURCES = sorted((Path(__file__).resolve().parents[3] / "viewer" / "zarrfs_viewer" / "qt").rglob("*.py"))
 
 # -- the functions -----------------------------------------------------------------------------------------------
 

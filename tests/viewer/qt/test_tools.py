@@ -16,16 +16,16 @@ from PyQt6.QtCore import QPoint, Qt
 from PyQt6.QtGui import QGuiApplication, QImage
 from PyQt6.QtWidgets import QDialog, QFileDialog, QInputDialog
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.analysis.shapes import Shape
+from zarrfs_viewer.qt.panels.export_dialog import ExportDialog
+from zarrfs_viewer.qt.window.application import open_window
+from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.state.view_state import Projection
 
 import zarrfs
 from tests.viewer.qt.waiting import MILLISECONDS, exact, opened
-from viewer.qt.application import open_window
-from viewer.qt.export_dialog import ExportDialog
-from viewer.qt.main_window import MainWindow
-from viewer.shapes import Shape
-from viewer.state import Projection
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.wrappers import LatencyStore
+from zarrfs.engine.stores.wrappers.wrapper import LatencyStore
 
 Shown = Callable[[object], MainWindow]
 

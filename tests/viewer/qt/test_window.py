@@ -15,14 +15,14 @@ from PyQt6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PyQt6.QtGui import QDropEvent, QImage
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.window.actions import Palette, key_help
+from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
 from tests.processes import TIMEOUT
 from tests.viewer.qt.waiting import MILLISECONDS, exact, opened
-from viewer.qt.actions import Palette, key_help
-from viewer.qt.main_window import MainWindow
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.wrappers import FailingStore, LatencyStore
+from zarrfs.engine.stores.wrappers.wrapper import FailingStore, LatencyStore
 from zarrfs.errors import StoreError
 from zarrfs.synthetic import make_picture, write_image
 
@@ -340,7 +340,16 @@ def test_widgets_have_names_for_those_who_do_not_see_them(shown: Shown, stack: P
 @pytest.mark.parametrize("size", ["640x480", "1280x900"])
 def test_a_screenshot_from_the_command_line(size: str, stack: Path, tmp_path: Path) -> None:
     file = tmp_path / "picture.png"
-    command = [sys.executable, "-m", "viewer.main", "--screenshot", str(file), "--size", size, str(stack)]
+    command = [
+        sys.executable,
+        "-m",
+        "zarrfs_viewer.main",
+        "--screenshot",
+        str(file),
+        "--size",
+        size,
+        str(stack),
+    ]
     environment = {
         key: value for key, value in os.environ.items() if key not in ("DISPLAY", "QT_QPA_PLATFORM")
     }
@@ -375,7 +384,7 @@ def test_without_a_display_the_command_fails_with_one_line(
     environment = {key: value for key, value in os.environ.items() if key not in names}
     environment["XDG_RUNTIME_DIR"] = str(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-m", "viewer.main", str(tmp_path)],
+        [sys.executable, "-m", "zarrfs_viewer.main", str(tmp_path)],
         capture_output=True,
         text=True,
         env={**environment, **display},
@@ -393,7 +402,7 @@ def test_a_screenshot_needs_no_display(stack: Path, tmp_path: Path) -> None:
     file = tmp_path / "picture.png"
     environment = {key: value for key, value in os.environ.items() if key != "QT_QPA_PLATFORM"}
     done = subprocess.run(
-        [sys.executable, "-m", "viewer.main", "--screenshot", str(file), str(stack)],
+        [sys.executable, "-m", "zarrfs_viewer.main", "--screenshot", str(file), str(stack)],
         capture_output=True,
         text=True,
         env={**environment, "DISPLAY": ":4711"},

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.window.main_window import MainWindow
 
 from tests.processes import TIMEOUT
-from viewer.qt.main_window import MainWindow
 
 __all__ = ["MILLISECONDS", "exact", "opened"]
 

@@ -32,26 +32,26 @@ ENTRY_POINTS = "zarrfs.codecs"
 PACKAGE = "zarrfs.engine.codecs"
 
 BUILT_IN = {
-    "bytes": "bytes:BytesCodec",
-    "transpose": "transpose:TransposeCodec",
-    "sharding_indexed": "sharding:ShardingCodec",
-    "gzip": "gzip:GzipCodec",
-    "zstd": "zstd:ZstdCodec",
-    "blosc": "blosc:BloscCodec",
-    "crc32c": "crc32c:Crc32cCodec",
-    "vlen-utf8": "vlen:VlenUtf8Codec",
-    "vlen-bytes": "vlen:VlenBytesCodec",
-    "packbits": "packbits:PackBitsCodec",
-    "cast_value": "cast_value:CastValueCodec",
-    "scale_offset": "scale_offset:ScaleOffsetCodec",
-    "reshape": "reshape:ReshapeCodec",
-    "bitround": "bitround:BitroundCodec",
-    "conditional": "conditional:ConditionalCodec",
-    "zfp": "zfp:ZfpCodec",
-    "numcodecs.pcodec": "numcodecs_numbers:NumcodecsPcodecCodec",
-    "numcodecs.zfpy": "numcodecs_numbers:NumcodecsZfpyCodec",
-    "n5_default": "n5_block:N5BlockCodec",
-    "n5_lz4": "n5_lz4:N5Lz4Codec",
+    "bytes": "array_to_bytes.bytes:BytesCodec",
+    "transpose": "array_to_array.transpose:TransposeCodec",
+    "sharding_indexed": "sharding.codec:ShardingCodec",
+    "gzip": "bytes_to_bytes.gzip:GzipCodec",
+    "zstd": "bytes_to_bytes.zstd:ZstdCodec",
+    "blosc": "bytes_to_bytes.blosc:BloscCodec",
+    "crc32c": "bytes_to_bytes.crc32c:Crc32cCodec",
+    "vlen-utf8": "array_to_bytes.vlen:VlenUtf8Codec",
+    "vlen-bytes": "array_to_bytes.vlen:VlenBytesCodec",
+    "packbits": "array_to_bytes.packbits:PackBitsCodec",
+    "cast_value": "array_to_array.cast_value:CastValueCodec",
+    "scale_offset": "array_to_array.scale_offset:ScaleOffsetCodec",
+    "reshape": "array_to_array.reshape:ReshapeCodec",
+    "bitround": "array_to_array.bitround:BitroundCodec",
+    "conditional": "bytes_to_bytes.conditional:ConditionalCodec",
+    "zfp": "array_to_bytes.zfp:ZfpCodec",
+    "numcodecs.pcodec": "numcodecs.numbers:NumcodecsPcodecCodec",
+    "numcodecs.zfpy": "numcodecs.numbers:NumcodecsZfpyCodec",
+    "n5_default": "array_to_bytes.n5_block:N5BlockCodec",
+    "n5_lz4": "bytes_to_bytes.n5_lz4:N5Lz4Codec",
 }
 
 NUMCODECS_BYTES = (
@@ -125,15 +125,15 @@ def _load(name: str) -> type[Codec] | None:
     bare = name.removeprefix(PREFIX)
     if name == "vlen-array" or name != bare:
         if bare in NUMCODECS_BYTES:
-            from zarrfs.engine.codecs.numcodecs_bytes import bytes_codec
+            from zarrfs.engine.codecs.numcodecs.bytes import bytes_codec
 
             return bytes_codec(bare)
         if bare in NUMCODECS_ARRAYS:
-            from zarrfs.engine.codecs.numcodecs_arrays import array_codec
+            from zarrfs.engine.codecs.numcodecs.arrays import array_codec
 
             return array_codec(bare)
         if bare in NUMCODECS_OBJECTS or bare == "vlen-array":
-            from zarrfs.engine.codecs.numcodecs_objects import object_codec
+            from zarrfs.engine.codecs.numcodecs.objects import object_codec
 
             return object_codec(bare)
         if bare in ("blosc", "zstd", "gzip", "crc32c"):
@@ -144,7 +144,7 @@ def _load(name: str) -> type[Codec] | None:
 
 def _load_twin(bare: str) -> type[Codec]:
     """Return the codec that writes the same bytes, under the name and with the parameters of numcodecs."""
-    from zarrfs.engine.codecs.numcodecs_twins import twin_codec
+    from zarrfs.engine.codecs.numcodecs.core import twin_codec
 
     return twin_codec(bare)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zarrfs.engine.chunk_keys import ChunkKeyEncoding, Separator, V2Keys
+from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Separator, V2Keys
 from zarrfs.engine.formats.base import Branch, Format, NodeKind
 from zarrfs.engine.formats.dimension_names import names_in, with_names
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, check_extensions, parse_array

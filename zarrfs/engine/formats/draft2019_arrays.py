@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
-from zarrfs.engine.chunk_keys import ChunkKeyEncoding, Coords, Separator, V2Keys
-from zarrfs.engine.codecs.v2 import chain_from_v2, chain_to_v2
+from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
+from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Coords, Separator, V2Keys
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, data_type_from_v2, fill_from_v2, fill_to_v2
 from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.dimension_names import names_in, with_names
+from zarrfs.engine.formats.v2_codecs import chain_from_v2, chain_to_v2
 from zarrfs.engine.json_checks import (
     check_keys,
     expect_list,

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
-from zarrfs.engine.chunk_keys import ChunkKeyEncoding, Coords, V2Keys
+from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
+from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Coords, V2Keys
+from zarrfs.engine.codecs.array_to_array.transpose import TransposeCodec
+from zarrfs.engine.codecs.array_to_bytes.n5_block import N5BlockCodec
 from zarrfs.engine.codecs.base import BytesBytesCodec, ChunkSpec, Codec
-from zarrfs.engine.codecs.n5_block import N5BlockCodec
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
-from zarrfs.engine.codecs.transpose import TransposeCodec
 from zarrfs.engine.dtypes import DataType, data_type_from_v3, default_fill
 from zarrfs.engine.dtypes.integers import INTEGER_NAMES
 from zarrfs.engine.formats.base import Format, NodeKind
@@ -284,7 +284,7 @@ class N5Format(Format):
     def adapted(self, spec: ArraySpec) -> ArraySpec:
         if any(isinstance(codec, N5BlockCodec) for codec in spec.codecs):
             return replace(spec, chunk_key_encoding=N5Keys())
-        from zarrfs.engine.codecs.numcodecs_twins import core_codec  # brings all compressors
+        from zarrfs.engine.codecs.numcodecs.core import core_codec  # brings all compressors
 
         chunk = ChunkSpec(tuple(1 for _ in spec.shape), spec.data_type.numpy, default_fill(spec.data_type))
         compressor = [

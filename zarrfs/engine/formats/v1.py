@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
-from zarrfs.engine.chunk_keys import V2Keys
-from zarrfs.engine.codecs.v2 import chain_from_v2
+from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
+from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
 from zarrfs.engine.dtypes import data_type_from_v2, fill_from_v2
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object
 from zarrfs.engine.formats.paths import join
+from zarrfs.engine.formats.v2_codecs import chain_from_v2
 from zarrfs.engine.json_checks import expect_object, expect_shape, expect_string, fail
 from zarrfs.engine.model import ArraySpec, NodeSpec
 from zarrfs.engine.stores.base import Store

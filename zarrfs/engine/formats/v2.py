@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.engine.chunk_grids import RegularGrid, check_chunk_shape
-from zarrfs.engine.chunk_keys import Separator, V2Keys
+from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
+from zarrfs.engine.chunking.chunk_key_encodings import Separator, V2Keys
 from zarrfs.engine.codecs.registry import check_element_type
-from zarrfs.engine.codecs.v2 import chain_from_v2, chain_to_v2
 from zarrfs.engine.dtypes import (
     ELEMENT_TYPES,
     DataType,
@@ -26,6 +25,7 @@ from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
 from zarrfs.engine.formats.dimension_names import names_in, with_names
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object, write_object
 from zarrfs.engine.formats.paths import join, paths_above
+from zarrfs.engine.formats.v2_codecs import chain_from_v2, chain_to_v2
 from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store

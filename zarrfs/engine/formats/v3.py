@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from zarrfs.engine.chunk_grids import chunk_grid_from_json, chunk_grid_to_json
-from zarrfs.engine.chunk_keys import chunk_key_encoding_from_json, chunk_key_encoding_to_json
+from zarrfs.engine.chunking.chunk_grids import chunk_grid_from_json, chunk_grid_to_json
+from zarrfs.engine.chunking.chunk_key_encodings import (
+    chunk_key_encoding_from_json,
+    chunk_key_encoding_to_json,
+)
 from zarrfs.engine.codecs.base import Codec
 from zarrfs.engine.codecs.registry import check_element_type, codec_from_json, codec_to_json, codecs_from_json
 from zarrfs.engine.dtypes import ELEMENT_TYPES, data_type_from_v3, data_type_to_v3, fill_from_v3, fill_to_v3

@@ -34,18 +34,18 @@ from zarrfs.engine.stores.base import (
     ValueTooLargeError,
     check_key,
 )
-from zarrfs.engine.stores.leftovers import (
-    TEMPORARY_PREFIX,
-    create_temporary,
-    find_abandoned,
-    remove_abandoned,
-    sync_directory,
-)
 from zarrfs.engine.stores.regular_files import (
     READ_FLAGS,
     check_regular_file,
     describe_file_type,
     regular_file_stat,
+)
+from zarrfs.engine.stores.temporary_files import (
+    TEMPORARY_PREFIX,
+    create_temporary,
+    find_abandoned,
+    remove_abandoned,
+    sync_directory,
 )
 from zarrfs.errors import LocationError, StoreError
 

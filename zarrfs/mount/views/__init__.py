@@ -10,10 +10,10 @@ from __future__ import annotations
 import errno
 from functools import cache
 
-from zarrfs.engine.array import Array
+from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError, UnsupportedError, ZarrError, describe_error
 from zarrfs.logs import logger
-from zarrfs.mount.byte_layout import ByteLayout
+from zarrfs.mount.content import ByteLayout
 from zarrfs.mount.views.base import View
 from zarrfs.mount.views.json import JsonView
 from zarrfs.mount.views.npy import NpyView

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from zarrfs.engine.array import Array
-from zarrfs.mount.byte_layout import ByteLayout
+from zarrfs.engine.nodes.array import Array
+from zarrfs.mount.content import ByteLayout
 
 __all__ = ["View"]
 

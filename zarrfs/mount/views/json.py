@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from zarrfs.engine.array import Array
-from zarrfs.engine.group import Group
-from zarrfs.engine.summary import array_facts, group_facts, json_safe
-from zarrfs.mount.byte_layout import ByteLayout, BytesPiece
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.nodes.summary import array_facts, group_facts, json_safe
+from zarrfs.mount.content import ByteLayout, BytesPiece
 from zarrfs.mount.held import held_nbytes
 from zarrfs.mount.views.base import View
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from zarrfs.engine.array import Array
-from zarrfs.mount.byte_layout import ArrayPiece, ByteLayout, BytesPiece
+from zarrfs.engine.nodes.array import Array
+from zarrfs.mount.content import ArrayPiece, ByteLayout, BytesPiece
 from zarrfs.mount.views.base import View, fixed_size_refusal
 
 __all__ = ["NpyView", "npy_header"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from zarrfs.engine.array import Array
-from zarrfs.mount.byte_layout import ArrayPiece, ByteLayout
+from zarrfs.engine.nodes.array import Array
+from zarrfs.mount.content import ArrayPiece, ByteLayout
 from zarrfs.mount.views.base import View, fixed_size_refusal
 
 __all__ = ["RawView"]

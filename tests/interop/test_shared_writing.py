@@ -1,0 +1,291 @@
+"""One writes a part of an array, another writes over a part of that, and all read the same: zarrfs, zarr-python 3, the
+Rust codecs of zarrs in zarr-python, and TensorStore, each by its own hand in one directory.
+
+What no one has written is the fill value. Regions begin and end within chunks, so that the second has to decode what
+the first has encoded, and to leave its bytes as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import tensorstore as ts
+import zarr
+
+import zarrfs
+from tests.interop.samples import Data, same_bits, sample
+from tests.interop.zarr_python import quietly
+
+SHAPE = (9, 8)
+CHUNKS = (4, 3)
+FIRST = np.s_[0:6, 1:7]
+SECOND = np.s_[3:8, 0:5]
+
+NUMBERS = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+NUMBERS += ["float16", "float32", "float64", "complex64", "complex128"]
+SMALL = ["int4", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e3m4"]
+
+
+class Case(NamedTuple):
+    """An array: the options of ``zarrfs.create_array``, and who can write and read it."""
+
+    name: str
+    options: dict[str, Any]
+    peers: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# -- the hands -----------------------------------------------------------------------------------------------------
+
+
+class Zarrfs:
+    def __init__(self, path: Path, case: Case) -> None:
+        self.array = zarrfs.open_array(path, mode="r+", cache_size=0)
+
+    def read(self) -> Data:
+        data: Data = self.array[...]
+        return data
+
+    def write(self, region: Any, data: Data) -> None:
+        self.array[region] = data
+
+
+class ZarrPython:
+    pipeline = "zarr.core.codec_pipeline.BatchedCodecPipeline"
+
+    def __init__(self, path: Path, case: Case) -> None:
+        with quietly(), zarr.config.set({"codec_pipeline.path": self.pipeline}):
+            self.array = zarr.open_array(path, mode="r+")
+        assert type(self.array._async_array.codec_pipeline).__name__ == self.pipeline.rpartition(".")[2]
+
+    def read(self) -> Data:
+        with quietly():
+            return np.asarray(self.array[...])
+
+    def write(self, region: Any, data: Data) -> None:
+        with quietly():
+            self.array[region] = data
+
+
+class Zarrs(ZarrPython):
+    pipeline = "zarrs.ZarrsCodecPipeline"
+
+
+class TensorStore:
+    drivers = {3: "zarr3", 2: "zarr", "n5": "n5"}  # noqa: RUF012 - read only
+
+    def __init__(self, path: Path, case: Case) -> None:
+        driver = self.drivers[case.options["zarr_format"]]
+        spec = {"driver": driver, "kvstore": {"driver": "file", "path": f"{path}/"}}
+        array = ts.open(spec, open=True).result()
+        # It takes the dimensions of N5 as they stand there, the fastest first.
+        self.array = array.T if driver == "n5" else array
+
+    def read(self) -> Data:
+        return np.asarray(self.array.read().result())
+
+    def write(self, region: Any, data: Data) -> None:
+        self.array[region] = data
+
+
+HANDS: dict[str, Callable[[Path, Case], Any]] = {
+    "zarrfs": Zarrfs,
+    "zarr-python": ZarrPython,
+    "zarrs": Zarrs,
+    "tensorstore": TensorStore,
+}
+ALL = ("zarrfs", "zarr-python", "zarrs", "tensorstore")
+NO_ZARRS = ("zarrfs", "zarr-python", "tensorstore")
+"""For what zarrs refuses: the F order and the big-endian elements of v2."""
+
+
+# -- the table -----------------------------------------------------------------------------------------------------
+
+
+def _codec(name: str, **configuration: Any) -> dict[str, Any]:
+    return {"name": name, "configuration": configuration}
+
+
+def _shards(chunks: tuple[int, ...], codecs: list[Any], location: str = "end") -> list[Any]:
+    index = [_codec("bytes", endian="little"), {"name": "crc32c"}]
+    options = {
+        "chunk_shape": list(chunks),
+        "codecs": codecs,
+        "index_codecs": index,
+        "index_location": location,
+    }
+    return [{"name": "sharding_indexed", "configuration": options}]
+
+
+LITTLE, BIG = _codec("bytes", endian="little"), _codec("bytes", endian="big")
+TRANSPOSE = _codec("transpose", order=[1, 0])
+GZIP, ZSTD = _codec("gzip", level=2), _codec("zstd", level=1, checksum=False)
+CHECKED = _codec("zstd", level=1, checksum=True)
+CRC: dict[str, Any] = {"name": "crc32c"}
+
+
+def _blosc(cname: str, shuffle: str) -> dict[str, Any]:
+    return _codec("blosc", cname=cname, clevel=5, shuffle=shuffle, typesize=2, blocksize=0)
+
+
+CHAINS: dict[str, list[Any]] = {
+    "bytes": [LITTLE],
+    "big": [BIG],
+    "transpose": [TRANSPOSE, LITTLE, GZIP],
+    "gzip": [LITTLE, GZIP],
+    "zstd": [LITTLE, ZSTD],
+    "zstd checked": [LITTLE, CHECKED],
+    "crc32c": [LITTLE, CRC],
+    "gzip crc32c": [BIG, GZIP, CRC],
+    **{
+        f"blosc {cname} {shuffle}": [LITTLE, _blosc(cname, shuffle)]
+        for cname, shuffle in [
+            ("lz4", "shuffle"),
+            ("lz4hc", "noshuffle"),
+            ("blosclz", "bitshuffle"),
+            ("zlib", "shuffle"),
+            ("zstd", "bitshuffle"),
+        ]
+    },
+    "shards": _shards((2, 3), [LITTLE, ZSTD]),
+    "shards, index at start": _shards((2, 1), [LITTLE, CRC], "start"),
+    "shards, transposed inside": _shards((4, 1), [TRANSPOSE, BIG, GZIP]),
+    "shards, transposed outside": [TRANSPOSE, *_shards((3, 4), [LITTLE])],
+    "shards in shards": _shards((4, 3), _shards((2, 1), [LITTLE, ZSTD], "start")),
+    "shards of a chunk": _shards((4, 3), [LITTLE, CHECKED, CRC]),
+}
+
+
+def _fills(dtype: str) -> Iterator[Any]:
+    """Yield fill values worth trying: the ends of the type, what JSON has no number for."""
+    if dtype == "bool":
+        yield from (False, True)
+    elif "int" in dtype and dtype not in SMALL:
+        info = np.iinfo(dtype)
+        yield from (int(info.min), int(info.max))
+    elif dtype.startswith("complex"):
+        yield from (0, complex("nan+infj"), complex(-0.0, 1.5))
+    elif dtype in SMALL:
+        yield from (0, -2)
+    else:
+        yield from (0, float("nan"), float("-inf"), -0.0)
+
+
+def cases() -> Iterator[Case]:
+    for dtype in [*NUMBERS, *SMALL]:
+        peers = ("zarrfs", "tensorstore") if dtype in SMALL else ALL
+        for fill in _fills(dtype):
+            options = {"zarr_format": 3, "dtype": dtype, "chunks": CHUNKS, "fill_value": fill}
+            plain = {"name": "bytes"} if np.dtype(_numpy(dtype)).itemsize == 1 else LITTLE
+            yield Case(f"v3 {dtype} fill {fill}", options | {"codecs": [plain, ZSTD]}, peers)
+        yield Case(f"v3 {dtype} shards", options | {"codecs": _shards((2, 3), [plain, CRC])}, peers)
+    for name, codecs in CHAINS.items():
+        named = {"dimension_names": ["y", None], "codecs": codecs}
+        # zarr-python compares the lengths of inner chunks without the transposition before them.
+        hands = ("zarrfs", "tensorstore") if name == "shards, transposed outside" else ALL
+        yield Case(
+            f"v3 {name}",
+            {"zarr_format": 3, "dtype": "uint16", "chunks": CHUNKS, "fill_value": 7} | named,
+            hands,
+        )
+    for encoding in (
+        _codec("v2", separator="."),
+        _codec("v2", separator="/"),
+        _codec("default", separator="."),
+    ):
+        options = {"zarr_format": 3, "dtype": "uint16", "chunks": CHUNKS, "chunk_key_encoding": encoding}
+        yield Case(f"v3 keys {encoding}", options | {"codecs": [LITTLE]}, ALL)
+    for dtype in ("string", "bytes", "M8[ns]", "m8[10us]", "U4", "S3"):
+        options = {"zarr_format": 3, "dtype": dtype, "chunks": CHUNKS}
+        yield Case(f"v3 {dtype}", options, ("zarrfs", "zarr-python"))
+    yield from _cases_v2()
+    yield from _cases_n5()
+
+
+def _cases_v2() -> Iterator[Case]:
+    compressors: list[Any] = [
+        None,
+        {"id": "zlib", "level": 1},
+        {"id": "bz2", "level": 1},
+        {"id": "zstd", "level": 1},
+    ]
+    compressors += [
+        {"id": "blosc", "cname": "lz4", "clevel": 3, "shuffle": 1, "blocksize": 0},
+        {"id": "gzip", "level": 1},
+    ]
+    for number, dtype in enumerate([*NUMBERS, ">i2", ">u4", ">f8", ">c8"]):
+        order, separator = "CF"[number % 2], "./"[number // 2 % 2]
+        options = {"zarr_format": 2, "dtype": dtype, "chunks": CHUNKS, "order": order}
+        options |= {"dimension_separator": separator, "compressors": compressors[number % len(compressors)]}
+        for fill in list(_fills(np.dtype(dtype).name))[:2]:
+            hands = ALL if order == "C" and dtype[0] != ">" else NO_ZARRS
+            yield Case(f"v2 {dtype} {order} {separator} fill {fill}", options | {"fill_value": fill}, hands)
+    for compressor in compressors:
+        for order in "CF":
+            options = {
+                "zarr_format": 2,
+                "dtype": "uint16",
+                "chunks": CHUNKS,
+                "order": order,
+                "compressors": compressor,
+            }
+            yield Case(
+                f"v2 {compressor and compressor['id']} {order}", options, ALL if order == "C" else NO_ZARRS
+            )
+    records = [("a", "<i2"), ("b", "<f8"), ("s", "S3")]
+    for dtype in ("U4", "S3", "M8[s]", "m8[ns]", records, "string"):
+        yield Case(
+            f"v2 {dtype}", {"zarr_format": 2, "dtype": dtype, "chunks": CHUNKS}, ("zarrfs", "zarr-python")
+        )
+
+
+def _cases_n5() -> Iterator[Case]:
+    both = ("zarrfs", "tensorstore")
+    for dtype in [*NUMBERS[1:9], "float32", "float64"]:
+        yield Case(f"n5 {dtype}", {"zarr_format": "n5", "dtype": dtype, "chunks": CHUNKS}, both)
+    blosc = {"id": "blosc", "cname": "lz4", "clevel": 3, "shuffle": 1, "blocksize": 0}
+    xz = {"id": "lzma", "format": 1, "check": -1, "preset": 1, "filters": None}
+    for compressor in (None, "gzip", {"id": "bz2", "level": 1}, blosc, xz, "zstd"):
+        options = {"zarr_format": "n5", "dtype": "int16", "chunks": CHUNKS, "compressors": compressor}
+        units = {"dimension_names": ["y", "x"], "dimension_units": ["4 nm", "2.5 um"]}
+        yield Case(f"n5 {compressor}", options | units, both)
+
+
+def _numpy(dtype: Any) -> Any:
+    if dtype in SMALL:
+        return ts.dtype(dtype).numpy_dtype
+    return {"string": "text", "bytes": "blobs"}.get(dtype, dtype) if isinstance(dtype, str) else dtype
+
+
+TABLE = [
+    pytest.param(case, first, second, id=f"{case}, {first} then {second}")
+    for case in cases()
+    for first, second in permutations(case.peers, 2)
+    if "zarrfs" in (first, second)
+]
+
+
+@pytest.mark.parametrize(("case", "first", "second"), TABLE)
+def test_one_writes_over_what_another_wrote(case: Case, first: str, second: str, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    made = zarrfs.create_array(path, shape=SHAPE, **case.options)
+    twin = np.empty(SHAPE, made.dtype)
+    twin[...] = made.fill_value
+    values = sample(_numpy(case.options["dtype"]), (2, *SHAPE))
+    for name, region, data in ((first, FIRST, values[0]), (second, SECOND, values[1])):
+        HANDS[name](path, case).write(region, data[region])
+        twin[region] = data[region]
+    for name in case.peers:
+        found = HANDS[name](path, case).read()
+        if case.options["dtype"] == "int4":  # of which the upper half of the byte may be anything
+            found, expected = np.asarray(found, "i1"), twin.astype("i1")
+        else:
+            found, expected = np.asarray(found, twin.dtype), twin
+        assert same_bits(found, expected), f"{name} reads"

@@ -1,0 +1,26 @@
+"""Arrays that TensorStore writes are read by us to the bit, and it reads what we write to the bit."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interop import ours, tensorstore_peer
+from tests.interop.samples import same_bits
+from tests.interop.tensorstore_peer import Case
+
+MATRIX = [*tensorstore_peer.cases_v2(), *tensorstore_peer.cases_v3()]
+
+
+def test_the_matrix_is_whole() -> None:
+    assert len(MATRIX) > 4000
+    assert len({str(case) for case in MATRIX}) == len(MATRIX)
+
+
+@pytest.mark.parametrize("case", MATRIX, ids=str)
+def test_both_ways(case: Case) -> None:
+    theirs = tensorstore_peer.write(case)
+    assert same_bits(ours.read(theirs), case.data), "we read what TensorStore wrote"
+    if case.readable:
+        written = ours.rewrite(theirs, case.data)
+        found = tensorstore_peer.read(written, case.driver)
+        assert same_bits(found, case.data), "TensorStore reads what we wrote"

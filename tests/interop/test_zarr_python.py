@@ -1,0 +1,29 @@
+"""Arrays that zarr-python writes are read by us to the bit, and it reads what we write to the bit."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interop import ours, zarr_python
+from tests.interop.samples import same_bits
+from tests.interop.zarr_python import Case
+
+MATRIX = zarr_python.matrix()
+
+
+def test_the_matrix_is_whole() -> None:
+    assert len(MATRIX) > 4000
+    assert len({str(case) for case in MATRIX}) == len(MATRIX)
+
+
+@pytest.mark.parametrize("case", MATRIX, ids=str)
+def test_both_ways(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+    theirs = zarr_python.write(case)
+    expected = zarr_python.read(theirs) if case.lossy else case.data
+    assert same_bits(ours.read(theirs), expected), "we read what zarr-python wrote"
+    if case.readable:
+        written = ours.rewrite(theirs, case.data)
+        assert same_bits(zarr_python.read(written), expected), "zarr-python reads what we wrote"
+    # It does not say the byte order of records, as is noted; nothing else is.
+    assert all('records without "endian"' in message for message in caplog.messages)
+    assert isinstance(case.dtype, list) or not caplog.messages

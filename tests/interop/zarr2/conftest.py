@@ -1,0 +1,29 @@
+"""A process with zarr-python 2.18, for all tests of this folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.zarr2.zarr2_environment import Zarr2, Zarr2MissingError, python_with_zarr2
+
+
+@pytest.fixture(scope="session")
+def zarr2_python() -> Path:
+    """The Python of an environment with zarr-python 2. Where it cannot be built, tests are skipped; not in CI."""
+    try:
+        return python_with_zarr2()
+    except Zarr2MissingError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def zarr2(zarr2_python: Path) -> Iterator[Zarr2]:
+    process = Zarr2(zarr2_python)
+    yield process
+    process.close()

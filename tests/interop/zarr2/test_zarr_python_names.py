@@ -1,0 +1,137 @@
+"""Every public name of zarr-python exists here, or is listed in the table of omissions of the documentation."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zarr
+import zarr.api.synchronous
+import zarr.codecs
+import zarr.storage
+
+import zarrfs
+import zarrfs.codecs
+import zarrfs.storage
+from tests.interop.zarr2.zarr2_environment import Zarr2
+from zarrfs.engine.creation.array_options import ArrayOptions
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "coming-from-zarr-python.md"
+
+OURS = {
+    "zarr": zarrfs,
+    "Array": zarrfs.Array,
+    "Group": zarrfs.Group,
+    "storage": zarrfs.storage,
+    "codecs": zarrfs.codecs,
+}
+
+STORAGE_LIKE = ("WrapperStore", "StoreLike")
+
+
+def omitted() -> set[str]:
+    """The names in the first column of the table below "Omitted"."""
+    text = PAGE.read_text(encoding="utf-8").split("## Omitted")[1]
+    rows = re.findall(r"^\| (`.*?) \|", text, flags=re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`([\w.]+)`", row)}
+
+
+def names_of_zarr_3() -> Iterator[str]:
+    for name in {*zarr.__all__, *zarr.api.synchronous.__all__}:
+        yield f"zarr.{name}"
+    for name in zarr.storage.__all__:
+        yield f"storage.{name}"
+    for name in zarr.codecs.__all__:
+        yield f"codecs.{name}"
+    for kind in (zarr.Array, zarr.Group):
+        for name in dir(kind):
+            if not name.startswith("_"):
+                yield f"{kind.__name__}.{name}"
+
+
+def exists(name: str) -> bool:
+    owner, _, attribute = name.partition(".")
+    return hasattr(OURS[owner], attribute)
+
+
+OMITTED = omitted()
+NAMES = sorted(names_of_zarr_3())
+
+
+def test_there_are_names() -> None:
+    assert len(NAMES) > 150
+    assert len(OMITTED) > 30
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_of_zarr_python_3_exists_or_is_listed_as_omitted(name: str) -> None:
+    assert exists(name) != (name in OMITTED), f"{name}: list it in {PAGE.name}, or provide it, and not both"
+
+
+def test_names_of_zarr_python_2_exist_or_are_listed_as_omitted(zarr2: Zarr2) -> None:
+    names = zarr2("public_names")
+    assert len(names) > 150
+    assert sorted(name for name in names if exists(name) == (name in OMITTED)) == []
+
+
+def test_only_names_of_zarr_python_are_listed_as_omitted(zarr2: Zarr2) -> None:
+    assert OMITTED - set(NAMES) - set(zarr2("public_names")) == set()
+
+
+def parameters(function: Any) -> set[str]:
+    found = inspect.signature(function).parameters.values()
+    return {p.name for p in found if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)} - {"self"}
+
+
+RENAMED = {"a": "other"}
+"""Parameters of zarr-python that are only given by position."""
+
+NOT_TAKEN = {"prototype", "storage_options", "use_consolidated_for_children", "cls", "new_shape"}
+"""Parameters of methods that are not here. ``storage_options`` of methods of groups have no meaning."""
+
+FUNCTIONS = sorted(
+    name
+    for name in {*zarr.__all__, *zarr.api.synchronous.__all__}
+    if inspect.isfunction(getattr(zarr, name)) and f"zarr.{name}" not in OMITTED
+)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_take_the_parameters_of_zarr_python_3(name: str) -> None:
+    theirs = {RENAMED.get(parameter, parameter) for parameter in parameters(getattr(zarr, name))}
+    assert theirs - parameters(getattr(zarrfs, name)) == set()
+
+
+METHODS = sorted(
+    name
+    for name in NAMES
+    if name.partition(".")[0] in ("Array", "Group")
+    and name not in OMITTED
+    and inspect.isfunction(
+        inspect.getattr_static(getattr(zarr, name.partition(".")[0]), name.partition(".")[2])
+    )
+)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_take_the_parameters_of_zarr_python_3(name: str) -> None:
+    owner, _, method = name.partition(".")
+    ours = getattr(OURS[owner], method)
+    if name in ("Group.get", "Group.keys"):
+        return  # of Mapping
+    theirs = parameters(getattr(getattr(zarr, owner), method)) - NOT_TAKEN
+    assert theirs - parameters(ours) == set()
+
+
+def test_signatures_list_every_option_for_arrays() -> None:
+    for function in (zarrfs.create_array, zarrfs.open, zarrfs.open_array, zarrfs.Group.create_array):
+        assert set(ArrayOptions.__annotations__) <= parameters(function)
+    for name in zarrfs.__all__:
+        function = getattr(zarrfs, name)
+        if inspect.isfunction(function) and name not in ("save", "save_group", "copy", "copy_all"):
+            kinds = {p.kind for p in inspect.signature(function).parameters.values()}
+            assert inspect.Parameter.VAR_KEYWORD not in kinds, name

@@ -1,0 +1,1 @@
+"""Values under the pointer, measurements, statistics, chunk overlay."""

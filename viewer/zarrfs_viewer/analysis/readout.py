@@ -1,0 +1,269 @@
+"""What is below the pointer, from tiles that are loaded; never reads. And the length of the scale bar.
+Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zarrfs_viewer.display.overlay import level_map
+from zarrfs_viewer.display.resolve import DisplayState, Layer
+from zarrfs_viewer.images.chunk_keys import chunk_key
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.tile_grid import ALL, PlaneKey, TileKey
+from zarrfs_viewer.images.values import component
+from zarrfs_viewer.streaming.streamer import TileStreamer
+
+__all__ = [
+    "METERS",
+    "SECONDS",
+    "LabelReadout",
+    "Readout",
+    "ScaleBar",
+    "format_bytes",
+    "format_value",
+    "readout",
+    "scale_bar",
+    "short_unit",
+]
+
+
+@dataclass(frozen=True)
+class LabelReadout:
+    """One label image at a point: its name, the label (None while not loaded), and the label's properties."""
+
+    name: str
+    value: int | None
+    properties: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Readout:
+    """What is at one point.
+
+    ``pixel`` is the index per axis in ``level`` (0 at the channel axis); ``physical`` has (axis, value, unit)
+    for all axes but channels; ``values`` are (label, value) per shown channel, value None while not loaded;
+    ``chunk`` is the store key of the first shown channel's chunk, None where it is not known.
+    """
+
+    pixel: tuple[int, ...]
+    physical: tuple[tuple[str, float, str | None], ...]
+    level: int
+    values: tuple[tuple[str, Any], ...]
+    labels: tuple[LabelReadout, ...]
+    chunk: str | None
+
+    def text(self) -> str:
+        """Return one line for the status bar."""
+        parts = [
+            f"{name} {value:.6g}{' ' + short_unit(unit) if unit else ''}"
+            for name, value, unit in self.physical
+        ]
+        parts.append(f"pixel ({', '.join(map(str, self.pixel))}) of level {self.level}")
+        for name, value in self.values:
+            parts.append(f"{name}: {format_value(value)}" if name else format_value(value))
+        for label in self.labels:
+            if label.value:
+                known = ", ".join(f"{key}={value}" for key, value in label.properties.items())
+                parts.append(f"{label.name}: {label.value}{' (' + known + ')' if known else ''}")
+        if self.chunk is not None:
+            parts.append(f"chunk {self.chunk}")
+        return " · ".join(parts)
+
+
+def format_value(value: Any) -> str:
+    """Return a value as text: integers whole, floats with 6 digits, ``…`` for one that is not loaded yet."""
+    if value is None:
+        return "…"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(format_value, value))})"
+    if isinstance(value, bool | int | str):
+        return str(value)
+    if isinstance(value, complex):
+        return f"{value:.6g}"
+    return f"{value:.6g}"
+
+
+def readout(state: DisplayState, streamer: TileStreamer, row: float, column: float) -> Readout | None:
+    """Return what is at a point of the displayed plane, given in data coordinates; None outside of the
+    image.
+    """
+    image, displayed = state.image, state.intent.displayed
+    for axis, value in zip(displayed, (row, column), strict=True):
+        if not -0.5 <= value < image.shape[axis] - 0.5:
+            return None
+    here = dict(zip(displayed, (row, column), strict=True))
+    position = [here.get(axis, value) for axis, value in enumerate(state.intent.position)]
+    pixel = tuple(
+        0 if axis in (image.channel_axis, image.rgb_axis) else image.level_index(state.level, axis, value)
+        for axis, value in enumerate(position)
+    )
+    physical = tuple(
+        (image.axes[axis].name, image.to_physical(axis, position[axis]), image.axes[axis].unit)
+        for axis in image.slider_axes
+        if image.axes[axis].name
+    )
+    shown = [layer for layer in state.layers if layer.channel is not None]
+    values = tuple(
+        (layer.channel.label, _value(state, streamer, layer, row, column)) for layer in shown if layer.channel
+    )
+    return Readout(
+        pixel,
+        physical,
+        state.level,
+        values,
+        tuple(_labels(state, streamer, row, column)),
+        _chunk(state, shown, row, column),
+    )
+
+
+def _labels(state: DisplayState, streamer: TileStreamer, row: float, column: float) -> Iterator[LabelReadout]:
+    for layer in state.layers:
+        if layer.labels is None:
+            continue
+        found = _value(state, streamer, layer, row, column)
+        value = None if found is None else int(found)
+        known = layer.image.image_label.properties if layer.image.image_label is not None else {}
+        yield LabelReadout(layer.image.name, value, known.get(value, {}) if value is not None else {})
+
+
+def _value(state: DisplayState, streamer: TileStreamer, layer: Layer, row: float, column: float) -> Any:
+    """Return the value of the finest level that is loaded; complex numbers and structures as they are
+    stored.
+    """
+    for plane in reversed(layer.planes):
+        pixel = _pixel(state, layer.image, plane, row, column)
+        if pixel is None:
+            return None
+        tile_shape = layer.image.grid(plane.level, plane.displayed).tile
+        tile = streamer.get(TileKey(plane, pixel[0] // tile_shape[0], pixel[1] // tile_shape[1]))
+        if tile is None:
+            continue
+        value = tile[pixel[0] % tile_shape[0], pixel[1] % tile_shape[1]]
+        if tile.ndim == 3:
+            return tuple(value.tolist())
+        if tile.dtype.names is not None and layer.channel is not None:
+            value = component(np.array([value], tile.dtype), "value", layer.channel.field)[0]
+        return value.item()
+    return None
+
+
+def _pixel(
+    state: DisplayState, image: Image, plane: PlaneKey, row: float, column: float
+) -> tuple[int, int] | None:
+    found = []
+    sides = zip(state.intent.displayed, plane.displayed, (row, column), strict=True)
+    for front_axis, axis, value in sides:
+        factor, offset = level_map(state.image, image, plane.level, front_axis, axis)
+        pixel = math.floor(factor * value + offset + 0.5 + 1e-9)
+        length = image.levels[plane.level].shape[axis]
+        if image is state.image:
+            pixel = min(max(pixel, 0), length - 1)
+        if not 0 <= pixel < length:
+            return None
+        found.append(pixel)
+    return found[0], found[1]
+
+
+def _chunk(state: DisplayState, shown: list[Layer], row: float, column: float) -> str | None:
+    layer = next(iter(shown), next(iter(state.layers), None))
+    if layer is None:
+        return None
+    plane = layer.planes[-1]
+    pixel = _pixel(state, layer.image, plane, row, column)
+    if pixel is None:
+        return None
+    element = [0 if index == ALL else index for index in plane.indices]
+    element[plane.displayed[0]], element[plane.displayed[1]] = pixel
+    return chunk_key(layer.image.levels[plane.level].array, element)
+
+
+@dataclass(frozen=True)
+class ScaleBar:
+    """A bar: its length in device pixels, and what to write below it."""
+
+    pixels: float
+    text: str
+
+
+PREFIXES = {-5: "f", -4: "p", -3: "n", -2: "µ", -1: "m", 0: "", 1: "k"}
+METERS = {
+    "angstrom": 1e-10,
+    "femtometer": 1e-15,
+    "picometer": 1e-12,
+    "nanometer": 1e-9,
+    "micrometer": 1e-6,
+    "micron": 1e-6,
+    "um": 1e-6,
+    "µm": 1e-6,
+    "nm": 1e-9,
+    "mm": 1e-3,
+    "millimeter": 1e-3,
+    "centimeter": 1e-2,
+    "meter": 1.0,
+    "m": 1.0,
+    "kilometer": 1e3,
+}
+SECONDS = {
+    "femtosecond": 1e-15,
+    "picosecond": 1e-12,
+    "nanosecond": 1e-9,
+    "microsecond": 1e-6,
+    "millisecond": 1e-3,
+    "second": 1.0,
+    "s": 1.0,
+    "ms": 1e-3,
+}
+
+
+def short_unit(unit: str) -> str:
+    """Return the symbol of a unit written out as OME-NGFF has it (``micrometer``: ``µm``); others
+    unchanged.
+    """
+    for base, table in (("m", METERS), ("s", SECONDS)):
+        if unit in table:
+            exponent = math.log10(table[unit]) / 3
+            if abs(exponent - round(exponent)) < 1e-9 and round(exponent) in PREFIXES:
+                return PREFIXES[round(exponent)] + base
+    return {"angstrom": "Å", "centimeter": "cm", "minute": "min", "hour": "h", "day": "d"}.get(unit, unit)
+
+
+def scale_bar(image: Image, axis: int, zoom: float, target: float = 120.0) -> ScaleBar:
+    """Return a bar of a round length (1, 2 or 5 times a power of ten) that comes closest below ``target``
+    device pixels; ``zoom`` is device pixels per data pixel along ``axis``. Lengths and times get the prefix
+    that suits them (1500 µm is 1.5 mm); axes without unit are measured in pixels.
+    """
+    unit = image.axes[axis].unit
+    size = abs(image.levels[0].scale[axis]) if unit else 1.0
+    for base, table in (("m", METERS), ("s", SECONDS)):
+        if unit in table:
+            return _prefixed(base, size * table[unit] / zoom, target)
+    length = _round_below(target * size / zoom)
+    return ScaleBar(length * zoom / size, f"{length:g} {unit or 'px'}")
+
+
+def _round_below(value: float) -> float:
+    power: float = 10.0 ** math.floor(math.log10(value) + 1e-12)
+    return max(step for step in (1, 2, 5) if step * power <= value * (1 + 1e-9)) * power
+
+
+def _prefixed(base: str, per_pixel: float, target: float) -> ScaleBar:
+    length = _round_below(target * per_pixel)
+    exponent = min(max(math.floor(math.log10(length) / 3 + 1e-9), min(PREFIXES)), max(PREFIXES))
+    if base == "s":
+        exponent = min(exponent, 0)
+    return ScaleBar(length / per_pixel, f"{length / 1000.0**exponent:.6g} {PREFIXES[exponent]}{base}")
+
+
+def format_bytes(nbytes: float) -> str:
+    """Return a number of bytes for people: ``1.5 GiB``."""
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if nbytes < 1024 or unit == "TiB":
+            break
+        nbytes /= 1024
+    return f"{nbytes:.4g} {unit}"

@@ -1,0 +1,1 @@
+"""Settings, image and viewport resolved to one frozen display state."""

@@ -1,0 +1,1 @@
+"""Data sets and images: opening, axes, channels, levels, reading."""

@@ -1,0 +1,206 @@
+"""Nodes -> ``Image``: levels, axes, channels, defaults. Reads metadata only; blocks on the store.
+
+Tolerant: what is odd is put right where the right thing is clear, and said in ``Image.notes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+import numpy as np
+
+from zarrfs.errors import MetadataError, NodeNotFoundError, UnsupportedError, ZarrError
+from zarrfs.ngff import Axis, ImageLabel, Level, Multiscales, Ngff, Omero, parse
+from zarrfs_viewer.images.axes import default_displayed, guess_axes, legacy_axes, named_axes, samples_axis
+from zarrfs_viewer.images.channels import default_channels
+from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel, next_uid
+from zarrfs_viewer.images.reading import Lifted, SourceArray
+from zarrfs_viewer.images.values import is_showable
+
+__all__ = ["MAX_CHANNELS", "image_from_array", "image_from_multiscales"]
+
+MAX_CHANNELS = 64
+"""A longer channel axis (a spectrum) gets a slider instead of that many channels."""
+
+
+def image_from_array(array: Any, name: str = "", path: str = "") -> Image:
+    """Return a plain array of any rank as an image of one level. Raises UnsupportedError if it cannot be
+    drawn.
+    """
+    attributes: Mapping[str, Any] = getattr(array, "attrs", {})
+    names = getattr(array, "dimension_names", None) or attributes.get("_ARRAY_DIMENSIONS")
+    rank = len(array.shape)
+    if not isinstance(names, list | tuple) or len(names) != rank or not any(names):
+        axes = guess_axes(array.shape)
+    else:
+        units = getattr(getattr(array, "spec", None), "dimension_units", None)
+        axes = named_axes([n if isinstance(n, str) else None for n in names], units)
+    level = _level(array, path, None, None)
+    axes = tuple(Axis("") for _ in range(len(level.shape) - len(axes))) + axes
+    label = parse(attributes).image_label
+    return _image([level], axes, name, path, None, label, (), [])
+
+
+def image_from_multiscales(group: Any, ngff: Ngff, index: int = 0, name: str = "", path: str = "") -> Image:
+    """Return the ``index``-th multiscale of a group. Levels that cannot be opened are left out with a note.
+
+    Raises ZarrError if no level can be opened or drawn.
+    """
+    multiscales = ngff.multiscales[index]
+    notes: list[str] = []
+    opened = _open_levels(group, multiscales, notes)
+    rank = len(opened[0][1].shape)
+    axes = multiscales.axes or legacy_axes(rank)
+    if len(axes) != rank:
+        notes.append(
+            f"{len(axes)} axes are declared, but {opened[0][0].path!r} has {rank} dimensions: guessed"
+        )
+        axes = guess_axes(opened[0][1].shape)
+    base = opened[0][1]
+    levels = [_level(array, level.path, level, base) for level, array in opened]
+    axes = tuple(Axis("") for _ in range(len(levels[0].shape) - rank)) + axes
+    levels.sort(key=lambda level: -int(np.prod(level.shape)))
+    labels = _label_entries(group) if ngff.image_label is None else ()
+    title = multiscales.name or name
+    return _image(levels, axes, title, path, ngff.omero, ngff.image_label, labels, notes)
+
+
+def _open_levels(group: Any, multiscales: Multiscales, notes: list[str]) -> list[tuple[Level, SourceArray]]:
+    opened: list[tuple[Level, SourceArray]] = []
+    failure: ZarrError | None = None
+    for level, array in zip(multiscales.levels, _open_arrays(group, multiscales), strict=True):
+        if isinstance(array, ZarrError):
+            failure = array
+            notes.append(f"level {level.path!r} is left out: {failure}")
+            continue
+        if opened and (len(array.shape), array.dtype) != (len(opened[0][1].shape), opened[0][1].dtype):
+            notes.append(
+                f"level {level.path!r} is left out: its rank or data type differs from the first level's"
+            )
+            continue
+        opened.append((level, array))
+    if not opened:
+        raise failure or MetadataError("the multiscale names no datasets")
+    return opened
+
+
+def _open_arrays(group: Any, multiscales: Multiscales) -> list[Any]:
+    """Return the array of each level, or the error in its place; from a store of long latency all at once."""
+    paths = [level.path.strip("/") for level in multiscales.levels]
+    workers = min(len(paths), getattr(getattr(group, "store", None), "concurrency", 1))
+    if workers <= 1:
+        return [_open_array(group, path) for path in paths]
+    with ThreadPoolExecutor(workers, "viewer-open") as pool:
+        return list(pool.map(lambda path: _open_array(group, path), paths))
+
+
+def _open_array(group: Any, path: str) -> Any:
+    try:
+        array = group[path]
+    except ZarrError as error:
+        return error
+    except KeyError:
+        return NodeNotFoundError(f"there is no array {path!r}")
+    return array if hasattr(array, "dtype") else MetadataError(f"{path!r} is a group, an array was expected")
+
+
+def _level(array: SourceArray, path: str, level: Level | None, base: SourceArray | None) -> ImageLevel:
+    """Return a level of rank two at least. A scale that is not declared follows from the shapes: then pixels
+    of all levels share their outer border, which puts the centre of the first coarse pixel amid those it
+    stands for.
+    """
+    rank = len(array.shape)
+    declared = level is not None and level.scale is not None and len(level.scale) == rank
+    if declared and level is not None and level.scale is not None:
+        scale, translation = level.scale, level.translation or (0.0,) * rank
+    else:
+        finest = base.shape if base is not None else array.shape
+        scale = tuple(a / b if a and b else 1.0 for a, b in zip(finest, array.shape, strict=True))
+        translation = tuple((factor - 1) / 2 for factor in scale)
+    if rank >= 2:
+        return ImageLevel(path, array, scale, translation)
+    missing = 2 - rank
+    return ImageLevel(path, Lifted(array), (1.0,) * missing + scale, (0.0,) * missing + translation)
+
+
+def _image(
+    levels: Sequence[ImageLevel],
+    axes: tuple[Axis, ...],
+    name: str,
+    path: str,
+    omero: Omero | None,
+    image_label: ImageLabel | None,
+    labels: tuple[ImageEntry, ...],
+    notes: list[str],
+) -> Image:
+    finest = levels[0]
+    dtype = finest.array.dtype
+    if not is_showable(dtype):
+        raise UnsupportedError(f"{path or name or 'the array'} has data type {dtype}: that cannot be drawn")
+    if 0 in finest.shape:
+        raise UnsupportedError(f"{path or name or 'the array'} is empty: its shape is {finest.shape}")
+    kind: Literal["image", "labels"] = (
+        "labels" if image_label is not None and dtype.kind in "iub" else "image"
+    )
+    rgb_axis = samples_axis(axes, finest.shape) if dtype.names is None and dtype.kind in "uif" else None
+    if kind == "labels" or (omero is not None and len(omero.channels) > 1):
+        rgb_axis = None
+    channel_axis = None if rgb_axis is not None else _channel_axis(axes, finest.shape)
+    displayed = default_displayed(axes, (channel_axis, rgb_axis))
+    return Image(
+        uid=next_uid(),
+        name=name or path.rpartition("/")[2],
+        path=path,
+        kind=kind,
+        axes=axes,
+        levels=tuple(levels),
+        channels=()
+        if kind == "labels"
+        else default_channels(dtype, finest.shape, channel_axis, rgb_axis, omero),
+        channel_axis=channel_axis,
+        rgb_axis=rgb_axis,
+        default_position=_position(axes, finest.shape, displayed, omero),
+        default_displayed=displayed,
+        labels=labels,
+        image_label=image_label,
+        notes=tuple(notes),
+    )
+
+
+def _channel_axis(axes: Sequence[Axis], shape: Sequence[int]) -> int | None:
+    found = [axis for axis in range(len(axes)) if axes[axis].type == "channel"]
+    if len(found) == 1 and shape[found[0]] <= MAX_CHANNELS and len(axes) >= 3:
+        return found[0]
+    return None
+
+
+def _position(
+    axes: Sequence[Axis], shape: Sequence[int], displayed: tuple[int, int], omero: Omero | None
+) -> tuple[float, ...]:
+    """Return the first slice: the one that ``omero`` names, else the middle of space and the beginning of the
+    rest.
+    """
+    wanted = {"z": omero.default_z, "t": omero.default_t} if omero is not None else {}
+    position = []
+    for number, (axis, length) in enumerate(zip(axes, shape, strict=True)):
+        default = wanted.get(axis.name.lower())
+        if default is not None and number not in displayed:
+            position.append(float(min(max(default, 0), length - 1)))
+        elif axis.type == "space" or number in displayed:
+            position.append(float((length - 1) // 2))
+        else:
+            position.append(0.0)
+    return tuple(position)
+
+
+def _label_entries(group: Any) -> tuple[ImageEntry, ...]:
+    """Return the label images below an image, by paths relative to it."""
+    try:
+        listed = parse(group["labels"].attrs).labels or ()
+    except (ZarrError, KeyError, AttributeError):
+        return ()
+    return tuple(
+        ImageEntry(path.rpartition("/")[2], f"labels/{path.strip('/')}", "labels") for path in listed
+    )

@@ -1,0 +1,1 @@
+"""Panes, and the canvas that draws a picture."""

@@ -1,0 +1,330 @@
+"""The picture: draws the newest frame under the current viewport, and turns mouse and keys into pan, zoom and shapes.
+
+Nothing is read, decoded or composed here: a frame arrives ready, and panning moves the one that is there until a
+better one comes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+from PyQt6.QtCore import QPointF, QSize, Qt, pyqtSignal
+from PyQt6.QtGui import (
+    QColor,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PyQt6.QtWidgets import QSizePolicy, QWidget
+
+from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid
+from zarrfs_viewer.analysis.readout import scale_bar
+from zarrfs_viewer.analysis.shapes import Shape, ShapeKind, grab, moved
+from zarrfs_viewer.display.levels import pixel_aspect
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.canvas.painting import (
+    Rect,
+    draw_bar,
+    draw_cross,
+    draw_grid,
+    draw_missing,
+    draw_shape,
+    draw_sign,
+    rect_of,
+)
+from zarrfs_viewer.rendering.renderer import Frame
+from zarrfs_viewer.state.view_state import Viewport, fit, one_to_one, pan, zoom_at
+
+__all__ = ["KEY_ZOOM", "Canvas", "Tool"]
+
+Tool = Literal["move", "line", "rectangle", "ellipse"]
+"""What dragging does: moves the picture, or draws."""
+
+BACKGROUND = QColor(18, 18, 22)
+ZOOM_STEP = 1.0015
+KEY_ZOOM = 1.25
+KEY_PAN = 60
+CLICK_REACH = 4
+"""A press that moves less than so many pixels is a click."""
+
+
+class Canvas(QWidget):
+    """One pane's picture.
+
+    Attributes:
+        tool: what dragging with the left button does; the middle button always moves.
+        title: the axes, written beside the sign.
+
+    Signals:
+        viewport_changed: another part of the plane is to be seen.
+        pointed: the pointer is at (row, column) in data coordinates; None when it left.
+        clicked: a click without a drag at (row, column).
+        stepped: the wheel with Control held, or the keys, ask for so many slices on.
+        shape_changed: (shape or None, whether the user let go of it).
+    """
+
+    viewport_changed = pyqtSignal()
+    pointed = pyqtSignal(object)
+    clicked = pyqtSignal(float, float)
+    stepped = pyqtSignal(int)
+    shape_changed = pyqtSignal(object, bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Image")
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setMinimumSize(120, 90)
+        self.tool: Tool = "move"
+        self.title = ""
+        self.show_scale_bar = True
+        self._image: Image | None = None
+        self._displayed = (0, 1)
+        self._viewport = Viewport(1, 1, (0.0, 0.0), 1.0)
+        self._frame: Frame | None = None
+        self._pixels: QImage | None = None
+        self._fitted = True
+        self._grid: ChunkGrid | None = None
+        self._missing: tuple[Rect, ...] = ()
+        self._cross: tuple[float, float] | None = None
+        self._shape: Shape | None = None
+        self._pointer: QPointF | None = None
+        self._pressed: QPointF | None = None
+        self._last: QPointF | None = None
+        self._held: Literal["picture", "start", "end", "all"] | None = None
+
+    def sizeHint(self) -> QSize:
+        return QSize(900, 700)
+
+    # -- what is shown -----------------------------------------------------------------------------------------
+
+    @property
+    def viewport(self) -> Viewport:
+        """The window onto the plane, in device pixels."""
+        return self._viewport
+
+    @property
+    def frame(self) -> Frame | None:
+        """The frame that is drawn."""
+        return self._frame
+
+    @property
+    def shape(self) -> Shape | None:
+        """What was drawn to measure with."""
+        return self._shape
+
+    def show_image(self, image: Image | None, displayed: tuple[int, int]) -> None:
+        """Prepare for another image or other axes; the old frame, grid and shape go."""
+        self._image, self._displayed = image, displayed
+        self._frame = self._pixels = self._grid = self._shape = self._cross = None
+        self._missing = ()
+        self.fit()
+
+    def show_frame(self, frame: Frame) -> None:
+        """Draw a frame from now on."""
+        self._frame = frame
+        height, width = frame.pixels.shape
+        # The array stays alive with the frame; the image is a view of it.
+        data: Any = frame.pixels.data
+        self._pixels = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
+        self.update()
+        if self._pointer is not None:
+            # Another slice, level or window has other values below a pointer that rests.
+            self.pointed.emit(self._data(self._pointer))
+
+    def show_grid(self, grid: ChunkGrid | None, missing: tuple[Rect, ...] = ()) -> None:
+        """Draw the borders of chunks, and hatch those that are missing."""
+        self._grid, self._missing = grid, missing
+        self.update()
+
+    def show_cross(self, point: tuple[float, float] | None) -> None:
+        """Draw a cross-hair at (row, column), or none."""
+        if point != self._cross:
+            self._cross = point
+            self.update()
+
+    def show_shape(self, shape: Shape | None, let_go: bool = True) -> None:
+        """Draw a shape, or none; tells of it."""
+        self._shape = shape
+        self.update()
+        self.shape_changed.emit(shape, let_go)
+
+    def set_viewport(self, viewport: Viewport, fitted: bool = False) -> None:
+        """Show another part of the plane."""
+        self._fitted = fitted
+        if viewport != self._viewport:
+            self._viewport = viewport
+            self.update()
+            self.viewport_changed.emit()
+
+    def follow(self, viewport: Viewport) -> None:
+        """Show what another pane leads to, in this pane's own size."""
+        width, height = self._device_size()
+        self.set_viewport(replace(viewport, width=width, height=height))
+
+    def fit(self) -> None:
+        """Show the whole plane."""
+        self._fitted = True
+        if self._image is None:
+            self.update()
+            return
+        rows, columns = (self._image.shape[axis] for axis in self._displayed)
+        width, height = self._device_size()
+        aspect = pixel_aspect(self._image, self._displayed)
+        self.set_viewport(fit(width, height, rows, columns, aspect, 0.02), fitted=True)
+
+    def one_to_one(self) -> None:
+        """Show one data pixel per screen pixel."""
+        self.set_viewport(one_to_one(self._viewport))
+
+    def zoom(self, factor: float) -> None:
+        """Zoom around the middle."""
+        self.set_viewport(
+            zoom_at(self._viewport, factor, self._viewport.width / 2, self._viewport.height / 2)
+        )
+
+    def _device_size(self) -> tuple[int, int]:
+        ratio = self.devicePixelRatioF()
+        return max(1, round(self.width() * ratio)), max(1, round(self.height() * ratio))
+
+    # -- drawing -----------------------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent | None) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), BACKGROUND)
+        if self._image is None:
+            return
+        painter.setFont(self.font())
+        ratio = self.devicePixelRatioF()
+        painter.scale(1 / ratio, 1 / ratio)
+        if self._frame is not None and self._pixels is not None:
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, self._viewport.zoom < 1)
+            painter.drawImage(rect_of(self._viewport, self._frame.grid.rect), self._pixels)
+        draw_missing(painter, self._viewport, self._missing)
+        if self._grid is not None:
+            draw_grid(painter, self._viewport, self._grid)
+        if self._cross is not None:
+            draw_cross(painter, self._viewport, self._cross)
+        if self._shape is not None:
+            draw_shape(painter, self._viewport, self._shape)
+        if self.show_scale_bar:
+            bar = scale_bar(self._image, self._displayed[1], self._viewport.zoom)
+            draw_bar(painter, self._viewport, bar.pixels, bar.text)
+        draw_sign(painter, self._viewport, self._frame, self.title)
+
+    # -- input -------------------------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:
+        width, height = self._device_size()
+        if self._fitted and self._image is not None:
+            self.fit()
+        else:
+            self.set_viewport(replace(self._viewport, width=width, height=height))
+
+    def _device(self, point: QPointF) -> tuple[float, float]:
+        ratio = self.devicePixelRatioF()
+        return point.x() * ratio, point.y() * ratio
+
+    def _data(self, point: QPointF) -> tuple[float, float]:
+        return self._viewport.to_data(*self._device(point))
+
+    def wheelEvent(self, event: QWheelEvent | None) -> None:
+        if event is None:
+            return
+        delta = event.angleDelta().y()
+        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self.stepped.emit(1 if delta > 0 else -1)
+        else:
+            self.set_viewport(zoom_at(self._viewport, ZOOM_STEP**delta, *self._device(event.position())))
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent | None) -> None:
+        if event is None or event.button() not in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
+            return
+        self._pressed = self._last = event.position()
+        self._held = "picture"
+        if event.button() == Qt.MouseButton.LeftButton and self._image is not None:
+            if self._shape is not None:
+                self._held = grab(self._shape, self._viewport, *self._device(event.position())) or "picture"
+            if self._held == "picture" and self.tool != "move":
+                here = self._data(event.position())
+                kind: ShapeKind = self.tool
+                self.show_shape(Shape(kind, here, here), let_go=False)
+                self._held = "end"
+        self.setCursor(
+            Qt.CursorShape.ClosedHandCursor if self._held == "picture" else Qt.CursorShape.CrossCursor
+        )
+
+    def mouseMoveEvent(self, event: QMouseEvent | None) -> None:
+        if event is None:
+            return
+        here = event.position()
+        if self._last is not None and self._held == "picture":
+            x0, y0 = self._device(self._last)
+            x1, y1 = self._device(here)
+            self.set_viewport(pan(self._viewport, x1 - x0, y1 - y0))
+        elif self._last is not None and self._shape is not None:
+            old, new = self._data(self._last), self._data(here)
+            by = new[0] - old[0], new[1] - old[1]
+            part = "all" if self._held is None or self._held == "picture" else self._held
+            self.show_shape(moved(self._shape, part, by), let_go=False)
+        if self._last is not None:
+            self._last = here
+        self._pointer = here
+        self.pointed.emit(self._data(here))
+
+    def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:
+        pressed, held = self._pressed, self._held
+        self._pressed = self._last = self._held = None
+        self._show_tool_cursor()
+        if event is None or pressed is None:
+            return
+        if held != "picture":
+            shape = self._shape
+            self.show_shape(None if shape is None or shape.empty else shape)
+        if (event.position() - pressed).manhattanLength() < CLICK_REACH:
+            self.clicked.emit(*self._data(event.position()))
+
+    def set_tool(self, tool: Tool) -> None:
+        """Choose what dragging does."""
+        self.tool = tool
+        self._show_tool_cursor()
+
+    def _show_tool_cursor(self) -> None:
+        if self.tool == "move":
+            self.unsetCursor()
+        else:
+            self.setCursor(Qt.CursorShape.CrossCursor)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent | None) -> None:
+        if self.tool == "move":
+            self.fit()
+
+    def leaveEvent(self, event: object) -> None:
+        self._pointer = None
+        self.pointed.emit(None)
+
+    def keyPressEvent(self, event: QKeyEvent | None) -> None:
+        if event is None:
+            return
+        moves = {
+            Qt.Key.Key_Left: (KEY_PAN, 0),
+            Qt.Key.Key_Right: (-KEY_PAN, 0),
+            Qt.Key.Key_Up: (0, KEY_PAN),
+            Qt.Key.Key_Down: (0, -KEY_PAN),
+        }
+        key = Qt.Key(event.key())
+        if key in moves:
+            self.set_viewport(pan(self._viewport, *moves[key]))
+        elif key in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
+            self.stepped.emit(1 if key == Qt.Key.Key_PageUp else -1)
+        elif key in (Qt.Key.Key_Escape, Qt.Key.Key_Delete) and self._shape is not None:
+            self.show_shape(None)
+        else:
+            super().keyPressEvent(event)

@@ -1,0 +1,1 @@
+"""Docked panels and dialogs."""

@@ -1,0 +1,120 @@
+"""How each label image is laid over the picture."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from PyQt6.QtCore import Qt, pyqtSignal
+from PyQt6.QtWidgets import QCheckBox, QFormLayout, QGroupBox, QSlider, QSpinBox, QVBoxLayout, QWidget
+
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, button_text, plain, plain_name, tooltip
+from zarrfs_viewer.qt.support.widgets import returns_focus, scrolls_past
+from zarrfs_viewer.state.view_state import LabelsSettings
+
+__all__ = ["LabelsPanel", "label_names"]
+
+NO_LABEL = 0
+MOST = (1 << 31) - 1
+
+
+class LabelsRow(QGroupBox):
+    """The controls of one label image.
+
+    Signals:
+        changed: a dictionary of the settings that the user changed.
+    """
+
+    changed = pyqtSignal(dict)
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(button_text(name), parent)
+        self.setToolTip(tooltip(name))
+        name = plain_name(name)
+        self._filling = False
+        self.visible = QCheckBox("shown")
+        self.visible.setAccessibleName(plain(f"Show {name}"))
+        self.opacity = QSlider(Qt.Orientation.Horizontal)
+        self.opacity.setRange(0, 100)
+        self.opacity.setAccessibleName(plain(f"Opacity of {name}"))
+        self.contour = QSpinBox()
+        self.contour.setRange(0, 20)
+        self.contour.setSpecialValueText("filled")
+        self.contour.setSuffix(" px")
+        self.contour.setAccessibleName(plain(f"Contour of {name}"))
+        self.selected = QSpinBox()
+        self.selected.setRange(NO_LABEL, MOST)
+        self.selected.setSpecialValueText("all labels")
+        self.selected.setKeyboardTracking(False)
+        self.selected.setAccessibleName(plain(f"The only label shown of {name}"))
+        scrolls_past(self.opacity, self.contour, self.selected)
+        returns_focus(self.contour, self.selected)
+        form = QFormLayout(self)
+        form.addRow(self.visible)
+        form.addRow("Opacity", self.opacity)
+        form.addRow("Contour", self.contour)
+        form.addRow("Only label", self.selected)
+        self.visible.toggled.connect(lambda on: self._tell(visible=on))
+        self.opacity.valueChanged.connect(lambda value: self._tell(opacity=value / 100))
+        self.contour.valueChanged.connect(lambda value: self._tell(contour=value))
+        self.selected.valueChanged.connect(lambda value: self._tell(selected=value or None))
+
+    def show_settings(self, settings: LabelsSettings) -> None:
+        """Show these settings without telling anybody."""
+        self._filling = True
+        self.visible.setChecked(settings.visible)
+        self.opacity.setValue(round(settings.opacity * 100))
+        self.contour.setValue(settings.contour)
+        self.selected.setValue(settings.selected or NO_LABEL)
+        self._filling = False
+
+    def _tell(self, **changes: Any) -> None:
+        if not self._filling:
+            self.changed.emit(changes)
+
+
+class LabelsPanel(QWidget):
+    """All label images.
+
+    Signals:
+        changed: (number of the label image, dictionary of changed settings).
+    """
+
+    changed = pyqtSignal(int, dict)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.rows: list[LabelsRow] = []
+        self._none = PlainLabel("This image has no labels.")
+        self._none.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._column = QVBoxLayout(self)
+        self._column.addWidget(self._none)
+        self._column.addStretch(1)
+
+    def show_labels(self, names: tuple[str, ...], settings: tuple[LabelsSettings, ...]) -> None:
+        """Make the controls of these label images."""
+        for row in self.rows:
+            row.setParent(None)
+            row.deleteLater()
+        self.rows = []
+        for number, name in enumerate(names[: len(settings)]):
+            row = LabelsRow(name)
+            row.changed.connect(partial(self.changed.emit, number))
+            self._column.insertWidget(number, row)
+            self.rows.append(row)
+        self._none.setVisible(not self.rows)
+        self.show_settings(settings)
+
+    def show_settings(self, settings: tuple[LabelsSettings, ...]) -> None:
+        """Show settings that were changed elsewhere."""
+        for row, entry in zip(self.rows, settings, strict=False):
+            row.show_settings(entry)
+
+
+def label_names(image: Image | None, overlays: tuple[Image, ...]) -> tuple[str, ...]:
+    """Return the names of the label images, in the order of the intent's settings."""
+    if image is None:
+        return ()
+    own = (image.name or "labels",) if image.kind == "labels" else ()
+    return own + tuple(overlay.name or "labels" for overlay in overlays)

@@ -1,0 +1,1 @@
+"""Qt helpers that several panels use."""

@@ -1,0 +1,86 @@
+"""The ways to a location: dialogs, the clipboard, drops, and what was opened lately."""
+
+from __future__ import annotations
+
+from PyQt6.QtCore import QMimeData, QObject, QSettings
+from PyQt6.QtGui import QGuiApplication
+from PyQt6.QtWidgets import QFileDialog, QInputDialog, QWidget
+
+from zarrfs_viewer.locations import locations_in
+from zarrfs_viewer.qt.support.plain_text import plain
+from zarrfs_viewer.qt.window.session import Session
+
+__all__ = ["Opening"]
+
+MOST_RECENT = 12
+
+
+class Opening(QObject):
+    """Asks for locations and opens them in a session."""
+
+    def __init__(self, session: Session, settings: QSettings, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._settings = settings
+        self._parent = parent
+        session.opened.connect(lambda location, _: self._remember(location))
+
+    def ask_folder(self) -> None:
+        """Ask for a folder and open it."""
+        folder = QFileDialog.getExistingDirectory(self._parent, "Open a Zarr folder")
+        if folder:
+            self._session.open_location(folder)
+
+    def ask_zip(self) -> None:
+        """Ask for zip files, or metadata documents, and open them."""
+        files, _ = QFileDialog.getOpenFileNames(
+            self._parent,
+            "Open zip files",
+            "",
+            "Zarr (*.zip zarr.json .zarray .zgroup .zattrs attributes.json)",
+        )
+        self.open_all("\n".join(files))
+
+    def ask_location(self) -> None:
+        """Ask for a path, URL or link and open it."""
+        text, given = QInputDialog.getText(self._parent, "Open a location", "Path, URL or link to a view:")
+        if given:
+            self.open_all(text)
+
+    def ask_recent(self) -> None:
+        """Ask for one of the locations that were opened lately."""
+        recent = self.recent()
+        if not recent:
+            self._session.say("Nothing was opened before.")
+            return
+        shown = [plain(f"{number}: {location}") for number, location in enumerate(recent, 1)]
+        text, given = QInputDialog.getItem(self._parent, "Open recent", "Location:", shown, 0, False)
+        if given:
+            self._session.open_location(recent[shown.index(text)])
+
+    def paste(self) -> None:
+        """Open the locations on the clipboard."""
+        clipboard = QGuiApplication.clipboard()
+        text = clipboard.text() if clipboard is not None else ""
+        if not locations_in(text):
+            self._session.say("There is no location on the clipboard: copy a path, a URL or a link first.")
+        self.open_all(text)
+
+    def open_all(self, text: str) -> None:
+        """Open every location in a text."""
+        for location in locations_in(text):
+            self._session.open_location(location)
+
+    def drop(self, data: QMimeData) -> None:
+        """Open what was dropped: files, URLs or text."""
+        urls = [url.toLocalFile() or url.toString() for url in data.urls()]
+        self.open_all("\n".join(urls) if urls else data.text())
+
+    def recent(self) -> list[str]:
+        """Return the locations that were opened lately, the newest first."""
+        value = self._settings.value("recent", [])
+        return [value] if isinstance(value, str) else list(value or [])
+
+    def _remember(self, location: str) -> None:
+        others = [other for other in self.recent() if other != location]
+        self._settings.setValue("recent", [location, *others][:MOST_RECENT])

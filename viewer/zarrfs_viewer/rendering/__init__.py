@@ -1,0 +1,1 @@
+"""Composition of decoded values to pixels."""

@@ -1,0 +1,1 @@
+"""Named views and their JSON form."""

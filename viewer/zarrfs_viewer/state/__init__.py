@@ -1,0 +1,1 @@
+"""The user's settings as frozen values, and pure updates of them."""

@@ -1,0 +1,1 @@
+"""Codecs that map an array to bytes."""

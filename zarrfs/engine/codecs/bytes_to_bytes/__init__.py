@@ -1,0 +1,1 @@
+"""Codecs that map bytes to bytes."""

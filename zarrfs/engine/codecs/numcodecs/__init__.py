@@ -1,0 +1,1 @@
+"""Adapters for the codecs of the numcodecs package."""

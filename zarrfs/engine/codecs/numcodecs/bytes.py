@@ -1,0 +1,202 @@
+"""numcodecs' bytes->bytes codecs: what Zarr v2 calls compressors, checksums and shuffles.
+
+Specification: https://numcodecs.readthedocs.io
+
+Names: ``numcodecs.`` and the numcodecs name (``zlib``, ``lz4``, ``bz2``, ``lzma``, ``shuffle``, ``crc32``, ``adler32``,
+``fletcher32``, ``jenkins_lookup3``, ``base64``); in Zarr v2 the bare name.
+
+Example::
+
+    {"name": "numcodecs.zlib", "configuration": {"level": 1}}
+
+numcodecs trusts the sizes that data declare. Here they are checked first, and streams are stopped at the size.
+
+Codecs of numcodecs that work on the elements of arrays (``zfpy``, ``pcodec``, ``vlen-array`` ...) read or write outside
+of their buffers when they are given arbitrary bytes. Only the codecs of ``BYTES_CODECS``, and those that another
+package registers with numcodecs, are bytes->bytes codecs here.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import struct
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from zarrfs.engine.codecs.base import Buffer, BytesBytesCodec, CodecError
+from zarrfs.engine.codecs.bytes_to_bytes.gzip import FIRST_PIECE, ZLIB_WBITS, inflate
+from zarrfs.engine.codecs.configuration import integer
+from zarrfs.engine.codecs.limits import check_size, limit_error, size_error, variable_limit
+from zarrfs.engine.codecs.numcodecs.instances import is_third_party, make_numcodec
+from zarrfs.errors import MetadataError, UnsupportedError
+
+__all__ = ["BYTES_CODECS", "NumcodecsBytesCodec", "bytes_codec"]
+
+CHECKSUM_NBYTES = {"crc32": 4, "adler32": 4, "fletcher32": 4, "jenkins_lookup3": 4, "crc32c": 4}
+
+BYTES_CODECS = ("zlib", "lz4", "bz2", "lzma", "shuffle", "base64", *CHECKSUM_NBYTES)
+
+
+class NumcodecsBytesCodec(BytesBytesCodec):
+    """bytes -> bytes: the codec that numcodecs registers as ``id``, with numcodecs' own parameters."""
+
+    name: ClassVar[str] = "numcodecs"
+    id: ClassVar[str] = ""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = dict(options)
+        self._codec = make_numcodec(self.id, self._options)
+        if self.id == "shuffle":
+            integer("shuffle", self._options, "elementsize", -(2**31), 2**31 - 1, 4)
+        elif self.id == "lzma":
+            _check_lzma(self._options)
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
+        return cls(configuration)
+
+    def configuration(self) -> dict[str, Any]:
+        return dict(self._options)
+
+    def check_encoding(self) -> None:
+        if self.id == "zlib":
+            integer("zlib", self._options, "level", -1, 9, 1)
+        elif self.id == "bz2":
+            integer("bz2", self._options, "level", 1, 9, 1)
+        elif self.id == "lz4":
+            integer("lz4", self._options, "acceleration", -(2**31), 2**31 - 1, 1)
+        elif self.id == "lzma":
+            _check_lzma_encoding(self._options)
+
+    def encoded_size(self, size: int) -> int | None:
+        if self.id in CHECKSUM_NBYTES:
+            return size + CHECKSUM_NBYTES[self.id]
+        return size if self.id == "shuffle" else None
+
+    def encode(self, data: Buffer) -> Buffer:
+        return _as_bytes(self._codec.encode(memoryview(data)))
+
+    def decode(self, data: Buffer, size: int | None, out: memoryview | None = None) -> Buffer:
+        if self.id == "zlib":
+            return inflate(data, size, ZLIB_WBITS)
+        if self.id == "bz2":
+            return _drain(bz2.BZ2Decompressor, data, size)
+        if self.id == "lzma":
+            return self._decode_lzma(data, size)
+        if self.id == "lz4":
+            _check_lz4(data, size)
+        plain = _as_bytes(self._codec.decode(memoryview(data)))
+        nbytes = memoryview(plain).nbytes
+        if size is None and nbytes > variable_limit(len(data)):
+            raise limit_error(variable_limit(len(data)))
+        check_size(nbytes, size)
+        return plain
+
+    def _decode_lzma(self, data: Buffer, size: int | None) -> bytes:
+        form = self._options.get("format", lzma.FORMAT_XZ)
+        filters = self._options.get("filters") if form == lzma.FORMAT_RAW else None
+        memory = None if form == lzma.FORMAT_RAW else 256 << 20
+        return _drain(lambda: lzma.LZMADecompressor(form, memory, filters), data, size)
+
+
+LZ4_HEADER = struct.Struct("<i")
+LZ4_EXPANSION = 255
+
+
+def _check_lz4(data: Buffer, size: int | None) -> None:
+    """Check the size in front of the data, which the decoder takes memory for."""
+    if len(data) < LZ4_HEADER.size:
+        raise CodecError(f"{len(data)} bytes are too few to hold a size")
+    (declared,) = LZ4_HEADER.unpack_from(data)
+    check_size(declared, size)
+    if declared < 0 or declared > LZ4_EXPANSION * len(data) + 64:
+        raise CodecError(f"{declared} bytes are said to come out of {len(data)}, more than LZ4 can hold")
+    if size is None and declared > variable_limit(len(data)):
+        raise limit_error(variable_limit(len(data)))
+
+
+MAX_LZMA_DICTIONARY = 256 << 20
+"""The largest dictionary of a raw LZMA stream: its decoder allocates it before it sees any data."""
+
+LZMA_CHECKS = (-1, lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256)
+
+
+def _check_lzma(options: Mapping[str, Any]) -> None:
+    """Raise MetadataError unless a decoder can be made with the parameters, in a bounded amount of memory."""
+    form = integer("lzma", options, "format", lzma.FORMAT_AUTO, lzma.FORMAT_RAW, lzma.FORMAT_XZ)
+    if form != lzma.FORMAT_RAW:
+        return
+    filters = options.get("filters")
+    if not isinstance(filters, list | tuple) or not all(isinstance(entry, Mapping) for entry in filters):
+        raise MetadataError("codec 'lzma': raw streams need filters, a list of objects")
+    for entry in filters:
+        integer("lzma", entry, "dict_size", 0, MAX_LZMA_DICTIONARY, 0)
+
+
+def _check_lzma_encoding(options: Mapping[str, Any]) -> None:
+    if options.get("preset") is not None:
+        preset = integer("lzma", options, "preset", 0, 9 | lzma.PRESET_EXTREME)
+        if preset & ~lzma.PRESET_EXTREME > 9:
+            raise MetadataError(f"codec 'lzma': preset must be 0 to 9, found {preset}")
+    if integer("lzma", options, "check", -1, lzma.CHECK_SHA256, -1) not in LZMA_CHECKS:
+        raise MetadataError(f"codec 'lzma': check must be one of {LZMA_CHECKS}, found {options['check']!r}")
+
+
+def _drain(make: Any, data: Buffer, size: int | None) -> bytes:
+    """Decompress streams that follow each other, to ``size`` bytes or to the limit."""
+    limit = variable_limit(len(data)) if size is None else size
+    view = memoryview(data)
+    parts: list[bytes] = []
+    done = position = 0
+    while True:
+        decoder = make()
+        # The decoder copies what follows its stream, so a stream after the first one gets small pieces, as in gzip.
+        length = FIRST_PIECE if position else len(view)
+        while not decoder.eof:
+            piece: Buffer = b""
+            if decoder.needs_input:
+                piece = view[position : position + length]
+                position += len(piece)
+                length *= 2
+            try:
+                part = decoder.decompress(piece, limit - done + 1)
+            except (OSError, lzma.LZMAError, EOFError, ValueError) as error:
+                raise CodecError(f"the stream is broken: {error}") from error
+            done += len(part)
+            parts.append(part)
+            if done > limit:
+                raise limit_error(limit) if size is None else size_error(f"more than {size}", size)
+            if not part and not decoder.eof and position == len(view):
+                raise CodecError(f"the stream is truncated: it ends after {done} bytes")
+        position -= len(decoder.unused_data)
+        if position == len(view):
+            break
+    check_size(done, size)
+    return b"".join(parts)
+
+
+def _as_bytes(data: Any) -> Buffer:
+    if isinstance(data, bytes | bytearray):
+        return data
+    view = memoryview(data)
+    return view.cast("B") if view.contiguous and view.nbytes else view.tobytes()
+
+
+def bytes_codec(codec_id: str) -> type[NumcodecsBytesCodec]:
+    """Return the class for one numcodecs codec; its name is in v3 form.
+
+    Raises UnsupportedError for a codec that is not known, or is not known to make bytes of bytes.
+    """
+    made = _classes.get(codec_id)
+    if made is None:
+        if codec_id not in BYTES_CODECS and not is_third_party(codec_id):
+            raise UnsupportedError(f"codec {codec_id!r} does not make bytes of bytes")
+        names = {"name": f"numcodecs.{codec_id}", "id": codec_id, "__doc__": NumcodecsBytesCodec.__doc__}
+        made = _classes[codec_id] = type(
+            f"Numcodecs{codec_id.title().replace('_', '')}Codec", (NumcodecsBytesCodec,), names
+        )
+    return made
+
+
+_classes: dict[str, type[NumcodecsBytesCodec]] = {}

@@ -1,0 +1,116 @@
+"""numcodecs' codecs that make bytes of numbers: pcodec and zfpy.
+
+Specification: https://numcodecs.readthedocs.io/en/stable/compression/pcodec.html and ``zfpy.html``
+
+Names: ``numcodecs.pcodec``, ``numcodecs.zfpy``; in Zarr v2 the bare names, as compressor or filter.
+
+Example::
+
+    {"name": "numcodecs.pcodec", "configuration": {"level": 8, "mode_spec": "auto"}}
+
+They need the packages of these names, the extras ``pcodec`` and ``zfp``. The streams say how many elements they hold;
+here that is checked before memory is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from zarrfs.engine.codecs.array_to_bytes import zfp_stream
+from zarrfs.engine.codecs.base import ArrayBytesCodec, Buffer, ChunkSpec, CodecError
+from zarrfs.engine.codecs.libraries import import_library
+from zarrfs.engine.codecs.numcodecs.instances import make_numcodec
+from zarrfs.engine.json_checks import found
+from zarrfs.errors import MetadataError, UnsupportedError
+
+__all__ = ["NUMBER_CODECS", "NumcodecsPcodecCodec", "NumcodecsZfpyCodec"]
+
+
+class _NumbersCodec(ArrayBytesCodec):
+    id: ClassVar[str]
+    types: ClassVar[tuple[str, ...]]
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = dict(options)
+        self._codec = make_numcodec(self.id, self._options)
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
+        return cls(configuration)
+
+    def configuration(self) -> dict[str, Any]:
+        return dict(self._options)
+
+    def check(self, spec: ChunkSpec) -> None:
+        if spec.dtype.str[1:] not in self.types:
+            raise MetadataError(
+                f"codec {self.name!r} takes elements of {', '.join(self.types)}, not {spec.dtype}"
+            )
+
+    def check_encoding(self) -> None:
+        # numcodecs looks at the parameters when it encodes; all that decoding needs is in the stream.
+        try:
+            self._codec.encode(np.zeros(4, self.types[-1]))
+        except Exception as error:
+            raise MetadataError(
+                f"codec {self.name!r}: cannot encode with {found(self._options)}: {error}"
+            ) from error
+
+    def _native(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
+        return np.ascontiguousarray(array, spec.dtype.newbyteorder("="))
+
+
+class NumcodecsPcodecCodec(_NumbersCodec):
+    """array -> bytes: pcodec's standalone format, the elements in C order."""
+
+    name: ClassVar[str] = "numcodecs.pcodec"
+    id: ClassVar[str] = "pcodec"
+    types: ClassVar[tuple[str, ...]] = ("i2", "i4", "i8", "u2", "u4", "u8", "f2", "f4", "f8")
+
+    def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
+        return bytes(self._codec.encode(self._native(array, spec)))
+
+    def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
+        standalone = import_library("pcodec.standalone")
+        out = np.empty(spec.size, spec.dtype.newbyteorder("="))
+        progress = standalone.simple_decompress_into(bytes(data), out)
+        if not progress.finished or progress.n_processed != spec.size:
+            found = f"{progress.n_processed}" if progress.finished else f"more than {progress.n_processed}"
+            raise CodecError(f"{found} elements come out, expected are {spec.size}")
+        return out.reshape(spec.shape)
+
+
+class NumcodecsZfpyCodec(_NumbersCodec):
+    """array -> bytes: a zfp stream with a header."""
+
+    name: ClassVar[str] = "numcodecs.zfpy"
+    id: ClassVar[str] = "zfpy"
+    types: ClassVar[tuple[str, ...]] = ("i4", "i8", "f4", "f8")
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        zfp_stream.zfpy()
+        super().__init__(options)
+
+    def check(self, spec: ChunkSpec) -> None:
+        super().check(spec)
+        if len(spec.shape) > 4:
+            raise UnsupportedError(
+                f"codec {self.name!r} takes at most four dimensions, the chunk has {len(spec.shape)}"
+            )
+
+    def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
+        native = self._native(array, spec).reshape(spec.shape or (1,))
+        if native.dtype.kind == "i" and "tolerance" in self._codec.compression_kwargs:
+            raise CodecError("zfp's fixed accuracy is for floats; choose another mode for integers")
+        zfp_stream.check_range(native)
+        return zfp_stream.compress(native, self._codec.compression_kwargs, header=True)
+
+    def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
+        found = zfp_stream.decompress_headed(data, spec.dtype.newbyteorder("="), spec.size)
+        return found.reshape(spec.shape)
+
+
+NUMBER_CODECS: dict[str, type[_NumbersCodec]] = {"pcodec": NumcodecsPcodecCodec, "zfpy": NumcodecsZfpyCodec}

@@ -1,0 +1,1 @@
+"""The codec chain of an array: its representations, decoding and encoding."""

@@ -1,0 +1,1 @@
+"""The sharding_indexed codec."""

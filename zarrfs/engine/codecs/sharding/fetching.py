@@ -1,0 +1,163 @@
+"""Fetching inner chunks of a shard: bounds, strategy, and byte ranges.
+
+Nearby inner chunks are fetched in one range. When most of a shard is wanted it is fetched whole. Large inner chunks
+that can be decoded in part are not fetched here; their codecs request the ranges that they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zarrfs.engine.codecs.base import Buffer, BufferSource, ByteRange, ByteSource, CodecError, Region
+from zarrfs.engine.codecs.pipeline.chain import CodecChain
+
+__all__ = ["MISSING", "InnerChunk", "PartSource", "check_bounds", "fetch_inner_chunks", "shard_end"]
+
+Array = np.ndarray[Any, Any]
+
+MISSING = 2**64 - 1
+"""Offset and size in the index of an inner chunk that is not stored."""
+
+COALESCING_GAP = 64 << 10
+"""Inner chunks closer than this many bytes are fetched in one range: a second request costs more than the gap."""
+
+WHOLE_SHARE = 0.7
+"""When at least this share of a shard's bytes is wanted, the shard is fetched whole."""
+
+
+class InnerChunk(NamedTuple):
+    """An inner chunk that a region of a shard intersects.
+
+    Attributes:
+        coords: the position in the grid of inner chunks.
+        offset, nbytes: the byte range in the shard, ``MISSING`` where the inner chunk is not stored.
+        region: the intersection, in the inner chunk.
+        target: the intersection, in the output.
+    """
+
+    coords: tuple[int, ...]
+    offset: int
+    nbytes: int
+    region: Region
+    target: Region
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the inner chunk is not stored."""
+        return self.offset == MISSING and self.nbytes == MISSING
+
+
+class PartSource:
+    """A ByteSource that is a byte range of another one: one inner chunk of a shard."""
+
+    in_memory = False
+
+    def __init__(self, source: ByteSource, offset: int, nbytes: int) -> None:
+        self.high_latency = source.high_latency
+        self._source = source
+        self._offset = offset
+        self._nbytes = nbytes
+
+    def read(self) -> Buffer | None:
+        ranges = self.read_ranges([ByteRange(0, self._nbytes)])
+        return None if ranges is None else ranges[0]
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        absolute = []
+        for byte_range in ranges:
+            start, stop = byte_range.resolve(self._nbytes)
+            absolute.append(ByteRange(self._offset + start, stop - start))
+        return self._source.read_ranges(absolute)
+
+    def size(self) -> int:
+        return self._nbytes
+
+
+def shard_end(index: Array) -> int:
+    """Return the offset at which the last inner chunk ends, according to the index."""
+    entries = index.reshape(-1, 2)
+    stored = entries[entries[:, 0] != MISSING]
+    return int((stored[:, 0] + stored[:, 1]).max()) if len(stored) else 0
+
+
+def check_bounds(wanted: Sequence[InnerChunk], size: int, max_nbytes: int | None) -> None:
+    """Raise CodecError for an inner chunk outside of the shard's ``size`` bytes or larger than ``max_nbytes``."""
+    for chunk in wanted:
+        if max_nbytes is not None and chunk.nbytes > max_nbytes:
+            raise CodecError(
+                f"inner chunk {chunk.coords}: the index gives {chunk.nbytes:,} bytes, expected at most {max_nbytes:,}"
+            )
+        if chunk.offset + chunk.nbytes > size:
+            raise CodecError(
+                f"inner chunk {chunk.coords}: the index gives bytes {chunk.offset} to {chunk.offset + chunk.nbytes}, "
+                f"but the shard has {size} bytes: it is truncated or its index is wrong"
+            )
+
+
+def fetch_inner_chunks(
+    source: ByteSource, wanted: Sequence[InnerChunk], size: int, index_nbytes: int, chain: CodecChain
+) -> list[ByteSource]:
+    """Return a source for each inner chunk, after fetching what is best fetched at once.
+
+    ``size`` is the size of the shard and ``index_nbytes`` that of its index. ``chain`` is the codec chain of the inner
+    chunks.
+    """
+    total = sum(chunk.nbytes for chunk in wanted)
+    if source.in_memory or total >= WHOLE_SHARE * (size - index_nbytes):
+        return _fetch_whole(source, wanted)
+    if chain.supports_partial or chain.sharded:
+        at_once = [c for c in wanted if chain.is_whole(c.region) or c.nbytes < COALESCING_GAP]
+        if len(at_once) < len(wanted):
+            sources = _fetch_ranges(source, at_once) if at_once else []
+            fetched = dict(zip([c.coords for c in at_once], sources, strict=True))
+            return [fetched.get(c.coords) or PartSource(source, c.offset, c.nbytes) for c in wanted]
+    return list(_fetch_ranges(source, wanted))
+
+
+def _fetch_whole(source: ByteSource, wanted: Sequence[InnerChunk]) -> list[ByteSource]:
+    data = source.read()
+    if data is None:
+        raise CodecError("the shard was deleted while it was being read")
+    view = memoryview(data)
+    sources: list[ByteSource] = []
+    for chunk in wanted:
+        part = view[chunk.offset : chunk.offset + chunk.nbytes]
+        if len(part) != chunk.nbytes:
+            raise CodecError(
+                f"inner chunk {chunk.coords}: the index gives an end at byte {chunk.offset + chunk.nbytes}, but "
+                f"the shard has {len(view)} bytes: it is truncated, or was changed while it was being read"
+            )
+        sources.append(BufferSource(part))
+    return sources
+
+
+def _fetch_ranges(source: ByteSource, wanted: Sequence[InnerChunk]) -> list[BufferSource]:
+    """Fetch the inner chunks, nearby ones in one range. Return a source for each, in the given order."""
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i].offset)
+    groups: list[list[int]] = []
+    ranges: list[tuple[int, int]] = []
+    for i in order:
+        start, stop = wanted[i].offset, wanted[i].offset + wanted[i].nbytes
+        if ranges and start <= ranges[-1][1] + COALESCING_GAP:
+            ranges[-1] = (ranges[-1][0], max(ranges[-1][1], stop))
+            groups[-1].append(i)
+        else:
+            ranges.append((start, stop))
+            groups.append([i])
+    fetched = source.read_ranges([ByteRange(start, stop - start) for start, stop in ranges])
+    if fetched is None:
+        raise CodecError("the shard was deleted while it was being read")
+    sources: dict[int, BufferSource] = {}
+    for group, (start, stop), data in zip(groups, ranges, fetched, strict=True):
+        view = memoryview(data)
+        if len(view) != stop - start:
+            raise CodecError(
+                f"{len(view)} bytes of {stop - start} were read at offset {start}: the shard is truncated"
+            )
+        for i in group:
+            begin = wanted[i].offset - start
+            sources[i] = BufferSource(view[begin : begin + wanted[i].nbytes])
+    return [sources[i] for i in range(len(wanted))]

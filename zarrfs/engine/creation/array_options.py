@@ -1,0 +1,250 @@
+"""The options of functions that create arrays: their names and types, and the names that zarr-python has for them.
+
+The typed dictionaries declare them once, for ``create_array`` and for every function that passes options on to it.
+``engine_options`` translates what is given into the options of ``creation.create_array_node``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypedDict, TypeVar
+
+from zarrfs.engine.dtypes import DataType
+from zarrfs.engine.io.access import Access
+from zarrfs.errors import MetadataError, UnsupportedError
+
+__all__ = [
+    "ArrayOptions",
+    "FilledOptions",
+    "StorageOptions",
+    "engine_options",
+    "lists_options",
+    "without_defaults",
+]
+
+
+class StorageOptions(TypedDict, total=False):
+    """How an array is stored: all options for creating one but its shape and what is in it.
+
+    The first block has the names of this package, which are those of zarr-python 3 where it has the option. The
+    second block has other names that zarr-python 2 or 3 accepts. ``create_array`` describes them.
+    """
+
+    dtype: Any
+    chunks: Any
+    shards: Any
+    filters: Any
+    serializer: Any
+    compressors: Any
+    codecs: Sequence[Any] | None
+    order: Literal["C", "F"] | None
+    zarr_format: int | str | None
+    attributes: Mapping[str, Any] | None
+    dimension_names: Sequence[str | None] | None
+    dimension_units: Sequence[str | None] | None
+    dimension_separator: Literal[".", "/"] | None
+    chunk_key_encoding: Any
+    overwrite: bool
+    write_empty_chunks: bool | None
+    access: Access | None
+
+    compressor: Any
+    object_codec: Any
+    chunk_shape: Any
+    config: Any
+    zarr_version: int | None
+    read_only: bool | None
+    cache_metadata: bool | None
+    cache_attrs: bool | None
+    chunk_store: None
+    meta_array: None
+    partial_decompress: bool | None
+
+
+class FilledOptions(StorageOptions, total=False):
+    """The options of functions that take a shape or data as an argument of its own."""
+
+    fill_value: Any
+
+
+class ArrayOptions(FilledOptions, total=False):
+    """All options for creating an array. An option that is not given takes its default."""
+
+    shape: Any
+    data: Any
+    write_data: bool
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def lists_options(options: type) -> Callable[[Function], Function]:
+    """Return a decorator for a function that ends in ``**options: Unpack[...]``: it gets a signature that lists them.
+
+    Type checkers and editors read the annotation. Interactive completion and ``help`` read the signature.
+    """
+
+    def decorate(function: Function) -> Function:
+        signature = inspect.signature(function)
+        named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        listed = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=NOT_GIVEN, annotation=annotation)
+            for name, annotation in options.__annotations__.items()
+            if name not in signature.parameters
+        ]
+        function.__signature__ = signature.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+class _NotGiven:
+    """The default of an option in a signature: the engine chooses the value."""
+
+    def __repr__(self) -> str:
+        return "<default>"
+
+
+NOT_GIVEN = _NotGiven()
+
+AUTOMATIC = ("auto", "default")
+"""The values by which zarr-python 3 and 2 ask for the default codecs."""
+
+WITHOUT_MEANING = ("cache_attrs", "partial_decompress")
+"""Options of zarr-python that change nothing here: attributes are cached as metadata are, and chunks are always
+decoded in part where that is possible.
+"""
+
+
+def engine_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Translate the options of ``create_array`` into those of ``creation.create_array_node``.
+
+    An option that says "the default" is removed. Raises MetadataError for options that contradict each other, and
+    UnsupportedError for those of zarr-python that have no equivalent.
+    """
+    options = without_defaults(given)
+    options.pop("read_only", None)  # the caller applies it to the array that is returned
+    _refuse_unsupported(options)
+    for name in WITHOUT_MEANING:
+        options.pop(name, None)
+    _rename(options, "zarr_version", "zarr_format")
+    _rename(options, "chunk_shape", "chunks")
+    _rename(options, "compressor", "compressors")
+    if _is_automatic(options.get("compressors")):
+        del options["compressors"]
+    _translate_filters(options)
+    if "dtype" in options:
+        options["dtype"] = _dtype(options["dtype"], options.get("filters", ()))
+    if options.get("chunk_key_encoding") is not None:
+        _translate_chunk_keys(options)
+    _translate_config(options)
+    if options.pop("cache_metadata", None) is False:
+        options["access"] = replace(options.get("access") or Access(), recheck_metadata=True)
+    if options.pop("write_data", True) is False and "data" in options:
+        data = options.pop("data")
+        options.setdefault("shape", tuple(int(n) for n in data.shape))
+        options.setdefault("dtype", data.dtype)
+    return options
+
+
+DEFAULT_IF_NONE = (
+    *("shape", "dtype", "data", "chunks", "codecs", "order", "zarr_format", "zarr_version", "attributes"),
+    *("dimension_separator", "chunk_key_encoding", "object_codec", "chunk_shape", "config", "access"),
+    *("chunk_store", "meta_array", "cache_metadata", "cache_attrs", "read_only", "partial_decompress"),
+)
+"""Options of which None means the default, in zarr-python and here."""
+
+
+def without_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options without those that are None where None means the default."""
+    return {name: value for name, value in given.items() if not (value is None and name in DEFAULT_IF_NONE)}
+
+
+def _refuse_unsupported(options: Mapping[str, Any]) -> None:
+    if "chunk_store" in options:
+        raise UnsupportedError("chunk_store is not supported: metadata and chunks are in one store")
+    if "meta_array" in options:
+        raise UnsupportedError("meta_array is not supported: arrays are read into NumPy arrays")
+
+
+def _rename(options: dict[str, Any], old: str, new: str) -> None:
+    if old not in options:
+        return
+    value = options.pop(old)
+    if new in options and not _is_automatic(options[new]):
+        if _is_automatic(value):
+            return
+        raise MetadataError(f"give either {new} or {old}, not both")
+    options[new] = value
+
+
+def _is_automatic(value: Any) -> bool:
+    return isinstance(value, str) and value in AUTOMATIC
+
+
+def _translate_filters(options: dict[str, Any]) -> None:
+    """Accept one filter in place of a list, and zarr-python's ``object_codec``."""
+    filters = options.pop("filters", None)
+    object_codec = options.pop("object_codec", None)
+    if filters is None or _is_automatic(filters):
+        chain = []
+    else:
+        chain = list(filters) if isinstance(filters, list | tuple) else [filters]
+    if object_codec is not None:
+        chain.append(object_codec)
+    if chain:
+        options["filters"] = chain
+
+
+OBJECT_CODECS = {"vlen-utf8": "string", "vlen-bytes": "bytes"}
+"""Filters of v2 that say what the objects of an array of dtype ``object`` are."""
+
+
+def _dtype(dtype: Any, filters: Sequence[Any]) -> Any:
+    """Return a data type of zarr-python 3 as its v3 metadata, and ``object`` as what its filter says that the objects
+    are, as it is read from the document; anything else as it is.
+    """
+    if dtype is object or (isinstance(dtype, str) and dtype in ("object", "O", "|O")):
+        ids = [getattr(codec, "codec_id", None) or _codec_id(codec) for codec in filters]
+        return next((OBJECT_CODECS[codec] for codec in ids if codec in OBJECT_CODECS), dtype)
+    if isinstance(dtype, DataType) or not (hasattr(dtype, "to_native_dtype") and hasattr(dtype, "to_json")):
+        return dtype
+    native = dtype.to_native_dtype()
+    return native if native.kind not in "OT" else dtype.to_json(zarr_format=3)
+
+
+def _codec_id(codec: Any) -> Any:
+    return codec.get("id", codec.get("name")) if isinstance(codec, Mapping) else codec
+
+
+def _translate_chunk_keys(options: dict[str, Any]) -> None:
+    """Accept zarr-python's short forms of ``chunk_key_encoding``, also for v2, where only the separator is stored."""
+    encoding = options["chunk_key_encoding"]
+    if hasattr(encoding, "to_dict"):
+        encoding = encoding.to_dict()
+    if isinstance(encoding, tuple) and len(encoding) == 2:
+        encoding = {"name": encoding[0], "configuration": {"separator": encoding[1]}}
+    elif isinstance(encoding, Mapping) and "separator" in encoding:
+        encoding = {"name": encoding.get("name"), "configuration": {"separator": encoding["separator"]}}
+    options["chunk_key_encoding"] = encoding
+    if options.get("zarr_format") == 2 and isinstance(encoding, Mapping):
+        if encoding.get("name") != "v2":
+            raise MetadataError(f"zarr_format 2 has the chunk key encoding 'v2', found {encoding!r}")
+        separator = encoding.get("configuration", {}).get("separator", ".")
+        del options["chunk_key_encoding"]
+        if options.setdefault("dimension_separator", separator) != separator:
+            raise MetadataError("chunk_key_encoding and dimension_separator have different separators")
+
+
+def _translate_config(options: dict[str, Any]) -> None:
+    """Accept zarr-python's ``config``: a mapping or an ArrayConfig. Its ``order`` is that of the NumPy arrays that are
+    returned, and ignored.
+    """
+    config = options.pop("config", None)
+    if config is None:
+        return
+    values = config if isinstance(config, Mapping) else config.to_dict()
+    if values.get("write_empty_chunks") is not None:
+        options.setdefault("write_empty_chunks", bool(values["write_empty_chunks"]))

@@ -1,0 +1,201 @@
+"""The codecs of an array that is to be made: what users give, in the words of v3 or v2 -> a chain, gaps filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from zarrfs.engine.codecs.base import Codec
+from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
+from zarrfs.engine.dtypes import DataType
+from zarrfs.engine.formats.v2_codecs import chain_from_v2
+from zarrfs.engine.values import describe_value
+from zarrfs.errors import MetadataError
+
+__all__ = ["sharded", "usual_serializer", "v2_chain", "v3_chain"]
+
+ORDERED_FORMATS: tuple[int | str, ...] = ("draft2019",)
+"""Formats in which the byte order is part of the data type, and yet a codec's matter here."""
+
+
+def _default_compressor(data_type: DataType) -> dict[str, Any]:
+    """Blosc decodes fastest, runs without the GIL, and lets a part of a chunk be read."""
+    if data_type.numpy.hasobject:
+        return {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
+    return {"name": "blosc", "configuration": _blosc_options(data_type)}
+
+
+def _blosc_options(data_type: DataType) -> dict[str, Any]:
+    """Return the configuration of Blosc for elements of this type."""
+    itemsize = 1 if data_type.numpy.hasobject else data_type.numpy.itemsize
+    shuffle = "bitshuffle" if itemsize == 1 else "shuffle"
+    return {
+        "cname": "zstd",
+        "clevel": 3,
+        "shuffle": shuffle,
+        "typesize": max(1, min(itemsize, 255)),
+        "blocksize": 0,
+    }
+
+
+def _completed(codec: Any, data_type: DataType) -> Any:
+    """Return the v3 metadata of a codec, with a choice for what Blosc and ``bytes`` leave open: it must be recorded."""
+    entry = {"name": codec} if isinstance(codec, str) else codec
+    if not isinstance(entry, Mapping) or entry.get("name") not in ("blosc", "bytes"):
+        return codec
+    given = entry.get("configuration", {})
+    if not isinstance(given, Mapping):
+        return codec
+    if entry["name"] == "bytes":
+        several = not data_type.numpy.hasobject and data_type.numpy.itemsize > 1
+        return {**entry, "configuration": {"endian": "little"} | dict(given)} if several else codec
+    return {**entry, "configuration": _blosc_options(data_type) | dict(given)}
+
+
+def v3_chain(
+    data_type: DataType,
+    order: str,
+    codecs: Sequence[Any] | None,
+    filters: Sequence[Any] | None,
+    serializer: Any,
+    compressors: Any,
+    ndim: int,
+) -> tuple[Codec, ...]:
+    if codecs is not None:
+        if filters is not None or serializer != "auto" or compressors != "auto":
+            raise MetadataError("give either codecs, or filters, serializer and compressors, not both")
+        return _writable(
+            codecs_from_json(
+                [_completed(_codec_json(codec), data_type) for codec in _listed("codecs", codecs)], "codecs"
+            )
+        )
+    chain: list[Any] = [_codec_json(codec) for codec in _listed("filters", filters)]
+    if order == "F" and ndim > 1:
+        chain.insert(0, {"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}})
+    chain.append(_completed(_codec_json(serializer), data_type))
+    chain += [_completed(_codec_json(codec), data_type) for codec in _compressor_list(compressors, data_type)]
+    return _writable(codecs_from_json(chain, "codecs"))
+
+
+def _writable(chain: tuple[Codec, ...]) -> tuple[Codec, ...]:
+    """Return the chain if its codecs can encode. Reading accepts parameters that encoding cannot use; creating does
+    not.
+    """
+    for codec in chain:
+        codec.check_encoding()
+    return chain
+
+
+def _listed(option: str, codecs: Any) -> list[Any]:
+    """Return the codecs that an option gives: several, one, or none."""
+    if codecs is None:
+        return []
+    if (
+        isinstance(codecs, str | Mapping | Codec)
+        or hasattr(codecs, "get_config")
+        or hasattr(codecs, "to_dict")
+    ):
+        return [codecs]
+    if isinstance(codecs, Iterable):
+        return list(codecs)
+    raise MetadataError(f"{option}: expected a list of codecs, found {describe_value(codecs)}")
+
+
+def usual_serializer(data_type: DataType, zarr_format: int | str) -> dict[str, Any]:
+    """Return the array->bytes codec for elements of this type, little-endian unless the order is part of the type."""
+    if data_type.numpy.hasobject:
+        return {"name": "vlen-utf8" if data_type.name == "string" else "vlen-bytes"}
+    if data_type.numpy.itemsize == 1 and data_type.numpy.names is None:
+        return {"name": "bytes"}
+    is_big = zarr_format in ORDERED_FORMATS and data_type.numpy.str[0] == ">"
+    return {"name": "bytes", "configuration": {"endian": "big" if is_big else "little"}}
+
+
+def _compressor_list(compressors: Any, data_type: DataType) -> list[Any]:
+    if isinstance(compressors, str) and compressors == "auto":
+        return [_default_compressor(data_type)]
+    if compressors is None:
+        return []
+    return list(compressors) if isinstance(compressors, list | tuple) else [compressors]
+
+
+def _codec_json(codec: Any) -> Any:
+    """Return v3 metadata of a codec given as metadata of v3 or v2, one of ours, or one of numcodecs."""
+    if isinstance(codec, Codec):
+        return codec_to_json(codec)
+    if hasattr(codec, "get_config"):
+        codec = codec.get_config()
+    if isinstance(codec, Mapping) and "id" in codec and "name" not in codec:
+        configuration = {key: value for key, value in codec.items() if key != "id"}
+        return {"name": f"numcodecs.{codec['id']}", "configuration": configuration}
+    if isinstance(codec, str | Mapping):
+        return codec
+    if hasattr(codec, "to_dict"):
+        return codec.to_dict()
+    raise MetadataError(f"{describe_value(codec)} is no codec: expected a name, metadata, or a codec object")
+
+
+def v2_chain(
+    data_type: DataType, order: str, filters: Sequence[Any] | None, compressors: Any, codecs: Any, ndim: int
+) -> tuple[Codec, ...]:
+    if codecs is not None:
+        raise MetadataError("zarr_format 2 has no codecs; give filters and compressors")
+    is_object = data_type.numpy.hasobject
+    filter_list = [_v2_json(codec) for codec in _listed("filters", filters)]
+    if not filter_list and data_type.name in ("string", "bytes"):
+        filter_list = [{"id": "vlen-utf8" if data_type.name == "string" else "vlen-bytes"}]
+    listed = _compressor_list(compressors, data_type)
+    if len(listed) > 1:
+        raise MetadataError(
+            f"zarr_format 2 has one compressor, {len(listed)} were given; put the others into filters"
+        )
+    return _writable(
+        chain_from_v2(
+            dtype=data_type.numpy,
+            is_object=is_object,
+            order=order,
+            filters=filter_list or None,
+            compressor=_v2_json(listed[0]) if listed else None,
+            ndim=ndim,
+            where="create_array",
+        )
+    )
+
+
+SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
+
+
+def _v2_json(codec: Any) -> dict[str, Any]:
+    if isinstance(codec, str):
+        return {"id": codec}
+    if hasattr(codec, "get_config"):
+        return dict(codec.get_config())
+    if isinstance(codec, Codec):
+        codec = codec_to_json(codec)
+    if not isinstance(codec, Mapping):
+        raise MetadataError(
+            f"{describe_value(codec)} is no codec: expected a name, metadata, or a codec object"
+        )
+    entry = dict(codec)
+    if "id" in entry:
+        return entry
+    options = entry.get("configuration", {})
+    if "name" not in entry or not isinstance(options, Mapping):
+        raise MetadataError(
+            f'{describe_value(codec)} is no metadata of a codec: expected {{"id": ...}}, or {{"name": ..., '
+            '"configuration": {...}}'
+        )
+    options = dict(options)
+    if isinstance(options.get("shuffle"), str):
+        options["shuffle"] = SHUFFLES[options["shuffle"]]
+        options.pop("typesize", None)
+    return {"id": str(entry["name"]).removeprefix("numcodecs."), **options}
+
+
+def sharded(chain: tuple[Codec, ...], chunk_shape: tuple[int, ...]) -> tuple[Codec, ...]:
+    from zarrfs.engine.codecs.sharding.codec import ShardingCodec
+
+    index = codecs_from_json(
+        [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}], "index_codecs"
+    )
+    return (ShardingCodec(chunk_shape, chain, index),)

@@ -1,0 +1,254 @@
+"""Making nodes: groups and arrays and the groups on the way to them, written to the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.chunking.chunk_grids import RegularGrid
+from zarrfs.engine.creation.array_spec import array_spec, check_format, data_type_of_option, shape_of
+from zarrfs.engine.dtypes import data_type_from_numpy
+from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats.json_document import dump_json
+from zarrfs.engine.io.access import Access
+from zarrfs.engine.model import ArraySpec, GroupSpec
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
+from zarrfs.engine.nodes.hierarchy import replacing
+from zarrfs.engine.options import check_names, check_type
+from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.wrappers.undo import UndoStore
+from zarrfs.engine.values import as_values, converted, describe_value
+from zarrfs.errors import DataError, MetadataError, NodeExistsError, NodeTypeError
+
+__all__ = ["check_required", "create_ancestors", "create_array_node", "create_group_node"]
+
+
+ARRAY_OPTIONS = {"data", "overwrite", "write_empty_chunks", "access", *signature(array_spec).parameters}
+"""The options of ``create_array_node``."""
+
+# -- groups ----------------------------------------------------------------------------------------------------
+
+
+def create_group_node(
+    store: Store, path: str, zarr_format: int | str, attributes: Mapping[str, Any], overwrite: bool
+) -> GroupSpec:
+    """Write a group and the groups on the way to it; return its spec. When this fails the store is as it was."""
+    check_format(zarr_format)
+    detect.check_path(store, path, zarr_format)
+    given = GroupSpec(zarr_format, _checked_attributes(attributes))
+    detect.check_writable(given)
+    with _creating(store, path, zarr_format, overwrite) as target:
+        spec = detect.write_node(target, path, given)
+    warn_of_change(store, path, zarr_format)
+    return spec
+
+
+def create_ancestors(store: Store, path: str, zarr_format: int | str) -> None:
+    """Write the groups on the way to ``path`` that are not there. An array on the way is a NodeTypeError."""
+    for ancestor in _missing_ancestors(store, path):
+        detect.write_node(store, ancestor, GroupSpec(zarr_format))
+
+
+def _missing_ancestors(store: Store, path: str) -> list[str]:
+    """Return the groups on the way to ``path`` that are not there, from the root down."""
+    missing = []
+    parts = path.split("/")[:-1] if path else []
+    for depth in range(len(parts) + (1 if path else 0)):
+        ancestor = "/".join(parts[:depth])
+        kind = detect.read_kind(store, ancestor)
+        if kind == "array":
+            raise NodeTypeError(
+                f"{store.url}: {ancestor or '/'!r} is an array, nothing can be created below it as {path!r}"
+            )
+        if kind is None:
+            missing.append(ancestor)
+    return missing
+
+
+@contextmanager
+def _creating(store: Store, path: str, zarr_format: int | str, overwrite: bool) -> Iterator[Store]:
+    """Yield a store in which a node is made at the path, after the groups on the way to it. When the block fails,
+    the store is as it was: what was written is taken back, and a node that was to be replaced is still there.
+    """
+    kind = detect.read_kind(store, path)
+    if kind is not None and not overwrite:
+        raise NodeExistsError(
+            f"{store.url}: there is already {'an array' if kind == 'array' else 'a group'} at {path or '/'!r}; "
+            "give overwrite=True to replace it with all that is below"
+        )
+    missing = _missing_ancestors(store, path)
+    target = UndoStore(store)
+    try:
+        for ancestor in missing:
+            detect.write_node(target, ancestor, GroupSpec(zarr_format))
+        if kind is None:
+            yield target
+        else:
+            with replacing(store, path) as aside:
+                yield aside
+    except BaseException as error:
+        try:
+            target.undo()
+        except Exception as again:
+            error.add_note(f"what was written for {path or '/'!r} could not be removed either: {again}")
+        raise
+
+
+def _checked_attributes(attributes: Any) -> dict[str, Any]:
+    """Return the attributes as a dictionary. Raises MetadataError for what no document can hold."""
+    if attributes is None:
+        return {}
+    if not isinstance(attributes, Mapping):
+        raise MetadataError(
+            f"attributes: expected a mapping of names to values, found {describe_value(attributes)}"
+        )
+    for name in attributes:
+        if not isinstance(name, str):
+            raise MetadataError(f"attributes: names must be strings, found {describe_value(name)}")
+    dump_json(dict(attributes), "attributes")
+    return dict(attributes)
+
+
+# -- arrays ----------------------------------------------------------------------------------------------------
+
+
+def create_array_node(
+    store: Store,
+    path: str,
+    cache: ChunkCache,
+    *,
+    data: Any = None,
+    overwrite: bool = False,
+    write_empty_chunks: bool | None = None,
+    access: Access | None = None,
+    **options: Any,
+) -> Array:
+    """Create an array and the groups on the way to it. When this fails the store is as it was, a node that was to be
+    replaced included.
+
+    Args:
+        data: what to write, and where shape, dtype and chunks come from if they are not given.
+        overwrite: replace a node that is there; otherwise that is a NodeExistsError. The new array is written aside
+            first, so that its chunks are moved once more in stores that cannot rename.
+        write_empty_chunks: store chunks that hold nothing but the fill value.
+        access: how the array is looked at from then on.
+        options: of ``array_spec``.
+    """
+    check_names("create_array()", options, ARRAY_OPTIONS)
+    check_type("access", access, Access, "an Access")
+    access = access or Access()
+    if write_empty_chunks is not None:
+        access = replace(access, write_empty_chunks=write_empty_chunks)
+    options["attributes"] = _checked_attributes(options.get("attributes"))
+    if data is None:
+        spec, values = array_spec(**options), None
+    else:
+        spec, values = _spec_and_values(data, options, f"{store.url}/{path}".rstrip("/"))
+    # All is checked before anything is changed in the store.
+    detect.check_path(store, path, spec.zarr_format)
+    detect.check_writable(spec)
+    Array(store, path, spec, cache, False)
+    with _creating(store, path, spec.zarr_format, overwrite) as target:
+        written = detect.write_node(target, path, spec)
+        if values is not None:
+            if isinstance(target, UndoStore):
+                target.keep_old = False
+            Array(target, path, written, ChunkCache(0), False, access)._write_all(values)
+    warn_of_change(store, path, spec.zarr_format)
+    return Array(store, path, written, cache, False, access)
+
+
+def _spec_and_values(data: Any, options: dict[str, Any], where: str) -> tuple[ArraySpec, Any]:
+    """Return the spec of an array that is to hold the data, and the data in its data type and shape."""
+    values = _array_like(data, options.get("dtype"), where)
+    if options.get("shape") is None:
+        options["shape"] = tuple(int(n) for n in values.shape)
+    if options.get("dtype") is None:
+        options["dtype"] = _dtype_of(data, values)
+    if shape_of(options["shape"]) == tuple(values.shape):
+        options |= _chunks_of(values, options)
+    spec = array_spec(**options)
+    return spec, as_values(values, spec.data_type, spec.shape, where)
+
+
+def _array_like(data: Any, dtype: Any, where: str) -> Any:
+    """Return the data as something that has a shape and a NumPy dtype."""
+    if hasattr(data, "shape") and isinstance(getattr(data, "dtype", None), np.dtype):
+        return data
+    data_type = None if dtype is None else data_type_of_option(dtype)
+    if data_type is not None and not data_type.numpy.hasobject:
+        return converted(data, data_type, where)
+    if data_type is not None and data_type.name == "object" and isinstance(data, list | tuple):
+        # Each item is an element, which may have any length.
+        line = np.empty(len(data), object)
+        for index, item in enumerate(data):
+            line[index] = item
+        return line
+    try:
+        array = np.asarray(data)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{where}: {describe_value(data)} cannot become an array: {error}") from error
+    return array.astype(object) if array.dtype.kind == "U" else array
+
+
+def _dtype_of(data: Any, values: Any) -> Any:
+    """Return the dtype for data that come without one: strings of a list may be of any length."""
+    if isinstance(values, Array):
+        return values.spec.data_type
+    if values.dtype != object or values is data:
+        return values.dtype
+    kinds = set(map(type, np.asarray(values).reshape(-1).tolist()))
+    return str if kinds and all(issubclass(kind, str) for kind in kinds) else values.dtype
+
+
+def _chunks_of(data: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options for the chunks, and shards, of data that have them, where none are given."""
+    chunks = getattr(data, "chunks", None)
+    ndim = len(data.shape)
+    if (
+        {"chunks", "shards"} & set(options)
+        or not isinstance(chunks, tuple)
+        or len(chunks) != ndim
+        or not ndim
+    ):
+        return {}
+    shards = getattr(data, "shards", None)
+    is_v3 = options.get("zarr_format", 3) == 3
+    regular: list[int] = []
+    for lengths in chunks:
+        if isinstance(lengths, tuple | list) and not all(isinstance(n, int) and n > 0 for n in lengths):
+            return {}
+        # Dask, and a rectilinear grid, give all lengths of each dimension; the last one may be cut off.
+        regular.append(max(lengths, default=1) if isinstance(lengths, tuple | list) else int(lengths))
+    if isinstance(data, Array) and is_v3 and not isinstance(data.spec.chunk_grid, RegularGrid):
+        return {"chunks": data.spec.chunk_grid}
+    if isinstance(shards, tuple) and is_v3:
+        return (
+            {"chunks": shards}
+            if options.get("codecs") is not None
+            else {"chunks": tuple(regular), "shards": shards}
+        )
+    return {"chunks": tuple(regular)}
+
+
+# -- requirements ----------------------------------------------------------------------------------------------
+
+
+def check_required(array: Array, shape: Any, dtype: Any, exact: bool) -> None:
+    """Raise unless the array has the shape, and a dtype that serves for ``dtype``."""
+    lengths = shape_of(shape)
+    if array.shape != lengths:
+        raise NodeTypeError(f"{array.name} has shape {array.shape}, required is {lengths}")
+    if dtype is None:
+        return
+    wanted = data_type_from_numpy(dtype).numpy
+    fits = array.dtype == wanted if exact else np.can_cast(wanted, array.dtype)
+    if not fits:
+        raise NodeTypeError(f"{array.name} has dtype {array.dtype}, required is {wanted}")

@@ -1,0 +1,207 @@
+"""Zarr v2's ``order``, ``filters`` and ``compressor`` <-> a codec chain.
+
+A v2 chunk goes through its filters in turn and then the compressor; nothing says what comes out of each. Here filters
+that work on elements become array->array codecs before ``bytes``, those that work on bytes stand after it, and the one
+that makes bytes of Python objects takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.codecs.array_to_array.transpose import TransposeCodec
+from zarrfs.engine.codecs.array_to_bytes.bytes import BytesCodec
+from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
+from zarrfs.engine.codecs.registry import MAX_CODECS, NUMCODECS_ARRAYS, NUMCODECS_BYTES, PREFIX
+from zarrfs.engine.json_checks import fail, found
+from zarrfs.errors import MetadataError, UnsupportedError
+
+__all__ = ["chain_from_v2", "chain_to_v2"]
+
+ARRAYS = (*NUMCODECS_ARRAYS, "bitround")
+TWINS = ("blosc", "zstd", "gzip", "crc32c")
+VLEN = ("vlen-utf8", "vlen-bytes")
+NUMBERS = ("pcodec", "zfpy")
+OBJECTS = (*VLEN, "vlen-array", "json2", "json", "msgpack2", "msgpack", "categorize", "pickle")
+VARIABLE = (*VLEN, "vlen-array")
+ELEMENTS = (*ARRAYS, *NUMBERS, *OBJECTS)
+"""Codecs that work on the elements of an array. What they are given is checked by the codecs of this package; raw bytes
+would lead numcodecs outside of its buffers.
+"""
+COMPRESSORS = ("blosc", "zstd", "gzip", "zlib", "lz4", "bz2", "lzma", *NUMBERS)
+
+SHUFFLE_NUMBERS = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
+
+
+def chain_from_v2(
+    *,
+    dtype: np.dtype[Any],
+    is_object: bool,
+    order: str,
+    filters: Sequence[Mapping[str, Any]] | None,
+    compressor: Mapping[str, Any] | None,
+    ndim: int,
+    where: str,
+    allow_pickle: bool = False,
+) -> tuple[Codec, ...]:
+    """Return the codec chain of a v2 array.
+
+    ``dtype`` is the dtype in memory (object where ``is_object``), ``where`` the document, for messages. Raises
+    MetadataError, and UnsupportedError for codecs that are not known or, as pickle, not allowed.
+    """
+    entries = [
+        (f"{where}: /filters/{i}", _entry(f, f"{where}: /filters/{i}")) for i, f in enumerate(filters or ())
+    ]
+    if compressor is not None:
+        entries.append((f"{where}: /compressor", _entry(compressor, f"{where}: /compressor")))
+    if len(entries) > MAX_CODECS:
+        raise MetadataError(f"{where}: expected at most {MAX_CODECS} codecs, found {len(entries)}")
+    arrays: list[Codec] = []
+    if order == "F" and ndim > 1:
+        arrays.append(TransposeCodec(tuple(range(ndim))[::-1]))
+    middle: Codec | None = None
+    tail: list[Codec] = []
+    stored = dtype
+    for at, (codec_id, options) in entries:
+        if codec_id == "pickle" and not allow_pickle:
+            raise UnsupportedError(
+                f"{at}: codec 'pickle' is refused, because unpickling runs code that the data choose; only "
+                "zarrfs.open(..., allow_pickle=True) in Python reads them, for data that you trust"
+            )
+        try:
+            if codec_id not in ELEMENTS:
+                tail.append(_bytes_codec(codec_id, options))
+                continue
+            if middle is not None or tail:
+                before = (tail[-1] if tail else middle).name  # type: ignore[union-attr]
+                raise MetadataError(
+                    f"codec {codec_id!r} works on the elements of an array and cannot follow "
+                    f"{before.removeprefix(PREFIX)!r}, which makes bytes"
+                )
+            if codec_id in OBJECTS:
+                if codec_id in VARIABLE and not is_object:
+                    raise MetadataError(
+                        f"codec {codec_id!r} is for elements of varying length (dtype '|O'), not for {stored}"
+                    )
+                middle = _object_codec(codec_id, options)
+            elif is_object:
+                raise MetadataError(f"codec {codec_id!r} cannot take elements of varying length (dtype '|O')")
+            elif codec_id in NUMBERS:
+                middle = _numbers_codec(codec_id, options)
+            else:
+                codec = _array_codec(codec_id, options)
+                spec = ChunkSpec((8,), stored, np.zeros((), stored)[()])
+                codec.check(spec)
+                stored = codec.encoded_spec(spec).dtype
+                arrays.append(codec)
+        except MetadataError as error:
+            raise type(error)(f"{at}: {error}") from error
+    if middle is None:
+        if is_object:
+            raise MetadataError(
+                f"{where}: dtype '|O' needs a filter (or compressor) that makes bytes of objects, such as 'vlen-utf8'; "
+                f"found {found([codec_id for _, (codec_id, _) in entries])}"
+            )
+        middle = BytesCodec(_endian(stored))
+    return (*arrays, middle, *tail)
+
+
+def _entry(entry: Any, where: str) -> tuple[str, dict[str, Any]]:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
+        raise fail(where, "an object with a codec name under 'id'", entry)
+    return entry["id"], {key: value for key, value in entry.items() if key != "id"}
+
+
+def _endian(dtype: np.dtype[Any]) -> str | None:
+    """Return the byte order for the bytes codec; None where there is none, or each field has its own."""
+    if dtype.names is not None or dtype.subdtype is not None:
+        return None
+    if dtype.byteorder == "=":
+        return "little" if np.dtype("<u2").isnative else "big"
+    return {"<": "little", ">": "big"}.get(dtype.byteorder)
+
+
+def _object_codec(codec_id: str, options: Mapping[str, Any]) -> Codec:
+    if codec_id in VLEN:
+        from zarrfs.engine.codecs.array_to_bytes.vlen import VlenBytesCodec, VlenUtf8Codec
+
+        return VlenUtf8Codec() if codec_id == "vlen-utf8" else VlenBytesCodec()
+    from zarrfs.engine.codecs.numcodecs.objects import object_codec
+
+    return object_codec(codec_id)(options)
+
+
+def _numbers_codec(codec_id: str, options: Mapping[str, Any]) -> Codec:
+    from zarrfs.engine.codecs.numcodecs.numbers import NUMBER_CODECS
+
+    return NUMBER_CODECS[codec_id](options)
+
+
+def _array_codec(codec_id: str, options: Mapping[str, Any]) -> ArrayArrayCodec:
+    if codec_id == "bitround":
+        from zarrfs.engine.codecs.array_to_array.bitround import BitroundCodec
+
+        return BitroundCodec.from_configuration(options)
+    from zarrfs.engine.codecs.numcodecs.arrays import array_codec
+
+    return array_codec(codec_id)(options)
+
+
+def _bytes_codec(codec_id: str, options: Mapping[str, Any]) -> BytesBytesCodec:
+    if codec_id in TWINS:
+        from zarrfs.engine.codecs.numcodecs.core import twin_codec
+
+        made: BytesBytesCodec = twin_codec(codec_id).from_configuration(options)
+        return made
+    from zarrfs.engine.codecs.numcodecs.bytes import bytes_codec
+
+    return bytes_codec(codec_id)(options)
+
+
+# -- and back --------------------------------------------------------------------------------------------------
+
+
+def chain_to_v2(codecs: Sequence[Codec]) -> tuple[str, list[dict[str, Any]] | None, dict[str, Any] | None]:
+    """Return (order, filters, compressor) for a chain. Raises UnsupportedError where v2 cannot say it."""
+    order = "C"
+    entries: list[dict[str, Any]] = []
+    for position, codec in enumerate(codecs):
+        if isinstance(codec, TransposeCodec):
+            if position or codec.order != tuple(range(len(codec.order)))[::-1]:
+                raise UnsupportedError(
+                    f"Zarr v2 can only reverse the dimensions, not transpose them as {codec.order}"
+                )
+            order = "F"
+        elif isinstance(codec, BytesCodec):
+            continue
+        else:
+            entries.append(_to_entry(codec))
+    compressor = (
+        entries.pop()
+        if entries and not isinstance(codecs[-1], ArrayArrayCodec | BytesCodec) and _is_compressor(entries)
+        else None
+    )
+    return order, entries or None, compressor
+
+
+def _is_compressor(entries: list[dict[str, Any]]) -> bool:
+    return entries[-1]["id"] in COMPRESSORS
+
+
+def _to_entry(codec: Codec) -> dict[str, Any]:
+    name = codec.name.removeprefix(PREFIX)
+    options = codec.configuration()
+    if not codec.name.startswith(PREFIX):
+        if name not in (*TWINS, *VLEN, "vlen-array", "bitround"):
+            raise UnsupportedError(f"Zarr v2 has no codec {codec.name!r}")
+        if name == "blosc":
+            options["shuffle"] = SHUFFLE_NUMBERS[options["shuffle"]]
+            options.pop("typesize")
+    elif name not in (*ARRAYS, *NUMCODECS_BYTES, *OBJECTS, *NUMBERS, *TWINS) and isinstance(
+        codec, ArrayBytesCodec
+    ):
+        raise UnsupportedError(f"Zarr v2 has no codec {codec.name!r}")
+    return {"id": name, **options}

@@ -1,0 +1,1 @@
+"""Selections and their projection onto chunks."""

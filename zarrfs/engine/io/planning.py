@@ -1,0 +1,143 @@
+"""Planning reads: which chunks are read, what enters the cache, and on how many threads.
+
+This is the only module that decides about the cache. It performs no I/O and decodes nothing; ``reading.py``
+executes plans.
+
+The policy, with the measurements that justify it in ``benchmarks/``:
+
+* A read of few whole chunks is likely to be repeated, and its chunks are kept. A read of many is a pass over the data;
+  keeping its chunks would cost more (newly mapped memory) than decoding them again.
+* A region of an uncompressed chunk is always read in part, because repeating that costs nothing extra. A region of
+a large
+  compressed chunk is decoded in part at first. When the same chunk is read again soon (scanning in small steps), it is
+  decoded whole and kept.
+* A short system call releases the interpreter lock and has to wait for it again, so small chunks are read on one
+thread.
+  Large chunks spend their time in decompressors that run without the lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from zarrfs.engine.cache import CacheEntry
+from zarrfs.engine.codecs.base import Region
+from zarrfs.engine.codecs.pipeline.chain import CodecChain
+from zarrfs.engine.indexing.projections import ChunkPart, chunk_parts, count_parts
+from zarrfs.engine.indexing.selections import OuterSelection, PointSelection
+from zarrfs.engine.io.storage import ArrayStorage
+from zarrfs.engine.parallel import CORES
+
+__all__ = [
+    "MIN_PARALLEL_COMPRESSED_NBYTES",
+    "MIN_PARALLEL_UNCOMPRESSED_NBYTES",
+    "ChunkMethod",
+    "ReadPlan",
+    "choose_method",
+    "plan_read",
+]
+
+MIN_PARALLEL_COMPRESSED_NBYTES = 16 << 10
+"""Compressed chunks of at least this many bytes are decoded on several threads."""
+
+MIN_PARALLEL_UNCOMPRESSED_NBYTES = 256 << 10
+"""Uncompressed chunks cost only a copy, and must be larger to be worth a second thread."""
+
+MAX_KEPT_CHUNKS = 64
+MAX_KEPT_NBYTES = 32 << 20
+"""A read of at most this many whole chunks and bytes is taken to be repeated; a larger one is a pass over the data."""
+
+
+class ChunkMethod(Enum):
+    """How the wanted region of one chunk is obtained."""
+
+    PARTIAL = "decode only the region"
+    WHOLE = "decode the whole chunk, keep nothing"
+    KEEP = "decode the whole chunk and keep it in the cache"
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """How one selection is read. Pure data; valid as long as the metadata of the array do not change.
+
+    Attributes:
+        selection: what is read.
+        storage: the array.
+        max_chunks: an upper bound of the number of chunks.
+        keep_whole: whether chunks of which everything is wanted are kept in the cache.
+        keep_partial: whether chunks of which a part is wanted may be kept.
+        look_up: whether the cache may contain chunks of this read.
+        opens_values: whether each chunk may need several requests, which must belong to one version of its value.
+        workers: the number of threads.
+    """
+
+    selection: OuterSelection | PointSelection
+    storage: ArrayStorage
+    max_chunks: int
+    keep_whole: bool
+    keep_partial: bool
+    look_up: bool
+    sharded: bool
+    workers: int
+
+    def chunks(self) -> Iterator[ChunkPart]:
+        """Yield what is read of each chunk, in C order of the chunks."""
+        return chunk_parts(self.selection, self.storage.axes)
+
+    def keeps(self, chunk: ChunkPart) -> bool:
+        """Return whether the decoded chunk, or its inner chunks, may enter the cache."""
+        return self.keep_whole if chunk.whole else self.keep_partial
+
+    def needs_parts(self, chunk: ChunkPart, chain: CodecChain) -> bool:
+        """Return whether reading the chunk takes several requests, which must see the same version of its value."""
+        return self.sharded or (chain.supports_partial and chain.compressed and not chunk.whole)
+
+    def is_streamed(self, chunk: ChunkPart, chain: CodecChain) -> bool:
+        """Return whether the chunk is decoded directly into the output and the cache is not involved."""
+        return not self.keeps(chunk) and not self.look_up and chunk.whole and chain.is_whole(chunk.region)
+
+
+def plan_read(storage: ArrayStorage, selection: OuterSelection | PointSelection, out_nbytes: int) -> ReadPlan:
+    """Return the plan for a read that fills ``out_nbytes`` bytes of output."""
+    count = count_parts(selection, storage.axes)
+    chunk_nbytes = storage.typical_nbytes
+    capacity = storage.cache.capacity
+    sharded = storage.sharding() is not None
+    touched = count * chunk_nbytes
+    if sharded:
+        touched = min(touched, out_nbytes * 2)
+    return ReadPlan(
+        selection,
+        storage,
+        max_chunks=count,
+        keep_whole=count <= MAX_KEPT_CHUNKS and touched <= MAX_KEPT_NBYTES and touched * 8 <= capacity,
+        keep_partial=touched * 2 <= capacity,
+        look_up=len(storage.cache) > 0,
+        sharded=sharded,
+        workers=_workers(storage, count, chunk_nbytes),
+    )
+
+
+def _workers(storage: ArrayStorage, count: int, chunk_nbytes: int) -> int:
+    if count <= 1:
+        return 1
+    if storage.store.concurrency > 1:
+        return storage.store.concurrency
+    compressed = storage.compressed
+    threshold = MIN_PARALLEL_COMPRESSED_NBYTES if compressed else MIN_PARALLEL_UNCOMPRESSED_NBYTES
+    return CORES if chunk_nbytes >= threshold else 1
+
+
+def choose_method(chain: CodecChain, region: Region, entry: CacheEntry | None) -> ChunkMethod:
+    """Return how to obtain a region of a chunk (or inner chunk) that is not cached.
+
+    ``entry`` is the cache entry of the chunk, or None where the cache is not used.
+    """
+    keep = entry is not None and entry.keep
+    if not chain.is_whole(region) and chain.prefers_partial(region):
+        repeated = entry is not None and keep and entry.was_read_recently()
+        if not chain.compressed or chain.must_decode_parts or not repeated:
+            return ChunkMethod.PARTIAL
+    return ChunkMethod.KEEP if keep else ChunkMethod.WHOLE

@@ -1,0 +1,290 @@
+"""Executing reads: each chunk of a ``ReadPlan`` is decoded into the output. ``read_plan.py`` decides what is cached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.cache import CacheEntry
+from zarrfs.engine.codecs.base import BufferSource, ByteSource, CodecError, Region
+from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
+from zarrfs.engine.indexing.projections import ChunkPart, flat_boxes
+from zarrfs.engine.indexing.selections import OuterSelection, PointSelection, Span
+from zarrfs.engine.io.planning import ChunkMethod, ReadPlan, choose_method, plan_read
+from zarrfs.engine.io.storage import ArrayStorage
+from zarrfs.engine.parallel import at_most, for_each
+from zarrfs.engine.stores.base import IMMUTABLE, StoredValue, ValueTooLargeError
+from zarrfs.errors import MissingChunkError, SelectionError
+
+__all__ = ["check_flat", "read_flat", "read_region", "read_selection"]
+
+Array = np.ndarray[Any, Any]
+
+MAX_ATTEMPTS = 8
+"""A chunk that is replaced while its parts are read is read again this many times, and then in one request."""
+
+
+def read_selection(storage: ArrayStorage, selection: OuterSelection | PointSelection) -> Array:
+    """Return the selected elements as a new array, in the shape and order of the read buffer (see
+    ``selections.py``).
+    """
+    shape = selection.shape if isinstance(selection, OuterSelection) else (prod(selection.shape),)
+    out = empty(shape, storage)
+    read_into(storage, selection, out)
+    return out
+
+
+def read_out(
+    storage: ArrayStorage, selection: OuterSelection | PointSelection, out: Array, fields: Any = None
+) -> Array:
+    """Read what the selection names into an array of the result's shape, and return that.
+
+    Without a copy where the array has the dtype of the stored one, and the selection only slices.
+    """
+    shape = selection.result_shape if isinstance(selection, OuterSelection) else selection.shape
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"{storage.where}: out must be a NumPy array, found {type(out).__name__}")
+    if out.shape != shape and fields is None:
+        raise ValueError(f"{storage.where}: out has the shape {out.shape}, the selection {shape}")
+    if fields is None and out.dtype == storage.dtype and out.flags.writeable:
+        laid = selection.laid(out) if isinstance(selection, OuterSelection) else out.reshape(-1)
+        if np.may_share_memory(laid, out):
+            read_into(storage, selection, laid)
+            return out
+    read = read_selection(storage, selection)
+    result = selection.result(read) if isinstance(selection, OuterSelection) else read.reshape(shape)
+    out[...] = result if fields is None else result[fields]
+    return out
+
+
+def empty(shape: tuple[int, ...], storage: ArrayStorage) -> Array:
+    """Return new memory for a result. Raises SelectionError if it cannot be allocated."""
+    try:
+        return np.empty(shape, storage.dtype)
+    except (MemoryError, ValueError) as error:
+        nbytes = prod(shape) * storage.dtype.itemsize
+        raise SelectionError(
+            f"{storage.where}: a selection of shape {shape} needs {nbytes:,} bytes of memory, which cannot be "
+            "allocated; select less at a time"
+        ) from error
+
+
+def read_into(storage: ArrayStorage, selection: OuterSelection | PointSelection, out: Array) -> None:
+    """Read the selection into ``out``, an array (or view) of the shape of the read buffer."""
+    if out.size == 0:
+        return
+    plan = plan_read(storage, selection, out.nbytes)
+    if plan.max_chunks:
+        execute(plan, out)
+
+
+def execute(plan: ReadPlan, out: Array) -> None:
+    """Run a plan: fill ``out``. Missing chunks become the fill value.
+
+    Raises ChunkDecodeError for a chunk that cannot be decoded, MissingChunkError where missing chunks are an error, and
+    StoreError.
+    """
+    storage = plan.storage
+    store, fill = storage.store, storage.fill
+    require_present = not storage.access.fill_missing
+    pipeline = storage.pipeline
+
+    def read(chunk: ChunkPart) -> None:
+        coords, region, local, target, _ = chunk
+        codecs = pipeline or storage.pipeline_of(coords)
+        try:
+            view = (
+                out[target] if local is None else np.empty([r.stop - r.start for r in region], storage.dtype)
+            )
+            if require_present:
+                _check_present(storage, chunk, codecs)
+            if plan.needs_parts(chunk, codecs.chain):
+                present = _read_consistent(storage, coords, codecs, region, view, plan.keeps(chunk))
+            elif not plan.is_streamed(chunk, codecs.chain):
+                keep = plan.keeps(chunk)
+                with storage.open_chunk(coords, codecs) as value:
+                    use_cache = keep or plan.look_up
+                    entry = storage.cache_entry(coords, value, keep) if use_cache else None
+                    present = read_region(codecs, value, region, view, entry)
+            elif codecs.chain.uncompressed:
+                key = storage.key(coords)
+                present = codecs.decoder.read_uncompressed(lambda memory: store.get_into(key, memory), view)
+            else:
+                data = store.get_within(storage.key(coords), codecs.chain.max_encoded_size)
+                present = data is not None
+                if data is not None:
+                    codecs.decoder.decode(data, view)
+            if not present:
+                view[...] = fill
+            if local is not None:
+                out[target] = view[local]
+        except CodecError as error:
+            raise storage.decode_error(coords, error) from error
+        except ValueTooLargeError as error:
+            raise storage.decode_error(coords, CodecError(str(error))) from error
+        except MemoryError as error:
+            raise storage.decode_error(coords, CodecError("it does not fit into memory")) from error
+
+    with at_most(storage.access.concurrency):
+        for_each(read, plan.chunks(), plan.workers)
+
+
+def read_region(
+    codecs: CodecPipeline, source: ByteSource, region: Region, out: Array, entry: CacheEntry | None = None
+) -> bool:
+    """Decode a region of one chunk into ``out``, using and filling its cache entry as the planner decides.
+
+    Return False when the chunk is missing; ``out`` is then unchanged. Raises CodecError.
+    """
+    chain, decoder = codecs.chain, codecs.decoder
+    if chain.sharded:
+        return decoder.read_inner_chunks(source, region, out, _InnerChunks(entry))
+    if entry is not None:
+        cached = entry.get()
+        if cached is not None:
+            out[...] = cached[region]
+            return True
+    method = choose_method(chain, region, entry)
+    if method is ChunkMethod.PARTIAL:
+        if entry is not None:
+            entry.record_read()
+        return decoder.decode_region(source, region, out)
+    if method is ChunkMethod.KEEP and entry is not None:
+        array = entry.load(lambda: None if (data := source.read()) is None else decoder.decode(data))
+        if array is None:
+            return False
+        out[...] = array[region]
+        return True
+    data = source.read()
+    if data is None:
+        return False
+    if chain.is_whole(region):
+        decoder.decode(data, out)
+    else:
+        out[...] = decoder.decode_to_scratch(data)[region]
+    return True
+
+
+class _InnerChunks:
+    """Reads the inner chunks and the index of one shard, with the cache entry of the shard (None: without a cache)."""
+
+    def __init__(self, entry: CacheEntry | None) -> None:
+        self.entry = entry
+
+    def index(self, load: Callable[[], Array | None]) -> Array | None:
+        return load() if self.entry is None else self.entry.child("index").load(load)
+
+    def cached(self, coords: tuple[int, ...]) -> Array | None:
+        entry = self.entry
+        return None if entry is None else entry.cache.get((*entry.key, coords), entry.stamp)
+
+    def read(
+        self, codecs: CodecPipeline, coords: tuple[int, ...], source: ByteSource, region: Region, out: Array
+    ) -> bool:
+        entry = None if self.entry is None else self.entry.child(coords)
+        return read_region(codecs, source, region, out, entry)
+
+
+def _read_consistent(
+    storage: ArrayStorage,
+    coords: tuple[int, ...],
+    codecs: CodecPipeline,
+    region: Region,
+    view: Array,
+    keep: bool,
+) -> bool:
+    """Read a region that takes several requests, all from the same version of the chunk.
+
+    If the chunk is replaced between two requests, an index of the old value would be combined with bytes of the new
+    one.
+    """
+    with storage.open_chunk(coords, codecs) as value:
+        for _ in range(MAX_ATTEMPTS):
+            version, is_current = _version_check(storage, value)
+            if version is None:
+                break
+            try:
+                present = read_region(codecs, value, region, view, storage.cache_entry(coords, value, keep))
+            except CodecError:
+                if is_current(version):
+                    raise
+            else:
+                if is_current(version):
+                    return present
+            value.close()
+        # The chunk is missing, the store cannot tell versions apart, or the chunk changes all the time: use one
+        # request.
+        data = value.read()
+    return data is not None and read_region(codecs, BufferSource(data), region, view)
+
+
+def _version_check(
+    storage: ArrayStorage, value: StoredValue
+) -> tuple[Hashable | None, Callable[[Hashable], bool]]:
+    """Return the version of a value (None: unknown, or missing), and a function that tells whether it is current."""
+    stamp = value.stamp()
+    if stamp is not None:
+        return stamp, value.is_unchanged
+    if storage.access.settled:
+        return IMMUTABLE, lambda version: True
+    return value.version(), value.has_version
+
+
+def _check_present(storage: ArrayStorage, chunk: ChunkPart, codecs: CodecPipeline) -> None:
+    """Raise MissingChunkError if the chunk, or an inner chunk of the wanted region, is not stored."""
+    with storage.open_chunk(chunk.coords, codecs) as value:
+        if value.size() is None:
+            inner = ""
+        else:
+            missing = codecs.decoder.first_missing(value, chunk.region)
+            if missing is None:
+                return
+            inner = f" inner chunk {missing} of"
+    raise MissingChunkError(
+        f"{storage.where}:{inner} chunk {chunk.coords} (key {storage.key(chunk.coords)!r}) is not there, and "
+        "fill_missing=False asks that this be an error"
+    )
+
+
+def read_flat(storage: ArrayStorage, offset: int, out: Array, order: str) -> None:
+    """Fill ``out``, one byte per item, with the bytes from ``offset`` of the array's elements in C or F order."""
+    itemsize = storage.dtype.itemsize
+    if out.size == 0 or itemsize == 0:
+        return
+    first, skip = divmod(offset, itemsize)
+    last = -(-(offset + out.size) // itemsize)
+    aligned = skip == 0 and (last - first) * itemsize == out.size
+    raw = out if aligned else np.empty((last - first) * itemsize, np.uint8)
+    elements = raw.view(storage.dtype)
+    shape = storage.spec.shape if order == "C" else storage.spec.shape[::-1]
+    for position, box in flat_boxes(first, last, shape):
+        lengths = tuple(part.stop - part.start for part in box)
+        begin = position - first
+        view = elements[begin : begin + prod(lengths)].reshape(lengths)
+        if order == "F":
+            view, box = view.T, box[::-1]
+        spans: Iterable[Span] = (Span(part.start, 1, part.stop - part.start) for part in box)
+        selection = OuterSelection(tuple(spans), view.shape, (slice(None),) * view.ndim)
+        read_into(storage, selection, view)
+    if not aligned:
+        out[...] = raw[skip : skip + out.size]
+
+
+def check_flat(storage: ArrayStorage, offset: int, size: int, order: str) -> int:
+    """Return how many bytes there are from ``offset``, at most ``size``; raise where the question makes no sense."""
+    if storage.dtype.hasobject:
+        raise SelectionError(
+            f"{storage.where}: {storage.spec.data_type.name} elements vary in length and have no flat byte stream"
+        )
+    if order not in ("C", "F"):
+        raise SelectionError(f"order must be 'C' or 'F', found {order!r}")
+    for name, value in (("offset", offset), ("size", size)):
+        if not isinstance(value, int | np.integer):
+            raise SelectionError(f"{name} must be an integer, found {value!r}")
+    if offset < 0 or size < 0:
+        raise SelectionError(f"offset and size must not be negative, found {offset} and {size}")
+    nbytes = prod(storage.spec.shape) * storage.dtype.itemsize
+    return max(0, min(size, nbytes - offset))

@@ -1,0 +1,197 @@
+"""An array's place in a store, planned once at opening: keys, chunk grid, codec pipelines, cache.
+
+Reading and writing stand on this and on nothing else of the metadata.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Hashable, Iterable, Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.cache import CacheEntry, ChunkCache
+from zarrfs.engine.chunking.chunk_grids import RegularGrid
+from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec, ChunkSpec, CodecError
+from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
+from zarrfs.engine.codecs.sharding.codec import ShardingCodec
+from zarrfs.engine.dtypes import default_fill
+from zarrfs.engine.indexing.projections import Axis, RegularAxis
+from zarrfs.engine.io.access import Access
+from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.stores.base import Store, StoredValue
+from zarrfs.errors import ChunkDecodeError, ChunkEncodeError
+
+__all__ = ["ArrayStorage"]
+
+_tokens = itertools.count()
+
+MAX_WRITE_COUNTS = 1 << 16
+"""The number of written chunks that are remembered one by one."""
+
+_WriteCounts = tuple[int, dict[tuple[int, ...], int]]
+"""A token that identifies the array object in the cache, and how often each chunk was written through it. Both are
+part of the cache key. They are replaced together, so that a reader never combines an old token with new counts.
+"""
+
+_locks = [threading.RLock() for _ in range(256)]
+"""Chunks share locks by the hash of their array's place and their own: the same chunk always has the same one."""
+
+
+class ArrayStorage:
+    """Where an array's chunks are and how they are encoded. Shared by threads; owns nothing.
+
+    Attributes:
+        store, prefix: where the chunks are; ``prefix`` is empty or ends with a slash.
+        spec: the array's metadata.
+        dtype: the dtype in memory.
+        fill: what absent elements read as (zero where the metadata leaves it undefined).
+        axes: how each dimension is cut into chunks.
+        cache: where decoded chunks are kept.
+        access: what may be taken from there, and what absence means.
+        where: the array's location, for messages.
+    """
+
+    def __init__(
+        self, store: Store, path: str, prefix: str, spec: ArraySpec, cache: ChunkCache, access: Access
+    ) -> None:
+        self.store = store
+        self.prefix = prefix
+        self.spec = spec
+        self.cache = cache
+        self.access = access
+        self.where = f"{store.url}/{path}" if path else store.url
+        self.dtype = spec.data_type.numpy
+        self.fill: Any = spec.fill_value
+        if self.fill is None and not self.dtype.hasobject:
+            self.fill = np.zeros((), self.dtype)[()]
+        elif self.fill is None and spec.data_type.name != "object":
+            self.fill = default_fill(spec.data_type)
+        self._encode_key = spec.chunk_key_encoding.encoder(len(spec.shape))
+        self._written: _WriteCounts = (next(_tokens), {})
+        self._pipelines: dict[tuple[int, ...], CodecPipeline] = {}
+        grid = spec.chunk_grid
+        self.chunk_shape: tuple[int, ...] | None = grid.chunk_shape
+        self.axes: tuple[Axis, ...]
+        if isinstance(grid, RegularGrid):
+            self.axes = tuple(
+                RegularAxis(length, max(1, chunk))
+                for length, chunk in zip(spec.shape, grid.chunk_shape, strict=True)
+            )
+            self.pipeline: CodecPipeline | None = self._pipeline(tuple(grid.chunk_shape))
+        else:
+            self.axes = tuple(grid.axis(axis, length) for axis, length in enumerate(spec.shape))
+            self.pipeline = None
+            if prod(self.grid_shape):
+                self._pipeline(self.shape_of((0,) * len(self.axes)))
+
+    def _pipeline(self, shape: tuple[int, ...]) -> CodecPipeline:
+        pipeline = self._pipelines.get(shape)
+        if pipeline is None:
+            pipeline = CodecPipeline(self.spec.codecs, ChunkSpec(shape, self.dtype, self.fill))
+            self._pipelines[shape] = pipeline
+        return pipeline
+
+    def pipeline_of(self, coords: tuple[int, ...]) -> CodecPipeline:
+        """Return the codecs made ready for the shape of this chunk."""
+        return self.pipeline or self._pipeline(self.shape_of(coords))
+
+    def shape_of(self, coords: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a chunk as it is encoded, overhang included."""
+        return tuple(axis.size(chunk) for axis, chunk in zip(self.axes, coords, strict=True))
+
+    @property
+    def grid_shape(self) -> tuple[int, ...]:
+        """The number of chunks (shards, where there are) in each dimension."""
+        return tuple(axis.find(axis.length - 1) + 1 if axis.length else 0 for axis in self.axes)
+
+    @property
+    def typical_nbytes(self) -> int:
+        """The decoded bytes of one chunk (of the first, where they differ); a guess for variable-length data."""
+        shape = self.chunk_shape or (self.shape_of((0,) * len(self.axes)) if prod(self.grid_shape) else ())
+        return prod(shape) * (64 if self.dtype.hasobject else self.dtype.itemsize)
+
+    def sharding(self) -> tuple[ShardingCodec, tuple[int, ...]] | None:
+        """Return the outermost sharding codec and its inner chunk shape in the array's own dimensions."""
+        shape: tuple[int, ...] | None = None
+        for index, codec in enumerate(self.spec.codecs):
+            if isinstance(codec, ShardingCodec):
+                shape = codec.chunk_shape
+                for before in reversed(self.spec.codecs[:index]):
+                    order = getattr(before, "order", None)
+                    if isinstance(before, ArrayArrayCodec) and order is not None and shape is not None:
+                        shape = tuple(shape[list(order).index(axis)] for axis in range(len(shape)))
+                return (codec, shape) if shape is not None else None
+            if isinstance(codec, BytesBytesCodec):
+                return None
+        return None
+
+    @property
+    def compressed(self) -> bool:
+        """Whether decoding takes more than a copy."""
+        return self.pipeline is None or self.pipeline.chain.compressed
+
+    # -- keys and cache ----------------------------------------------------------------------------------------
+
+    def key(self, coords: tuple[int, ...]) -> str:
+        """Return the store key of a chunk."""
+        return self.prefix + self._encode_key(coords)
+
+    def cache_entry(self, coords: tuple[int, ...], value: StoredValue, keep: bool) -> CacheEntry:
+        """Return the cache entry of a chunk. Its stamp must be taken before the chunk is read, so that no older
+        data are ever found under it. ``keep`` tells whether what is decoded may be stored in the cache.
+        """
+        token, counts = self._written
+        stamp = self.access.stamp(value)
+        if stamp is None:
+            # Nothing can prove later that the data are unchanged: neither cached data are used nor new data kept.
+            stamp, keep = object(), False
+        return CacheEntry(self.cache, (token, counts.get(coords, 0), coords), stamp, keep)
+
+    def open_chunk(self, coords: tuple[int, ...], pipeline: CodecPipeline) -> StoredValue:
+        """Return the stored value of a chunk, to be read in parts and closed by the caller."""
+        return self.store.open_value(self.key(coords), pipeline.chain.max_encoded_size)
+
+    def changed(self, coords: tuple[int, ...]) -> None:
+        """Forget what is cached of a chunk, because it was written."""
+        _, counts = self._written
+        if len(counts) >= MAX_WRITE_COUNTS:
+            # A new token makes all cached chunks of this array unreachable; the cache evicts them in time.
+            self._written = (next(_tokens), {})
+        else:
+            counts[coords] = counts.get(coords, 0) + 1
+
+    def lock(self, coords: Hashable) -> threading.RLock:
+        """Return the lock that guards reading, changing and writing of one chunk, by whichever object of the array."""
+        return _locks[hash((self.where, coords)) % len(_locks)]
+
+    def stored_chunks(self) -> Iterator[tuple[int, ...]]:
+        """Yield the coordinates of the chunks that are present, from a listing."""
+        grid = self.grid_shape
+        decode = self.spec.chunk_key_encoding.decoder(len(grid))
+        cut = len(self.prefix)
+        for key in self.store.list_prefix(self.prefix.rstrip("/")):
+            coords = decode(key[cut:])
+            if coords is None or len(coords) != len(grid):
+                continue
+            if all(0 <= c < n for c, n in zip(coords, grid, strict=True)):
+                yield coords
+
+    def present_chunks(self) -> Iterable[tuple[int, ...]]:
+        """Return the coordinates of the chunks that are present, in the order of the grid; where the store cannot
+        list, of all chunks.
+        """
+        return sorted(self.stored_chunks()) if self.store.listable else np.ndindex(*self.grid_shape)
+
+    # -- errors ------------------------------------------------------------------------------------------------
+
+    def decode_error(self, coords: tuple[int, ...], error: CodecError) -> ChunkDecodeError:
+        """Make the error that users see of a chunk that cannot be decoded."""
+        return ChunkDecodeError(f"{self.where}: chunk {coords} (key {self.key(coords)!r}) is broken: {error}")
+
+    def encode_error(self, coords: tuple[int, ...], error: CodecError) -> ChunkEncodeError:
+        """Make the error that users see of a chunk that cannot be encoded."""
+        return ChunkEncodeError(f"{self.where}: chunk {coords} cannot be encoded: {error}")

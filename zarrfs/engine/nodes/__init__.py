@@ -1,0 +1,1 @@
+"""The public nodes: arrays and groups."""

@@ -1,0 +1,1 @@
+"""Remote file systems as stores, through fsspec."""

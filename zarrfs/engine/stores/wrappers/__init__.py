@@ -1,0 +1,1 @@
+"""Stores that add a behaviour to another store."""

@@ -1,0 +1,1 @@
+"""Copying, converting and rechunking whole hierarchies."""

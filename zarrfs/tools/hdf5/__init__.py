@@ -1,0 +1,1 @@
+"""Copying from and to HDF5 files."""
