@@ -28,8 +28,8 @@ from benchmarks.plan import SMALL, VOLUME, DataSet, written_sets
 from benchmarks.writers import WRITERS
 from zarrfs import synthetic
 
-LEAST_ROUNDS = 3
-MOST_ROUNDS_SMALL = 5
+MIN_ROUNDS = 3
+MAX_ROUNDS_SMALL = 5
 """What takes milliseconds is repeated this many times as often."""
 
 
@@ -126,7 +126,7 @@ def default_directory() -> Path:
 def measure(
     data_set: DataSet, names: list[str], rounds: int, budget: float, directory: Path
 ) -> dict[str, Any]:
-    """Let all contenders write a data set ``rounds`` times, fewer (but ``LEAST_ROUNDS``) once ``budget`` seconds are
+    """Let all contenders write a data set ``rounds`` times, fewer (but ``MIN_ROUNDS``) once ``budget`` seconds are
     over. The first round warms up and does not count.
     """
     todo = tasks(data_set)
@@ -139,7 +139,7 @@ def measure(
     began = time.monotonic()
     try:
         for number in range(rounds + 1):
-            if number > LEAST_ROUNDS and time.monotonic() - began > budget:
+            if number > MIN_ROUNDS and time.monotonic() - began > budget:
                 break
             places = {name: scratch / name.replace(" ", "-") for name in names}
             for place in places.values():
@@ -193,7 +193,7 @@ def run(
     for data_set in written_sets(side):
         if only.lower() not in data_set.name.lower():
             continue
-        times = rounds * MOST_ROUNDS_SMALL if data_set.side == SMALL else rounds
+        times = rounds * MAX_ROUNDS_SMALL if data_set.side == SMALL else rounds
         found = measure(data_set, names, times, budget, directory)
         for task, timings in found["seconds"].items():
             medians = {name: statistics.median(taken) for name, taken in timings.items()}

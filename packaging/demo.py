@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRATCH = ROOT / "build" / "demo"
 BIN = Path(sys.executable).parent
 
-MOST_COMPARED = 512 << 20
+MAX_COMPARED = 512 << 20
 """Bytes compared between the mount and the engine; of larger arrays it is this much, spread over the
 whole."""
 
@@ -186,7 +186,7 @@ def parts(image: np.ndarray[Any, Any]) -> Iterator[Any]:
         yield ...
         return
     plane = max(1, image.nbytes // image.shape[0])
-    wanted = max(1, min(image.shape[0], MOST_COMPARED // plane))
+    wanted = max(1, min(image.shape[0], MAX_COMPARED // plane))
     for index in np.unique(np.linspace(0, image.shape[0] - 1, wanted).astype(int)):
         yield int(index)
 

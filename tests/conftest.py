@@ -29,11 +29,11 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 OUR_LOGGERS = ("zarrfs", "zarrfs_viewer")
 
-LASTING_THREADS = ("ThreadPoolExecutor-", "zarrfs-", "zarr_io", "asyncio_", "fsspecIO", "pytest_timeout")
+PERMANENT_THREADS = ("ThreadPoolExecutor-", "zarrfs-", "zarr_io", "asyncio_", "fsspecIO", "pytest_timeout")
 """Threads that stay for the life of the process: our worker pool, and those of the libraries we are held
 against."""
 
-SECONDS_TO_END = 5.0
+MAX_SECONDS_TO_END = 5.0
 """How long a thread that was told to end may take to do so."""
 
 
@@ -77,9 +77,9 @@ def _no_thread_is_left() -> Iterator[None]:
     yield
     left = []
     for thread in set(threading.enumerate()) - before:
-        if thread.name.startswith(LASTING_THREADS) or isinstance(thread, threading._DummyThread):
+        if thread.name.startswith(PERMANENT_THREADS) or isinstance(thread, threading._DummyThread):
             continue
-        thread.join(SECONDS_TO_END)
+        thread.join(MAX_SECONDS_TO_END)
         if thread.is_alive():
             left.append(thread.name)
     if left:

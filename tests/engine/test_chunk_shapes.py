@@ -137,8 +137,10 @@ def test_an_array_is_created_by_constraints() -> None:
     read, write = ChunkConstraint(elements=1000), ChunkConstraint(elements=64_000)
     array = zarrfs.create_array(MemoryStore(), shape=(100, 100, 100), dtype="u1", chunks=read, shards=write)
     assert (array.chunks, array.shards) == ((10, 10, 10), (40, 40, 40))
-    alike = zarrfs.create_array(MemoryStore(), shape=(100, 100), dtype="u1", chunks=read, shards=read)
-    assert (alike.chunks, alike.shards) == ((31, 31), None)
+    equivalent_specs = zarrfs.create_array(
+        MemoryStore(), shape=(100, 100), dtype="u1", chunks=read, shards=read
+    )
+    assert (equivalent_specs.chunks, equivalent_specs.shards) == ((31, 31), None)
     plain = zarrfs.create_array(MemoryStore(), shape=(100, 100), dtype="u1", chunks=read, zarr_format=2)
     assert plain.chunks == (31, 31)
     mixed = zarrfs.create_array(MemoryStore(), shape=(100, 100), chunks=(10, 10), shards=write, dtype="u1")

@@ -14,12 +14,12 @@ from hypothesis.extra import numpy as hnp
 from zarrfs.engine.indexing.projections import (
     IrregularAxis,
     RegularAxis,
-    chunk_parts,
-    count_parts,
+    chunk_projections,
+    count_chunks,
     flat_boxes,
 )
 from zarrfs.engine.indexing.selections import (
-    OuterSelection,
+    OrthogonalSelection,
     basic_selection,
     block_selection,
     coordinate_selection,
@@ -52,10 +52,10 @@ def read(array: np.ndarray, axes: tuple[Any, ...], plain: Any) -> np.ndarray:
     """Do what reading does, with chunks cut out of a padded array."""
     padded = np.full([n + 8 for n in array.shape], -1)
     padded[tuple(slice(0, n) for n in array.shape)] = array
-    outer = isinstance(plain, OuterSelection)
+    outer = isinstance(plain, OrthogonalSelection)
     laid = np.full(plain.shape if outer else (prod(plain.shape),), -2)
-    parts = list(chunk_parts(plain, axes))
-    assert len(parts) <= count_parts(plain, axes) or laid.size == 0
+    parts = list(chunk_projections(plain, axes))
+    assert len(parts) <= count_chunks(plain, axes) or laid.size == 0
     assert len({part.coords for part in parts}) == len(parts)
     for part in parts:
         begins = [axis.begin(c) for axis, c in zip(axes, part.coords, strict=True)]
@@ -69,7 +69,7 @@ def read(array: np.ndarray, axes: tuple[Any, ...], plain: Any) -> np.ndarray:
         if part.whole:
             assert covers
         elif part.local is None:
-            assert not covers or isinstance(plain, OuterSelection)
+            assert not covers or isinstance(plain, OrthogonalSelection)
         box = chunk[part.region]
         laid[part.target] = box if part.local is None else box[part.local]
     return plain.result(laid) if outer else laid.reshape(plain.shape)
@@ -149,8 +149,8 @@ def test_brackets_are_numpys(data: st.DataObject, shape: tuple[int, ...]) -> Non
     result = read(array, data.draw(grids(shape)), plain)
     assert result.shape == expected.shape
     np.testing.assert_array_equal(result, expected)
-    if isinstance(plain, OuterSelection):
-        laid = plain.laid(expected)
+    if isinstance(plain, OrthogonalSelection):
+        laid = plain.to_buffer(expected)
         assert np.broadcast_shapes(laid.shape, plain.shape) == plain.shape
         np.testing.assert_array_equal(plain.result(np.broadcast_to(laid, plain.shape)), expected)
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from tests.processes import TIMEOUT
-from zarrfs.engine.parallel import MOST_THREADS, for_each
+from zarrfs.engine.parallel import MAX_THREADS, for_each
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -40,9 +40,9 @@ def test_the_first_failure_is_raised_and_stops_the_rest(workers: int) -> None:
 def test_nested_work_cannot_wait_for_itself() -> None:
     done = []
     for_each(
-        lambda i: for_each(lambda j: done.append((i, j)), range(3), 4), range(3 * MOST_THREADS), MOST_THREADS
+        lambda i: for_each(lambda j: done.append((i, j)), range(3), 4), range(3 * MAX_THREADS), MAX_THREADS
     )
-    assert len(done) == 9 * MOST_THREADS
+    assert len(done) == 9 * MAX_THREADS
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -26,7 +26,7 @@ from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec, CodecErr
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily
 from zarrfs.engine.indexing.projections import RegularAxis
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.mount.content import ByteLayout
+from zarrfs.mount.content import VirtualFileContent
 from zarrfs.mount.views.base import View
 
 
@@ -178,7 +178,7 @@ class CountView(View):
         return None
 
     def layout(self, array, name):
-        return ByteLayout([str(array.size).encode()])
+        return VirtualFileContent([str(array.size).encode()])
 
 
 def broken_store(url, mode):

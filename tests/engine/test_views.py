@@ -121,7 +121,7 @@ def test_a_checksum_is_that_of_chunks_then_documents(zarr_format: Any) -> None:
     array = zarrfs.create_array(
         store, "a", data=NUMBERS + 1, chunks=(2, 5), attributes={"k": 1}, zarr_format=zarr_format
     )
-    chunks = b"".join(bytes(store.get(array.layout.key((row, 0))) or b"") for row in range(6))
+    chunks = b"".join(bytes(store.get(array.storage.key((row, 0))) or b"") for row in range(6))
     documents = {
         2: ["a/.zarray", "a/.zattrs"],
         3: ["a/zarr.json"],

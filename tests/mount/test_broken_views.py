@@ -20,7 +20,7 @@ import zarrfs
 from tests.mount.mounted import mounted, needs_fuse
 
 MODULE = """
-from zarrfs.mount.content import ByteLayout, BytesPiece
+from zarrfs.mount.content import VirtualFileContent, BytesSegment
 from zarrfs.mount.views.base import View
 
 
@@ -32,7 +32,7 @@ class Good(View):
         return None
 
     def layout(self, array, name):
-        return ByteLayout([BytesPiece(b"good")])
+        return VirtualFileContent([BytesSegment(b"good")])
 
 
 class FailsToStart(Good):
@@ -90,7 +90,7 @@ class FailsToRead(Good):
     suffix = ".read"
 
     def layout(self, array, name):
-        return ByteLayout([FailingPiece()])
+        return VirtualFileContent([FailingPiece()])
 """
 
 POINTS = [
@@ -149,7 +149,7 @@ def test_each_failure_costs_its_own_file(packages: Path, store: Path) -> None:
     assert outcomes["a.good"] == "good"
     assert outcomes["a.refuse"] is outcomes["a.start"] is None
     assert "the view FailsToLayOut failed: RuntimeError: no layout" in outcomes["a.layout"]
-    assert "returned None, expected a ByteLayout" in outcomes["a.nothing"]
+    assert "returned None, expected a VirtualFileContent" in outcomes["a.nothing"]
     assert outcomes["a.read"] == "RuntimeError: no reading"
     reasons = json.loads(outcomes["a.json"])["not_available"]
     assert "RuntimeError: no refusal\\n\\x1b[31m" in reasons["a.refuse"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.content import ArrayPiece, ByteLayout, BytesPiece
+from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
 
 
 @given(st.data())
@@ -17,14 +17,14 @@ def test_any_range_is_that_of_the_whole(data: st.DataObject) -> None:
     numbers = np.arange(60, dtype="<u4").reshape(3, 4, 5)
     array = zarrfs.create_array(MemoryStore(), data=numbers, chunks=(2, 3, 2))
     choices = {
-        "header": (BytesPiece(b"header"), b"header"),
-        "nothing": (BytesPiece(b""), b""),
-        "C": (ArrayPiece(array), numbers.tobytes()),
-        "F": (ArrayPiece(array, "F"), numbers.tobytes("F")),
-        "swapped": (ArrayPiece(array, swap=True), numbers.byteswap().tobytes()),
+        "header": (BytesSegment(b"header"), b"header"),
+        "nothing": (BytesSegment(b""), b""),
+        "C": (ArraySegment(array), numbers.tobytes()),
+        "F": (ArraySegment(array, "F"), numbers.tobytes("F")),
+        "swapped": (ArraySegment(array, swap=True), numbers.byteswap().tobytes()),
     }
     picked = data.draw(st.lists(st.sampled_from(sorted(choices)), max_size=4))
-    layout = ByteLayout([choices[name][0] for name in picked])
+    layout = VirtualFileContent([choices[name][0] for name in picked])
     whole = b"".join(choices[name][1] for name in picked)
     assert layout.size == len(whole)
     for _ in range(5):
@@ -37,7 +37,7 @@ def test_any_range_is_that_of_the_whole(data: st.DataObject) -> None:
 def test_swapping_is_numpys_byteswap(dtype: str) -> None:
     numbers = np.arange(24).astype(dtype)
     array = zarrfs.create_array(MemoryStore(), data=numbers, chunks=5, zarr_format=2)
-    layout = ByteLayout([ArrayPiece(array, swap=True)])
+    layout = VirtualFileContent([ArraySegment(array, swap=True)])
     whole = numbers.byteswap().tobytes()
     assert layout.read(0, layout.size) == whole
     for offset in range(0, len(whole), 3):

@@ -218,7 +218,7 @@ class ArrayTwin(RuleBasedStateMachine):
         given: list[Any] = []
         slices = []
         for axis, count, length in zip(
-            self.array.layout.axes, self.array.layout.grid_shape, self.twin.shape, strict=True
+            self.array.storage.axes, self.array.storage.grid_shape, self.twin.shape, strict=True
         ):
             first = data.draw(st.integers(0, count - 1))
             last = data.draw(st.integers(first, count - 1))
@@ -312,7 +312,7 @@ class ArrayTwin(RuleBasedStateMachine):
         """Return the box that the chunks of the array take up, overhang included."""
         return tuple(
             slice(0, axis.begin(count - 1) + axis.size(count - 1) if count else 0)
-            for axis, count in zip(self.array.layout.axes, self.array.layout.grid_shape, strict=True)
+            for axis, count in zip(self.array.storage.axes, self.array.storage.grid_shape, strict=True)
         )
 
     def _resized(self, shape: Lengths, delete: bool) -> None:

@@ -256,7 +256,7 @@ def test_pools_are_shared_by_name_and_bounded(tmp_path: Path) -> None:
     within = specs.open(
         spec(tmp_path / "a", context={"cache_pool": {"total_bytes_limit": 77}}), context=context
     )
-    caches = [array.layout.cache for array in (one, other, apart, own, within)]
+    caches = [array.storage.cache for array in (one, other, apart, own, within)]
     assert caches[0] is caches[1]
     assert [cache.capacity for cache in caches] == [1 << 20, 1 << 20, 0, 5000, 77]
     _ = one[...]

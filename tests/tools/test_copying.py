@@ -88,8 +88,8 @@ def test_chunks_are_untouched_where_only_documents_differ(source: int, target: i
     lines = convert(tmp_path / "s", tmp_path / "t", zarr_format=target)
     assert lines == ["/: chunks copied as they are"]
     found = zarrfs.open_array(tmp_path / "t")
-    for coords in array.layout.stored_chunks():
-        old = array.store.get(array.layout.key(coords))
+    for coords in array.storage.stored_chunks():
+        old = array.store.get(array.storage.key(coords))
         assert old == found.store.get(found.layout.key(coords))
     assert np.array_equal(np.asarray(zarr.open_array(str(tmp_path / "t"), mode="r")[...]), array[...])
 

@@ -167,7 +167,7 @@ def test_a_path_of_another_machine(which: str, address: str, tmp_path: Path) -> 
 
 def test_no_cluster_is_told_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path / "s")
-    monkeypatch.setattr("zarrfs.tools.copying.dask_cluster.SECONDS_TO_ANSWER", 1)
+    monkeypatch.setattr("zarrfs.tools.copying.dask_cluster.ANSWER_TIMEOUT_SECONDS", 1)
     with web_server(tmp_path) as web:
         for wrong in (
             "nonsense",

@@ -15,7 +15,7 @@ from zarrfs.plugins import install_hint
 
 __all__ = ["run"]
 
-PATIENCE_SECONDS = 120
+TIMEOUT_SECONDS = 120
 """A screenshot that is not exact after so long says so and gives up."""
 
 MAX_ERROR = 2000
@@ -37,7 +37,7 @@ def run(arguments: list[str] | None = None) -> None:
         if len(options.locations) != 1:
             _fail("a screenshot takes exactly one location")
         problem = take_screenshot(
-            options.locations[0], options.screenshot, options.size, PATIENCE_SECONDS, _end
+            options.locations[0], options.screenshot, options.size, TIMEOUT_SECONDS, _end
         )
         if problem:
             _write_error(problem)

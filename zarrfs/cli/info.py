@@ -23,7 +23,7 @@ from zarrfs.ngff.members import member_names
 
 __all__ = ["command"]
 
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 
 
 @click.command(short_help="Say what an array or group is.")
@@ -74,7 +74,7 @@ def command(
 def stored_facts(array: zarrfs.Array) -> dict[str, Any]:
     """Count what is stored. Costs a listing of what is there, however much is absent."""
     usage = array.usage()
-    count = sum(1 for _ in progress(array.layout.stored_chunks(), "counting chunks"))
+    count = sum(1 for _ in progress(array.storage.stored_chunks(), "counting chunks"))
     logical = array.nbytes if not array.dtype.hasobject else 0
     return {
         "chunks_total": array.nshards,
@@ -156,11 +156,11 @@ def show_group(facts: dict[str, Any]) -> None:
                 _plain(m.get("dtype", m.get("error", ""))),
                 _times(m.get("chunks")),
             )
-            for m in members[:MOST_LISTED]
+            for m in members[:MAX_LISTED]
         ]
         print_table(("name", "kind", "shape", "data type", "chunks"), rows)
-        if len(members) > MOST_LISTED:
-            click.echo(f"... and {len(members) - MOST_LISTED:,} more")
+        if len(members) > MAX_LISTED:
+            click.echo(f"... and {len(members) - MAX_LISTED:,} more")
     print_attributes(facts["attributes"])
 
 

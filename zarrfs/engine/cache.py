@@ -20,8 +20,8 @@ __all__ = ["CacheEntry", "ChunkCache", "default_cache", "set_default_capacity"]
 
 FRACTION_OF_MEMORY = 8
 """The default cache takes an eighth of the machine's memory, within the two bounds below."""
-LEAST_CAPACITY = 128 << 20
-MOST_CAPACITY = 2 << 30
+MIN_CAPACITY = 128 << 20
+MAX_CAPACITY = 2 << 30
 
 MAX_RECENT_READS = 4096
 """The number of recent partial reads that are recorded."""
@@ -244,10 +244,10 @@ def _memory_size() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
-        return MOST_CAPACITY
+        return MAX_CAPACITY
 
 
-_default = ChunkCache(max(LEAST_CAPACITY, min(MOST_CAPACITY, _memory_size() // FRACTION_OF_MEMORY)))
+_default = ChunkCache(max(MIN_CAPACITY, min(MAX_CAPACITY, _memory_size() // FRACTION_OF_MEMORY)))
 
 
 def default_cache() -> ChunkCache:

@@ -17,7 +17,7 @@ from zarrfs.engine.creation.array_options import (
     lists_options,
     without_defaults,
 )
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.locations import Location, open_store
@@ -214,7 +214,7 @@ def _open(
     )
     with _closing_on_failure(store, location):
         full = "/".join(part for part in (inner, normalise_path(path)) if part)
-        spec = detect.read_node(
+        spec = formats.read_node(
             store, full, use_consolidated=access.use_consolidated is not False, **access.reading
         )
         if spec is None:
@@ -519,7 +519,7 @@ def _nothing_there(store: Store, path: str) -> str:
     if not found:
         return f"{message}; nothing is stored there at all"
     inside = [
-        name for name in listing.prefixes[:50] if detect.read_kind(store, f"{path}/{name}" if path else name)
+        name for name in listing.prefixes[:50] if formats.read_kind(store, f"{path}/{name}" if path else name)
     ]
     if inside:
         return f"{message}; but there is one in {', '.join(map(repr, inside[:5]))}: open that"

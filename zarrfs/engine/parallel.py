@@ -19,7 +19,7 @@ __all__ = ["CORES", "at_most", "for_each"]
 T = TypeVar("T")
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-MOST_THREADS = 64
+MAX_THREADS = 64
 
 _pool: ThreadPoolExecutor | None = None
 _pool_lock = threading.Lock()
@@ -30,7 +30,7 @@ def _get_pool() -> ThreadPoolExecutor:
     global _pool
     with _pool_lock:
         if _pool is None:
-            _pool = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="zarrfs-worker")
+            _pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="zarrfs-worker")
         return _pool
 
 

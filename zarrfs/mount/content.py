@@ -10,7 +10,7 @@ import numpy as np
 
 from zarrfs.engine.nodes.array import Array
 
-__all__ = ["ArrayPiece", "ByteLayout", "BytesPiece", "Piece"]
+__all__ = ["ArraySegment", "BytesSegment", "Piece", "VirtualFileContent"]
 
 
 class Piece(Protocol):
@@ -22,7 +22,7 @@ class Piece(Protocol):
         """Fill ``out`` with the bytes from ``offset``; they are all there."""
 
 
-class BytesPiece:
+class BytesSegment:
     """Bytes in memory: a header or trailer."""
 
     def __init__(self, data: bytes) -> None:
@@ -33,7 +33,7 @@ class BytesPiece:
         out[:] = self._data[offset : offset + len(out)]
 
 
-class ArrayPiece:
+class ArraySegment:
     """The elements of an array in C or F order, decoded as they are read.
 
     ``swap`` reverses the bytes of each element (of each half of complex ones), for formats of the other byte order.
@@ -56,7 +56,7 @@ class ArrayPiece:
         out[:] = swapped[skip : skip + len(out)].tobytes()
 
 
-class ByteLayout:
+class VirtualFileContent:
     """Pieces in order. ``size`` is exact and known without reading anything."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
@@ -70,12 +70,12 @@ class ByteLayout:
     @property
     def in_memory(self) -> bool:
         """Whether all bytes are in memory, so that the layout refers to no array."""
-        return all(isinstance(piece, BytesPiece) for piece in self._pieces)
+        return all(isinstance(piece, BytesSegment) for piece in self._pieces)
 
     @property
     def held_nbytes(self) -> int:
         """The bytes that are in memory."""
-        return sum(piece.nbytes for piece in self._pieces if isinstance(piece, BytesPiece))
+        return sum(piece.nbytes for piece in self._pieces if isinstance(piece, BytesSegment))
 
     def read_into(self, offset: int, out: memoryview) -> int:
         """Fill ``out`` from ``offset``, as far as the file goes; return how many bytes that is."""

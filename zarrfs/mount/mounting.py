@@ -45,7 +45,7 @@ FRACTION_OF_MEMORY = 4
 for every plane that is in them.
 """
 
-MOST_LOG_NBYTES = 1 << 20
+MAX_LOG_NBYTES = 1 << 20
 
 MAX_SOURCE = 1000
 """The longest location, in characters, that the table of mounts shows."""
@@ -241,7 +241,7 @@ def _log_to_file(path: str | None) -> None:
     target = Path(path) if path else _state_directory() / "mount.log"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handler = RotatingFileHandler(target, maxBytes=MOST_LOG_NBYTES, backupCount=1, delay=True)
+        handler = RotatingFileHandler(target, maxBytes=MAX_LOG_NBYTES, backupCount=1, delay=True)
     except OSError as error:
         raise MountError(f"{target}: the log cannot be written: {error.strerror}") from error
     handler.setFormatter(logging.Formatter("%(asctime)s [%(process)d] %(levelname)s %(message)s"))

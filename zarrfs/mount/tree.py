@@ -23,7 +23,7 @@ from zarrfs.engine.nodes.group import Group, make_node
 from zarrfs.engine.stores.base import Usage
 from zarrfs.errors import KeyNameError, MetadataError, StoreError, ZarrError, describe_error
 from zarrfs.logs import logger
-from zarrfs.mount.content import ByteLayout, BytesPiece
+from zarrfs.mount.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.held import held_nbytes
 from zarrfs.mount.views import View, all_views, make_layout, refusal
 from zarrfs.mount.views.json import group_json
@@ -37,7 +37,7 @@ ERROR_SUFFIX = ".error.txt"
 FRESH_SECONDS = 1.0
 """How long what was learnt of a node is taken to hold before the store is asked again."""
 
-USAGE_PATIENCE = 20.0
+USAGE_REFRESH_FACTOR = 20.0
 """The bytes that an array occupies are counted anew after this many times what the counting took."""
 
 MAX_METADATA = 128 << 20
@@ -87,7 +87,7 @@ class VirtualFile:
         complete: whether ``node`` has its user attributes; large ones are not kept.
     """
 
-    layout: ByteLayout
+    layout: VirtualFileContent
     stored: int
     modified: float | None
     node: Array | Group | None
@@ -129,7 +129,7 @@ class _Known:
     nbytes: int
     stamps: Hashable | None = None
     complete: bool = True
-    layouts: dict[str, ByteLayout] = field(default_factory=dict)
+    layouts: dict[str, VirtualFileContent] = field(default_factory=dict)
     usage: Usage | None = None
     usage_until: float = 0.0
 
@@ -283,7 +283,7 @@ class Tree:
                 logger.warning("%s: what it occupies cannot be counted: %s", node.name, describe_error(error))
             known.usage = Usage(0, nbytes, None)
         took = self._clock() - now
-        known.usage_until = now + took + max(FRESH_SECONDS, USAGE_PATIENCE * took)
+        known.usage_until = now + took + max(FRESH_SECONDS, USAGE_REFRESH_FACTOR * took)
         return known.usage
 
     # -- looking up --------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ class Tree:
             broken = self._look(clean.removesuffix(ERROR_SUFFIX)).node
             if isinstance(broken, _Broken):
                 text = f"{broken.reason}\n".encode()
-                return VirtualFile(ByteLayout([BytesPiece(text)]), len(text), None, None)
+                return VirtualFile(VirtualFileContent([BytesSegment(text)]), len(text), None, None)
         return self._member_view(parent, name, known.node)
 
     def _group_document(self, known: _Known) -> VirtualFile:
@@ -322,7 +322,7 @@ class Tree:
         if layout is None:
             group = self._complete(known)
             assert isinstance(group, Group)
-            layout = ByteLayout([BytesPiece(group_json(group))])
+            layout = VirtualFileContent([BytesSegment(group_json(group))])
             self._keep_layout(known, GROUP_DOCUMENT, layout)
         return VirtualFile(layout, layout.size, None, known.node, known.complete)
 
@@ -357,7 +357,7 @@ class Tree:
                 return VirtualFile(layout, stored, usage.modified, array, known.complete)
         return None
 
-    def _layout(self, known: _Known, array: Array, view: View, stem: str) -> ByteLayout:
+    def _layout(self, known: _Known, array: Array, view: View, stem: str) -> VirtualFileContent:
         layout = known.layouts.get(view.suffix)
         if layout is None:
             complete = self._complete(known) if view.needs_attributes else array
@@ -367,7 +367,7 @@ class Tree:
                 self._keep_layout(known, view.suffix, layout)
         return layout
 
-    def _keep_layout(self, known: _Known, suffix: str, layout: ByteLayout) -> None:
+    def _keep_layout(self, known: _Known, suffix: str, layout: VirtualFileContent) -> None:
         nbytes = known.nbytes + ABSENCE_NBYTES + layout.held_nbytes
         if nbytes > self._kept.capacity // 2:
             return

@@ -189,7 +189,7 @@ def check(array: Array, wanted: Wanted) -> None:
 
     def differs(what: str, asked: Any, found: Any) -> MetadataError:
         return MetadataError(
-            f"{array.layout.where}: the spec does not fit the array: {what} {_shown(asked)} is asked for, "
+            f"{array.storage.where}: the spec does not fit the array: {what} {_shown(asked)} is asked for, "
             f"found is {_shown(found)}"
         )
 
@@ -240,7 +240,7 @@ def check(array: Array, wanted: Wanted) -> None:
     chain = wanted.chain
     if chain is not None and spec.zarr_format == 3:
         stored = chain_from_json([codec_to_json(codec) for codec in spec.codecs], "codecs")
-        check_chain(chain, stored, f"{array.layout.where}: codecs")
+        check_chain(chain, stored, f"{array.storage.where}: codecs")
 
 
 def _said(shape: tuple[int | None, ...] | None, found: tuple[int, ...]) -> tuple[int | None, ...] | None:

@@ -12,7 +12,7 @@ import numpy as np
 from zarrfs.engine.creation import nodes as creation
 from zarrfs.engine.creation.array_spec import array_spec
 from zarrfs.engine.dtypes import data_type_from_numpy, data_type_to_v3
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
@@ -125,12 +125,12 @@ def open(
             raise NodeNotFoundError(
                 f"{store.url}/{path}: there is no array, and the spec does not say to create one"
             )
-    elif not wants.delete and detect.read_kind(store, path) is not None:
+    elif not wants.delete and formats.read_kind(store, path) is not None:
         raise NodeExistsError(
             f"{store.url}/{path}: there is something already; say 'open' to open it, or 'delete_existing'"
         )
     options = creation_options(wanted)
-    detect.check_writable(array_spec(**options))
+    formats.check_writable(array_spec(**options))
     if wants.delete:
         store.delete_prefix(path)
     return creation.create_array_node(store, path, cache, access=access, **options)
@@ -172,7 +172,7 @@ def _store(given: Mapping[str, Any], wants: _Wants, context: Context) -> tuple[S
 
 
 def _found_driver(store: Store, path: str) -> str:
-    found = detect.read_node(store, path)
+    found = formats.read_node(store, path)
     if found is None:
         raise NodeNotFoundError(f"{store.url}/{path}: there is no array")
     drivers = {number: name for name, number in reversed(FORMATS.items())}
@@ -187,7 +187,7 @@ def _read(store: Store, path: str, access: Access, kept: Any) -> tuple[ArraySpec
         found, read_at = remembered
     else:
         read_at = time.time()
-        found = detect.read_node(store, path)
+        found = formats.read_node(store, path)
     if found is not None and not isinstance(found, ArraySpec):
         raise NodeTypeError(f"{store.url}/{path}: there is a group, the spec is of an array")
     return found, read_at

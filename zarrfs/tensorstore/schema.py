@@ -14,9 +14,9 @@ from zarrfs.engine.creation.chunk_shapes import ChunkConstraint
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.units import units_from_json
 
-__all__ = ["MOST_DIMENSIONS", "Grid", "Schema", "merged", "schema_from_json"]
+__all__ = ["MAX_DIMENSIONS", "Grid", "Schema", "merged", "schema_from_json"]
 
-MOST_DIMENSIONS = 32
+MAX_DIMENSIONS = 32
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Schema:
     units: tuple[str | None, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.rank is not None and not 0 <= self.rank <= MOST_DIMENSIONS:
-            raise MetadataError(f"rank: expected an integer from 0 to {MOST_DIMENSIONS}, found {self.rank!r}")
+        if self.rank is not None and not 0 <= self.rank <= MAX_DIMENSIONS:
+            raise MetadataError(f"rank: expected an integer from 0 to {MAX_DIMENSIONS}, found {self.rank!r}")
         ranks: dict[str, int] = {}
         for name, value in (
             ("domain", self.shape),
@@ -196,8 +196,8 @@ def _object(value: Any, where: str, names: Sequence[str]) -> Mapping[str, Any]:
 def _vector(value: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise MetadataError(f"{where}: expected a list, found {value!r}")
-    if len(value) > MOST_DIMENSIONS:
-        raise MetadataError(f"{where}: {len(value)} dimensions, there can be {MOST_DIMENSIONS} at most")
+    if len(value) > MAX_DIMENSIONS:
+        raise MetadataError(f"{where}: {len(value)} dimensions, there can be {MAX_DIMENSIONS} at most")
     return tuple(value)
 
 

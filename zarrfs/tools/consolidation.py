@@ -10,13 +10,13 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats import v2, v3
 from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.model import NodeSpec
-from zarrfs.engine.nodes.consolidation_warnings import alike, forget_warnings
+from zarrfs.engine.nodes.consolidation_warnings import equivalent_specs, forget_warnings
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location, open_group
 from zarrfs.engine.stores.base import Store
@@ -83,9 +83,9 @@ def _documents(group: Group, known: Collection[str] = ()) -> Iterator[tuple[tupl
 
 def _paths(group: Group, below: str) -> Iterator[str]:
     """Yield the paths of all nodes below a group, as the store has them, not as consolidated metadata say."""
-    for name in detect.child_names(group.store, join(group.path, below), group.spec):
+    for name in formats.child_names(group.store, join(group.path, below), group.spec):
         path = join(below, name)
-        kind = detect.read_kind(group.store, join(group.path, path))
+        kind = formats.read_kind(group.store, join(group.path, path))
         if kind is not None:
             yield path
         if kind == "group":
@@ -179,7 +179,7 @@ def _alike(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if name not in (".zarray", "zarr.json"):
         return False
     try:
-        return alike(_parsed(name, one), _parsed(name, other))
+        return equivalent_specs(_parsed(name, one), _parsed(name, other))
     except MetadataError:
         return False
 

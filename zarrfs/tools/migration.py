@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.model import GroupSpec, NodeSpec
 from zarrfs.engine.nodes.array import Array
@@ -111,7 +111,7 @@ def _migrate(
         )
     if not dry_run:
         for step in reversed(steps):
-            detect.write_node(node.store, step.path, step.spec)  # type: ignore[type-var]
+            formats.write_node(node.store, step.path, step.spec)  # type: ignore[type-var]
         if remove_old:
             for step in steps:
                 for name in OLD_DOCUMENTS.get(int(step.old_format), ()):

@@ -16,7 +16,7 @@ import numpy as np
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.creation import nodes as creation
 from zarrfs.engine.creation.similar_arrays import copy_values, options_like
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.locations import Location, open_store
 from zarrfs.engine.nodes.array import Array
@@ -26,7 +26,7 @@ from zarrfs.engine.nodes.hierarchy import replacing
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError, NodeTypeError
-from zarrfs.tools.copying.copy_tasks import CarryChunk
+from zarrfs.tools.copying.copy_tasks import CopyChunk
 from zarrfs.tools.copying.executors import Threads
 from zarrfs.tools.copying.planning import Form, same_chunks
 
@@ -174,13 +174,13 @@ class _Task:
             return made
         if self.without_attrs:
             spec = replace(spec, attributes={}, document={})
-        detect.check_path(store, path, spec.zarr_format)
+        formats.check_path(store, path, spec.zarr_format)
         creation.create_ancestors(store, path, spec.zarr_format)
-        written = detect.write_node(store, path, spec)
+        written = formats.write_node(store, path, spec)
         warn_of_change(store, path, spec.zarr_format)
         made = Array(store, path, written, ChunkCache(0), False)
         workers = max(CORES, source.store.concurrency, store.concurrency)
-        Threads().run(CarryChunk(source, made, False), _chunks(source), workers, lambda _: None)
+        Threads().run(CopyChunk(source, made, False), _chunks(source), workers, lambda _: None)
         return made
 
     def _group(self, source: Any, dest: Group | None, name: str) -> None:
@@ -223,7 +223,7 @@ class _Task:
 
 def _chunks(array: Array) -> list[tuple[int, ...]]:
     """Return the coordinates of the chunks that may be there."""
-    layout = array.layout
+    layout = array.storage
     return sorted(layout.stored_chunks()) if array.store.listable else list(np.ndindex(*layout.grid_shape))
 
 

@@ -12,7 +12,7 @@ import zarrfs
 from zarrfs.engine.chunking.chunk_grids import RectilinearGrid, RegularGrid
 from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
 from zarrfs.engine.codecs.registry import codecs_from_json
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import check_node_name, join, normalise_path
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.memory import MemoryStore
@@ -36,53 +36,53 @@ def store_of(**documents: Any) -> MemoryStore:
 
 
 def array() -> ArraySpec:
-    spec = detect.read_node(store_of(**{"zarr.json": ARRAY_V3}), "")
+    spec = formats.read_node(store_of(**{"zarr.json": ARRAY_V3}), "")
     assert isinstance(spec, ArraySpec)
     return spec
 
 
 def test_nothing_there() -> None:
     store = store_of(**{"a/zarr.json": GROUP_V3, "b/c/.zgroup": {"zarr_format": 2}})
-    assert detect.read_node(store, "") is None
-    assert detect.read_node(store, "b") is None
-    assert detect.read_kind(store, "") is None
+    assert formats.read_node(store, "") is None
+    assert formats.read_node(store, "b") is None
+    assert formats.read_kind(store, "") is None
 
 
 def test_each_format() -> None:
     store = store_of(**{"three/zarr.json": GROUP_V3, "two/.zgroup": {"zarr_format": 2}})
-    assert detect.read_node(store, "three") == GroupSpec(3, {}, None, GROUP_V3)
-    assert detect.read_node(store, "two") == GroupSpec(2, {}, None, {"zarr_format": 2})
+    assert formats.read_node(store, "three") == GroupSpec(3, {}, None, GROUP_V3)
+    assert formats.read_node(store, "two") == GroupSpec(2, {}, None, {"zarr_format": 2})
 
 
 def test_of_two_formats_the_newer_is_taken_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     store = store_of(**{"a/zarr.json": ARRAY_V3, "a/.zgroup": {"zarr_format": 2}})
-    assert isinstance(detect.read_node(store, "a"), ArraySpec)
+    assert isinstance(formats.read_node(store, "a"), ArraySpec)
     assert "'a' has metadata of Zarr v3 and of v2" in caplog.text
 
 
 def test_broken_document_of_one_format_does_not_hide_behind_another() -> None:
     store = store_of(**{"a/.zgroup": {"zarr_format": 2}})
     store.values["a/zarr.json"] = b"{"
-    for read in (detect.read_node, detect.read_kind):
+    for read in (formats.read_node, formats.read_kind):
         with pytest.raises(MetadataError, match=r"a/zarr\.json: not JSON"):
             read(store, "a")
 
 
 def test_where_chunks_and_children_are() -> None:
     store = store_of(**{"g/zarr.json": GROUP_V3, "g/a/zarr.json": ARRAY_V3, "g/b/x": 1})
-    group = detect.read_node(store, "g")
+    group = formats.read_node(store, "g")
     assert isinstance(group, GroupSpec)
-    assert detect.child_names(store, "g", group) == ["a", "b"]
-    assert (detect.chunk_prefix(array(), ""), detect.chunk_prefix(array(), "g/a")) == ("", "g/a/")
+    assert formats.child_names(store, "g", group) == ["a", "b"]
+    assert (formats.chunk_prefix(array(), ""), formats.chunk_prefix(array(), "g/a")) == ("", "g/a/")
 
 
 def test_check_of_what_cannot_be_written_changes_nothing() -> None:
-    detect.check_writable(array())
-    detect.check_writable(GroupSpec(2))
+    formats.check_writable(array())
+    formats.check_writable(GroupSpec(2))
     with pytest.raises(UnsupportedError, match="fill value"):
-        detect.check_writable(replace(array(), fill_value=None))
+        formats.check_writable(replace(array(), fill_value=None))
     with pytest.raises(UnsupportedError, match="zarr_format 9 is not known"):
-        detect.check_writable(GroupSpec(9))
+        formats.check_writable(GroupSpec(9))
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3, "n5", "draft2019"])
@@ -95,22 +95,22 @@ def test_adapted_spec_can_be_written(zarr_format: int | str) -> None:
     }
     if zarr_format == 2:
         changes["chunk_key_encoding"] = V2Keys(".")
-    spec = detect.adapted(replace(array(), **changes))
-    detect.check_writable(spec)
+    spec = formats.adapted(replace(array(), **changes))
+    formats.check_writable(spec)
     store = MemoryStore()
-    detect.write_node(store, "a", spec)
+    formats.write_node(store, "a", spec)
     opened = zarrfs.open_array(store, "a", mode="r+")
     opened[...] = [1, 2, 3, 4]
     assert zarrfs.open_array(store, "a")[...].tolist() == [1, 2, 3, 4]
     assert any(b"\x1f\x8b" in value for value in store.values.values())
-    assert detect.adapted(spec) == spec
+    assert formats.adapted(spec) == spec
 
 
 def test_resizing() -> None:
-    resized = detect.resized(array(), (9,))
+    resized = formats.resized(array(), (9,))
     assert (resized.shape, resized.chunk_grid) == ((9,), RegularGrid((2,)))
     irregular = replace(array(), chunk_grid=RectilinearGrid((((1, 4),),)))
-    assert detect.resized(irregular, (9,)).chunk_grid == RectilinearGrid((((1, 4), (5, 1)),))
+    assert formats.resized(irregular, (9,)).chunk_grid == RectilinearGrid((((1, 4), (5, 1)),))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 import zarrfs
 from zarrfs.engine.chunking.chunk_grids import RectilinearGrid, RegularGrid
 from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys, V2Keys
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats import v2
 from zarrfs.engine.formats.draft2019 import Bootstrap, parse_bootstrap, parse_group
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, parse_array
@@ -95,7 +95,7 @@ def test_bootstrap_that_must_fail(changes: dict[str, Any], words: str) -> None:
         parse_bootstrap(BOOTSTRAP | changes, "zarr.json")
     assert words in str(caught.value)
     with pytest.raises(MetadataError):
-        detect.read_node(store_of(**{"zarr.json": BOOTSTRAP | changes}), "")
+        formats.read_node(store_of(**{"zarr.json": BOOTSTRAP | changes}), "")
 
 
 # -- array and group documents -------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def test_the_drafts_keys() -> None:
 def test_root_array() -> None:
     chunk = gzip.compress(np.arange(6, dtype="<i2").tobytes())
     store = store_of(**{"meta/root.array": SMALL, "data/1.0": chunk})
-    assert detect.read_kind(store, "") == "array"
+    assert formats.read_kind(store, "") == "array"
     np.testing.assert_array_equal(zarrfs.open_array(store)[2:], np.arange(6).reshape(2, 3))
 
 
@@ -259,10 +259,10 @@ def test_groups_are_implied_by_what_is_below_them() -> None:
     assert sorted(root["foo"]) == ["bar", "baz"]  # type: ignore[arg-type]
     assert dict(root["foo/bar"].attrs) == {"spam": "ham"}
     assert sorted(root["foo/baz"]) == ["qux"]  # type: ignore[arg-type]
-    assert detect.read_kind(store, "foo/baz") == "group"
-    assert detect.read_kind(store, "foo/qux") is None
-    assert detect.read_node(store, "foo/qux") is None
-    assert detect.read_node(store, "") == GroupSpec("draft2019")
+    assert formats.read_kind(store, "foo/baz") == "group"
+    assert formats.read_kind(store, "foo/qux") is None
+    assert formats.read_node(store, "foo/qux") is None
+    assert formats.read_node(store, "") == GroupSpec("draft2019")
 
 
 @pytest.mark.parametrize("suffix", ["", ".json"])
@@ -270,12 +270,12 @@ def test_writing_and_reading(suffix: str) -> None:
     bootstrap = BOOTSTRAP | ({"metadata_key_suffix": suffix} if suffix else {})
     store = store_of(**({"zarr.json": bootstrap} if suffix else {}))
     spec = replace(parse_array(SMALL, HERE), document={})
-    written = detect.write_node(store, "a/b", spec)
-    detect.write_node(store, "g", GroupSpec("draft2019", {"x": 1}))
+    written = formats.write_node(store, "a/b", spec)
+    formats.write_node(store, "g", GroupSpec("draft2019", {"x": 1}))
     assert json.loads(store.values["zarr.json"]) == bootstrap
     assert f"meta/root/a/b.array{suffix}" in store.values
     assert f"meta/root/g.group{suffix}" in store.values
-    assert detect.read_node(store, "a/b") == written
+    assert formats.read_node(store, "a/b") == written
     data = np.arange(12, dtype="<i2").reshape(4, 3)
     array = zarrfs.open_array(store, "a/b", mode="r+")
     array[...] = data
@@ -296,22 +296,22 @@ def test_attributes_of_an_implied_group_make_it_explicit() -> None:
 def test_names_that_the_draft_does_not_allow(path: str) -> None:
     store = store_of()
     with pytest.raises(KeyNameError):
-        detect.write_node(store, path, GroupSpec("draft2019"))
+        formats.write_node(store, path, GroupSpec("draft2019"))
     assert list(store.values) == ["zarr.json"]
 
 
 def test_names_differ_by_more_than_case() -> None:
     store = store_of(**{"meta/root/foo.array": SMALL})
     with pytest.raises(KeyNameError, match="'foo' already"):
-        detect.write_node(store, "FOO", GroupSpec("draft2019"))
-    detect.write_node(store, "foo", GroupSpec("draft2019"))
+        formats.write_node(store, "FOO", GroupSpec("draft2019"))
+    formats.write_node(store, "foo", GroupSpec("draft2019"))
 
 
 def test_a_hierarchy_of_another_format_is_not_written_into() -> None:
     store = MemoryStore()
-    detect.write_node(store, "", GroupSpec(3))
+    formats.write_node(store, "", GroupSpec(3))
     with pytest.raises(MetadataError, match="of another format"):
-        detect.write_node(store, "a", GroupSpec("draft2019"))
+        formats.write_node(store, "a", GroupSpec("draft2019"))
 
 
 def test_zarr_pythons_trial_of_a_later_draft() -> None:

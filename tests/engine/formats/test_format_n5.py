@@ -25,7 +25,7 @@ from zarrfs.engine.codecs.base import ChunkSpec, CodecError
 from zarrfs.engine.codecs.bytes_to_bytes.n5_lz4 import N5Lz4Codec, xxhash32
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.codecs.registry import codecs_from_json
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.n5 import N5Keys, array_attributes, block_codecs, parse_array
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.memory import MemoryStore
@@ -305,7 +305,7 @@ def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
         parse_array(document(**changes), HERE)
     assert words in str(caught.value)
     with pytest.raises(MetadataError):
-        detect.read_node(store_of(document(**changes)), "")
+        formats.read_node(store_of(document(**changes)), "")
 
 
 def test_names_and_units_of_dimensions() -> None:
@@ -353,19 +353,19 @@ def test_every_directory_is_a_group() -> None:
     assert (root.zarr_format, dict(root.attrs), sorted(root)) == ("n5", {"a": 1}, ["g"])
     assert sorted(root["g"]) == ["h"]  # type: ignore[arg-type]
     assert isinstance(root["g/h/set"], zarrfs.Array)
-    assert detect.read_node(store, "g/h/set/0") is None
-    assert detect.read_node(store, "nowhere") is None
-    assert detect.read_kind(store, "g/h") == "group"
+    assert formats.read_node(store, "g/h/set/0") is None
+    assert formats.read_node(store, "nowhere") is None
+    assert formats.read_kind(store, "g/h") == "group"
 
 
 def test_writing_and_reading_nodes() -> None:
     store = MemoryStore()
-    group = detect.write_node(store, "g", GroupSpec("n5", {"b": 2}))
+    group = formats.write_node(store, "g", GroupSpec("n5", {"b": 2}))
     spec = parse_array(document(comment="x"), HERE)
-    written = detect.write_node(store, "g/a", replace(spec, document={}))
+    written = formats.write_node(store, "g/a", replace(spec, document={}))
     assert json.loads(store.values["attributes.json"]) == {"n5": "2.0.0"}
-    assert detect.read_node(store, "g") == group
-    assert detect.read_node(store, "g/a") == written
+    assert formats.read_node(store, "g") == group
+    assert formats.read_node(store, "g/a") == written
     assert isinstance(written, ArraySpec)
     assert written.attributes == {"comment": "x"}
     array = zarrfs.open_array(store, "g/a", mode="r+")
@@ -378,7 +378,7 @@ def test_writing_and_reading_nodes() -> None:
 def test_zarr_metadata_beside_it_come_first() -> None:
     store = store_of(EXAMPLE)
     store.set(".zgroup", b'{"zarr_format": 2}')
-    assert detect.read_node(store, "") == GroupSpec(2, document={"zarr_format": 2})
+    assert formats.read_node(store, "") == GroupSpec(2, document={"zarr_format": 2})
 
 
 @pytest.mark.parametrize("compression", [c for c in COMPRESSIONS if c["type"] != "lz4"], ids=str)

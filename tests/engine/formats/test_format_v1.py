@@ -14,7 +14,7 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v1 import parse_array
 from zarrfs.engine.formats.v2 import array_document as array_document_v2
 from zarrfs.engine.model import ArraySpec
@@ -144,23 +144,23 @@ def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
 
 
 def test_files_of_those_names_are_not_taken_for_an_array(tmp_path: Path) -> None:
-    assert detect.read_node(MemoryStore({"meta": b"words"}), "") is None
-    assert detect.read_node(store_of({"some": "settings"}), "") is None
+    assert formats.read_node(MemoryStore({"meta": b"words"}), "") is None
+    assert formats.read_node(store_of({"some": "settings"}), "") is None
     (tmp_path / "meta").mkdir()
     (tmp_path / "attrs").mkdir()
-    assert detect.read_node(LocalStore(tmp_path), "") is None
-    assert detect.read_kind(LocalStore(tmp_path), "") is None
+    assert formats.read_node(LocalStore(tmp_path), "") is None
+    assert formats.read_kind(LocalStore(tmp_path), "") is None
 
 
 def test_it_is_not_written_but_can_be_said_in_v2() -> None:
     store = store_of(document())
-    spec = detect.read_node(store, "")
+    spec = formats.read_node(store, "")
     assert isinstance(spec, ArraySpec)
-    for write in (detect.write_node, detect.write_attributes):
+    for write in (formats.write_node, formats.write_attributes):
         with pytest.raises(UnsupportedError, match="migrate"):
             write(store, "", spec)
     with pytest.raises(UnsupportedError, match="migrate"):
-        detect.check_writable(spec)
+        formats.check_writable(spec)
     migrated = array_document_v2(replace(spec, zarr_format=2, document={}))
     assert migrated["compressor"]["id"] == "blosc"
     assert migrated["dtype"] == "<f8"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import zarrfs
 from zarrfs.engine.chunking.chunk_grids import RectilinearGrid, RegularGrid
 from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys, V2Keys
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v2 import array_document, group_document, parse_array, parse_group
 from zarrfs.engine.formats.v3 import parse_array as parse_array_v3
 from zarrfs.engine.model import ArraySpec, GroupSpec
@@ -288,51 +288,51 @@ def test_reading_and_writing_nodes() -> None:
     store = store_with(
         a_zarray=document(fill_value=0), a_zattrs={"_ARRAY_DIMENSIONS": ["y", "x"]}, zgroup={"zarr_format": 2}
     )
-    spec = detect.read_node(store, "a")
+    spec = formats.read_node(store, "a")
     assert isinstance(spec, ArraySpec)
     assert spec.dimension_names == ("y", "x")
-    assert (detect.read_kind(store, ""), detect.read_kind(store, "a")) == ("group", "array")
+    assert (formats.read_kind(store, ""), formats.read_kind(store, "a")) == ("group", "array")
     copy_of = MemoryStore()
-    assert detect.write_node(copy_of, "a", replace(spec, document={})) == spec
+    assert formats.write_node(copy_of, "a", replace(spec, document={})) == spec
     assert {key: json.loads(value) for key, value in copy_of.values.items()} == {
         "a/.zarray": document(fill_value=0),
         "a/.zattrs": {"_ARRAY_DIMENSIONS": ["y", "x"]},
     }
-    group = detect.write_node(copy_of, "", GroupSpec(2))
-    assert group == detect.read_node(copy_of, "")
+    group = formats.write_node(copy_of, "", GroupSpec(2))
+    assert group == formats.read_node(copy_of, "")
     assert ".zattrs" not in copy_of.values
 
 
 def test_dimension_names_are_written_for_xarray() -> None:
     store = MemoryStore()
     spec = replace(parse(document(fill_value=0)), dimension_names=("y", "x"), document={})
-    written = detect.write_node(store, "", spec)
+    written = formats.write_node(store, "", spec)
     assert json.loads(store.values[".zattrs"]) == {"_ARRAY_DIMENSIONS": ["y", "x"]}
-    assert detect.read_node(store, "") == written
+    assert formats.read_node(store, "") == written
 
 
 def test_attributes_are_changed_and_nothing_else() -> None:
     store = store_with(zarray=document(fill_value=0, extra=1))
-    spec = detect.read_node(store, "")
+    spec = formats.read_node(store, "")
     assert spec is not None
     before = store.values[".zarray"]
-    changed = detect.write_attributes(store, "", replace(spec, attributes={"a": 1}))
-    assert detect.read_node(store, "") == changed
+    changed = formats.write_attributes(store, "", replace(spec, attributes={"a": 1}))
+    assert formats.read_node(store, "") == changed
     assert store.values[".zarray"] == before
-    emptied = detect.write_attributes(store, "", replace(changed, attributes={}))
-    assert detect.read_node(store, "") == emptied
+    emptied = formats.write_attributes(store, "", replace(changed, attributes={}))
+    assert formats.read_node(store, "") == emptied
     assert json.loads(store.values[".zattrs"]) == {}
 
 
 def test_error_names_the_location() -> None:
     store = store_with(a_zarray=document(shape=[1, 2.5]), b_zarray=document(), c_zgroup={})
     with pytest.raises(MetadataError, match=r"^memory://\d+/a/\.zarray: /shape/1: expected an integer"):
-        detect.read_node(store, "a")
+        formats.read_node(store, "a")
     store.set("b/.zattrs", b"[]")
     with pytest.raises(MetadataError, match=r"b/\.zattrs: expected a JSON object"):
-        detect.read_node(store, "b")
+        formats.read_node(store, "b")
     with pytest.raises(MetadataError, match=r"c/\.zgroup: /zarr_format: expected 2, found null"):
-        detect.read_node(store, "c")
+        formats.read_node(store, "c")
 
 
 @pytest.mark.parametrize("key", ["a/0/1", "a/0/0", "a/3/2"])
@@ -341,7 +341,7 @@ def test_nested_chunks_without_separator_are_recognised_with_a_warning(
 ) -> None:
     store = store_with(a_zarray=document(dimension_separator=...))
     store.set(key, b"chunk")
-    spec = detect.read_node(store, "a")
+    spec = formats.read_node(store, "a")
     assert isinstance(spec, ArraySpec)
     assert spec.chunk_key_encoding == V2Keys("/")
     assert "dimension_separator" in caplog.text
@@ -353,7 +353,7 @@ def test_flat_chunks_are_the_default(keys: list[str]) -> None:
     store = store_with(a_zarray=document(dimension_separator=...))
     for key in keys:
         store.set(key, b"chunk")
-    spec = detect.read_node(store, "a")
+    spec = formats.read_node(store, "a")
     assert isinstance(spec, ArraySpec)
     assert spec.chunk_key_encoding == V2Keys(".")
 
@@ -361,7 +361,7 @@ def test_flat_chunks_are_the_default(keys: list[str]) -> None:
 def test_separator_that_is_given_is_not_looked_for() -> None:
     store = store_with(a_zarray=document(dimension_separator="."))
     store.set("a/0/0", b"chunk")
-    spec = detect.read_node(store, "a")
+    spec = formats.read_node(store, "a")
     assert isinstance(spec, ArraySpec)
     assert spec.chunk_key_encoding == V2Keys(".")
 
@@ -371,7 +371,7 @@ def test_separator_that_is_given_is_not_looked_for() -> None:
 
 def consolidated(metadata: Any) -> GroupSpec:
     zmetadata = {"zarr_consolidated_format": 1, "metadata": metadata}
-    spec = detect.read_node(store_with(zgroup={"zarr_format": 2}, zmetadata=zmetadata), "")
+    spec = formats.read_node(store_with(zgroup={"zarr_format": 2}, zmetadata=zmetadata), "")
     assert isinstance(spec, GroupSpec)
     return spec
 
@@ -402,7 +402,7 @@ def test_consolidated_metadata() -> None:
 def test_broken_consolidated_metadata_are_ignored(value: bytes, caplog: pytest.LogCaptureFixture) -> None:
     store = store_with(zgroup={"zarr_format": 2})
     store.set(".zmetadata", value)
-    spec = detect.read_node(store, "")
+    spec = formats.read_node(store, "")
     assert isinstance(spec, GroupSpec)
     assert spec.consolidated is not None
     assert len(spec.consolidated) == 0
@@ -437,10 +437,10 @@ def test_zarr_pythons_documents_and_ours_mean_the_same(options: dict[str, Any], 
         str(tmp_path / "theirs"), zarr_format=2, attributes={"a": [1, None]}, **options
     )
     store = LocalStore(tmp_path)
-    spec = detect.read_node(store, "theirs")
+    spec = formats.read_node(store, "theirs")
     assert isinstance(spec, ArraySpec)
     assert (spec.shape, spec.data_type.numpy) == (theirs.shape, theirs.dtype)
-    detect.write_node(store, "ours", replace(spec, document={}))
+    formats.write_node(store, "ours", replace(spec, document={}))
     ours = zarr.open_array(str(tmp_path / "ours"), mode="r", zarr_format=2)
     assert str(ours.metadata.to_dict()) == str(theirs.metadata.to_dict())
 
@@ -449,7 +449,7 @@ def test_zarr_pythons_consolidated_group(tmp_path: Path) -> None:
     group = zarr.create_group(str(tmp_path / "g"), zarr_format=2)
     group.create_group("a").create_array("b", shape=(4,), chunks=(2,), dtype="i4")
     zarr.consolidate_metadata(str(tmp_path / "g"), zarr_format=2)
-    spec = detect.read_node(LocalStore(tmp_path), "g")
+    spec = formats.read_node(LocalStore(tmp_path), "g")
     assert isinstance(spec, GroupSpec)
     assert spec.consolidated is not None
     assert sorted(spec.consolidated) == ["", "a", "a/b"]
@@ -468,9 +468,9 @@ def test_tensorstores_documents_and_ours_mean_the_same(dtype: str, tmp_path: Pat
     }
     tensorstore.open(location | {"metadata": metadata, "create": True}).result()
     store = LocalStore(tmp_path)
-    spec = detect.read_node(store, "theirs")
+    spec = formats.read_node(store, "theirs")
     assert isinstance(spec, ArraySpec)
-    detect.write_node(store, "ours", replace(spec, document={}))
+    formats.write_node(store, "ours", replace(spec, document={}))
     location["kvstore"]["path"] = str(tmp_path / "ours")  # type: ignore[index]
     ours = tensorstore.open(location).result().spec().to_json()["metadata"]
     assert {key: ours[key] for key in metadata} == metadata

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from zarrfs.engine.chunking.chunk_grids import RegularGrid
 from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats import v3
 from zarrfs.engine.formats.v3 import array_document, group_document, parse_array, parse_group, parse_node
 from zarrfs.engine.model import ArraySpec, GroupSpec
@@ -329,26 +329,26 @@ def test_consolidated_metadata_that_cannot_be_used_are_ignored(
 def test_writing_and_reading_a_node() -> None:
     store = MemoryStore()
     spec = parse_array(SPEC_EXAMPLE, HERE)
-    written = detect.write_node(store, "a/b", replace(spec, document={}))
+    written = formats.write_node(store, "a/b", replace(spec, document={}))
     assert list(store.list_prefix()) == ["a/b/zarr.json"]
     assert written.document == SPEC_EXAMPLE
-    assert detect.read_kind(store, "a/b") == "array"
+    assert formats.read_kind(store, "a/b") == "array"
     assert json.loads(store.values["a/b/zarr.json"]) == SPEC_EXAMPLE
-    group = detect.write_node(store, "", GroupSpec(3, {"x": 1}))
-    assert detect.read_node(store, "") == group
-    assert detect.read_kind(store, "") == "group"
-    assert detect.read_kind(store, "nowhere") is None
+    group = formats.write_node(store, "", GroupSpec(3, {"x": 1}))
+    assert formats.read_node(store, "") == group
+    assert formats.read_kind(store, "") == "group"
+    assert formats.read_kind(store, "nowhere") is None
 
 
 def test_attributes_are_changed_and_nothing_else() -> None:
     store = MemoryStore()
     extra = {"name": "x", "must_understand": False}
     store.set("zarr.json", json.dumps(document(extension=extra)).encode())
-    opened = detect.read_node(store, "")
+    opened = formats.read_node(store, "")
     assert isinstance(opened, ArraySpec)
-    resized = detect.resized(opened, (20000, 1000))
-    detect.write_node(store, "", resized)
-    changed = detect.write_attributes(store, "", replace(opened, attributes={"new": [1]}))
+    resized = formats.resized(opened, (20000, 1000))
+    formats.write_node(store, "", resized)
+    changed = formats.write_attributes(store, "", replace(opened, attributes={"new": [1]}))
     assert changed.attributes == {"new": [1]}
     expected = document(extension=extra, shape=[20000, 1000], attributes={"new": [1]})
     assert json.loads(store.values["zarr.json"]) == expected
@@ -358,10 +358,10 @@ def test_error_names_the_location() -> None:
     store = MemoryStore()
     store.set("a/zarr.json", json.dumps(document(shape=[1, 2.5])).encode())
     with pytest.raises(MetadataError, match=r"^memory://\d+/a/zarr\.json: /shape/1: expected an integer"):
-        detect.read_node(store, "a")
+        formats.read_node(store, "a")
     store.set("a/zarr.json", b'{"zarr_format": 3,')
     with pytest.raises(MetadataError, match=r"a/zarr\.json: not JSON: line 1, column 19"):
-        detect.read_node(store, "a")
+        formats.read_node(store, "a")
 
 
 # -- documents of others, and ours to them -------------------------------------------------------------
@@ -392,11 +392,11 @@ OTHERS: dict[str, dict[str, Any]] = {
 def test_zarr_pythons_documents_and_ours_mean_the_same(options: dict[str, Any], tmp_path: Path) -> None:
     theirs = zarr.create_array(str(tmp_path / "theirs"), attributes={"a": [1, None]}, **options)
     store = LocalStore(tmp_path)
-    spec = detect.read_node(store, "theirs")
+    spec = formats.read_node(store, "theirs")
     assert isinstance(spec, ArraySpec)
     assert (spec.shape, spec.data_type.numpy) == (theirs.shape, theirs.dtype)
     assert spec.dimension_names == getattr(theirs.metadata, "dimension_names", None)
-    detect.write_node(store, "ours", replace(spec, document={}))
+    formats.write_node(store, "ours", replace(spec, document={}))
     assert zarr.open_array(str(tmp_path / "ours"), mode="r").metadata.to_dict() == theirs.metadata.to_dict()
 
 
@@ -405,12 +405,12 @@ def test_zarr_pythons_consolidated_group(tmp_path: Path) -> None:
     group.create_group("a").create_array("b", shape=(4,), chunks=(2,), dtype="i4")
     with pytest.warns(UserWarning, match="Consolidated metadata"):
         zarr.consolidate_metadata(str(tmp_path / "g"))
-    spec = detect.read_node(LocalStore(tmp_path), "g")
+    spec = formats.read_node(LocalStore(tmp_path), "g")
     assert isinstance(spec, GroupSpec)
     assert spec.consolidated is not None
     assert sorted(spec.consolidated) == ["a", "a/b"]
     assert isinstance(spec.consolidated["a/b"], ArraySpec)
-    ignored = detect.read_node(LocalStore(tmp_path), "g", use_consolidated=False)
+    ignored = formats.read_node(LocalStore(tmp_path), "g", use_consolidated=False)
     assert isinstance(ignored, GroupSpec)
     assert ignored.consolidated is None
 
@@ -429,11 +429,11 @@ def test_tensorstores_documents_and_ours_mean_the_same(dtype: str, tmp_path: Pat
     }
     tensorstore.open(location | {"metadata": metadata, "create": True}).result()
     store = LocalStore(tmp_path)
-    spec = detect.read_node(store, "theirs")
+    spec = formats.read_node(store, "theirs")
     assert isinstance(spec, ArraySpec)
     assert spec.data_type.name == dtype
     assert (spec.dimension_names, spec.dimension_units) == (("y", "x"), ("2 nm", None))
-    detect.write_node(store, "ours", replace(spec, document={}))
+    formats.write_node(store, "ours", replace(spec, document={}))
     location["kvstore"]["path"] = str(tmp_path / "ours")  # type: ignore[index]
     ours = tensorstore.open(location).result()
     assert ours.spec().to_json()["metadata"]["data_type"] == dtype

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 import zarrfs
 from tests.engine.stores.servers import ShakyFTPServer, WebServer, free_port, shaky_ftp_server, web_server
 from zarrfs.engine.stores.base import ByteRange
-from zarrfs.engine.stores.fsspec.presence import Verdict, judge
+from zarrfs.engine.stores.fsspec.presence import Presence, classify_error
 from zarrfs.engine.stores.fsspec.store import RemoteStore
 from zarrfs.engine.stores.wrappers.retrying import RetryStore
 from zarrfs.errors import StoreError
@@ -312,25 +312,25 @@ def s3_error(status: int) -> ClientError:
 @pytest.mark.parametrize(
     ("error", "verdict"),
     [
-        (FileNotFoundError("x"), Verdict.ABSENT),
-        (KeyError("x"), Verdict.ABSENT),
-        (OSError(36, "File name too long"), Verdict.ABSENT),
-        (OSError(5, "Input/output error"), Verdict.TROUBLE),
-        (PermissionError(13, "no"), Verdict.TROUBLE),
-        (ConnectionRefusedError(111, "no"), Verdict.TROUBLE),
-        (caused(FileNotFoundError("x"), s3_error(404)), Verdict.ABSENT),
-        (caused(FileNotFoundError("x"), s3_error(503)), Verdict.TROUBLE),
-        (caused(FileNotFoundError("x"), ResourceNotFoundError("x")), Verdict.ABSENT),
-        (caused(FileNotFoundError("x"), TimeoutError()), Verdict.TROUBLE),
+        (FileNotFoundError("x"), Presence.ABSENT),
+        (KeyError("x"), Presence.ABSENT),
+        (OSError(36, "File name too long"), Presence.ABSENT),
+        (OSError(5, "Input/output error"), Presence.TROUBLE),
+        (PermissionError(13, "no"), Presence.TROUBLE),
+        (ConnectionRefusedError(111, "no"), Presence.TROUBLE),
+        (caused(FileNotFoundError("x"), s3_error(404)), Presence.ABSENT),
+        (caused(FileNotFoundError("x"), s3_error(503)), Presence.TROUBLE),
+        (caused(FileNotFoundError("x"), ResourceNotFoundError("x")), Presence.ABSENT),
+        (caused(FileNotFoundError("x"), TimeoutError()), Presence.TROUBLE),
         (
             caused(FileNotFoundError("x"), caused(KeyError("x"), ConnectionResetError(104, "x"))),
-            Verdict.TROUBLE,
+            Presence.TROUBLE,
         ),
-        (caused(FileNotFoundError("x"), OSError(111, "Connection refused")), Verdict.TROUBLE),
-        (caused(FileNotFoundError("x"), ValueError("what?")), Verdict.DOUBTFUL),
-        (ValueError("what?"), Verdict.TROUBLE),
+        (caused(FileNotFoundError("x"), OSError(111, "Connection refused")), Presence.TROUBLE),
+        (caused(FileNotFoundError("x"), ValueError("what?")), Presence.DOUBTFUL),
+        (ValueError("what?"), Presence.TROUBLE),
     ],
     ids=repr,
 )
-def test_what_an_error_says(error: BaseException, verdict: Verdict) -> None:
-    assert judge(error) is verdict
+def test_what_an_error_says(error: BaseException, verdict: Presence) -> None:
+    assert classify_error(error) is verdict

@@ -17,7 +17,7 @@ from zarrfs_viewer.state.view_state import ViewIntent, Viewport
 
 __all__ = ["ChunkGrid", "chunk_grid", "missing_chunks"]
 
-LEAST_SPACING = 6.0
+MIN_SPACING = 6.0
 """Lines nearer than this many device pixels would be a grey veil."""
 
 
@@ -60,7 +60,7 @@ def _lines(
     """Return the borders along one axis within sight; None where they are too near to one another."""
     axis, zoom, low, high = span
     step, length = shape[axis], image.levels[level].shape[axis]
-    if step * image.downsampling(level, axis) * zoom < LEAST_SPACING:
+    if step * image.downsampling(level, axis) * zoom < MIN_SPACING:
         return None
     first, last = _within(image, level, span)
     borders = [min(number * step, length) for number in range(first // step, last // step + 2)]

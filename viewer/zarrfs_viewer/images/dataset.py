@@ -33,7 +33,7 @@ __all__ = [
 
 DatasetKind = Literal["image", "labels", "plate", "well", "series", "group", "array", "unshowable"]
 
-MEMBERS_LOOKED_AT = 64
+MAX_MEMBERS_INSPECTED = 64
 """Of a group without OME-NGFF metadata, so many members are looked at in search of something to show."""
 
 
@@ -185,7 +185,7 @@ def _plain_members(group: Any) -> tuple[ImageEntry, ...]:
     """Return what can be shown directly below a group without OME-NGFF metadata."""
     entries: list[ImageEntry] = []
     for number, (name, node) in enumerate(group.members()):
-        if number == MEMBERS_LOOKED_AT:
+        if number == MAX_MEMBERS_INSPECTED:
             break
         if hasattr(node, "dtype"):
             if is_showable(node.dtype) and 0 not in node.shape:

@@ -25,7 +25,7 @@ INDEX_BITS = 14
 the table (128 KiB) still fits the second-level cache."""
 NAN_COLOR: Rgb = (96, 0, 96)
 """How not-a-number is drawn, unlike any value of the usual colour maps."""
-LEAST_GAMMA, MOST_GAMMA = 0.05, 20.0
+MIN_GAMMA, MAX_GAMMA = 0.05, 20.0
 
 TOP = (1 << INDEX_BITS) - 1
 FINE = 1 << 14
@@ -49,7 +49,7 @@ class Transfer:
         self.low, self.high = min(low, high), max(low, high)
         self.direct = dtype.kind in "biu" and dtype.itemsize <= 2
         gamma = channel.gamma if math.isfinite(channel.gamma) else 1.0
-        gamma = min(max(gamma, LEAST_GAMMA), MOST_GAMMA)
+        gamma = min(max(gamma, MIN_GAMMA), MAX_GAMMA)
         self.roots = 0 if self.direct else max(0, math.ceil(-math.log2(gamma)))
         self.power = gamma * 2**self.roots
 

@@ -20,7 +20,7 @@ from zarrfs_viewer.streaming.streamer import TileError, TileStreamer
 
 __all__ = ["Frame", "ViewPipeline"]
 
-Wish = tuple[Image, ViewIntent, Viewport, tuple[Image, ...]]
+DisplayRequest = tuple[Image, ViewIntent, Viewport, tuple[Image, ...]]
 
 
 class ViewPipeline:
@@ -46,7 +46,7 @@ class ViewPipeline:
         self._on_failure = on_failure
         self._interval = frame_interval
         self._lock = threading.Condition()
-        self._wish: Wish | None = None
+        self._wish: DisplayRequest | None = None
         self._new_wish = self._new_tiles = self._all_there = False
         self._clearing = self._closed = False
         self._state: DisplayState | None = None
@@ -54,7 +54,7 @@ class ViewPipeline:
         self._last_frame = 0.0
         self._drawn = False
         self._settled_generation = 0
-        self._speaking = threading.RLock()
+        self._callback_lock = threading.RLock()
         self._stream = streamer.open(on_tile=self._tile, on_error=self._error, on_exact=self._exact)
         self._thread = threading.Thread(target=self._run, name="viewer-frames", daemon=True)
         self._thread.start()
@@ -93,7 +93,7 @@ class ViewPipeline:
             self._closed = True
             self._lock.notify()
         self._stream.close()
-        with self._speaking:  # a frame that is being handed out
+        with self._callback_lock:  # a frame that is being handed out
             pass
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
@@ -150,7 +150,7 @@ class ViewPipeline:
             else:
                 self._lock.wait()
 
-    def _resolve(self, wish: Wish) -> None:
+    def _resolve(self, wish: DisplayRequest) -> None:
         image, intent, viewport, overlays = wish
         state = resolve(intent, image, viewport, overlays, self._state)
         self._state = state
@@ -183,13 +183,13 @@ class ViewPipeline:
         if frame is None:
             return
         self._drawn = True
-        with self._speaking:
+        with self._callback_lock:
             if not self._closed and self._state is state:
                 self._on_frame(frame)
 
     def _fail(self, error: BaseException) -> None:
         if self._on_failure is None:
             return
-        with self._speaking:
+        with self._callback_lock:
             if not self._closed:
                 self._on_failure(error)

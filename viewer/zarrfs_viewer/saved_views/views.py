@@ -37,7 +37,7 @@ __all__ = [
 
 FORMAT = 1
 FRAGMENT = "#view="
-LARGEST_VIEW = 1 << 20
+MAX_VIEW_NBYTES = 1 << 20
 """A link is refused beyond so many decompressed bytes: it may come from anywhere."""
 
 
@@ -173,7 +173,7 @@ def from_link(link: str) -> tuple[str, View | None]:
     try:
         data = base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
         unpacker = zlib.decompressobj()
-        text = unpacker.decompress(data, LARGEST_VIEW)
+        text = unpacker.decompress(data, MAX_VIEW_NBYTES)
         if not unpacker.eof:
             raise ValueError("it is cut short, or too large")
         document = json.loads(text)

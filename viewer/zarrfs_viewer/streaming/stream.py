@@ -71,7 +71,7 @@ class TileStream:
         self._missing: set[TileKey] = set()
         self._closed = False
         # Held while a callback runs, so that close() can promise silence; re-entrant, as callbacks may call back.
-        self._speaking = threading.RLock()
+        self._callback_lock = threading.RLock()
 
     @property
     def generation(self) -> int:
@@ -92,13 +92,13 @@ class TileStream:
     def close(self) -> None:
         """Want nothing any more; no callback comes after this returns."""
         self._streamer._remove(self)
-        with self._speaking:
+        with self._callback_lock:
             self._closed = True
 
     def _tell(self, generation: int, callback: Callable[..., None] | None, *arguments: object) -> None:
         """Make a callback, unless the pane wants something else by now."""
         if callback is None:
             return
-        with self._speaking:
+        with self._callback_lock:
             if not self._closed and generation == self._generation:
                 callback(*arguments, generation)

@@ -26,7 +26,7 @@ __all__ = [
 VARIABLE_LIMIT_VARIABLE = "ZARRFS_VARIABLE_CHUNK_LIMIT"
 """The environment variable that sets the limit in bytes."""
 
-LEAST_LIMIT = 32 << 20
+MIN_LIMIT = 32 << 20
 EXPANSION = 64
 
 MAX_ENCODED_EXPANSION = 8
@@ -60,7 +60,7 @@ def bounded(limit: int) -> Iterator[None]:
 def variable_limit(encoded_size: int) -> int:
     """Return how many bytes may come of ``encoded_size`` when the decoded size is unknown."""
     given = os.environ.get(VARIABLE_LIMIT_VARIABLE, "")
-    limit = int(given) if given.isdigit() else LEAST_LIMIT + EXPANSION * encoded_size
+    limit = int(given) if given.isdigit() else MIN_LIMIT + EXPANSION * encoded_size
     bound: int | None = getattr(_local, "bound", None)
     return limit if bound is None else min(limit, bound)
 

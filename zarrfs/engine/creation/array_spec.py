@@ -18,7 +18,7 @@ from zarrfs.engine.chunking.chunk_key_encodings import (
 from zarrfs.engine.creation.chunk_shapes import ChunkConstraint, choose_read_write, guess_chunks
 from zarrfs.engine.creation.codec_chain import sharded, usual_serializer, v2_chain, v3_chain
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, default_fill
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.json_checks import MAX_RANK
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.values import describe_value, fill_scalar
@@ -149,7 +149,7 @@ def array_spec(
         order,
         {},
     )
-    return detect.adapted(spec)
+    return formats.adapted(spec)
 
 
 def data_type_of_option(dtype: Any) -> DataType:

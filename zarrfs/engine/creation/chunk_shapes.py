@@ -18,7 +18,7 @@ __all__ = ["ChunkConstraint", "choose_read_write", "guess_chunks"]
 
 DEFAULT_ELEMENTS = 1 << 20
 
-MOST_SIZE = 1 << 62
+MAX_SIZE = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _fill(
     if not open_dimensions:
         return given
     ratios = [ratio or 1.0 for ratio in constraint.aspect_ratio] or [1.0] * len(shape)
-    most = [min(max(1, length), MOST_SIZE) for length in shape]
+    most = [min(max(1, length), MAX_SIZE) for length in shape]
 
     def sized(factor: float) -> tuple[int, ...]:
         return tuple(

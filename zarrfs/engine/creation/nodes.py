@@ -14,7 +14,7 @@ from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.chunking.chunk_grids import RegularGrid
 from zarrfs.engine.creation.array_spec import array_spec, check_format, data_type_of_option, shape_of
 from zarrfs.engine.dtypes import data_type_from_numpy
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.json_document import dump_json
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.model import ArraySpec, GroupSpec
@@ -41,11 +41,11 @@ def create_group_node(
 ) -> GroupSpec:
     """Write a group and the groups on the way to it; return its spec. When this fails the store is as it was."""
     check_format(zarr_format)
-    detect.check_path(store, path, zarr_format)
+    formats.check_path(store, path, zarr_format)
     given = GroupSpec(zarr_format, _checked_attributes(attributes))
-    detect.check_writable(given)
+    formats.check_writable(given)
     with _creating(store, path, zarr_format, overwrite) as target:
-        spec = detect.write_node(target, path, given)
+        spec = formats.write_node(target, path, given)
     warn_of_change(store, path, zarr_format)
     return spec
 
@@ -53,7 +53,7 @@ def create_group_node(
 def create_ancestors(store: Store, path: str, zarr_format: int | str) -> None:
     """Write the groups on the way to ``path`` that are not there. An array on the way is a NodeTypeError."""
     for ancestor in _missing_ancestors(store, path):
-        detect.write_node(store, ancestor, GroupSpec(zarr_format))
+        formats.write_node(store, ancestor, GroupSpec(zarr_format))
 
 
 def _missing_ancestors(store: Store, path: str) -> list[str]:
@@ -62,7 +62,7 @@ def _missing_ancestors(store: Store, path: str) -> list[str]:
     parts = path.split("/")[:-1] if path else []
     for depth in range(len(parts) + (1 if path else 0)):
         ancestor = "/".join(parts[:depth])
-        kind = detect.read_kind(store, ancestor)
+        kind = formats.read_kind(store, ancestor)
         if kind == "array":
             raise NodeTypeError(
                 f"{store.url}: {ancestor or '/'!r} is an array, nothing can be created below it as {path!r}"
@@ -77,7 +77,7 @@ def _creating(store: Store, path: str, zarr_format: int | str, overwrite: bool) 
     """Yield a store in which a node is made at the path, after the groups on the way to it. When the block fails,
     the store is as it was: what was written is taken back, and a node that was to be replaced is still there.
     """
-    kind = detect.read_kind(store, path)
+    kind = formats.read_kind(store, path)
     if kind is not None and not overwrite:
         raise NodeExistsError(
             f"{store.url}: there is already {'an array' if kind == 'array' else 'a group'} at {path or '/'!r}; "
@@ -87,7 +87,7 @@ def _creating(store: Store, path: str, zarr_format: int | str, overwrite: bool) 
     target = UndoStore(store)
     try:
         for ancestor in missing:
-            detect.write_node(target, ancestor, GroupSpec(zarr_format))
+            formats.write_node(target, ancestor, GroupSpec(zarr_format))
         if kind is None:
             yield target
         else:
@@ -152,11 +152,11 @@ def create_array_node(
     else:
         spec, values = _spec_and_values(data, options, f"{store.url}/{path}".rstrip("/"))
     # All is checked before anything is changed in the store.
-    detect.check_path(store, path, spec.zarr_format)
-    detect.check_writable(spec)
+    formats.check_path(store, path, spec.zarr_format)
+    formats.check_writable(spec)
     Array(store, path, spec, cache, False)
     with _creating(store, path, spec.zarr_format, overwrite) as target:
-        written = detect.write_node(target, path, spec)
+        written = formats.write_node(target, path, spec)
         if values is not None:
             if isinstance(target, UndoStore):
                 target.keep_old = False

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TypeVar, cast
 
 from zarrfs.engine.formats import draft2019, n5
-from zarrfs.engine.formats.base import Branch, Format, NodeKind
+from zarrfs.engine.formats.base import Format, NodeKeys, NodeKind
 from zarrfs.engine.formats.json_document import document_limit, location, unforeseen_errors
 from zarrfs.engine.formats.v1 import V1Format
 from zarrfs.engine.formats.v2 import V2Format
@@ -21,7 +21,6 @@ from zarrfs.logs import logger
 
 __all__ = [
     "adapted",
-    "branches",
     "check_path",
     "check_writable",
     "child_names",
@@ -30,6 +29,7 @@ __all__ = [
     "copy_root_document",
     "document_keys",
     "is_consolidated",
+    "node_keys",
     "own_documents",
     "read_kind",
     "read_node",
@@ -161,10 +161,10 @@ def own_documents(store: Store, path: str) -> tuple[str, ...]:
     return ()
 
 
-def branches(store: Store, *paths: str) -> list[Branch]:
+def node_keys(store: Store, *paths: str) -> list[NodeKeys]:
     """Return where nodes at the paths and all below them are stored, in the format of what is at the first path."""
     found = next((known for known in _FORMATS.values() if known.kind(store, paths[0]) is not None), None)
-    return [Branch((), (path,)) if found is None else found.branch(store, path) for path in paths]
+    return [NodeKeys((), (path,)) if found is None else found.branch(store, path) for path in paths]
 
 
 def copy_root_document(source: Store, target: Store) -> None:

@@ -9,12 +9,12 @@ from zarrfs.engine.formats.paths import join
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
 
-__all__ = ["Branch", "Format", "NodeKind"]
+__all__ = ["Format", "NodeKeys", "NodeKind"]
 
 NodeKind = Literal["array", "group"]
 
 
-class Branch(NamedTuple):
+class NodeKeys(NamedTuple):
     """Where a node and all below it are stored: single keys, and prefixes with everything below them.
 
     Branches of two paths in one store correspond entry by entry.
@@ -61,9 +61,9 @@ class Format(ABC):
     def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
         """Return the keys of a node's own documents, attributes last, whether they are there or not."""
 
-    def branch(self, store: Store, path: str) -> Branch:
+    def branch(self, store: Store, path: str) -> NodeKeys:
         """Return where the node and all below it are stored."""
-        return Branch((), (path,))
+        return NodeKeys((), (path,))
 
     def consolidating_paths(self, path: str) -> list[str]:
         """Return the paths of the groups whose consolidated metadata mention the node at the path, if they have any."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Separator, V2Keys
-from zarrfs.engine.formats.base import Branch, Format, NodeKind
+from zarrfs.engine.formats.base import Format, NodeKeys, NodeKind
 from zarrfs.engine.formats.dimension_names import names_in, with_names
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, check_extensions, parse_array
 from zarrfs.engine.formats.json_document import location, read_object, write_object
@@ -223,12 +223,12 @@ class Draft2019Format(Format):
     def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
         return ((self._bootstrap(store) or Bootstrap()).key(path, kind),)
 
-    def branch(self, store: Store, path: str) -> Branch:
+    def branch(self, store: Store, path: str) -> NodeKeys:
         bootstrap = self._bootstrap(store)
         if bootstrap is None or not path:
             return super().branch(store, path)
         keys = (bootstrap.key(path, "array"), bootstrap.key(path, "group"))
-        return Branch(keys, (join("meta/root", path), bootstrap.chunk_prefix(path).rstrip("/")))
+        return NodeKeys(keys, (join("meta/root", path), bootstrap.chunk_prefix(path).rstrip("/")))
 
     def child_names(self, store: Store, path: str, spec: GroupSpec) -> list[str]:
         bootstrap = self._bootstrap(store) or Bootstrap()

@@ -14,9 +14,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from zarrfs.engine.codecs.base import Region
-from zarrfs.engine.indexing.selections import Indices, OuterSelection, PointSelection, Span
+from zarrfs.engine.indexing.selections import CoordinateSelection, Indices, OrthogonalSelection, Span
 
-__all__ = ["Axis", "ChunkPart", "IrregularAxis", "RegularAxis", "chunk_parts", "count_parts", "flat_boxes"]
+__all__ = [
+    "Axis",
+    "ChunkProjection",
+    "IrregularAxis",
+    "RegularAxis",
+    "chunk_projections",
+    "count_chunks",
+    "flat_boxes",
+]
 
 
 class Axis(Protocol):
@@ -77,7 +85,7 @@ class IrregularAxis(NamedTuple):
         return int(self.edges[chunk + 1] - self.edges[chunk])
 
 
-class ChunkPart(NamedTuple):
+class ChunkProjection(NamedTuple):
     """What a selection wants of one chunk.
 
     Attributes:
@@ -96,7 +104,7 @@ class ChunkPart(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """One dimension of a ChunkPart. ``whole`` as there."""
+    """One dimension of a ChunkProjection. ``whole`` as there."""
 
     chunk: int
     region: slice
@@ -105,16 +113,18 @@ class _Piece(NamedTuple):
     whole: bool
 
 
-def chunk_parts(selection: OuterSelection | PointSelection, axes: Sequence[Axis]) -> Iterator[ChunkPart]:
+def chunk_projections(
+    selection: OrthogonalSelection | CoordinateSelection, axes: Sequence[Axis]
+) -> Iterator[ChunkProjection]:
     """Yield what the selection wants of each chunk it touches, in C order of the chunks."""
-    if isinstance(selection, PointSelection):
+    if isinstance(selection, CoordinateSelection):
         return _point_parts(selection, axes)
     return _outer_parts([_pieces(s, axis) for s, axis in zip(selection.selectors, axes, strict=True)])
 
 
-def count_parts(selection: OuterSelection | PointSelection, axes: Sequence[Axis]) -> int:
+def count_chunks(selection: OrthogonalSelection | CoordinateSelection, axes: Sequence[Axis]) -> int:
     """Return at most how many chunks the selection touches, without walking them."""
-    if isinstance(selection, PointSelection):
+    if isinstance(selection, CoordinateSelection):
         return len(selection.points[0]) if selection.points else 1
     counts = []
     for selector, axis in zip(selection.selectors, axes, strict=True):
@@ -126,20 +136,20 @@ def count_parts(selection: OuterSelection | PointSelection, axes: Sequence[Axis]
     return prod(counts)
 
 
-def _outer_parts(pieces: Sequence[Sequence[_Piece]]) -> Iterator[ChunkPart]:
+def _outer_parts(pieces: Sequence[Sequence[_Piece]]) -> Iterator[ChunkProjection]:
     if not pieces:
         # An index of () would give a scalar and not a view of the one element.
-        yield ChunkPart((), (), None, (Ellipsis,), True)
+        yield ChunkProjection((), (), None, (Ellipsis,), True)
         return
     plain = all(piece.local is None for axis in pieces for piece in axis)
     if plain:
         for parts in product(*pieces):
             coords, region, _, target, whole = zip(*parts, strict=True)
-            yield ChunkPart(coords, region, None, target, all(whole))
+            yield ChunkProjection(coords, region, None, target, all(whole))
         return
     for parts in product(*pieces):
         coords, region, local, target, whole = zip(*parts, strict=True)
-        yield ChunkPart(
+        yield ChunkProjection(
             coords,
             region,
             _combine([slice(None) if part is None else part for part in local], region),
@@ -230,14 +240,14 @@ def _index_pieces(indices: Indices, axis: Axis) -> list[_Piece]:
     return pieces
 
 
-def _point_parts(selection: PointSelection, axes: Sequence[Axis]) -> Iterator[ChunkPart]:
+def _point_parts(selection: CoordinateSelection, axes: Sequence[Axis]) -> Iterator[ChunkProjection]:
     """Group points by the chunk they lie in. ``target`` indexes the flat list of points."""
     points = selection.points
     count = prod(selection.shape)
     if count == 0:
         return
     if not points:
-        yield ChunkPart((), (), (), slice(0, count, 1), False)
+        yield ChunkProjection((), (), (), slice(0, count, 1), False)
         return
     chunks = [axis.locate(p) for p, axis in zip(points, axes, strict=True)]
     order = np.lexsort(chunks[::-1])
@@ -254,7 +264,7 @@ def _point_parts(selection: PointSelection, axes: Sequence[Axis]) -> Iterator[Ch
             first, last = int(inside.min()), int(inside.max())
             region.append(slice(first, last + 1, 1))
             local.append(inside - first)
-        yield ChunkPart(coords, tuple(region), tuple(local), members, False)
+        yield ChunkProjection(coords, tuple(region), tuple(local), members, False)
 
 
 def flat_boxes(start: int, stop: int, shape: Sequence[int]) -> Iterator[tuple[int, tuple[slice, ...]]]:

@@ -1,7 +1,8 @@
 """What a user writes in brackets, made plain: NumPy's rules, checked against a shape, without any chunks.
 
-Two plain forms come out. An ``OuterSelection`` is one selector per dimension (a ``Span`` or an array of indices),
-combined as a product; a ``PointSelection`` is a list of points. Both say how the result is shaped from what is read.
+Two plain forms come out. An ``OrthogonalSelection`` is one selector per dimension (a ``Span`` or an array of indices),
+combined as a product; a ``CoordinateSelection`` is a list of points. Both say how the result is shaped from what is
+read.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from zarrfs.engine.values import describe_value
 from zarrfs.errors import SelectionError
 
 __all__ = [
-    "OuterSelection",
-    "PointSelection",
+    "CoordinateSelection",
+    "OrthogonalSelection",
     "Span",
     "basic_selection",
     "block_selection",
@@ -50,7 +51,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class OuterSelection:
+class OrthogonalSelection:
     """A product of one selector per dimension.
 
     Attributes:
@@ -86,7 +87,7 @@ class OuterSelection:
         shape: tuple[int, ...] = self.result(np.broadcast_to(np.empty((), np.uint8), self.shape)).shape
         return shape
 
-    def laid(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def to_buffer(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Turn values of the result's shape into an array of ``shape``: the inverse of ``result``."""
         if self.reshape is not None:
             dropped = [i for i, part in enumerate(self.view) if part == 0 and not isinstance(part, slice)]
@@ -100,7 +101,7 @@ class OuterSelection:
 
 
 @dataclass(frozen=True, slots=True)
-class PointSelection:
+class CoordinateSelection:
     """Single elements: one flat array of non-negative indices per dimension, and the shape of the result."""
 
     points: tuple[Indices, ...]
@@ -135,7 +136,7 @@ def check_fields(fields: str | list[str], dtype: np.dtype[Any]) -> str | list[st
     return fields
 
 
-def basic_selection(selection: Any, shape: tuple[int, ...]) -> OuterSelection:
+def basic_selection(selection: Any, shape: tuple[int, ...]) -> OrthogonalSelection:
     """Integers, slices with any step, and Ellipsis."""
     parts = _expand(selection, shape)
     for part in parts:
@@ -146,7 +147,7 @@ def basic_selection(selection: Any, shape: tuple[int, ...]) -> OuterSelection:
     return _outer(parts, shape)
 
 
-def orthogonal_selection(selection: Any, shape: tuple[int, ...]) -> OuterSelection:
+def orthogonal_selection(selection: Any, shape: tuple[int, ...]) -> OrthogonalSelection:
     """Integers, slices, arrays of indices and boolean arrays, each for its own dimension, combined as a product."""
     parts = _expand(selection, shape)
     for axis, part in enumerate(parts):
@@ -158,7 +159,7 @@ def orthogonal_selection(selection: Any, shape: tuple[int, ...]) -> OuterSelecti
     return _outer(parts, shape)
 
 
-def fancy_selection(selection: Any, shape: tuple[int, ...]) -> OuterSelection | PointSelection:
+def fancy_selection(selection: Any, shape: tuple[int, ...]) -> OrthogonalSelection | CoordinateSelection:
     """What NumPy's brackets take, as far as it is a product or a list of points; the result is NumPy's."""
     whole_mask = _whole_mask(selection, shape)
     if whole_mask is not None:
@@ -177,7 +178,7 @@ def fancy_selection(selection: Any, shape: tuple[int, ...]) -> OuterSelection | 
     )
 
 
-def _single_array(parts: list[Any], axis: int, shape: tuple[int, ...]) -> OuterSelection:
+def _single_array(parts: list[Any], axis: int, shape: tuple[int, ...]) -> OrthogonalSelection:
     """One array of indices among slices and integers: a product, but NumPy may move its axis to the front."""
     array = parts[axis]
     if array.dtype == bool and array.ndim != 1:
@@ -197,7 +198,7 @@ def _single_array(parts: list[Any], axis: int, shape: tuple[int, ...]) -> OuterS
         for i in order:
             lengths += list(array.shape) if i == axis else [outer.shape[i]]
         reshape = tuple(lengths)
-    return OuterSelection(outer.selectors, outer.shape, outer.view, transpose, reshape)
+    return OrthogonalSelection(outer.selectors, outer.shape, outer.view, transpose, reshape)
 
 
 def _whole_mask(selection: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any] | None:
@@ -213,7 +214,7 @@ def _whole_mask(selection: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any] 
     return array if array.ndim > 1 or (array.ndim == len(shape) == 1) else None
 
 
-def coordinate_selection(selection: Any, shape: tuple[int, ...]) -> PointSelection:
+def coordinate_selection(selection: Any, shape: tuple[int, ...]) -> CoordinateSelection:
     """Points: an integer or array of integers for every dimension, broadcast against each other."""
     parts = list(selection) if isinstance(selection, tuple) else [selection]
     for axis, part in enumerate(parts):
@@ -245,10 +246,10 @@ def coordinate_selection(selection: Any, shape: tuple[int, ...]) -> PointSelecti
             f"index arrays of shapes {[a.shape for a in arrays]} do not broadcast together"
         ) from error
     result = joined[0].shape if joined else ()
-    return PointSelection(tuple(np.ascontiguousarray(a).reshape(-1) for a in joined), result)
+    return CoordinateSelection(tuple(np.ascontiguousarray(a).reshape(-1) for a in joined), result)
 
 
-def vectorised_selection(selection: Any, shape: tuple[int, ...]) -> PointSelection:
+def vectorised_selection(selection: Any, shape: tuple[int, ...]) -> CoordinateSelection:
     """Points by their coordinates, or by a mask of the array's shape."""
     if not isinstance(selection, tuple | slice | int | EllipsisType):
         array = _as_array(selection)
@@ -257,7 +258,7 @@ def vectorised_selection(selection: Any, shape: tuple[int, ...]) -> PointSelecti
     return coordinate_selection(selection, shape)
 
 
-def mask_selection(mask: Any, shape: tuple[int, ...]) -> PointSelection:
+def mask_selection(mask: Any, shape: tuple[int, ...]) -> CoordinateSelection:
     """The elements where a boolean array of the array's shape is true, in C order."""
     array = np.asarray(mask) if isinstance(mask, bool | np.bool_) else _as_array(mask)
     if array is None or array.dtype != bool or array.shape != shape:
@@ -265,12 +266,12 @@ def mask_selection(mask: Any, shape: tuple[int, ...]) -> PointSelection:
         raise SelectionError(f"a mask must be a boolean array of the array's shape {shape}, found {found}")
     points = np.nonzero(array) if array.ndim else ()
     count = len(points[0]) if points else int(array)
-    return PointSelection(tuple(np.asarray(p, np.intp) for p in points), (count,))
+    return CoordinateSelection(tuple(np.asarray(p, np.intp) for p in points), (count,))
 
 
 def block_selection(
     selection: Any, shape: tuple[int, ...], edges: Sequence[Sequence[int] | Any]
-) -> OuterSelection:
+) -> OrthogonalSelection:
     """Whole chunks by their position in the grid: integers and slices of step 1 per dimension.
 
     ``edges[axis]`` gives the first index of each chunk in that dimension, and the length of the dimension last.
@@ -380,7 +381,7 @@ def _describe(part: Any) -> str:
     return f"{type(part).__name__} of {array.dtype} and shape {array.shape}"
 
 
-def _outer(parts: Sequence[Any], shape: tuple[int, ...]) -> OuterSelection:
+def _outer(parts: Sequence[Any], shape: tuple[int, ...]) -> OrthogonalSelection:
     selectors: list[Span | Indices] = []
     view: list[Any] = []
     counts: list[int] = []
@@ -400,7 +401,7 @@ def _outer(parts: Sequence[Any], shape: tuple[int, ...]) -> OuterSelection:
         selectors.append(indices)
         view.append(slice(None))
         counts.append(len(indices))
-    return OuterSelection(tuple(selectors), tuple(counts), tuple(view))
+    return OrthogonalSelection(tuple(selectors), tuple(counts), tuple(view))
 
 
 def _span(part: slice, axis: int, length: int) -> tuple[Span, bool]:

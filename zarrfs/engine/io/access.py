@@ -74,7 +74,7 @@ class Access:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """The arguments of ``detect.read_node`` that follow from this."""
+        """The arguments of ``formats.read_node`` that follow from this."""
         return {"allow_pickle": self.allow_pickle, "max_document": self.max_document}
 
     @property

@@ -25,8 +25,8 @@ from enum import Enum
 from zarrfs.engine.cache import CacheEntry
 from zarrfs.engine.codecs.base import Region
 from zarrfs.engine.codecs.pipeline.chain import CodecChain
-from zarrfs.engine.indexing.projections import ChunkPart, chunk_parts, count_parts
-from zarrfs.engine.indexing.selections import OuterSelection, PointSelection
+from zarrfs.engine.indexing.projections import ChunkProjection, chunk_projections, count_chunks
+from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSelection
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import CORES
 
@@ -73,7 +73,7 @@ class ReadPlan:
         workers: the number of threads.
     """
 
-    selection: OuterSelection | PointSelection
+    selection: OrthogonalSelection | CoordinateSelection
     storage: ArrayStorage
     max_chunks: int
     keep_whole: bool
@@ -82,26 +82,28 @@ class ReadPlan:
     sharded: bool
     workers: int
 
-    def chunks(self) -> Iterator[ChunkPart]:
+    def chunks(self) -> Iterator[ChunkProjection]:
         """Yield what is read of each chunk, in C order of the chunks."""
-        return chunk_parts(self.selection, self.storage.axes)
+        return chunk_projections(self.selection, self.storage.axes)
 
-    def keeps(self, chunk: ChunkPart) -> bool:
+    def keeps(self, chunk: ChunkProjection) -> bool:
         """Return whether the decoded chunk, or its inner chunks, may enter the cache."""
         return self.keep_whole if chunk.whole else self.keep_partial
 
-    def needs_parts(self, chunk: ChunkPart, chain: CodecChain) -> bool:
+    def needs_parts(self, chunk: ChunkProjection, chain: CodecChain) -> bool:
         """Return whether reading the chunk takes several requests, which must see the same version of its value."""
         return self.sharded or (chain.supports_partial and chain.compressed and not chunk.whole)
 
-    def is_streamed(self, chunk: ChunkPart, chain: CodecChain) -> bool:
+    def is_streamed(self, chunk: ChunkProjection, chain: CodecChain) -> bool:
         """Return whether the chunk is decoded directly into the output and the cache is not involved."""
         return not self.keeps(chunk) and not self.look_up and chunk.whole and chain.is_whole(chunk.region)
 
 
-def plan_read(storage: ArrayStorage, selection: OuterSelection | PointSelection, out_nbytes: int) -> ReadPlan:
+def plan_read(
+    storage: ArrayStorage, selection: OrthogonalSelection | CoordinateSelection, out_nbytes: int
+) -> ReadPlan:
     """Return the plan for a read that fills ``out_nbytes`` bytes of output."""
-    count = count_parts(selection, storage.axes)
+    count = count_chunks(selection, storage.axes)
     chunk_nbytes = storage.typical_nbytes
     capacity = storage.cache.capacity
     sharded = storage.sharding() is not None

@@ -11,8 +11,8 @@ import numpy as np
 from zarrfs.engine.cache import CacheEntry
 from zarrfs.engine.codecs.base import BufferSource, ByteSource, CodecError, Region
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
-from zarrfs.engine.indexing.projections import ChunkPart, flat_boxes
-from zarrfs.engine.indexing.selections import OuterSelection, PointSelection, Span
+from zarrfs.engine.indexing.projections import ChunkProjection, flat_boxes
+from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSelection, Span
 from zarrfs.engine.io.planning import ChunkMethod, ReadPlan, choose_method, plan_read
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import at_most, for_each
@@ -27,35 +27,38 @@ MAX_ATTEMPTS = 8
 """A chunk that is replaced while its parts are read is read again this many times, and then in one request."""
 
 
-def read_selection(storage: ArrayStorage, selection: OuterSelection | PointSelection) -> Array:
+def read_selection(storage: ArrayStorage, selection: OrthogonalSelection | CoordinateSelection) -> Array:
     """Return the selected elements as a new array, in the shape and order of the read buffer (see
     ``selections.py``).
     """
-    shape = selection.shape if isinstance(selection, OuterSelection) else (prod(selection.shape),)
+    shape = selection.shape if isinstance(selection, OrthogonalSelection) else (prod(selection.shape),)
     out = empty(shape, storage)
     read_into(storage, selection, out)
     return out
 
 
 def read_out(
-    storage: ArrayStorage, selection: OuterSelection | PointSelection, out: Array, fields: Any = None
+    storage: ArrayStorage,
+    selection: OrthogonalSelection | CoordinateSelection,
+    out: Array,
+    fields: Any = None,
 ) -> Array:
     """Read what the selection names into an array of the result's shape, and return that.
 
     Without a copy where the array has the dtype of the stored one, and the selection only slices.
     """
-    shape = selection.result_shape if isinstance(selection, OuterSelection) else selection.shape
+    shape = selection.result_shape if isinstance(selection, OrthogonalSelection) else selection.shape
     if not isinstance(out, np.ndarray):
         raise TypeError(f"{storage.where}: out must be a NumPy array, found {type(out).__name__}")
     if out.shape != shape and fields is None:
         raise ValueError(f"{storage.where}: out has the shape {out.shape}, the selection {shape}")
     if fields is None and out.dtype == storage.dtype and out.flags.writeable:
-        laid = selection.laid(out) if isinstance(selection, OuterSelection) else out.reshape(-1)
+        laid = selection.to_buffer(out) if isinstance(selection, OrthogonalSelection) else out.reshape(-1)
         if np.may_share_memory(laid, out):
             read_into(storage, selection, laid)
             return out
     read = read_selection(storage, selection)
-    result = selection.result(read) if isinstance(selection, OuterSelection) else read.reshape(shape)
+    result = selection.result(read) if isinstance(selection, OrthogonalSelection) else read.reshape(shape)
     out[...] = result if fields is None else result[fields]
     return out
 
@@ -72,7 +75,9 @@ def empty(shape: tuple[int, ...], storage: ArrayStorage) -> Array:
         ) from error
 
 
-def read_into(storage: ArrayStorage, selection: OuterSelection | PointSelection, out: Array) -> None:
+def read_into(
+    storage: ArrayStorage, selection: OrthogonalSelection | CoordinateSelection, out: Array
+) -> None:
     """Read the selection into ``out``, an array (or view) of the shape of the read buffer."""
     if out.size == 0:
         return
@@ -92,7 +97,7 @@ def execute(plan: ReadPlan, out: Array) -> None:
     require_present = not storage.access.fill_missing
     pipeline = storage.pipeline
 
-    def read(chunk: ChunkPart) -> None:
+    def read(chunk: ChunkProjection) -> None:
         coords, region, local, target, _ = chunk
         codecs = pipeline or storage.pipeline_of(coords)
         try:
@@ -233,7 +238,7 @@ def _version_check(
     return value.version(), value.has_version
 
 
-def _check_present(storage: ArrayStorage, chunk: ChunkPart, codecs: CodecPipeline) -> None:
+def _check_present(storage: ArrayStorage, chunk: ChunkProjection, codecs: CodecPipeline) -> None:
     """Raise MissingChunkError if the chunk, or an inner chunk of the wanted region, is not stored."""
     with storage.open_chunk(chunk.coords, codecs) as value:
         if value.size() is None:
@@ -267,7 +272,7 @@ def read_flat(storage: ArrayStorage, offset: int, out: Array, order: str) -> Non
         if order == "F":
             view, box = view.T, box[::-1]
         spans: Iterable[Span] = (Span(part.start, 1, part.stop - part.start) for part in box)
-        selection = OuterSelection(tuple(spans), view.shape, (slice(None),) * view.ndim)
+        selection = OrthogonalSelection(tuple(spans), view.shape, (slice(None),) * view.ndim)
         read_into(storage, selection, view)
     if not aligned:
         out[...] = raw[skip : skip + out.size]

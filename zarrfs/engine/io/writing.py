@@ -17,8 +17,8 @@ from zarrfs.engine.codecs.fill_values import is_filled
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.codecs.pipeline.scratch import new_chunk
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
-from zarrfs.engine.indexing.projections import ChunkPart, RegularAxis, chunk_parts, count_parts
-from zarrfs.engine.indexing.selections import OuterSelection, PointSelection, Span
+from zarrfs.engine.indexing.projections import ChunkProjection, RegularAxis, chunk_projections, count_chunks
+from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSelection, Span
 from zarrfs.engine.io.planning import MIN_PARALLEL_COMPRESSED_NBYTES, MIN_PARALLEL_UNCOMPRESSED_NBYTES
 from zarrfs.engine.io.reading import read_region
 from zarrfs.engine.io.storage import ArrayStorage
@@ -37,16 +37,16 @@ Parts = list[Buffer]
 
 def write_selection(
     storage: ArrayStorage,
-    selection: OuterSelection | PointSelection,
+    selection: OrthogonalSelection | CoordinateSelection,
     values: Array,
     write_empty: bool = False,
 ) -> None:
     """Write ``values``, of the shape in which chunks are laid down, to what the selection names."""
-    count = count_parts(selection, storage.axes)
+    count = count_chunks(selection, storage.axes)
     if values.size == 0 or count == 0:
         return
 
-    def write(part: ChunkPart) -> None:
+    def write(part: ChunkProjection) -> None:
         try:
             with storage.lock(part.coords), storage.store.lock(storage.key(part.coords)):
                 _write_chunk(storage, part, values[part.target], write_empty)
@@ -58,10 +58,10 @@ def write_selection(
         least = MIN_PARALLEL_COMPRESSED_NBYTES if storage.compressed else MIN_PARALLEL_UNCOMPRESSED_NBYTES
         workers = max(WRITERS if storage.typical_nbytes >= least else 1, storage.store.concurrency)
     with at_most(storage.access.concurrency):
-        for_each(write, chunk_parts(selection, storage.axes), workers)
+        for_each(write, chunk_projections(selection, storage.axes), workers)
 
 
-def _write_chunk(storage: ArrayStorage, part: ChunkPart, values: Array, write_empty: bool) -> None:
+def _write_chunk(storage: ArrayStorage, part: ChunkProjection, values: Array, write_empty: bool) -> None:
     coords, region = part.coords, part.region
     pipeline = storage.pipeline_of(coords)
     key = storage.key(coords)
@@ -94,7 +94,7 @@ def _encode(storage: ArrayStorage, pipeline: CodecPipeline, chunk: Array, write_
 
 
 def _update(
-    storage: ArrayStorage, pipeline: CodecPipeline, part: ChunkPart, values: Array, write_empty: bool
+    storage: ArrayStorage, pipeline: CodecPipeline, part: ChunkProjection, values: Array, write_empty: bool
 ) -> Parts | None:
     """Return the chunk with ``values`` put in: the old one is read, changed and encoded again."""
     key = storage.key(part.coords)
@@ -127,7 +127,7 @@ def _update_shard(
     storage: ArrayStorage,
     pipeline: CodecPipeline,
     codec: ShardingCodec,
-    part: ChunkPart,
+    part: ChunkProjection,
     values: Array,
     stored: Buffer | None,
     write_empty: bool,
@@ -144,10 +144,10 @@ def _update_shard(
             read_region(pipeline, BufferSource(stored), part.region, box)
         _put(box, tuple(slice(0, n) for n in box.shape), part.local, values)
     spans = tuple(Span(r.start, 1, r.stop - r.start) for r in part.region)
-    whole_box = OuterSelection(spans, box.shape, (slice(None),) * box.ndim)
+    whole_box = OrthogonalSelection(spans, box.shape, (slice(None),) * box.ndim)
     axes = [RegularAxis(length, n) for length, n in zip(spec.shape, codec.chunk_shape, strict=True)]
 
-    def change(piece: ChunkPart) -> None:
+    def change(piece: ChunkProjection) -> None:
         chunk = new_chunk(inner.chain.spec)
         if not _covers(piece.region, codec.chunk_shape):
             old = shard.get(piece.coords)
@@ -162,7 +162,7 @@ def _update_shard(
             except CodecError as error:
                 raise storage.encode_error(part.coords, error) from error
 
-    for_each(change, chunk_parts(whole_box, axes), codec.workers(spec))
+    for_each(change, chunk_projections(whole_box, axes), codec.workers(spec))
     return None if shard.empty and not write_empty else codec.assemble(shard, spec)
 
 

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.indexing.selections import (
-    OuterSelection,
-    PointSelection,
+    CoordinateSelection,
+    OrthogonalSelection,
     basic_selection,
     block_selection,
     check_fields,
@@ -40,7 +40,7 @@ from zarrfs.errors import DataShapeError, SelectionError
 
 __all__ = ["Array"]
 
-Selector = Callable[[Any, tuple[int, ...]], OuterSelection | PointSelection]
+Selector = Callable[[Any, tuple[int, ...]], OrthogonalSelection | CoordinateSelection]
 
 Out = np.ndarray[Any, Any] | None
 
@@ -74,26 +74,26 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         if same_chunks and old is not None and difference(old, spec) is None:
             # Only attributes have changed: what is kept of the chunks still holds.
             return
-        self._layout = ArrayStorage(
-            self._store, self._path, detect.chunk_prefix(spec, self._path), spec, self._cache, self._access
+        self._storage = ArrayStorage(
+            self._store, self._path, formats.chunk_prefix(spec, self._path), spec, self._cache, self._access
         )
 
     def _set_store(self, store: Store) -> None:
         super()._set_store(store)
-        self._layout.store = store
+        self._storage.store = store
 
     # -- what it is --------------------------------------------------------------------------------------------
 
     @property
-    def layout(self) -> ArrayStorage:
+    def storage(self) -> ArrayStorage:
         """Where the chunks are: keys, grid, codecs. For tools that look at chunks."""
-        return self._layout
+        return self._storage
 
     @property
     def _current(self) -> ArrayStorage:
         """The layout by the metadata as they are now, as far as ``Access.recheck_metadata`` asks for that."""
         self._recheck()
-        return self._layout
+        return self._storage
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -112,7 +112,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype that reading gives; object for elements of varying length."""
-        return self._layout.dtype
+        return self._storage.dtype
 
     @property
     def size(self) -> int:
@@ -148,7 +148,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
     @property
     def shards(self) -> tuple[int, ...] | None:
         """The shape of a shard, or None where chunks are stored on their own."""
-        return self._layout.chunk_shape if self._layout.sharding() is not None else None
+        return self._storage.chunk_shape if self._storage.sharding() is not None else None
 
     @property
     def fill_value(self) -> Any:
@@ -242,21 +242,21 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
             popped = check_fields(list(fields) if isinstance(fields, tuple) else fields, self.dtype)
         plain = selector(rest, self._spec.shape)
         if out is not None:
-            return read_out(self._layout, plain, out, popped)
+            return read_out(self._storage, plain, out, popped)
         result = self._read(plain)
         if popped is not None:
             result = result[popped]
         return result[()] if result.ndim == 0 else result
 
-    def _read(self, plain: OuterSelection | PointSelection) -> np.ndarray[Any, Any]:
-        laid = read_selection(self._layout, plain)
-        return plain.result(laid) if isinstance(plain, OuterSelection) else laid.reshape(plain.shape)
+    def _read(self, plain: OrthogonalSelection | CoordinateSelection) -> np.ndarray[Any, Any]:
+        laid = read_selection(self._storage, plain)
+        return plain.result(laid) if isinstance(plain, OrthogonalSelection) else laid.reshape(plain.shape)
 
-    def _select_blocks(self, selection: Any, shape: tuple[int, ...]) -> OuterSelection:
-        grid = self._layout.grid_shape
+    def _select_blocks(self, selection: Any, shape: tuple[int, ...]) -> OrthogonalSelection:
+        grid = self._storage.grid_shape
         edges = [
             _Edges(axis.begin, axis.length, count)
-            for axis, count in zip(self._layout.axes, grid, strict=True)
+            for axis, count in zip(self._storage.axes, grid, strict=True)
         ]
         return block_selection(selection, shape, edges)
 
@@ -296,7 +296,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         return self._islice(start or 0, shape[0] if end is None else min(end, shape[0]))
 
     def _islice(self, start: int, end: int) -> Iterator[Any]:
-        axis = self._layout.axes[0]
+        axis = self._storage.axes[0]
         while start < end:
             chunk = axis.find(start)
             stop = min(axis.begin(chunk) + axis.size(chunk), end)
@@ -309,7 +309,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
 
     def field(self, fields: str | list[str]) -> ArrayView:
         """Return a view of one field of records, or of records of several; nothing is copied. Can be assigned to."""
-        return ArrayView(self, field_dtype(self.dtype, fields, self._layout.where), fields)
+        return ArrayView(self, field_dtype(self.dtype, fields, self._storage.where), fields)
 
     def digest(self, hashname: str = "sha1") -> bytes:
         """Return a checksum of all that is stored of the array, in the meaning of zarr-python 2: of the bytes of its
@@ -329,8 +329,8 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         elements of varying length.
         """
         self._recheck()
-        out = np.empty(check_flat(self._layout, offset, size, order), np.uint8)
-        read_flat(self._layout, offset, out, order)
+        out = np.empty(check_flat(self._storage, offset, size, order), np.uint8)
+        read_flat(self._storage, offset, out, order)
         return out.data
 
     def read_bytes_into(self, offset: int, buffer: Any, order: Literal["C", "F"] = "C") -> int:
@@ -346,8 +346,8 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
             raise SelectionError(
                 f"buffer must be writable, found {type(buffer).__name__}, which is read-only"
             )
-        count = check_flat(self._layout, offset, len(view), order)
-        read_flat(self._layout, offset, view[:count], order)
+        count = check_flat(self._storage, offset, len(view), order)
+        read_flat(self._storage, offset, view[:count], order)
         return count
 
     # -- writing -----------------------------------------------------------------------------------------------
@@ -383,21 +383,25 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
             popped = check_fields(list(fields) if isinstance(fields, tuple) else fields, self.dtype)
         plain = selector(rest, self._spec.shape)
         if popped is not None:
-            value = with_fields(np.array(self._read(plain)), popped, value, self._layout.where)
-        self._write(self._layout, plain, value)
+            value = with_fields(np.array(self._read(plain)), popped, value, self._storage.where)
+        self._write(self._storage, plain, value)
 
-    def _write(self, layout: ArrayStorage, plain: OuterSelection | PointSelection, value: Any) -> None:
-        shape = plain.result_shape if isinstance(plain, OuterSelection) else plain.shape
+    def _write(
+        self, layout: ArrayStorage, plain: OrthogonalSelection | CoordinateSelection, value: Any
+    ) -> None:
+        shape = plain.result_shape if isinstance(plain, OrthogonalSelection) else plain.shape
         self._put(layout, plain, as_values(value, layout.spec.data_type, shape, layout.where))
 
-    def _put(self, layout: ArrayStorage, plain: OuterSelection | PointSelection, values: Any) -> None:
+    def _put(
+        self, layout: ArrayStorage, plain: OrthogonalSelection | CoordinateSelection, values: Any
+    ) -> None:
         """Write values that have the dtype of the array and the shape of the selection."""
-        laid = plain.laid(values) if isinstance(plain, OuterSelection) else values.reshape(-1)
+        laid = plain.to_buffer(values) if isinstance(plain, OrthogonalSelection) else values.reshape(-1)
         write_selection(layout, plain, laid, self.write_empty_chunks)
 
     def _write_all(self, values: np.ndarray[Any, Any]) -> None:
         """Write values that have the dtype and the shape of the array."""
-        self._put(self._layout, basic_selection(Ellipsis, values.shape), values)
+        self._put(self._storage, basic_selection(Ellipsis, values.shape), values)
 
     def resize(self, *shape: int | tuple[int, ...], delete: bool = True) -> None:
         """Change the shape; the rank stays. Chunks that no longer lie in the array are deleted, or with
@@ -409,24 +413,24 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         new = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else tuple(shape)
         if len(new) != self.ndim or not all(isinstance(n, int | np.integer) and n >= 0 for n in new):
             raise SelectionError(
-                f"{self._layout.where}: {new} is no shape for an array of {self.ndim} dimensions; expected as many "
+                f"{self._storage.where}: {new} is no shape for an array of {self.ndim} dimensions; expected as many "
                 "integers of at least 0"
             )
         keys = self._document_keys()
-        with self._turn("resizing", *keys):
+        with self._locked_metadata("resizing", *keys):
             self.refresh()
             self._resize(tuple(int(n) for n in new), delete)  # type: ignore[arg-type]
 
     def _resize(self, lengths: tuple[int, ...], delete: bool) -> ArrayStorage:
         """Change the shape, in a turn at all documents of the array; return the new layout."""
         with self._spec_lock:
-            old, before = self._layout, self._spec.shape
+            old, before = self._storage, self._spec.shape
             shrinks = any(a < b for a, b in zip(lengths, before, strict=True))
             stored = list(old.stored_chunks()) if delete and shrinks else []
-            spec = detect.resized(self._spec, lengths)
-            self._set_spec(detect.write_node(self._store, self._path, spec))
+            spec = formats.resized(self._spec, lengths)
+            self._set_spec(formats.write_node(self._store, self._path, spec))
             warn_of_change(self._store, self._path, self.zarr_format)
-            layout = self._layout
+            layout = self._storage
         grid = layout.grid_shape
         for coords in stored:
             if any(c >= n for c, n in zip(coords, grid, strict=True)):
@@ -443,23 +447,23 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         self._check_writable("appending")
         if not self.ndim:
             raise SelectionError(
-                f"{self._layout.where}: nothing can be appended to an array without dimensions"
+                f"{self._storage.where}: nothing can be appended to an array without dimensions"
             )
         if not isinstance(axis, int | np.integer) or not -self.ndim <= axis < self.ndim:
             raise SelectionError(
-                f"{self._layout.where}: axis {axis!r} is no dimension of an array of {self.ndim} dimensions; expected "
+                f"{self._storage.where}: axis {axis!r} is no dimension of an array of {self.ndim} dimensions; expected "
                 f"an integer from {-self.ndim} to {self.ndim - 1}"
             )
         axis = int(axis) % self.ndim
         values = data if isinstance(data, np.ndarray) else self._converted(data)
         first, *rest = self._document_keys()
-        with self._turn("appending", first):
-            with self._turn("appending", *rest):
+        with self._locked_metadata("appending", first):
+            with self._locked_metadata("appending", *rest):
                 self.refresh()
                 others = [n for i, n in enumerate(self._spec.shape) if i != axis]
                 if values.ndim != self.ndim or [n for i, n in enumerate(values.shape) if i != axis] != others:
                     raise DataShapeError(
-                        f"{self._layout.where}: data of shape {values.shape} cannot be appended to {self._spec.shape} "
+                        f"{self._storage.where}: data of shape {values.shape} cannot be appended to {self._spec.shape} "
                         f"in dimension {axis}; the other dimensions must be the same"
                     )
                 before = self._spec.shape[axis]
@@ -476,7 +480,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         """Return data that are no NumPy array with the dtype of the array; raise where a value does not fit it."""
         if self.dtype.hasobject:
             return np.asarray(data, object)
-        return converted(data, self._spec.data_type, self._layout.where)
+        return converted(data, self._spec.data_type, self._storage.where)
 
 
 class _Edges:

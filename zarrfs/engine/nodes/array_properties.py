@@ -140,7 +140,7 @@ class ArrayProperties:
 
     if TYPE_CHECKING:
         _spec: ArraySpec
-        _layout: ArrayStorage
+        _storage: ArrayStorage
 
         @property
         def _current(self) -> ArrayStorage: ...

@@ -11,14 +11,14 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.model import ArraySpec, NodeSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.logs import logger
 
-__all__ = ["alike", "forget_warnings", "warn_of_change", "warn_of_difference", "warn_of_omission"]
+__all__ = ["equivalent_specs", "forget_warnings", "warn_of_change", "warn_of_difference", "warn_of_omission"]
 
-MOST_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 
 _told: set[tuple[str, str]] = set()
 """(store, path) of the groups and nodes of which it was said."""
@@ -30,8 +30,8 @@ def warn_of_change(store: Store, path: str, zarr_format: int | str) -> None:
     """Log a warning for each group whose consolidated metadata mention the node at the path, or should, which has been
     made, changed or deleted. Costs a look at the groups above.
     """
-    for group in detect.consolidating_paths(path, zarr_format):
-        if (store.url, group) not in _told and detect.is_consolidated(store, group, zarr_format):
+    for group in formats.consolidating_paths(path, zarr_format):
+        if (store.url, group) not in _told and formats.is_consolidated(store, group, zarr_format):
             _tell(
                 store,
                 group,
@@ -46,11 +46,11 @@ def warn_of_omission(store: Store, path: str) -> None:
 
 def warn_of_difference(store: Store, path: str, listed: NodeSpec, own: NodeSpec) -> None:
     """Log a warning if what consolidated metadata say of a node is not what its own documents say, which holds."""
-    if not alike(listed, own):
+    if not equivalent_specs(listed, own):
         _tell(store, path, f"{path!r} is otherwise in the consolidated metadata than it is")
 
 
-def alike(one: NodeSpec, other: NodeSpec) -> bool:
+def equivalent_specs(one: NodeSpec, other: NodeSpec) -> bool:
     """Tell whether two specs mean the same, though their documents differ: what goes without saying some leave out."""
     return bool(_meaning(one) == _meaning(other))
 
@@ -76,7 +76,7 @@ def _tell(store: Store, path: str, what: str) -> None:
     with _lock:
         if (store.url, path) in _told:
             return
-        if len(_told) >= MOST_REMEMBERED:
+        if len(_told) >= MAX_REMEMBERED:
             _told.clear()
         _told.add((store.url, path))
     logger.warning("%s: %s; zarrfs consolidate writes them anew", store.url, what)

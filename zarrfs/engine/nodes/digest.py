@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def stored_digest(array: Array, hashname: str) -> bytes:
         raise UnsupportedError(
             f"{hashname!r} is no hash that is known here; expected one of {names}"
         ) from error
-    layout, store = array.layout, array.store
+    layout, store = array.storage, array.store
     for coords in layout.present_chunks():
         checksum.update(store.get(layout.key(coords)) or b"")
-    for key in detect.document_keys(store, array.path, array.spec):
+    for key in formats.document_keys(store, array.path, array.spec):
         checksum.update(store.get(key) or b"")
     return checksum.digest()

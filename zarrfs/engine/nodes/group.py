@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.creation import nodes as creation
 from zarrfs.engine.creation.array_options import ArrayOptions, FilledOptions, engine_options, lists_options
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.json_document import document_limit
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.io.access import Access
@@ -100,7 +100,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
             ]
             if named:
                 return sorted(set().union(*named))
-        return sorted(set(detect.child_names(self._store, self._path, self._spec)))
+        return sorted(set(formats.child_names(self._store, self._path, self._spec)))
 
     def __getitem__(self, name: str) -> Array | Group:
         """Return the member. Raises NodeNotFoundError, or MetadataError when it is there but broken."""
@@ -128,7 +128,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         if self._consolidated and self._spec.consolidated is not None:
             listed = self._spec.consolidated.get(relative)
         path = self._join(relative)
-        spec = listed or detect.read_node(self._store, path, **self._access.reading)
+        spec = listed or formats.read_node(self._store, path, **self._access.reading)
         if spec is None:
             return None
         if listed is None and self._consolidated:
@@ -389,7 +389,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         old, new = self._join(source), self._join(dest)
         if new.startswith(old + "/"):
             raise NodeExistsError(f"{self._store.url}: {old!r} cannot be moved into itself")
-        detect.check_path(self._store, new, self.zarr_format)
+        formats.check_path(self._store, new, self.zarr_format)
         with self._limited():
             creation.create_ancestors(self._store, new, self.zarr_format)
             move_node(self._store, old, new)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from zarrfs.engine.formats import api as detect
-from zarrfs.engine.formats.base import Branch
+from zarrfs.engine.formats import api as formats
+from zarrfs.engine.formats.base import NodeKeys
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.errors import StoreError
@@ -25,13 +25,13 @@ def delete_node(store: Store, path: str) -> None:
     """Delete a node and everything below it, wherever its format keeps it. Its documents go first: who is interrupted
     leaves no array of which some chunks are missing.
     """
-    branch = detect.branches(store, path)[0]
-    for key in detect.own_documents(store, path):
+    branch = formats.node_keys(store, path)[0]
+    for key in formats.own_documents(store, path):
         store.delete(key)
     _delete(store, branch)
 
 
-def _delete(store: Store, branch: Branch) -> None:
+def _delete(store: Store, branch: NodeKeys) -> None:
     for key in branch.keys:
         store.delete(key)
     for prefix in branch.prefixes:
@@ -42,7 +42,7 @@ def move_node(store: Store, source: str, target: str) -> None:
     """Give a node and everything below it another path, at which there is nothing. Its documents come last, so that
     it is at neither place while it moves.
     """
-    old, new = detect.branches(store, source, target)
+    old, new = formats.node_keys(store, source, target)
     documents = {key: value for key in old.keys if (value := store.get(key)) is not None}
     for key in documents:
         store.delete(key)
@@ -76,7 +76,7 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
     aside = StagingStore(store, staging)
     try:
         if path:
-            detect.copy_root_document(store, aside)
+            formats.copy_root_document(store, aside)
         yield aside
     except BaseException:
         store.delete_prefix(staging)
@@ -93,7 +93,7 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
 
 def _take_place(store: Store, path: str, aside: Store, staging: str) -> None:
     """Delete the node at the path, and move there what was made ready. Documents come last."""
-    new = detect.branches(aside, path)[0]
+    new = formats.node_keys(aside, path)[0]
     if path:
         delete_node(store, path)
     else:

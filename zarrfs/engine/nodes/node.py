@@ -12,7 +12,7 @@ from typing import Any, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from zarrfs.engine.cache import ChunkCache, default_cache
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.json_document import document_limit
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.model import ArraySpec, GroupSpec
@@ -220,7 +220,7 @@ class StoredNode(Generic[Spec]):
         """
         with self._spec_lock:
             read_at = time.time()
-            found = detect.read_node(self._store, self._path, **self._access.reading)
+            found = formats.read_node(self._store, self._path, **self._access.reading)
             if found is None:
                 raise NodeNotFoundError(f"{self._where}: the metadata are gone since it was opened")
             if found.document != self._spec.document or found.attributes != self._spec.attributes:
@@ -242,7 +242,7 @@ class StoredNode(Generic[Spec]):
             self.refresh()
 
     @contextmanager
-    def _turn(self, what: str, *keys: str) -> Iterator[None]:
+    def _locked_metadata(self, what: str, *keys: str) -> Iterator[None]:
         """Within, nobody else changes these documents of the node: no thread, nor a process that shares the store's
         synchronizer. ``what`` says what is about to change them; who does so refreshes first.
 
@@ -258,7 +258,7 @@ class StoredNode(Generic[Spec]):
             yield
 
     def _document_keys(self) -> tuple[str, ...]:
-        return detect.document_keys(self._store, self._path, self._spec)
+        return formats.document_keys(self._store, self._path, self._spec)
 
     def _check_writable(self, what: str) -> None:
         if self._read_only:
@@ -266,13 +266,15 @@ class StoredNode(Generic[Spec]):
 
     def _save_attributes(self, change: Change) -> None:
         self._check_writable("changing attributes")
-        with self._turn("changing attributes", self._document_keys()[-1]), self._spec_lock:
+        with self._locked_metadata("changing attributes", self._document_keys()[-1]), self._spec_lock:
             self.refresh()
             values = change(dict(self._spec.attributes))
             for name in values:
                 if not isinstance(name, str):
                     raise MetadataError(f"{self._where}: names of attributes are strings, found {name!r}")
-            written = detect.write_attributes(self._store, self._path, replace(self._spec, attributes=values))
+            written = formats.write_attributes(
+                self._store, self._path, replace(self._spec, attributes=values)
+            )
             self._set_spec(written)
             warn_of_change(self._store, self._path, self.zarr_format)
 

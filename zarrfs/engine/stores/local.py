@@ -63,7 +63,7 @@ METADATA_NAMES = ("zarr.json", ".zgroup", ".zarray", ".zattrs", "attributes.json
 
 MAX_CHECKED_DIRECTORIES = 100_000
 
-MOST_PARTS = 1024
+MAX_PARTS = 1024
 """How many pieces of memory a system call takes."""
 
 
@@ -634,8 +634,8 @@ def _make_durably(directory: str) -> None:
 
 def _write(fd: int, parts: Sequence[Buffer]) -> None:
     """Write it all. One call takes so many parts and moves at most 2 GiB."""
-    for first in range(0, len(parts), MOST_PARTS):
-        some = parts[first : first + MOST_PARTS]
+    for first in range(0, len(parts), MAX_PARTS):
+        some = parts[first : first + MAX_PARTS]
         done = os.write(fd, some[0]) if len(some) == 1 else os.writev(fd, some)
         for part in some:
             size = memoryview(part).nbytes

@@ -35,7 +35,7 @@ TEMPORARY_PREFIX = ".zarrfs-writing-"
 
 CREATE_FLAGS = os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
-MOST_ATTEMPTS = 100
+MAX_ATTEMPTS = 100
 """How often a directory is made again that others remove meanwhile."""
 
 DAY_SECONDS = 24 * 60 * 60
@@ -63,7 +63,7 @@ def create_temporary(directory: str, access: int = os.O_WRONLY) -> tuple[int, st
                 FileNotFoundError,
                 FileExistsError,
             ):  # The latter when it goes just after it was found there.
-                if attempts == MOST_ATTEMPTS:
+                if attempts == MAX_ATTEMPTS:
                     raise
         except FileExistsError:
             continue
@@ -124,7 +124,7 @@ def is_abandoned(path: str) -> bool:
     parts = name.removeprefix(TEMPORARY_PREFIX).split("-")
     if len(parts) == 4 and parts[0] == _machine():
         with suppress(ValueError):
-            return not _lives(int(parts[1], 16), int(parts[2], 16))
+            return not _process_alive(int(parts[1], 16), int(parts[2], 16))
     try:
         found = os.lstat(path)
     except OSError:
@@ -163,7 +163,7 @@ def _machine() -> str:
     return hashlib.sha256("\n".join(known).encode()).hexdigest()[:12]
 
 
-def _lives(process: int, start: int) -> bool:
+def _process_alive(process: int, start: int) -> bool:
     """Tell whether a process of this machine still runs, and is not another one that got its number."""
     found = _start_of(process)
     # A process of somebody else may be hidden, but it answers.

@@ -13,7 +13,7 @@ from functools import cache
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError, UnsupportedError, ZarrError, describe_error
 from zarrfs.logs import logger
-from zarrfs.mount.content import ByteLayout
+from zarrfs.mount.content import VirtualFileContent
 from zarrfs.mount.views.base import View
 from zarrfs.mount.views.json import JsonView
 from zarrfs.mount.views.npy import NpyView
@@ -74,7 +74,7 @@ def refusal(view: View, array: Array) -> str | None:
         return f"the view failed: {describe_error(error)}"
 
 
-def make_layout(view: View, array: Array, name: str) -> ByteLayout:
+def make_layout(view: View, array: Array, name: str) -> VirtualFileContent:
     """Return the file that the view shows of the array. Raises StoreError if the view fails."""
     try:
         layout: object = view.layout(array, name)
@@ -84,9 +84,10 @@ def make_layout(view: View, array: Array, name: str) -> ByteLayout:
         raise StoreError(
             f"{name}{view.suffix}: the view {type(view).__name__} failed: {describe_error(error)}", errno.EIO
         ) from error
-    if not isinstance(layout, ByteLayout):
+    if not isinstance(layout, VirtualFileContent):
         raise StoreError(
-            f"{name}{view.suffix}: the view {type(view).__name__} returned {short_repr(layout)}, expected a ByteLayout",
+            f"{name}{view.suffix}: the view {type(view).__name__} returned {short_repr(layout)}, "
+            "expected a VirtualFileContent",
             errno.EIO,
         )
     return layout

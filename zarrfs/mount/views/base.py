@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from zarrfs.engine.nodes.array import Array
-from zarrfs.mount.content import ByteLayout
+from zarrfs.mount.content import VirtualFileContent
 
 __all__ = ["View"]
 
@@ -30,7 +30,7 @@ class View(ABC):
         """Return why the array cannot be shown in this way, or None if it can."""
 
     @abstractmethod
-    def layout(self, array: Array, name: str) -> ByteLayout:
+    def layout(self, array: Array, name: str) -> VirtualFileContent:
         """Return the file. ``name`` is the array's name in the mount, for files that refer to another one."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.summary import array_facts, group_facts, json_safe
-from zarrfs.mount.content import ByteLayout, BytesPiece
+from zarrfs.mount.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.held import held_nbytes
 from zarrfs.mount.views.base import View
 
@@ -36,7 +36,7 @@ class JsonView(View):
     def refusal(self, array: Array) -> str | None:
         return None
 
-    def layout(self, array: Array, name: str) -> ByteLayout:
+    def layout(self, array: Array, name: str) -> VirtualFileContent:
         from zarrfs.mount.views import all_views, refusal
 
         refusals = {view.suffix: refusal(view, array) for view in all_views()}
@@ -48,8 +48,8 @@ class JsonView(View):
                 if reason is not None
             },
         }
-        return ByteLayout(
-            [BytesPiece(_dump({**array_facts(array), "attributes": array.attrs.asdict(), **views}))]
+        return VirtualFileContent(
+            [BytesSegment(_dump({**array_facts(array), "attributes": array.attrs.asdict(), **views}))]
         )
 
 

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from zarrfs.engine.nodes.array import Array
-from zarrfs.mount.content import ArrayPiece, ByteLayout, BytesPiece
+from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import View, fixed_size_refusal
 
 __all__ = ["NpyView", "npy_header"]
 
 MAGIC = b"\x93NUMPY"
 ALIGNMENT = 64
-V1_MOST = 65535
+MAX_V1_HEADER = 65535
 
 
 class NpyView(View):
@@ -35,8 +35,8 @@ class NpyView(View):
             return f"NumPy files cannot name its data type ({array.spec.data_type.name})"
         return refusal
 
-    def layout(self, array: Array, name: str) -> ByteLayout:
-        return ByteLayout([BytesPiece(npy_header(array.dtype, array.shape)), ArrayPiece(array)])
+    def layout(self, array: Array, name: str) -> VirtualFileContent:
+        return VirtualFileContent([BytesSegment(npy_header(array.dtype, array.shape)), ArraySegment(array)])
 
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
@@ -47,7 +47,7 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
         encoded, version = text.encode("latin-1"), 1
     except UnicodeEncodeError:
         encoded, version = text.encode("utf-8"), 3
-    if version == 1 and len(encoded) + ALIGNMENT > V1_MOST:
+    if version == 1 and len(encoded) + ALIGNMENT > MAX_V1_HEADER:
         version = 2
     length = struct.Struct("<H" if version == 1 else "<I")
     before = len(MAGIC) + 2 + length.size

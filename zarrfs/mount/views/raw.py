@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from zarrfs.engine.nodes.array import Array
-from zarrfs.mount.content import ArrayPiece, ByteLayout
+from zarrfs.mount.content import ArraySegment, VirtualFileContent
 from zarrfs.mount.views.base import View, fixed_size_refusal
 
 __all__ = ["RawView"]
@@ -21,5 +21,5 @@ class RawView(View):
     def refusal(self, array: Array) -> str | None:
         return fixed_size_refusal(array)
 
-    def layout(self, array: Array, name: str) -> ByteLayout:
-        return ByteLayout([ArrayPiece(array)])
+    def layout(self, array: Array, name: str) -> VirtualFileContent:
+        return VirtualFileContent([ArraySegment(array)])

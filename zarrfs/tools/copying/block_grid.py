@@ -134,8 +134,8 @@ def _enlarged(shape: Sequence[int], step: Sequence[int], itemsize: int, nbytes: 
 
 def stored_boxes(array: Array) -> Iterator[Block]:
     """Yield the boxes of the chunks (shards) of an array that are stored, from a listing."""
-    axes = array.layout.axes
-    for coords in array.layout.stored_chunks():
+    axes = array.storage.axes
+    for coords in array.storage.stored_chunks():
         starts = [axis.begin(chunk) for axis, chunk in zip(axes, coords, strict=True)]
         yield tuple(
             slice(start, min(start + axis.size(chunk), axis.length))

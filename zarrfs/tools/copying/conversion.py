@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.creation import nodes as creation
 from zarrfs.engine.creation.array_spec import array_spec
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.locations import open_store, split_options
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.nodes.array import Array
@@ -28,7 +28,7 @@ from zarrfs.ngff.versions import VersionChange, for_zarr_format
 from zarrfs.tools.copying.advice import option
 from zarrfs.tools.copying.block_grid import Block, ChunkCoords, Coords
 from zarrfs.tools.copying.conventions import carried, reads_as
-from zarrfs.tools.copying.copy_tasks import CarryBlock, CarryChunk, CompareBlock
+from zarrfs.tools.copying.copy_tasks import CompareBlock, CopyBlock, CopyChunk
 from zarrfs.tools.copying.dask_cluster import on_cluster
 from zarrfs.tools.copying.destinations import as_it_is
 from zarrfs.tools.copying.executors import Executor, Threads
@@ -171,7 +171,7 @@ class _Step:
     spec: NodeSpec | None
     replaces: bool = False
     resumes: bool = False
-    alike: bool = False
+    equivalent_specs: bool = False
     lossy: bool = False
 
 
@@ -196,9 +196,9 @@ def _plan(node: Array | Group, store: Store, path: str, task: _Task, report: Cop
     for place, inner in pairs:
         if any(place.startswith(f"{above}/") for above in gone):
             continue  # it is below what is left out, and named with it
-        kind = None if replaces_all else detect.read_kind(store, place)
+        kind = None if replaces_all else formats.read_kind(store, place)
         try:
-            detect.check_path(store, place, task.form.format_of(inner.zarr_format))
+            formats.check_path(store, place, task.form.format_of(inner.zarr_format))
             if isinstance(inner, Group):
                 step, line = _group_step(inner, place, kind, task, axes)
             else:
@@ -232,7 +232,7 @@ def _refusal(node: Array | Group, refused: Mapping[str, str]) -> UnsupportedErro
 def _check_room(store: Store, places: Sequence[str]) -> None:
     """Raise NodeExistsError if there is a node at one of the paths."""
     for place in places:
-        if detect.read_kind(store, place) is not None:
+        if formats.read_kind(store, place) is not None:
             raise NodeExistsError(
                 f"{store.url}: there is already something at {place or '/'!r}: give {option('if_exists', 'replace')}, "
                 f"{option('if_exists', 'skip')} or {option('if_exists', 'resume')}"
@@ -254,7 +254,7 @@ def _group_step(
     if kind is not None:
         return _Step(place, group, None), "group"
     spec = GroupSpec(wanted, change.attributes)
-    detect.check_writable(spec)
+    formats.check_writable(spec)
     return _Step(place, group, spec), f"group; {change.note}" if change.note else "group"
 
 
@@ -275,9 +275,9 @@ def _array_step(
     spec = carried(source.spec, wanted, lambda: _all_stored(source))
     if wanted == 3 and axes is not None and spec.dimension_names is None and len(axes) == len(spec.shape):
         spec = replace(spec, dimension_names=axes)
-    alike = same_chunks(spec, task.form) if _absent_stay(source, spec) else None
-    if alike is not None:
-        return _Step(place, source, alike, replaces, resumes, True), "chunks copied as they are"
+    equivalent_specs = same_chunks(spec, task.form) if _absent_stay(source, spec) else None
+    if equivalent_specs is not None:
+        return _Step(place, source, equivalent_specs, replaces, resumes, True), "chunks copied as they are"
     made = new_spec(source, spec, task.form)
     if not task.form.allow_loss and made.data_type.name != source.spec.data_type.name:
         raise UnsupportedError(
@@ -291,7 +291,7 @@ def _array_step(
 
 
 def _all_stored(array: Array) -> bool:
-    layout = array.layout
+    layout = array.storage
     return array.store.listable and sum(1 for _ in layout.stored_chunks()) == prod(layout.grid_shape)
 
 
@@ -307,7 +307,7 @@ def _reads_alike(one: ArraySpec, other: ArraySpec) -> bool:
 
 def _is_of_another_kind(node: Array | Group, store: Store, path: str) -> bool:
     """Whether a group is to take the place of an array."""
-    return isinstance(node, Group) and detect.read_kind(store, path) == "array"
+    return isinstance(node, Group) and formats.read_kind(store, path) == "array"
 
 
 def _check_apart(node: Array | Group, store: Store, path: str) -> None:
@@ -335,7 +335,7 @@ def _execute(plan: list[_Step], store: Store, path: str, task: _Task) -> None:
 def _take(plan: list[_Step], store: Store, task: _Task) -> None:
     for step in plan:
         if isinstance(step.node, Group):
-            if isinstance(step.spec, GroupSpec) and detect.read_kind(store, step.path) is None:
+            if isinstance(step.spec, GroupSpec) and formats.read_kind(store, step.path) is None:
                 creation.create_group_node(
                     store, step.path, step.spec.zarr_format, step.spec.attributes, False
                 )
@@ -344,7 +344,9 @@ def _take(plan: list[_Step], store: Store, task: _Task) -> None:
         with replacing(store, step.path) if step.replaces else nullcontext(store) as goal:
             if isinstance(step.spec, ArraySpec):
                 target = _made(step.spec, goal, step)
-                (_carry_chunks if step.alike else _carry_values)(step.node, target, step.resumes, task)
+                (_copy_chunks if step.equivalent_specs else _copy_values)(
+                    step.node, target, step.resumes, task
+                )
             if task.verify:
                 _verify(step, goal, task)
 
@@ -353,15 +355,15 @@ def _made(spec: ArraySpec, store: Store, step: _Step) -> Array:
     """Return the array to copy to: a new one, or the one to go on with."""
     cache, path = ChunkCache(0), step.path
     if step.resumes:
-        found = detect.read_node(store, path)
+        found = formats.read_node(store, path)
         if not isinstance(found, ArraySpec) or not _is_copy(found, spec):
             raise MetadataError(
                 f"{store.url}: {path or '/'!r} is no interrupted copy of this array: it differs"
             )
         return Array(store, path, found, cache, False)
-    detect.check_path(store, path, spec.zarr_format)
+    formats.check_path(store, path, spec.zarr_format)
     creation.create_ancestors(store, path, spec.zarr_format)
-    written = detect.write_node(store, path, spec)
+    written = formats.write_node(store, path, spec)
     warn_of_change(store, path, spec.zarr_format)
     return Array(store, path, written, cache, False)
 
@@ -380,22 +382,22 @@ def _workers(*stores: Store) -> int:
     return max(CORES, *(store.concurrency for store in stores))
 
 
-def _carry_chunks(source: Array, target: Array, resume: bool, task: _Task) -> None:
+def _copy_chunks(source: Array, target: Array, resume: bool, task: _Task) -> None:
     """Copy the stored bytes of every chunk."""
-    old = source.layout
+    old = source.storage
     wanted: Sequence[Coords] = (
         sorted(old.stored_chunks()) if source.store.listable else ChunkCoords(old.grid_shape)
     )
     count = _Counter(target.name, len(wanted), task.progress)
     workers = _workers(source.store, target.store)
-    task.executor.run(CarryChunk(source, target, resume), wanted, workers, count.more)
+    task.executor.run(CopyChunk(source, target, resume), wanted, workers, count.more)
 
 
-def _carry_values(source: Array, target: Array, resume: bool, task: _Task) -> None:
+def _copy_values(source: Array, target: Array, resume: bool, task: _Task) -> None:
     """Copy values block by block; each chunk is written once, whole."""
     wanted = _blocks(source, target, task)
     count = _Counter(target.name, len(wanted), task.progress)
-    task.executor.run(CarryBlock(source, target, resume), wanted, CORES, count.more)
+    task.executor.run(CopyBlock(source, target, resume), wanted, CORES, count.more)
 
 
 def _blocks(source: Array, target: Array, task: _Task) -> Sequence[Block]:
@@ -405,7 +407,7 @@ def _blocks(source: Array, target: Array, task: _Task) -> Sequence[Block]:
 
 def _verify(step: _Step, store: Store, task: _Task) -> None:
     source, path = step.node, step.path
-    found = detect.read_node(store, path)
+    found = formats.read_node(store, path)
     if not isinstance(source, Array) or not isinstance(found, ArraySpec):
         raise StoreError(f"{store.url}: {path or '/'!r} is not an array, its source is")
     for what, one, other in (

@@ -14,11 +14,11 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError
 from zarrfs.tools.copying.block_grid import Block, Coords
 
-__all__ = ["CarryBlock", "CarryChunk", "CompareBlock"]
+__all__ = ["CompareBlock", "CopyBlock", "CopyChunk"]
 
 
 @dataclass(frozen=True)
-class CarryChunk:
+class CopyChunk:
     """Copies the stored bytes of a chunk. ``resume``: unless it is there."""
 
     source: Array
@@ -26,16 +26,16 @@ class CarryChunk:
     resume: bool
 
     def __call__(self, coords: Coords) -> None:
-        key = self.target.layout.key(coords)
+        key = self.target.storage.key(coords)
         if self.resume and self.target.store.exists(key):
             return
-        value = self.source.store.get(self.source.layout.key(coords))
+        value = self.source.store.get(self.source.storage.key(coords))
         if value is not None:
             self.target.store.set(key, value)
 
 
 @dataclass(frozen=True)
-class CarryBlock:
+class CopyBlock:
     """Copies the values of a block; each chunk of it is written once, whole. ``resume``: unless all are there."""
 
     source: Array
@@ -68,7 +68,7 @@ class CompareBlock:
 
 def _is_there(target: Array, block: Block) -> bool:
     """Whether all chunks of a block are stored. Each was written whole, or not at all."""
-    layout = target.layout
+    layout = target.storage
     spans = [
         range(axis.find(part.start), axis.find(part.stop - 1) + 1)
         for axis, part in zip(layout.axes, block, strict=True)

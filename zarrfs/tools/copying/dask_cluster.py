@@ -37,7 +37,7 @@ __all__ = ["Cluster", "on_cluster"]
 
 T = TypeVar("T")
 
-SECONDS_TO_ANSWER = 30
+ANSWER_TIMEOUT_SECONDS = 30
 """How long a scheduler may take to answer: as long as distributed's own default, as it may be busy."""
 
 SECONDS_FOR_WORKERS = 10
@@ -47,7 +47,7 @@ AHEAD = 2
 """Tasks in flight for each thread of the cluster: one that is done and one that waits, so that none is idle."""
 
 TASKS_PER_THREAD = 32
-MOST_ITEMS = 32
+MAX_ITEMS = 32
 """Of a task. Small pieces go together, since each task costs the scheduler about a millisecond; not too many, for the
 sake of progress and of what an interruption has to wait for.
 """
@@ -82,7 +82,7 @@ def on_cluster(dask: str | Client) -> Iterator[Cluster]:
     try:
         with ThreadPoolExecutor(1) as thread:  # the loop of this one, if it has one, may be running
             thread.submit(asyncio.run, _greet(dask)).result()
-        client = distributed.Client(dask, timeout=SECONDS_TO_ANSWER, set_as_default=False)
+        client = distributed.Client(dask, timeout=ANSWER_TIMEOUT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise LocationError(
             f"{dask}: no Dask scheduler answers there ({str(error) or type(error).__name__}); expected the address "
@@ -100,7 +100,9 @@ async def _greet(address: str) -> None:
     from distributed.security import Security
 
     options = Security().get_connection_args("client")
-    comm = await asyncio.wait_for(connect(address, timeout=SECONDS_TO_ANSWER, **options), SECONDS_TO_ANSWER)
+    comm = await asyncio.wait_for(
+        connect(address, timeout=ANSWER_TIMEOUT_SECONDS, **options), ANSWER_TIMEOUT_SECONDS
+    )
     await comm.close()
 
 
@@ -253,7 +255,7 @@ def _pickled(value: Any) -> bytes:
 
 
 def _batches(items: Sequence[T], threads: int) -> Iterator[Sequence[T]]:
-    count = min(MOST_ITEMS, max(1, len(items) // (threads * TASKS_PER_THREAD)))
+    count = min(MAX_ITEMS, max(1, len(items) // (threads * TASKS_PER_THREAD)))
     return (items[start : start + count] for start in range(0, len(items), count))
 
 

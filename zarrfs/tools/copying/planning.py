@@ -22,7 +22,7 @@ from zarrfs.engine.codecs.numcodecs.core import core_codec
 from zarrfs.engine.codecs.registry import codec_to_json
 from zarrfs.engine.creation.array_spec import array_spec
 from zarrfs.engine.dtypes import default_fill
-from zarrfs.engine.formats import api as detect
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v2_codecs import chain_to_v2
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
@@ -98,7 +98,7 @@ def same_chunks(spec: ArraySpec, form: Form, in_place: bool = False) -> ArraySpe
         spec, zarr_format=wanted, chunk_key_encoding=keys, fill_value=fill, codecs=codecs, document={}
     )
     try:
-        detect.check_writable(made)
+        formats.check_writable(made)
     except UnsupportedError:
         return None
     return made
@@ -121,7 +121,7 @@ def _core_codecs(spec: ArraySpec, chain: Iterable[Codec]) -> tuple[Codec, ...] |
 
 def _inner_chain(source: Array) -> tuple[Codec, ...]:
     """Return the codecs of what is decoded as one: of a shard those of its chunks."""
-    sharding = source.layout.sharding()
+    sharding = source.storage.sharding()
     return source.spec.codecs if sharding is None else tuple(sharding[0].codecs)
 
 
@@ -157,7 +157,7 @@ def new_spec(source: Array, spec: ArraySpec, form: Form) -> ArraySpec:
     for codecs in _codec_options(source, wanted, form):
         try:
             made = array_spec(**options, **codecs)
-            detect.check_writable(made)
+            formats.check_writable(made)
             Array(MemoryStore(), "", made, ChunkCache(0), True)  # finds out whether the codecs fit the chunks
         except MetadataError as error:
             rejected = error

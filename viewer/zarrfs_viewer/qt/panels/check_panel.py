@@ -37,7 +37,7 @@ class CheckPanel(QWidget):
         self._node: Any = None
         self._checked = False
         self.verdict = PlainLabel(wrap=True)
-        self.verdict.setAccessibleName("Verdict")
+        self.verdict.setAccessibleName("Presence")
         self.messages = QTreeWidget()
         self.messages.setAccessibleName("Messages of the check")
         self.messages.setHeaderHidden(True)

@@ -41,7 +41,7 @@ FORMATS: dict[ExportFormat, tuple[str, str]] = {
     "ome-zarr": ("OME-Zarr: the values, with axes and channels", ".ome.zarr"),
 }
 
-LARGEST_PICTURE = 1 << 28
+MAX_PICTURE_PIXELS = 1 << 28
 """Pixels. A PNG is drawn in memory."""
 
 
@@ -106,7 +106,7 @@ class ExportDialog(QDialog):
             return Choice(ExportRegion(self._image, level, tuple(slice(0, n) for n in shape)), form)
         region = ExportRegion.visible(self._image, self._intent, tuple(rect), level)
         row, column = (region.shape[axis] for axis in self._intent.displayed)
-        if form == "png" and row * column > LARGEST_PICTURE:
+        if form == "png" and row * column > MAX_PICTURE_PIXELS:
             raise UnsupportedError(
                 f"{row} x {column} pixels are too many for one PNG: choose a coarser level or a smaller part"
             )
@@ -205,7 +205,7 @@ class Exporter(QObject):
         if isinstance(error, Cancelled):
             self._session.say("The export was stopped; nothing was written.")
         else:
-            self._session.complain(error)
+            self._session.show_error(error)
 
 
 def file_name(name: str) -> str:

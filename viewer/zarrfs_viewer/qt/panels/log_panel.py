@@ -14,7 +14,7 @@ from zarrfs_viewer.qt.support.widgets import copy_to_clipboard
 
 __all__ = ["LogPanel", "LogRelay"]
 
-MOST_MESSAGES = 1000
+MAX_MESSAGES = 1000
 
 
 class LogRelay(logging.Handler):
@@ -75,7 +75,7 @@ class LogPanel(QWidget):
             item.setForeground(QColor(220, 130, 60))
             item.setData(Qt.ItemDataRole.UserRole, True)
         self.messages.addItem(item)
-        if self.messages.count() > MOST_MESSAGES:
+        if self.messages.count() > MAX_MESSAGES:
             gone = self.messages.takeItem(0)
             warning = warning and not (gone is not None and gone.data(Qt.ItemDataRole.UserRole))
         self.messages.scrollToBottom()

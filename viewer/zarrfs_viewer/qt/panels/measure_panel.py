@@ -44,7 +44,7 @@ HINT = (
 )
 ROWS = ("count", "area", "mean", "std", "minimum", "maximum", "median", "sum", "nans")
 RESULT_HEIGHT = 330
-MOST_PIXELS = 1 << 26
+MAX_PIXELS = 1 << 26
 """Regions of more pixels are measured at the level on the screen, not the finest; the panel says so."""
 
 
@@ -173,7 +173,7 @@ def level_for(image: Image, intent: ViewIntent, shape: Shape, level: int) -> int
     rows, columns = (image.shape[axis] for axis in intent.displayed)
     height = min(bottom, rows) - max(top, 0)
     width = min(right, columns) - max(left, 0)
-    return level if max(0.0, height) * max(0.0, width) > MOST_PIXELS else 0
+    return level if max(0.0, height) * max(0.0, width) > MAX_PIXELS else 0
 
 
 def _colour(intent: ViewIntent, number: int, count: int) -> tuple[int, int, int]:

@@ -13,10 +13,10 @@ from zarrfs_viewer.qt.support.widgets import copy_to_clipboard
 from zarrfs_viewer.qt.window.session import Session
 from zarrfs_viewer.saved_views.views import View, command_line, load_views, save_views, to_link
 
-__all__ = ["KeptViews"]
+__all__ = ["SavedViewsMenu"]
 
 
-class KeptViews(QObject):
+class SavedViewsMenu(QObject):
     """The views in one file. Reading and writing it are the worker's."""
 
     def __init__(self, session: Session, panes: Panes, file: Path, parent: QWidget) -> None:

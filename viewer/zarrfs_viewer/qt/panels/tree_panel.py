@@ -157,7 +157,7 @@ class TreePanel(QWidget):
         if item.node is None:
             return None
         self._session.worker.submit(
-            lambda: self._mounts.mount(item.location), lambda _: None, self._session.complain, "mount"
+            lambda: self._mounts.mount(item.location), lambda _: None, self._session.show_error, "mount"
         )
         return self._mounts.file(item.location, item.path, isinstance(item.node, zarrfs.Array))
 

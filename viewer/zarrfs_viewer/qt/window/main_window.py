@@ -44,7 +44,7 @@ from zarrfs_viewer.qt.panels.log_panel import LogPanel, LogRelay
 from zarrfs_viewer.qt.panels.measure_panel import MeasurePanel
 from zarrfs_viewer.qt.panels.metadata_panel import MetadataPanel
 from zarrfs_viewer.qt.panels.plate_panel import PlatePanel
-from zarrfs_viewer.qt.panels.saved_views import KeptViews
+from zarrfs_viewer.qt.panels.saved_views import SavedViewsMenu
 from zarrfs_viewer.qt.panels.tree_panel import TreePanel
 from zarrfs_viewer.qt.support.plain_text import (
     PlainLabel,
@@ -118,7 +118,7 @@ class MainWindow(QMainWindow):
         self._make_left()
         self._make_right()
         self._make_bottom()
-        self.views = KeptViews(
+        self.views = SavedViewsMenu(
             self.session, self.panes, Path(self.settings.fileName()).with_name("views.json"), self
         )
         self._connect()

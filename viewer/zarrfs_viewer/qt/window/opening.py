@@ -12,7 +12,7 @@ from zarrfs_viewer.qt.window.session import Session
 
 __all__ = ["Opening"]
 
-MOST_RECENT = 12
+MAX_RECENT = 12
 
 
 class Opening(QObject):
@@ -83,4 +83,4 @@ class Opening(QObject):
 
     def _remember(self, location: str) -> None:
         others = [other for other in self.recent() if other != location]
-        self._settings.setValue("recent", [location, *others][:MOST_RECENT])
+        self._settings.setValue("recent", [location, *others][:MAX_RECENT])

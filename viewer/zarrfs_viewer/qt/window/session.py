@@ -85,7 +85,7 @@ class Session(QObject):
         if text and text == self._last_said:
             self.say("")
 
-    def complain(self, error: Exception) -> None:
+    def show_error(self, error: Exception) -> None:
         """Tell the user of an error."""
         self.say(str(error), True)
 
@@ -94,7 +94,7 @@ class Session(QObject):
         came meanwhile. Errors are told.
         """
         self.worker.forget(owner)
-        self.worker.submit(function, done, self.complain, owner)
+        self.worker.submit(function, done, self.show_error, owner)
 
     def ask_of_image(self, function: Callable[[], Any], done: Callable[[Any], None], owner: str) -> None:
         """As ``ask``; the answer is dropped as well if another image is in front by then."""
@@ -208,8 +208,8 @@ class Session(QObject):
         """Put an image in front, as a view has it, or with the look of the one before it, or as usual."""
         intent = initial_intent(image, len(overlays))
         before, shown = self.image, self.intent
-        alike = before is not None and (before.kind, before.dtype) == (image.kind, image.dtype)
-        if keep_look and alike and shown is not None:
+        equivalent_specs = before is not None and (before.kind, before.dtype) == (image.kind, image.dtype)
+        if keep_look and equivalent_specs and shown is not None:
             intent = with_look(intent, shown)
         warnings = [*notes, *image.notes]
         self.wanted_viewport = None

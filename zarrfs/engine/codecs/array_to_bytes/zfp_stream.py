@@ -28,7 +28,7 @@ LENGTH_BITS = {1: 48, 2: 24, 3: 16, 4: 12}
 BLOCK_BITS = 64
 """More than zfp puts before the values of a block: whether there is one, its exponent, its precision."""
 
-LEAST_BLOCK_BITS = {"f4": 9, "f8": 12, "i4": 1, "i8": 1}
+MIN_BLOCK_BITS = {"f4": 9, "f8": 12, "i4": 1, "i8": 1}
 """What zfp writes of each block at least; at rates below that zfpy writes past the end of its memory."""
 
 MAX_RATE = 128.0
@@ -80,7 +80,7 @@ def _rate_nbytes(dtype: np.dtype[Any], shape: tuple[int, ...], rate: float) -> i
     """Return the size of a stream of fixed rate. Raises CodecError for a rate that zfp cannot have."""
     values = 4 ** len(shape)
     bits = int(rate * values + 0.5)
-    least = LEAST_BLOCK_BITS[dtype.str[1:]]
+    least = MIN_BLOCK_BITS[dtype.str[1:]]
     if bits < least or rate > MAX_RATE:
         raise CodecError(
             f"the rate {rate} is out of range: for {len(shape)} dimensions of {dtype} it is from {least / values} to "

@@ -44,7 +44,7 @@ FIRST_READ = 1024
 SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 CNAMES = ("lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib")
 MAX_TYPESIZE = 2**31 - 1
-MOST_NBYTES = 2**31 - 1 - 16
+MAX_NBYTES = 2**31 - 1 - 16
 
 
 class BloscCodec(BytesBytesCodec):
@@ -107,9 +107,9 @@ class BloscCodec(BytesBytesCodec):
         integer("blosc", parameters, "blocksize", 0, 2**31 - 1)
 
     def encode(self, data: Buffer) -> Buffer:
-        if memoryview(data).nbytes > MOST_NBYTES:
+        if memoryview(data).nbytes > MAX_NBYTES:
             raise CodecError(
-                f"{memoryview(data).nbytes} bytes are too many; a Blosc buffer holds at most {MOST_NBYTES}"
+                f"{memoryview(data).nbytes} bytes are too many; a Blosc buffer holds at most {MAX_NBYTES}"
             )
         # The element size reaches Blosc as the item size of the buffer; above 255 it counts as 1.
         typesize = self.typesize if self.typesize <= 255 else 1

@@ -24,7 +24,7 @@ from zarrfs.engine.codecs.bytes_to_bytes.zstd import ZstdCodec
 from zarrfs.engine.codecs.configuration import integer, shown
 from zarrfs.errors import MetadataError
 
-__all__ = ["TwinBloscCodec", "core_codec", "twin_codec"]
+__all__ = ["NumcodecsBloscCodec", "core_codec", "twin_codec"]
 
 AUTOSHUFFLE = -1
 
@@ -32,7 +32,7 @@ ZLIB_DEFAULT_LEVEL = 6
 """What zlib takes -1 for."""
 
 
-class TwinBloscCodec(BloscCodec):
+class NumcodecsBloscCodec(BloscCodec):
     """Blosc with ``shuffle`` as a number (-1 chooses by the element size) and no ``typesize``: the data tell it."""
 
     name = "numcodecs.blosc"
@@ -72,7 +72,7 @@ class TwinBloscCodec(BloscCodec):
             self.shuffle = "bitshuffle" if self.typesize == 1 else "shuffle"
 
 
-class TwinZstdCodec(ZstdCodec):
+class NumcodecsZstdCodec(ZstdCodec):
     """Zstandard with numcodecs' parameters; keys it does not know are kept."""
 
     name = "numcodecs.zstd"
@@ -89,7 +89,7 @@ class TwinZstdCodec(ZstdCodec):
         return dict(self._options)
 
 
-class TwinGzipCodec(GzipCodec):
+class NumcodecsGzipCodec(GzipCodec):
     """gzip with numcodecs' parameters."""
 
     name = "numcodecs.gzip"
@@ -110,7 +110,7 @@ class TwinGzipCodec(GzipCodec):
         return dict(self._options)
 
 
-class TwinCrc32cCodec(Crc32cCodec):
+class NumcodecsCrc32cCodec(Crc32cCodec):
     """CRC-32C at the end, as numcodecs writes it unless told to put it at the start."""
 
     name = "numcodecs.crc32c"
@@ -131,10 +131,10 @@ class TwinCrc32cCodec(Crc32cCodec):
 
 
 TWINS: dict[str, type[BytesBytesCodec]] = {
-    "blosc": TwinBloscCodec,
-    "zstd": TwinZstdCodec,
-    "gzip": TwinGzipCodec,
-    "crc32c": TwinCrc32cCodec,
+    "blosc": NumcodecsBloscCodec,
+    "zstd": NumcodecsZstdCodec,
+    "gzip": NumcodecsGzipCodec,
+    "crc32c": NumcodecsCrc32cCodec,
 }
 
 
@@ -145,11 +145,11 @@ def twin_codec(codec_id: str) -> type[BytesBytesCodec]:
 
 def core_codec(codec: Codec, spec: ChunkSpec) -> Codec:
     """Return the codec of the Zarr v3 core that makes the same bytes of these chunks, or the codec itself."""
-    if isinstance(codec, TwinBloscCodec):
+    if isinstance(codec, NumcodecsBloscCodec):
         codec.check(spec)
         return BloscCodec(codec.cname, codec.clevel, codec.shuffle, codec.typesize, codec.blocksize)
-    if isinstance(codec, TwinZstdCodec):
+    if isinstance(codec, NumcodecsZstdCodec):
         return ZstdCodec(codec.level, codec.checksum)
-    if isinstance(codec, TwinGzipCodec):
+    if isinstance(codec, NumcodecsGzipCodec):
         return GzipCodec(ZLIB_DEFAULT_LEVEL if codec.level == -1 else codec.level)
     return codec

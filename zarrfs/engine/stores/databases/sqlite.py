@@ -18,7 +18,7 @@ from zarrfs.errors import LocationError, StoreError
 
 __all__ = ["SQLiteStore"]
 
-PATIENCE_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 """A writer waits so long for another one, of this or another process."""
 
 
@@ -89,7 +89,7 @@ class SQLiteStore(KeyValueStore):
         return sqlite3.connect(
             f"{Path(self.path).as_uri()}?mode={mode}",
             uri=True,
-            timeout=PATIENCE_SECONDS,
+            timeout=TIMEOUT_SECONDS,
             isolation_level=None,  # each statement is a transaction of its own
             check_same_thread=False,  # closing is another thread's
         )

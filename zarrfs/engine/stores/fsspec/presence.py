@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-__all__ = ["Verdict", "hint", "judge", "reply_says_absent", "status_of"]
+__all__ = ["Presence", "classify_error", "hint", "reply_says_absent", "status_of"]
 
 ABSENT_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 
@@ -38,7 +38,7 @@ ABSENT_WORDS = (
 """How servers word reply 550 where they tell "not there" from "not allowed" (RFC 959, 4.2.1 has one code for both)."""
 
 
-class Verdict(Enum):
+class Presence(Enum):
     """What an error says of a key."""
 
     ABSENT = "absent"
@@ -47,23 +47,23 @@ class Verdict(Enum):
     """It claims absence, but because of something that need not mean it: a second look must tell."""
 
 
-def judge(error: BaseException) -> Verdict:
+def classify_error(error: BaseException) -> Presence:
     """Return what an error says: absence is believed only where all that it was raised from says so too."""
     if not _claims_absence(error):
-        return Verdict.TROUBLE
-    verdict, link = Verdict.ABSENT, error
+        return Presence.TROUBLE
+    verdict, link = Presence.ABSENT, error
     while True:
         status = status_of(link)
         if status is not None:
-            return Verdict.ABSENT if status == 404 else Verdict.TROUBLE
+            return Presence.ABSENT if status == 404 else Presence.TROUBLE
         if isinstance(link, ftplib.Error):
             if reply_says_absent(str(link)):
-                return Verdict.ABSENT
-            return Verdict.DOUBTFUL if str(link).startswith("550") else Verdict.TROUBLE
+                return Presence.ABSENT
+            return Presence.DOUBTFUL if str(link).startswith("550") else Presence.TROUBLE
         if not _claims_absence(link) and not type(link).__name__.endswith(ABSENT_NAMES):
             if isinstance(link, TROUBLE_TYPES) or (isinstance(link, OSError) and link.errno is not None):
-                return Verdict.TROUBLE
-            verdict = Verdict.DOUBTFUL
+                return Presence.TROUBLE
+            verdict = Presence.DOUBTFUL
         if link.__cause__ is None:
             return verdict
         link = link.__cause__

@@ -30,7 +30,7 @@ from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Sto
 from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.engine.stores.fsspec.ftp import FTPReader
 from zarrfs.engine.stores.fsspec.http import WebRanges
-from zarrfs.engine.stores.fsspec.presence import Verdict, hint, judge
+from zarrfs.engine.stores.fsspec.presence import Presence, classify_error, hint
 from zarrfs.engine.stores.fsspec.references import ReferencePolicy, find_reference_files, is_local, local_path
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import KeyNameError, LocationError, ReadOnlyError, StoreError
@@ -73,7 +73,7 @@ EXTRAS = {
 MARKS = set("?#\n\r\t")
 """Characters that some file systems take for parts of a URL, or leave out."""
 
-LONGEST_NAME = 255
+MAX_NAME_NBYTES = 255
 """Bytes in a name, of the file systems that SFTP servers have."""
 
 TEMPORARY = ".zarrfs-writing-"
@@ -225,17 +225,17 @@ class RemoteStore(Store):
 
     def _check_absent(self, what: str, key: str, path: str, error: Exception) -> None:
         """Return if ``error`` means that the key is absent, for sure; else raise StoreError."""
-        verdict = judge(error)
+        verdict = classify_error(error)
         if self._protocols & INDEXED:
-            absent = verdict is Verdict.ABSENT and not self._is_indexed(path)
+            absent = verdict is Presence.ABSENT and not self._is_indexed(path)
         elif "sftp" in self._protocols and _is_sftp_failure(error):
-            absent = any(len(part.encode()) > LONGEST_NAME for part in key.split("/")) or self._is_no_file(
+            absent = any(len(part.encode()) > MAX_NAME_NBYTES for part in key.split("/")) or self._is_no_file(
                 path
             )
-        elif verdict is Verdict.DOUBTFUL:
+        elif verdict is Presence.DOUBTFUL:
             absent = self._is_no_file(path)
         else:
-            absent = verdict is Verdict.ABSENT
+            absent = verdict is Presence.ABSENT
         if not absent:
             raise self._broken(what, key, error) from error
 
@@ -246,14 +246,14 @@ class RemoteStore(Store):
             try:
                 return bool(self._files.info(path)["type"] != "directory")
             except Exception as error:
-                return judge(error) is not Verdict.ABSENT
+                return classify_error(error) is not Presence.ABSENT
 
     def _is_no_file(self, path: str) -> bool:
         try:
             with self._lock:
                 return bool(self._files.info(path)["type"] == "directory")
         except Exception as error:
-            return judge(error) is Verdict.ABSENT
+            return classify_error(error) is Presence.ABSENT
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ class RemoteStore(Store):
         found = self._files.cat_ranges([path] * len(ranges), starts, stops, on_error="return")
         for span, piece in zip(ranges, found, strict=True):
             if isinstance(piece, Exception):
-                if judge(piece) is Verdict.ABSENT:
+                if classify_error(piece) is Presence.ABSENT:
                     raise piece
                 return None  # Most likely a range that begins beyond the end, or the last bytes of nothing.
             if len(piece) > (-span.start if span.start < 0 else span.length or len(piece)):
@@ -406,7 +406,7 @@ class RemoteStore(Store):
                         for entry in self._files.ls(path, detail=True)
                     ]
         except Exception as error:
-            if self._ftp is None and judge(error) is Verdict.ABSENT:
+            if self._ftp is None and classify_error(error) is Presence.ABSENT:
                 return []
             raise self._broken("listed", prefix, error) from error
         own = path.strip("/")
@@ -426,7 +426,7 @@ class RemoteStore(Store):
             with self._lock:
                 found: dict[str, dict[str, Any]] = self._files.find(path, detail=True)
         except Exception as error:
-            if judge(error) is Verdict.ABSENT:
+            if classify_error(error) is Presence.ABSENT:
                 return {}
             raise self._broken("listed", prefix, error) from error
         cut = len(self._root.strip("/")) + 1 if self._root.strip("/") else 0

@@ -44,7 +44,7 @@ ENCRYPTED = 0x1
 SIZES_FOLLOW = 0x8
 """The flag of members whose checksum and sizes stand after the data and not in the local header."""
 
-MOST_EXPANSION = 1032
+MAX_EXPANSION = 1032
 """Deflate cannot make more than this of one byte; a member that says so lies."""
 
 
@@ -204,7 +204,7 @@ class ArchiveStore(Store):
             raise StoreError(
                 f"{self._where}: member {key!r} has method {member.method}, neither stored nor deflated"
             )
-        if member.size > member.packed * MOST_EXPANSION + 1024:
+        if member.size > member.packed * MAX_EXPANSION + 1024:
             raise StoreError(
                 f"{self._where}: member {key!r} claims {member.size} bytes, more than it can hold"
             )

@@ -33,7 +33,7 @@ from zarrfs.engine.stores.zip.records import (
 
 __all__ = ["OldArchive", "Spool"]
 
-MOST_PARTS = 1024
+MAX_PARTS = 1024
 """How many pieces of memory a system call takes."""
 
 COPY_NBYTES = 1 << 30
@@ -328,7 +328,7 @@ def _write(fd: int, parts: Sequence[Buffer], offset: int) -> None:
     pending = [view for part in parts if (view := memoryview(part).cast("B"))]
     first = 0
     while first < len(pending):
-        done = os.pwritev(fd, pending[first : first + MOST_PARTS], offset)
+        done = os.pwritev(fd, pending[first : first + MAX_PARTS], offset)
         offset += done
         while first < len(pending) and done >= len(pending[first]):
             done -= len(pending[first])
