@@ -309,7 +309,7 @@ WRITE_AND_READ = """
 import json, sys
 import numpy as np
 import zarrfs
-from zarrfs.mount.views import all_views
+from zarrfs.mount.views.registry import all_views
 
 where = f"shelf://{sys.argv[1]}"
 array = zarrfs.create_array(
@@ -411,7 +411,7 @@ def test_a_broken_view_is_left_out_with_a_warning(site: Path) -> None:
     script = """
 import logging, sys
 logging.basicConfig(stream=sys.stdout)
-from zarrfs.mount.views import all_views
+from zarrfs.mount.views.registry import all_views
 print([view.suffix for view in all_views()])
 """
     printed = run(site, script)

@@ -12,8 +12,8 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.views import all_views
 from zarrfs.mount.views.npy import npy_header
+from zarrfs.mount.views.registry import all_views
 
 DTYPES = [
     *(

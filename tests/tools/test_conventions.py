@@ -180,7 +180,7 @@ def test_absent_chunks_are_written_where_their_value_cannot_be_the_fill_value(
     assert two.fill_value is None
     assert dict(two.attrs) == {"_ARRAY_DIMENSIONS": ["x"], **attributes}
     assert two[...].tolist() == [5, 0, 7, 7, 7, 7]
-    assert sorted(two.layout.stored_chunks()) == [(0,), (1,), (2,)]
+    assert sorted(two.storage.stored_chunks()) == [(0,), (1,), (2,)]
 
 
 def test_units_of_dimensions_are_carried(tmp_path: Path) -> None:

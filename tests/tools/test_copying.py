@@ -90,7 +90,7 @@ def test_chunks_are_untouched_where_only_documents_differ(source: int, target: i
     found = zarrfs.open_array(tmp_path / "t")
     for coords in array.storage.stored_chunks():
         old = array.store.get(array.storage.key(coords))
-        assert old == found.store.get(found.layout.key(coords))
+        assert old == found.store.get(found.storage.key(coords))
     assert np.array_equal(np.asarray(zarr.open_array(str(tmp_path / "t"), mode="r")[...]), array[...])
 
 

@@ -16,10 +16,9 @@ import stat
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from zarrfs.engine.nodes.node import StoredNode
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -31,7 +30,17 @@ from zarrfs.plugins import find_plugin
 
 __all__ = ["METADATA_NAMES", "Location", "open_store", "split_options"]
 
-Location = str | os.PathLike[str] | Store | MutableMapping[str, bytes] | StoredNode[Any]
+
+class NodeLocation(Protocol):
+    """An open array or group: a store, and the path of the node in it."""
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def path(self) -> str: ...
+
+
+Location = str | os.PathLike[str] | Store | MutableMapping[str, bytes] | NodeLocation
 """A path, a URL, a store, a dictionary that serves as one, or a node: what is below it."""
 
 METADATA_NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "attributes.json")
@@ -114,15 +123,23 @@ def open_store(
         raise LocationError(f"{location!s} cannot be opened: {error.strerror or error}") from error
 
 
+def _node_place(location: object) -> tuple[Store, str] | None:
+    """Return the store and the path of an open node of this package, or None for anything else."""
+    store = getattr(location, "store", None)
+    # Nodes of zarr-python have a store too, of another class.
+    return (store, location.path) if isinstance(store, Store) and hasattr(location, "path") else None
+
+
 def _open_location(
     location: Location, mode: str, storage_options: Options, external: bool
 ) -> tuple[Store, str]:
     if isinstance(location, Store):
         _known_options(f"{location!r}, which is open,", storage_options)
         return location, ""
-    if isinstance(location, StoredNode):
+    place = _node_place(location)
+    if place is not None:
         _known_options(f"{location!r}, which is open,", storage_options)
-        return location.store, location.path
+        return place
     adapted = adapt_zarr_python(location)
     if adapted is not None:
         _known_options(f"{location!r}, which is open,", storage_options)

@@ -10,7 +10,6 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from zarrfs.engine.cache import ChunkCache, default_cache
-from zarrfs.engine.creation import nodes as creation
 from zarrfs.engine.creation.array_options import (
     ArrayOptions,
     engine_options,
@@ -21,6 +20,7 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.locations import Location, open_store
+from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group, make_node
 from zarrfs.engine.nodes.node import OpenStore, StoredNode

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from zarrfs.engine.creation.array_options import ArrayOptions, FilledOptions, StorageOptions, lists_options
-from zarrfs.engine.creation.similar_arrays import copy_values, options_like, spec_of
 from zarrfs.engine.locations import Location
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.similar_arrays import copy_values, options_like, spec_of
 from zarrfs.engine.open import Mode, create_array, open_array
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.synchronizers import Synchronizer

@@ -25,8 +25,8 @@ from zarrfs.errors import KeyNameError, MetadataError, StoreError, ZarrError, de
 from zarrfs.logs import logger
 from zarrfs.mount.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.held import held_nbytes
-from zarrfs.mount.views import View, all_views, make_layout, refusal
 from zarrfs.mount.views.json import group_json
+from zarrfs.mount.views.registry import View, all_views, make_layout, refusal
 from zarrfs.ngff.members import member_names
 
 __all__ = ["MAX_KEPT_ATTRIBUTES", "MAX_METADATA", "Directory", "Entry", "Tree", "VirtualFile"]

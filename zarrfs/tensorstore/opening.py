@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.engine.creation import nodes as creation
 from zarrfs.engine.creation.array_spec import array_spec
 from zarrfs.engine.dtypes import data_type_from_numpy, data_type_to_v3
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError

@@ -14,15 +14,15 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.creation import nodes as creation
-from zarrfs.engine.creation.similar_arrays import copy_values, options_like
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.locations import Location, open_store
+from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.hierarchy import replacing
+from zarrfs.engine.nodes.similar_arrays import copy_values, options_like
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError, NodeTypeError

@@ -1,6 +1,6 @@
 """Which chunk an element is in, under which key it is stored, and which chunks there are.
 
-The only part of the viewer that looks behind an array's public face; a double without ``layout`` simply has
+The only part of the viewer that looks behind an array's public face; a double without ``storage`` simply has
 no keys.
 """
 
@@ -14,8 +14,8 @@ from zarrfs_viewer.images.reading import Lifted, SourceArray, uniform_chunks
 __all__ = ["chunk_key", "chunk_of", "stored", "stored_chunk_shape"]
 
 
-def _layout(array: SourceArray) -> Any:
-    return getattr(array.array if isinstance(array, Lifted) else array, "layout", None)
+def _storage(array: SourceArray) -> Any:
+    return getattr(array.array if isinstance(array, Lifted) else array, "storage", None)
 
 
 def stored_chunk_shape(array: SourceArray) -> tuple[int, ...]:
@@ -28,33 +28,33 @@ def stored_chunk_shape(array: SourceArray) -> tuple[int, ...]:
 
 def chunk_of(array: SourceArray, element: Sequence[int]) -> tuple[int, ...]:
     """Return the coordinates, in the grid of stored chunks, of the chunk that holds an element."""
-    layout = _layout(array)
-    if layout is not None:
-        own = element[len(element) - len(layout.axes) :]
-        return tuple(axis.find(index) for axis, index in zip(layout.axes, own, strict=True))
+    storage = _storage(array)
+    if storage is not None:
+        own = element[len(element) - len(storage.axes) :]
+        return tuple(axis.find(index) for axis, index in zip(storage.axes, own, strict=True))
     shape = stored_chunk_shape(array)
     return tuple(index // length for index, length in zip(element, shape, strict=True))
 
 
 def chunk_key(array: SourceArray, element: Sequence[int]) -> str | None:
     """Return the store key of the chunk that holds an element; None where keys are not known."""
-    layout = _layout(array)
-    return None if layout is None else str(layout.key(chunk_of(array, element)))
+    storage = _storage(array)
+    return None if storage is None else str(storage.key(chunk_of(array, element)))
 
 
 def stored(array: SourceArray, elements: Iterable[Sequence[int]]) -> list[bool]:
     """Tell for each element whether its chunk is stored (True where that cannot be told). Asks the store:
     blocks.
     """
-    layout = _layout(array)
+    storage = _storage(array)
     known: dict[tuple[int, ...], bool] = {}
     answers = []
     for element in elements:
-        if layout is None:
+        if storage is None:
             answers.append(True)
             continue
         coords = chunk_of(array, element)
         if coords not in known:
-            known[coords] = bool(layout.store.exists(layout.key(coords)))
+            known[coords] = bool(storage.store.exists(storage.key(coords)))
         answers.append(known[coords])
     return answers

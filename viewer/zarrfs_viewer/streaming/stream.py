@@ -8,13 +8,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import TileKey, TileRequest
-
-if TYPE_CHECKING:
-    from zarrfs_viewer.streaming.streamer import TileStreamer
 
 __all__ = ["MemoryUse", "OnError", "OnExact", "OnTile", "TileError", "TileStream"]
 
@@ -50,12 +47,26 @@ class MemoryUse:
     misses: int
 
 
+class StreamOwner(Protocol):
+    """What a stream needs of the streamer that serves it."""
+
+    def _show(
+        self,
+        stream: TileStream,
+        images: Sequence[Image],
+        wanted: Sequence[TileRequest],
+        prefetch: Sequence[TileRequest],
+    ) -> int: ...
+
+    def _remove(self, stream: TileStream) -> None: ...
+
+
 class TileStream:
     """What one pane wants now. Made by ``TileStreamer.open``. Thread-safe."""
 
     def __init__(
         self,
-        streamer: TileStreamer,
+        streamer: StreamOwner,
         on_tile: OnTile | None,
         on_error: OnError | None,
         on_exact: OnExact | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import prod
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
     Indexing reads into new NumPy arrays and assignment writes to the store at once. Safe to use from several
     threads. ``close``, or a ``with`` block, releases the store that was opened for it.
     """
+
+    spec_type: ClassVar[type] = ArraySpec
 
     write_empty_chunks: bool = False
     """Whether chunks that hold nothing but the fill value are stored. May be set."""
@@ -315,11 +317,11 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         """Return a checksum of all that is stored of the array, in the meaning of zarr-python 2: of the bytes of its
         chunks and documents, not of values. ``hashname`` as for ``hashlib.new``.
         """
-        return stored_digest(self, hashname)
+        return stored_digest(self._storage, self._document_keys(), hashname)
 
     def hexdigest(self, hashname: str = "sha1") -> str:
         """Return ``digest`` in hexadecimal."""
-        return stored_digest(self, hashname).hex()
+        return self.digest(hashname).hex()
 
     def read_bytes(self, offset: int, size: int, order: Literal["C", "F"] = "C") -> Buffer:
         """Return up to ``size`` bytes from ``offset`` of the array as one stream of its elements.

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from zarrfs.engine.indexing.selections import check_fields, fancy_selection
+from zarrfs.engine.nodes.attributes import Attributes
+from zarrfs.engine.nodes.protocols import IndexableArray
 from zarrfs.errors import ReadOnlyError, SelectionError
-
-if TYPE_CHECKING:
-    from zarrfs.engine.nodes.array import Array
-    from zarrfs.engine.nodes.attributes import Attributes
 
 __all__ = ["ArrayView", "field_dtype"]
 
@@ -38,7 +36,11 @@ class ArrayView:
     """
 
     def __init__(
-        self, array: Array, dtype: np.dtype[Any], fields: str | list[str] | None = None, cast: bool = False
+        self,
+        array: IndexableArray,
+        dtype: np.dtype[Any],
+        fields: str | list[str] | None = None,
+        cast: bool = False,
     ) -> None:
         self._array = array
         self._dtype = dtype
@@ -46,7 +48,7 @@ class ArrayView:
         self._cast = cast
 
     @property
-    def array(self) -> Array:
+    def array(self) -> IndexableArray:
         """The array that is seen."""
         return self._array
 

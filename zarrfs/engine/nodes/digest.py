@@ -6,21 +6,19 @@ Two arrays of the same values, encoded otherwise, differ.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from zarrfs.engine.formats import api as formats
+from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from zarrfs.engine.nodes.array import Array
 
 __all__ = ["stored_digest"]
 
 
-def stored_digest(array: Array, hashname: str) -> bytes:
-    """Return the hash of the stored chunks in the order of the grid, then of the array's documents, attributes last.
+def stored_digest(storage: ArrayStorage, document_keys: Iterable[str], hashname: str) -> bytes:
+    """Return the hash of the stored chunks in C order of the grid, followed by the metadata documents.
 
-    ``hashname`` is a name that ``hashlib`` knows. What is absent adds nothing. Costs a listing, where the store lists.
+    ``hashname`` is a name that ``hashlib`` accepts. Missing chunks contribute nothing. Requires a listing where the
+    store supports it.
     """
     try:
         checksum = hashlib.new(hashname, usedforsecurity=False)
@@ -29,9 +27,8 @@ def stored_digest(array: Array, hashname: str) -> bytes:
         raise UnsupportedError(
             f"{hashname!r} is no hash that is known here; expected one of {names}"
         ) from error
-    layout, store = array.storage, array.store
-    for coords in layout.present_chunks():
-        checksum.update(store.get(layout.key(coords)) or b"")
-    for key in formats.document_keys(store, array.path, array.spec):
-        checksum.update(store.get(key) or b"")
+    for coords in storage.present_chunks():
+        checksum.update(storage.store.get(storage.key(coords)) or b"")
+    for key in document_keys:
+        checksum.update(storage.store.get(key) or b"")
     return checksum.digest()

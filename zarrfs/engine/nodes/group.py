@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.creation import nodes as creation
 from zarrfs.engine.creation.array_options import ArrayOptions, FilledOptions, engine_options, lists_options
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.json_document import document_limit
 from zarrfs.engine.formats.paths import normalise_path
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
+from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change, warn_of_omission
 from zarrfs.engine.nodes.group_creation import GroupRoutines
@@ -47,6 +47,8 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
     A name may be a path (``group["labels/0"]``). Members are attributes too (``group.labels``), where their names are
     identifiers that are no attributes of groups or arrays.
     """
+
+    spec_type: ClassVar[type] = GroupSpec
 
     # -- what it is --------------------------------------------------------------------------------------------
 

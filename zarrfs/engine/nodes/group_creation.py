@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from typing import Any, Unpack
 
 from zarrfs.engine.creation.array_options import ArrayOptions, FilledOptions, StorageOptions, lists_options
-from zarrfs.engine.creation.similar_arrays import copy_values, options_like, spec_of
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.similar_arrays import copy_values, options_like, spec_of
 
 __all__ = ["GroupRoutines"]
 

@@ -6,17 +6,15 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Any, cast
 
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.base import NodeKeys
+from zarrfs.engine.nodes.protocols import GroupNode
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.errors import StoreError
 from zarrfs.text import safe_text
-
-if TYPE_CHECKING:
-    from zarrfs.engine.nodes.group import Group
 
 __all__ = ["Tree", "delete_node", "draw_tree", "move_node", "replacing", "tree"]
 
@@ -117,7 +115,7 @@ class Tree(str):
         return str(self)
 
 
-def draw_tree(group: Group, level: int | None = None, max_nodes: int | None = None) -> Tree:
+def draw_tree(group: GroupNode, level: int | None = None, max_nodes: int | None = None) -> Tree:
     """Draw the hierarchy below a group: a line per node, arrays with shape and dtype.
 
     ``level`` levels of it, and ``max_nodes`` nodes; None for all.
@@ -132,24 +130,25 @@ def draw_tree(group: Group, level: int | None = None, max_nodes: int | None = No
     return Tree("\n".join([group.name, *drawn]))
 
 
-def tree(grp: Group, expand: bool | None = None, level: int | None = None) -> Tree:
+def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> Tree:
     """Return the hierarchy below a group as text that shows itself drawn; arguments as ``Group.tree``."""
-    return grp.tree(expand, level)
+    drawn: Tree = grp.tree(expand, level)
+    return drawn
 
 
-def _branch(group: Group, indent: str, level: int | None) -> Iterator[str]:
+def _branch(group: GroupNode, indent: str, level: int | None) -> Iterator[str]:
     if level is not None and level <= 0:
         return
     members = group.members()
     for position, (name, node) in enumerate(members):
         last = position == len(members) - 1
         branch = f"{indent}{'└── ' if last else '├── '}{safe_text(name)}"
-        # Told apart by what they can do: both classes import this module.
+        # A group is a mapping. Both node classes import this module, so they cannot be imported here.
         if isinstance(node, Mapping):
             yield branch
             below = indent + ("    " if last else "│   ")
             try:
-                yield from _branch(node, below, None if level is None else level - 1)
+                yield from _branch(cast(GroupNode, node), below, None if level is None else level - 1)
             except StoreError as error:
                 yield f"{below}└── cannot be listed: {error}"
         else:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from zarrfs.engine.cache import ChunkCache, default_cache
@@ -21,7 +21,13 @@ from zarrfs.engine.nodes.consolidation_warnings import warn_of_change, warn_of_d
 from zarrfs.engine.stores.base import Store, Usage
 from zarrfs.engine.stores.wrappers.closed import ClosedStore
 from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore, Synchronizer
-from zarrfs.errors import MetadataError, NodeNotFoundError, ReadOnlyError, UnsupportedError
+from zarrfs.errors import (
+    MetadataError,
+    NodeNotFoundError,
+    NodeTypeError,
+    ReadOnlyError,
+    UnsupportedError,
+)
 
 __all__ = ["OpenStore", "StoredNode"]
 
@@ -33,13 +39,26 @@ are: who changes a document goes on to lock chunks.
 _locks_lock = threading.Lock()
 
 
-def reopened(store: Store, path: str, read_only: bool, access: Access, cache_size: int | None = None) -> Any:
-    """Return the node at a path of a store, as unpickling needs it."""
-    from zarrfs.engine.open import open
+def reopened(
+    kind: type[StoredNode[Any]],
+    store: Store,
+    path: str,
+    read_only: bool,
+    access: Access,
+    cache_size: int | None = None,
+) -> Any:
+    """Return the node at a path of a store; unpickling calls this. The metadata are read again.
 
-    mode: Any = "r" if read_only or store.read_only else "r+"
-    node = open(store, path, mode, access=access, cache_size=cache_size)
-    node._read_only = read_only
+    Raises NodeNotFoundError if the node was deleted, NodeTypeError if it is of another kind.
+    """
+    where = f"{store.url}/{path}".rstrip("/")
+    spec = formats.read_node(store, path, **access.reading)
+    if spec is None:
+        raise NodeNotFoundError(f"{where}: the node was deleted since it was pickled")
+    if not isinstance(spec, kind.spec_type):
+        raise NodeTypeError(f"{where}: the pickled node was of another kind than the stored one")
+    cache = default_cache() if cache_size is None else ChunkCache(cache_size)
+    node = kind(store, path, spec, cache, read_only or store.read_only, access)
     return node._share_store(OpenStore(store))
 
 
@@ -77,6 +96,9 @@ class StoredNode(Generic[Spec]):
     the nodes that share it: those reached from it, and those opened at it as a location. A store that was given stays
     open.
     """
+
+    spec_type: ClassVar[type]
+    """The type of the metadata: ArraySpec or GroupSpec."""
 
     def __init__(
         self,
@@ -172,7 +194,7 @@ class StoredNode(Generic[Spec]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as store and path: the copy reads its metadata anew. A cache of its own it has again, empty."""
         cache_size = None if self._cache is default_cache() else self._cache.capacity
-        return reopened, (self._store, self._path, self._read_only, self._access, cache_size)
+        return reopened, (type(self), self._store, self._path, self._read_only, self._access, cache_size)
 
     # -- life --------------------------------------------------------------------------------------------------
 

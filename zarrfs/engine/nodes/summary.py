@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from zarrfs.engine.codecs.registry import codec_to_json
-
-if TYPE_CHECKING:
-    from zarrfs.engine.nodes.array import Array
-    from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.nodes.protocols import ArrayNode, GroupNode
 
 __all__ = [
     "Info",
@@ -40,12 +37,12 @@ class Info(dict[str, Any]):
 PLAIN_TYPES = frozenset((str, int, bool, type(None)))
 
 
-def array_summary(array: Array) -> dict[str, Any]:
+def array_summary(array: ArrayNode) -> dict[str, Any]:
     """Return the facts of an array."""
     return {**array_facts(array), "attributes": json_safe(array.attrs.asdict())}
 
 
-def array_facts(array: Array) -> dict[str, Any]:
+def array_facts(array: ArrayNode) -> dict[str, Any]:
     """Return the facts of an array, without its user attributes, which may be large."""
     spec = array.spec
     return {
@@ -66,17 +63,17 @@ def array_facts(array: Array) -> dict[str, Any]:
     }
 
 
-def group_summary(group: Group) -> dict[str, Any]:
+def group_summary(group: GroupNode) -> dict[str, Any]:
     """Return the facts of a group."""
     return {**group_facts(group), "attributes": json_safe(group.attrs.asdict())}
 
 
-def group_facts(group: Group) -> dict[str, Any]:
+def group_facts(group: GroupNode) -> dict[str, Any]:
     """Return the facts of a group, without its user attributes, which may be large."""
     return {"kind": "group", "path": group.name, "zarr_format": group.zarr_format}
 
 
-def complete_array_summary(array: Array) -> dict[str, Any]:
+def complete_array_summary(array: ArrayNode) -> dict[str, Any]:
     """Return the facts of an array, and what is stored of it. Costs a listing."""
     stored = array.nbytes_stored()
     nbytes = None if array.dtype.hasobject else array.nbytes
@@ -89,7 +86,7 @@ def complete_array_summary(array: Array) -> dict[str, Any]:
     }
 
 
-def complete_group_summary(group: Group) -> dict[str, Any]:
+def complete_group_summary(group: GroupNode) -> dict[str, Any]:
     """Return the facts of a group, and how many arrays and groups are below it. Costs a look at all of them."""
     arrays = groups = 0
     for _, node in group.walk():

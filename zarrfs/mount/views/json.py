@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from zarrfs.engine.nodes.array import Array
@@ -33,13 +33,15 @@ class JsonView(View):
     suffix: ClassVar[str] = ".json"
     listed: ClassVar[bool] = True
 
+    def __init__(self, refusals: Callable[[Array], Mapping[str, str | None]]) -> None:
+        """``refusals`` returns, for each view by its suffix, why it cannot show an array, or None if it can."""
+        self._refusals = refusals
+
     def refusal(self, array: Array) -> str | None:
         return None
 
     def layout(self, array: Array, name: str) -> VirtualFileContent:
-        from zarrfs.mount.views import all_views, refusal
-
-        refusals = {view.suffix: refusal(view, array) for view in all_views()}
+        refusals = self._refusals(array)
         views = {
             "views": [name + suffix for suffix, reason in refusals.items() if reason is None],
             "not_available": {

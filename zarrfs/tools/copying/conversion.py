@@ -9,11 +9,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.creation import nodes as creation
 from zarrfs.engine.creation.array_spec import array_spec
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.locations import open_store, split_options
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
+from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.group import Group

@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import unquote
 
 from zarrfs.engine.locations import Location, open_store
-from zarrfs.engine.nodes.node import StoredNode
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -28,7 +27,7 @@ def as_it_is(location: Location, options: Mapping[str, Any] | None) -> Iterator[
     """Yield a store and a path in it to look at what is at a location, if anything is. The store is closed then, except
     one that was given.
     """
-    if isinstance(location, Store | Mapping | StoredNode):
+    if not isinstance(location, str | os.PathLike):
         yield open_store(location, mode="a", storage_options=options)
         return
     store, path = _nothing_there(location) or open_store(location, mode="r", storage_options=options)
