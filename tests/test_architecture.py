@@ -1,11 +1,11 @@
-"""The rules of the house: which room may use which, what the package exports, what importing it costs."""
+"""The order of packages and modules, the exported names, and the cost of importing the package."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -74,30 +74,93 @@ EXPORTS = [
     "zeros_like",
 ]
 
-FLOORS = {
-    "errors": 0,
-    "logs": 0,
-    "plugins": 0,
-    "text": 0,
-    "engine": 1,
-    "ngff": 2,
-    "tools": 2,
-    "tensorstore": 2,
-    "mount": 3,
-    "cli": 4,
-    "viewer": 5,
-}
-"""From the ground up. A room uses those on its own floor and below."""
-
-GROUND = ["errors", "logs", "plugins", "text"]
-ENGINE_FLOORS = {
-    "stores": ["engine.stores", *GROUND],
-    "codecs": [
-        *("engine.codecs", "engine.stores.base", "engine.cache", "engine.parallel"),
-        *("engine.dtypes", "engine.json_checks", "engine.model", *GROUND),
-    ],
-}
-"""The rooms at the bottom of the engine, and all that each of them may use."""
+ORDER = (
+    "zarrfs._version",
+    "zarrfs.text",
+    "zarrfs.errors",
+    "zarrfs.logs",
+    "zarrfs.plugins",
+    # The engine.
+    "zarrfs.engine",
+    "zarrfs.engine.json_checks",
+    "zarrfs.engine.parallel",
+    "zarrfs.engine.cache",
+    "zarrfs.engine.dtypes",
+    "zarrfs.engine.stores",
+    "zarrfs.engine.stores.base",
+    "zarrfs.engine.stores.regular_files",
+    "zarrfs.engine.stores.temporary_files",
+    "zarrfs.engine.stores.memory",
+    "zarrfs.engine.stores.local",
+    "zarrfs.engine.stores.temporary",
+    "zarrfs.engine.stores.zarr_python",
+    "zarrfs.engine.stores.wrappers",
+    "zarrfs.engine.stores.databases",
+    "zarrfs.engine.stores.fsspec",
+    "zarrfs.engine.stores.zip",
+    "zarrfs.engine.codecs",
+    "zarrfs.engine.codecs.base",
+    "zarrfs.engine.codecs.libraries",
+    "zarrfs.engine.codecs.configuration",
+    "zarrfs.engine.codecs.limits",
+    "zarrfs.engine.codecs.fill_values",
+    "zarrfs.engine.codecs.array_to_array",
+    "zarrfs.engine.codecs.array_to_bytes",
+    "zarrfs.engine.codecs.bytes_to_bytes",
+    "zarrfs.engine.codecs.pipeline",
+    "zarrfs.engine.codecs.numcodecs",
+    "zarrfs.engine.codecs.registry",
+    "zarrfs.engine.codecs.conditional",
+    "zarrfs.engine.codecs.sharding",
+    "zarrfs.engine.codecs.n5",
+    "zarrfs.engine.values",
+    "zarrfs.engine.options",
+    "zarrfs.engine.indexing",
+    "zarrfs.engine.chunking",
+    "zarrfs.engine.model",
+    "zarrfs.engine.formats",
+    "zarrfs.engine.io",
+    "zarrfs.engine.creation",
+    "zarrfs.engine.nodes",
+    "zarrfs.engine.locations",
+    "zarrfs.engine.open",
+    "zarrfs.engine.routines",
+    "zarrfs.engine.persistence",
+    # What stands on the engine.
+    "zarrfs.codecs",
+    "zarrfs.storage",
+    "zarrfs.ngff",
+    "zarrfs.tools",
+    "zarrfs",
+    "zarrfs.synthetic",
+    "zarrfs.tensorstore",
+    "zarrfs.mount",
+    "zarrfs.cli",
+    "zarrfs.__main__",
+    # The viewer.
+    "zarrfs_viewer",
+    "zarrfs_viewer.locations",
+    "zarrfs_viewer.state",
+    "zarrfs_viewer.images",
+    "zarrfs_viewer.streaming",
+    "zarrfs_viewer.display",
+    "zarrfs_viewer.rendering",
+    "zarrfs_viewer.analysis",
+    "zarrfs_viewer.export",
+    "zarrfs_viewer.saved_views",
+    "zarrfs_viewer.mounts",
+    "zarrfs_viewer.qt",
+    "zarrfs_viewer.qt.support",
+    "zarrfs_viewer.qt.session",
+    "zarrfs_viewer.qt.canvas",
+    "zarrfs_viewer.qt.panels",
+    "zarrfs_viewer.qt.window",
+    "zarrfs_viewer.main",
+    "zarrfs_viewer.__main__",
+)
+"""Packages and modules from the lowest layer to the highest. A module belongs to the longest entry that contains it. It
+imports modules of its own entry and of entries before it, wherever in the file the import is.
+"""
 
 HEAVY = [
     "numcodecs",
@@ -115,77 +178,125 @@ HEAVY = [
 ]
 HEAVY += ["ml_dtypes", "asyncio", "importlib.metadata", "zarr", "tensorstore"]
 
+MAX_IMPORTED_MODULES = 150
+"""What ``import zarrfs`` loads besides NumPy, empty modules of packages included."""
+
 FUSE_BINDINGS = {"mfusepy", "fuse"}
 
 
 def modules() -> Iterator[tuple[str, Path]]:
-    """Every module of ours by its dotted name without the leading ``zarrfs.``."""
-    for package in ("zarrfs", "viewer"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            yield ".".join(part for part in parts if part != "__init__").removeprefix("zarrfs."), path
+    """Yield each of our modules with its file."""
+    for parent, package in ((ROOT, "zarrfs"), (ROOT / "viewer", "zarrfs_viewer")):
+        for path in sorted((parent / package).rglob("*.py")):
+            parts = path.relative_to(parent).with_suffix("").parts
+            yield ".".join(part for part in parts if part != "__init__"), path
 
 
 MODULES = dict(modules())
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Every name that a module imports, wherever in it: ``package.module`` and ``package.module.name``."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imported_names(source: str) -> Iterator[str]:
+    """Yield each name that a module imports, wherever in it: ``package.module`` or ``package.module.name``."""
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute"
+            assert node.level == 0, "imports are absolute"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def own_imports(path: Path) -> Iterator[str]:
-    """Those of ours, without the leading ``zarrfs.``; the package itself stands for the engine behind it."""
-    for name in imports(path):
-        first, _, rest = name.partition(".")
-        if first == "viewer":
-            yield name
-        elif first == "zarrfs" and rest.partition(".")[0] not in ("_version", "synthetic", "__version__"):
-            inside = rest.partition(".")[0] in FLOORS
-            yield rest if inside else "engine"
+def own_imports(source: str, known: Collection[str] = MODULES) -> set[str]:
+    """Return the modules of ours that a module imports."""
+    found = set()
+    for name in imported_names(source):
+        if name.partition(".")[0] in ("zarrfs", "zarrfs_viewer"):
+            while name not in known:
+                name = name.rpartition(".")[0]
+            found.add(name)
+    return found
 
 
-def floor(module: str) -> int | None:
-    room = module.partition(".")[0]
-    return FLOORS.get(room)
+IMPORTS = {name: own_imports(path.read_text(encoding="utf-8")) - {name} for name, path in MODULES.items()}
 
 
-def is_in(module: str, rooms: list[str]) -> bool:
-    return any(module == room or module.startswith(f"{room}.") for room in rooms)
+def layer(module: str) -> int:
+    """Return the position of the entry of ``ORDER`` that a module belongs to."""
+    entries = [i for i, entry in enumerate(ORDER) if module == entry or module.startswith(f"{entry}.")]
+    assert entries, f"{module} belongs to no entry of ORDER: add its package"
+    return max(entries, key=lambda i: len(ORDER[i]))
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if floor(name) is not None])
-def test_imports_go_downward_only(module: str) -> None:
-    here = floor(module)
-    assert here is not None
-    upward = [name for name in own_imports(MODULES[module]) if (floor(name) or 0) > here]
-    assert upward == []
+def upward_imports(module: str, imported: Collection[str]) -> list[str]:
+    """Return the imported modules of higher layers. A package may import its own modules."""
+    here = layer(module)
+    return sorted(
+        name for name in imported if layer(name) > here and not ORDER[layer(name)].startswith(f"{module}.")
+    )
 
 
-@pytest.mark.parametrize("room", ENGINE_FLOORS)
-def test_the_bottom_of_the_engine_stands_alone(room: str) -> None:
-    allowed = ENGINE_FLOORS[room]
-    for module, path in MODULES.items():
-        if is_in(module, [f"engine.{room}"]):
-            assert [name for name in own_imports(path) if not is_in(name, allowed)] == [], module
+def cycles(graph: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """Return the groups of modules that import each other, directly or not."""
+    reach: dict[str, set[str]] = {}
+    for start in graph:
+        seen: set[str] = set()
+        pending = list(graph[start])
+        while pending:
+            module = pending.pop()
+            if module not in seen:
+                seen.add(module)
+                pending.extend(graph.get(module, ()))
+        reach[start] = seen
+    groups = {
+        tuple(sorted(m for m in reach[start] if start in reach.get(m, ())))
+        for start in graph
+        if start in reach[start]
+    }
+    return [list(group) for group in sorted(groups)]
 
 
-def test_one_room_knows_the_fuse_binding() -> None:
+def is_in(module: str, packages: Sequence[str]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name != "zarrfs"])
+def test_imports_go_to_lower_layers_only(module: str) -> None:
+    assert upward_imports(module, IMPORTS[module]) == []
+
+
+def test_no_modules_import_each_other() -> None:
+    assert cycles(IMPORTS) == []
+
+
+def test_violations_are_found() -> None:
+    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from zarrfs.engine.nodes.array import Array\n"
+    assert own_imports(source) == {"zarrfs.engine.nodes.array"}
+    assert upward_imports("zarrfs.engine.io.reading", own_imports(source)) == ["zarrfs.engine.nodes.array"]
+    assert upward_imports("zarrfs.engine.nodes.group", own_imports(source)) == []
+    function = "def read():\n    from zarrfs.mount import tree\n"
+    assert upward_imports("zarrfs.engine.open", own_imports(function)) == ["zarrfs.mount.tree"]
+    assert cycles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == [["a", "b", "c"]]
+    assert cycles({"a": ["b"], "b": ["c"], "c": []}) == []
+
+
+def test_every_entry_of_the_order_exists() -> None:
+    assert [entry for entry in ORDER if entry not in MODULES] == []
+    assert len(set(ORDER)) == len(ORDER)
+
+
+def test_only_the_mount_imports_the_fuse_binding() -> None:
     users = {
-        module for module, path in MODULES.items() if FUSE_BINDINGS & {n.split(".")[0] for n in imports(path)}
+        module
+        for module, path in MODULES.items()
+        if FUSE_BINDINGS & {n.split(".")[0] for n in imported_names(path.read_text(encoding="utf-8"))}
     }
     assert len(users) <= 1
-    assert all(is_in(module, ["mount"]) for module in users)
+    assert all(is_in(module, ["zarrfs.mount"]) for module in users)
 
 
-def test_one_room_knows_qt() -> None:
+def test_only_the_qt_package_imports_qt() -> None:
     for module, path in MODULES.items():
-        if {name.partition(".")[0] for name in imports(path)} & {"PyQt6", "pyqtgraph"}:
+        names = imported_names(path.read_text(encoding="utf-8"))
+        if {name.partition(".")[0] for name in names} & {"PyQt6", "pyqtgraph"}:
             assert is_in(module, ["zarrfs_viewer.qt"]), module
 
 
@@ -199,4 +310,4 @@ def test_importing_is_light() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     assert [name for name in loaded if is_in(name, HEAVY)] == []
-    assert len(loaded) < 120, sorted(loaded)
+    assert len(loaded) <= MAX_IMPORTED_MODULES, sorted(loaded)

@@ -22,7 +22,7 @@ import zarrfs
 from zarrfs.engine.chunking.chunk_grids import RegularGrid
 from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
 from zarrfs.engine.codecs.base import ChunkSpec, CodecError
-from zarrfs.engine.codecs.bytes_to_bytes.n5_lz4 import N5Lz4Codec, xxhash32
+from zarrfs.engine.codecs.n5.lz4 import N5Lz4Codec, xxhash32
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.codecs.registry import codecs_from_json
 from zarrfs.engine.formats import api as formats

@@ -46,12 +46,12 @@ BUILT_IN = {
     "scale_offset": "array_to_array.scale_offset:ScaleOffsetCodec",
     "reshape": "array_to_array.reshape:ReshapeCodec",
     "bitround": "array_to_array.bitround:BitroundCodec",
-    "conditional": "bytes_to_bytes.conditional:ConditionalCodec",
+    "conditional": "conditional:ConditionalCodec",
     "zfp": "array_to_bytes.zfp:ZfpCodec",
     "numcodecs.pcodec": "numcodecs.numbers:NumcodecsPcodecCodec",
     "numcodecs.zfpy": "numcodecs.numbers:NumcodecsZfpyCodec",
-    "n5_default": "array_to_bytes.n5_block:N5BlockCodec",
-    "n5_lz4": "bytes_to_bytes.n5_lz4:N5Lz4Codec",
+    "n5_default": "n5.block:N5BlockCodec",
+    "n5_lz4": "n5.lz4:N5Lz4Codec",
 }
 
 NUMCODECS_BYTES = (

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Self
 from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
 from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Coords, V2Keys
 from zarrfs.engine.codecs.array_to_array.transpose import TransposeCodec
-from zarrfs.engine.codecs.array_to_bytes.n5_block import N5BlockCodec
 from zarrfs.engine.codecs.base import BytesBytesCodec, ChunkSpec, Codec
+from zarrfs.engine.codecs.n5.block import N5BlockCodec
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.dtypes import DataType, data_type_from_v3, default_fill
 from zarrfs.engine.dtypes.integers import INTEGER_NAMES

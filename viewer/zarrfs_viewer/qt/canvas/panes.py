@@ -13,8 +13,8 @@ from zarrfs_viewer.analysis.readout import Readout, readout
 from zarrfs_viewer.display.linking import linked_axes, linked_viewport
 from zarrfs_viewer.qt.canvas.canvas import Canvas
 from zarrfs_viewer.qt.canvas.painting import Rect
+from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import tooltip
-from zarrfs_viewer.qt.window.session import Session
 from zarrfs_viewer.rendering.pipeline import ViewPipeline
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.saved_views.views import fitted_viewport

@@ -9,8 +9,8 @@ from PyQt6.QtWidgets import QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
 import zarrfs
 from zarrfs.ngff import Report, check_node
+from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_lines, tooltip
-from zarrfs_viewer.qt.window.session import Session
 
 __all__ = ["CheckPanel"]
 

@@ -29,10 +29,10 @@ from zarrfs_viewer.analysis.readout import format_value, short_unit
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.export.replacing import replacing
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import MAX_NAME, PlainLabel, html_text, plain, plain_name
 from zarrfs_viewer.qt.support.plots import PlotHolder, with_plots
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard
-from zarrfs_viewer.qt.window.session import Session
 from zarrfs_viewer.state.colormaps import lookup
 from zarrfs_viewer.state.view_state import ViewIntent
 

@@ -24,9 +24,9 @@ import zarrfs
 from zarrfs.engine.nodes.summary import array_summary, group_summary, json_safe
 from zarrfs.ngff.checks.report import pointer
 from zarrfs_viewer.qt.panels.check_panel import CheckPanel
+from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import MAX_TEXT, button_text, document_text, plain, tooltip
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, search_box
-from zarrfs_viewer.qt.window.session import Session
 
 __all__ = ["MetadataPanel"]
 

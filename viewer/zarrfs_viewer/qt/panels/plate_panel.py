@@ -18,9 +18,9 @@ from PyQt6.QtWidgets import (
 
 from zarrfs_viewer.images.dataset import Dataset, Field
 from zarrfs_viewer.qt.panels.thumbnails import Thumbnails, placeholder
+from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain_name, tooltip
 from zarrfs_viewer.qt.support.widgets import scrolls_past
-from zarrfs_viewer.qt.window.session import Session
 
 __all__ = ["PlatePanel"]
 

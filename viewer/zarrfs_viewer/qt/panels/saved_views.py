@@ -8,9 +8,9 @@ from PyQt6.QtCore import QObject
 from PyQt6.QtWidgets import QInputDialog, QWidget
 
 from zarrfs_viewer.qt.canvas.panes import Panes
+from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import plain, plain_name
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard
-from zarrfs_viewer.qt.window.session import Session
 from zarrfs_viewer.saved_views.views import View, command_line, load_views, save_views, to_link
 
 __all__ = ["SavedViewsMenu"]

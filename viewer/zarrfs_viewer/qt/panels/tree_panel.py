@@ -13,9 +13,9 @@ import zarrfs
 from zarrfs_viewer.locations import display_name, within
 from zarrfs_viewer.mounts import Mounts
 from zarrfs_viewer.qt.panels.tree_model import HierarchyModel, Item
+from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import button_text
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, search_box
-from zarrfs_viewer.qt.window.session import Session
 
 __all__ = ["TreePanel"]
 

@@ -46,6 +46,7 @@ from zarrfs_viewer.qt.panels.metadata_panel import MetadataPanel
 from zarrfs_viewer.qt.panels.plate_panel import PlatePanel
 from zarrfs_viewer.qt.panels.saved_views import SavedViewsMenu
 from zarrfs_viewer.qt.panels.tree_panel import TreePanel
+from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import (
     PlainLabel,
     allow_narrow,
@@ -60,7 +61,6 @@ from zarrfs_viewer.qt.support.theme import apply_theme
 from zarrfs_viewer.qt.window.actions import Palette, add_actions, key_help
 from zarrfs_viewer.qt.window.commands import command_specs
 from zarrfs_viewer.qt.window.opening import Opening
-from zarrfs_viewer.qt.window.session import Session
 from zarrfs_viewer.rendering.contrast import auto_limits, channel_values, histogram
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import (

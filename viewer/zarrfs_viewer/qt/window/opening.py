@@ -7,8 +7,8 @@ from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
 from zarrfs_viewer.locations import locations_in
+from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import plain
-from zarrfs_viewer.qt.window.session import Session
 
 __all__ = ["Opening"]
 

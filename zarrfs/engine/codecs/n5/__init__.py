@@ -1,0 +1,1 @@
+"""The block header and the LZ4 framing of N5."""
