@@ -21,6 +21,7 @@ from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.hierarchy import replacing
+from zarrfs.engine.nodes.similar_arrays import copy_values
 from zarrfs.engine.options import check_names, check_type
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.undo import UndoStore
@@ -30,7 +31,14 @@ from zarrfs.errors import DataError, MetadataError, NodeExistsError, NodeTypeErr
 __all__ = ["check_required", "create_ancestors", "create_array_node", "create_group_node"]
 
 
-ARRAY_OPTIONS = {"data", "overwrite", "write_empty_chunks", "access", *signature(array_spec).parameters}
+ARRAY_OPTIONS = {
+    "data",
+    "copy_from",
+    "overwrite",
+    "write_empty_chunks",
+    "access",
+    *signature(array_spec).parameters,
+}
 """The options of ``create_array_node``."""
 
 # -- groups ----------------------------------------------------------------------------------------------------
@@ -125,6 +133,7 @@ def create_array_node(
     cache: ChunkCache,
     *,
     data: Any = None,
+    copy_from: Any = None,
     overwrite: bool = False,
     write_empty_chunks: bool | None = None,
     access: Access | None = None,
@@ -135,6 +144,8 @@ def create_array_node(
 
     Args:
         data: what to write, and where shape, dtype and chunks come from if they are not given.
+        copy_from: an array of the same shape; its values are written one stored chunk at a time, so that neither array
+            is in memory as a whole. Not together with ``data``.
         overwrite: replace a node that is there; otherwise that is a NodeExistsError. The new array is written aside
             first, so that its chunks are moved once more in stores that cannot rename.
         write_empty_chunks: store chunks that hold nothing but the fill value.
@@ -161,6 +172,10 @@ def create_array_node(
             if isinstance(target, UndoStore):
                 target.keep_old = False
             Array(target, path, written, ChunkCache(0), False, access)._write_all(values)
+        elif copy_from is not None:
+            if isinstance(target, UndoStore):
+                target.keep_old = False
+            copy_values(copy_from, Array(target, path, written, ChunkCache(0), False, access))
     warn_of_change(store, path, spec.zarr_format)
     return Array(store, path, written, cache, False, access)
 
