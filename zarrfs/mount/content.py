@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol
 
 import numpy as np
 
 from zarrfs.engine.nodes.array import Array
+from zarrfs.mount.blocks import BlockPool, BlockReader
 
-__all__ = ["ArraySegment", "BytesSegment", "Piece", "VirtualFileContent"]
+__all__ = ["ArraySegment", "BytesSegment", "Segment", "VirtualFileContent"]
 
 
-class Piece(Protocol):
+class Segment(Protocol):
     """A run of bytes of a virtual file."""
 
     nbytes: int
@@ -42,8 +43,21 @@ class ArraySegment:
     def __init__(self, array: Array, order: Literal["C", "F"] = "C", swap: bool = False) -> None:
         self._array = array
         self._order: Literal["C", "F"] = order
+        self._blocks: BlockReader | None = None
         self._swap = array.itemsize // (2 if array.dtype.kind == "c" else 1) if swap else 1
         self.nbytes = array.nbytes
+
+    def blocks(self, pool: BlockPool) -> BlockReader | None:
+        """Return the reader of this segment's blocks in a pool, or None for a segment that is not read in blocks.
+
+        All open files that show the segment share the reader, and so its blocks.
+        """
+        if self._swap != 1:
+            return None
+        reader = self._blocks
+        if reader is None or reader.pool is not pool:
+            reader = self._blocks = BlockReader(self._array, self._order, pool)
+        return reader
 
     def read_into(self, offset: int, out: memoryview) -> None:
         if self._swap == 1:
@@ -59,7 +73,7 @@ class ArraySegment:
 class VirtualFileContent:
     """Pieces in order. ``size`` is exact and known without reading anything."""
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pieces: Sequence[Segment]) -> None:
         self._pieces = [piece for piece in pieces if piece.nbytes]
         self._starts: list[int] = []
         self.size = 0
@@ -77,19 +91,28 @@ class VirtualFileContent:
         """The bytes that are in memory."""
         return sum(piece.nbytes for piece in self._pieces if isinstance(piece, BytesSegment))
 
-    def read_into(self, offset: int, out: memoryview) -> int:
-        """Fill ``out`` from ``offset``, as far as the file goes; return how many bytes that is."""
-        count = max(0, min(len(out), self.size - offset))
-        done = 0
+    def parts(self, offset: int, size: int) -> Iterator[tuple[Segment, int, int]]:
+        """Yield (segment, offset in it, length) for each segment that a range intersects, in order.
+
+        The range is clipped to the file.
+        """
+        stop = min(offset + size, self.size)
         index = bisect_right(self._starts, offset) - 1
-        while done < count:
-            piece = self._pieces[index]
-            inside = offset + done - self._starts[index]
-            step = min(count - done, piece.nbytes - inside)
-            piece.read_into(inside, out[done : done + step])
-            done += step
+        while offset < stop:
+            segment = self._pieces[index]
+            start = offset - self._starts[index]
+            length = min(stop - offset, segment.nbytes - start)
+            yield segment, start, length
+            offset += length
             index += 1
-        return count
+
+    def read_into(self, offset: int, out: memoryview) -> int:
+        """Fill ``out`` from ``offset``, as far as the file goes. Return the number of bytes."""
+        done = 0
+        for segment, start, length in self.parts(offset, len(out)):
+            segment.read_into(start, out[done : done + length])
+            done += length
+        return done
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to ``size`` bytes from ``offset``."""

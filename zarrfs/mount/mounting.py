@@ -45,6 +45,9 @@ FRACTION_OF_MEMORY = 4
 for every plane that is in them.
 """
 
+MIN_SHARED_CACHE_NBYTES = 256 << 20
+"""A smaller cache is used for decoded chunks only."""
+
 MAX_LOG_NBYTES = 1 << 20
 
 MAX_SOURCE = 1000
@@ -91,17 +94,22 @@ def serve(
     """
     import zarrfs
     from zarrfs.mount.binding import load_binding
+    from zarrfs.mount.blocks import DEFAULT_POOL_NBYTES, BlockPool
     from zarrfs.mount.operations import make_operations
     from zarrfs.mount.tree import Tree
 
     target = prepare_mountpoint(mountpoint)
     binding = load_binding()
     source = location.url if isinstance(location, Store) else location
-    cache_size = options.cache_size
+    cache_size = default_cache_size() if options.cache_size is None else options.cache_size
+    # Half of a large cache holds blocks of files, for sequential access; the rest holds decoded chunks. A working
+    # buffer for blocks, which does not depend on the size of the cache, is added.
+    blocks_nbytes = cache_size // 2 if cache_size >= MIN_SHARED_CACHE_NBYTES else 0
+    pool = BlockPool(DEFAULT_POOL_NBYTES + blocks_nbytes, is_immutable=options.immutable)
     node = zarrfs.open(
         location,
         options.path,
-        cache_size=default_cache_size() if cache_size is None else cache_size,
+        cache_size=cache_size - blocks_nbytes,
         storage_options=options.storage_options,
         access=zarrfs.Access(max_document=options.max_document),
     )
@@ -116,7 +124,7 @@ def serve(
             served = True
             ready()
 
-        operations = make_operations(binding, tree, contact)
+        operations = make_operations(binding, tree, contact, pool=pool)
         try:
             binding.FUSE(
                 operations, target, foreground=True, **_fuse_arguments(source, options, binding.__name__)
@@ -131,6 +139,7 @@ def serve(
                 "`zarrfs doctor` tells what may be missing"
             ) from error
     finally:
+        pool.close()
         node.store.close()
 
 

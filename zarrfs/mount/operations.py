@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import functools
 import itertools
@@ -19,6 +18,8 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.summary import array_facts, group_facts, json_safe
 from zarrfs.errors import NodeNotFoundError, ReadOnlyError, ZarrError, describe_error
 from zarrfs.logs import logger
+from zarrfs.mount.blocks import BlockPool
+from zarrfs.mount.open_files import OpenFile
 from zarrfs.mount.tree import Directory, Entry, Tree, VirtualFile
 
 __all__ = ["make_operations"]
@@ -57,7 +58,11 @@ WRITING = [
 
 
 def make_operations(
-    binding: ModuleType, tree: Tree, ready: Callable[[], None], mounted_at: float | None = None
+    binding: ModuleType,
+    tree: Tree,
+    ready: Callable[[], None],
+    mounted_at: float | None = None,
+    pool: BlockPool | None = None,
 ) -> Any:
     """Return the operations object for a binding. ``ready`` is called once the kernel has made contact."""
     base: Any = binding.Operations
@@ -70,7 +75,8 @@ def make_operations(
 
         def __init__(self) -> None:
             self._tree = tree
-            self._files: dict[int, VirtualFile] = {}
+            self._files: dict[int, OpenFile] = {}
+            self._pool = BlockPool() if pool is None else pool
             self._handles = itertools.count(1)
             self._started = time.time() if mounted_at is None else mounted_at
             self._owner = (os.getuid(), os.getgid())
@@ -86,6 +92,7 @@ def make_operations(
 
         def destroy(self, path: str) -> None:
             self._files.clear()
+            self._pool.close()
 
         # -- looking -------------------------------------------------------------------------------------------
 
@@ -203,7 +210,7 @@ def make_operations(
             if not isinstance(entry, VirtualFile):
                 raise fuse_error(errno.EISDIR)
             handle = next(self._handles)
-            self._files[handle] = entry
+            self._files[handle] = OpenFile(entry.layout, self._pool)
             return handle
 
         @_translated(fuse_error)
@@ -213,19 +220,15 @@ def make_operations(
                 entry = self._entry(path)
                 if not isinstance(entry, VirtualFile):
                     raise fuse_error(errno.EISDIR)
-                file = entry
-            count = max(0, min(size, file.layout.size - offset))
-            if not count:
-                return b""
-            # Handed on as it is: making bytes of it would copy once more.
-            buffer = (ctypes.c_ubyte * count)()
+                file = OpenFile(entry.layout, self._pool)
             try:
-                file.layout.read_into(offset, memoryview(buffer).cast("B"))
+                buffer = file.read(offset, size)
             except fuse_error:
                 raise
             except Exception as error:
                 self._reports.say(path, error)
                 raise fuse_error(errno.EIO) from error
+            # mfusepy copies from the array; fusepy accepts only bytes.
             return buffer if binding.__name__ == "mfusepy" else bytes(buffer)
 
         def flush(self, path: str, fh: Any) -> int:

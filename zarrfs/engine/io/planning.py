@@ -100,9 +100,15 @@ class ReadPlan:
 
 
 def plan_read(
-    storage: ArrayStorage, selection: OrthogonalSelection | CoordinateSelection, out_nbytes: int
+    storage: ArrayStorage,
+    selection: OrthogonalSelection | CoordinateSelection,
+    out_nbytes: int,
+    keep_chunks: bool = True,
 ) -> ReadPlan:
-    """Return the plan for a read that fills ``out_nbytes`` bytes of output."""
+    """Return the plan for a read that fills ``out_nbytes`` bytes of output.
+
+    With ``keep_chunks=False`` decoded chunks do not enter the cache.
+    """
     count = count_chunks(selection, storage.axes)
     chunk_nbytes = storage.typical_nbytes
     capacity = storage.cache.capacity
@@ -110,12 +116,13 @@ def plan_read(
     touched = count * chunk_nbytes
     if sharded:
         touched = min(touched, out_nbytes * 2)
+    is_repeated = count <= MAX_KEPT_CHUNKS and touched <= MAX_KEPT_NBYTES
     return ReadPlan(
         selection,
         storage,
         max_chunks=count,
-        keep_whole=count <= MAX_KEPT_CHUNKS and touched <= MAX_KEPT_NBYTES and touched * 8 <= capacity,
-        keep_partial=touched * 2 <= capacity,
+        keep_whole=keep_chunks and is_repeated and touched * 8 <= capacity,
+        keep_partial=keep_chunks and touched * 2 <= capacity,
         look_up=len(storage.cache) > 0,
         sharded=sharded,
         workers=_workers(storage, count, chunk_nbytes),

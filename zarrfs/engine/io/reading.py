@@ -76,12 +76,15 @@ def empty(shape: tuple[int, ...], storage: ArrayStorage) -> Array:
 
 
 def read_into(
-    storage: ArrayStorage, selection: OrthogonalSelection | CoordinateSelection, out: Array
+    storage: ArrayStorage,
+    selection: OrthogonalSelection | CoordinateSelection,
+    out: Array,
+    keep_chunks: bool = True,
 ) -> None:
     """Read the selection into ``out``, an array (or view) of the shape of the read buffer."""
     if out.size == 0:
         return
-    plan = plan_read(storage, selection, out.nbytes)
+    plan = plan_read(storage, selection, out.nbytes, keep_chunks)
     if plan.max_chunks:
         execute(plan, out)
 
@@ -254,7 +257,9 @@ def _check_present(storage: ArrayStorage, chunk: ChunkProjection, codecs: CodecP
     )
 
 
-def read_flat(storage: ArrayStorage, offset: int, out: Array, order: str) -> None:
+def read_flat(
+    storage: ArrayStorage, offset: int, out: Array, order: str, *, keep_chunks: bool = True
+) -> None:
     """Fill ``out``, one byte per item, with the bytes from ``offset`` of the array's elements in C or F order."""
     itemsize = storage.dtype.itemsize
     if out.size == 0 or itemsize == 0:
@@ -273,7 +278,7 @@ def read_flat(storage: ArrayStorage, offset: int, out: Array, order: str) -> Non
             view, box = view.T, box[::-1]
         spans: Iterable[Span] = (Span(part.start, 1, part.stop - part.start) for part in box)
         selection = OrthogonalSelection(tuple(spans), view.shape, (slice(None),) * view.ndim)
-        read_into(storage, selection, view)
+        read_into(storage, selection, view, keep_chunks)
     if not aligned:
         out[...] = raw[skip : skip + out.size]
 

@@ -335,8 +335,13 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         read_flat(self._storage, offset, out, order)
         return out.data
 
-    def read_bytes_into(self, offset: int, buffer: Any, order: Literal["C", "F"] = "C") -> int:
-        """Fill a writable contiguous buffer as ``read_bytes`` would; return how many bytes there were."""
+    def read_bytes_into(
+        self, offset: int, buffer: Any, order: Literal["C", "F"] = "C", *, keep_chunks: bool = True
+    ) -> int:
+        """Fill a writable contiguous buffer as ``read_bytes`` does. Return the number of bytes.
+
+        With ``keep_chunks=False`` decoded chunks do not enter the cache, for callers that cache the bytes themselves.
+        """
         self._recheck()
         try:
             view = np.frombuffer(buffer, np.uint8)
@@ -349,7 +354,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
                 f"buffer must be writable, found {type(buffer).__name__}, which is read-only"
             )
         count = check_flat(self._storage, offset, len(view), order)
-        read_flat(self._storage, offset, view[:count], order)
+        read_flat(self._storage, offset, view[:count], order, keep_chunks=keep_chunks)
         return count
 
     # -- writing -----------------------------------------------------------------------------------------------

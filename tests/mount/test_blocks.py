@@ -1,0 +1,288 @@
+"""Blocks of virtual files: values, sharing, limits, changes and faults."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zarrfs
+from tests.processes import TIMEOUT
+from zarrfs.engine.io.flat import block_grid
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers.wrapper import CountingStore
+from zarrfs.errors import ChunkDecodeError
+from zarrfs.mount.access_pattern import REORDERING_WINDOW, AccessPattern
+from zarrfs.mount.blocks import REVALIDATION_SECONDS, BlockPool, BlockReader
+from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.mount.open_files import OpenFile
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+NOISE = np.random.default_rng(0).integers(0, 1000, (64, 64, 256), dtype="u2")  # 2 MiB
+
+
+class Clock:
+    """A clock that is set by the test."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def counted(**options: Any) -> tuple[CountingStore, zarrfs.Array]:
+    """Return an array of noise without a chunk cache, and its store, which counts."""
+    memory = MemoryStore()
+    zarrfs.create_array(memory, data=NOISE, **options)
+    store = CountingStore(memory)
+    return store, zarrfs.open_array(store, cache_size=0)
+
+
+# -- the division into blocks ----------------------------------------------------------------------------------
+
+
+@given(
+    shape=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    chunks=st.lists(st.integers(1, 5), min_size=4, max_size=4),
+    order=st.sampled_from(["C", "F"]),
+    limit=st.integers(2, 400),
+    offset=st.integers(0, 10_000),
+)
+def test_blocks_cover_the_stream_and_hold_whole_chunks(
+    shape: list[int], chunks: list[int], order: Literal["C", "F"], limit: int, offset: int
+) -> None:
+    array = zarrfs.create_array({}, shape=tuple(shape), chunks=tuple(chunks[: len(shape)]), dtype="u2")
+    grid = block_grid(array.storage, order, limit)
+    bounds = [grid.bounds(number) for number in range(grid.count)]
+    assert bounds[0][0] == 0
+    assert bounds[-1][1] == array.nbytes
+    assert all(stop == start for (_, stop), (start, _) in pairwise(bounds))
+    assert all(stop - start > 0 for start, stop in bounds)
+    start, stop = grid.bounds(grid.find(offset % array.nbytes))
+    assert start <= offset % array.nbytes < stop
+    if grid.holds_whole_chunks:
+        flat = np.arange(array.size).reshape(shape, order=order)
+        lengths = [range(0, n, c) for n, c in zip(shape, chunks, strict=False)]
+        for corner in np.stack(np.meshgrid(*lengths, indexing="ij"), -1).reshape(-1, len(shape)):
+            region = tuple(slice(a, a + c) for a, c in zip(corner, chunks, strict=False))
+            blocks = {grid.find(int(index) * 2) for index in flat[region].reshape(-1)}
+            assert len(blocks) == 1
+
+
+def test_blocks_are_not_larger_than_the_limit() -> None:
+    array = zarrfs.create_array({}, data=NOISE, chunks=(64, 8, 8))
+    grid = block_grid(array.storage, "C", MIB)
+    assert not grid.holds_whole_chunks
+    assert all(stop - start <= MIB for start, stop in map(grid.bounds, range(grid.count)))
+
+
+# -- reading ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"shards": (32, 64, 256)}], ids=["chunks", "shards"])
+def test_a_sequential_pass_decodes_each_chunk_once(options: dict[str, Any]) -> None:
+    store, array = counted(chunks=(16, 16, 16), **options)
+    pool = BlockPool(4 * MIB)
+    file = OpenFile(VirtualFileContent([BytesSegment(b"header"), ArraySegment(array)]), pool)
+    store.reset()
+    size = 4 * KIB
+    data = b"".join(bytes(file.read(offset, size)) for offset in range(0, file.content.size, size))
+    assert data == b"header" + NOISE.tobytes()
+    pool.close()
+    # The reads before the access is recognised as sequential are direct.
+    direct = 256 * KIB // size
+    assert store.bytes_read < (direct + 2) * array.nbytes_stored() // 8 + 2 * array.nbytes_stored()
+    repeated = [key for key, count in store.keys.items() if count > direct + 2]
+    assert repeated == [] or options
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, NOISE.nbytes + 10), st.integers(0, 300 * KIB), st.booleans()), max_size=8
+    )
+)
+def test_any_reads_give_the_bytes_of_the_array(reads: list[tuple[int, int, bool]]) -> None:
+    _, array = counted(chunks=(16, 64, 64))
+    pool = BlockPool(2 * MIB)
+    file = OpenFile(VirtualFileContent([BytesSegment(b"12345"), ArraySegment(array)]), pool)
+    expected = b"12345" + NOISE.tobytes()
+    for offset, size, follow in reads:
+        assert bytes(file.read(offset, size)) == expected[offset : offset + size]
+        if follow:
+            for step in range(1, 4):
+                start = offset + step * size
+                assert bytes(file.read(start, size)) == expected[start : start + size]
+    pool.close()
+
+
+def test_random_reads_assemble_no_blocks() -> None:
+    _, array = counted(chunks=(16, 64, 64))
+    pool = BlockPool(4 * MIB)
+    reader = BlockReader(array, "C", pool)
+    for offset in (10, 900_000, 300_000):
+        assert bytes(reader.read(offset, 100, sequential=False)) == NOISE.tobytes()[offset : offset + 100]
+    assert pool.statistics.assembled == 0
+    pool.close()
+
+
+def test_threads_that_read_one_block_share_its_assembly() -> None:
+    _, array = counted(chunks=(64, 64, 256))
+    pool = BlockPool(8 * MIB)
+    reader = BlockReader(array, "C", pool)
+    results: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(bytes(reader.read(5, 1000, sequential=True))))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT)
+    assert results == [NOISE.tobytes()[5:1005]] * 8
+    assert pool.statistics.assembled == 1
+    pool.close()
+
+
+def test_the_next_block_is_assembled_in_advance() -> None:
+    _, array = counted(chunks=(16, 64, 256))
+    pool = BlockPool(2 * MIB)
+    reader = BlockReader(array, "C", pool)
+    assert reader.grid.count > 1
+    reader.read(0, 100, sequential=True)
+    pool.close()  # waits for the read-ahead
+    assert pool.statistics.read_ahead == 1
+    assert pool.statistics.assembled == 2
+
+
+# -- limits ----------------------------------------------------------------------------------------------------
+
+
+def test_memory_stays_within_the_capacity() -> None:
+    _, array = counted(chunks=(8, 64, 256))
+    pool = BlockPool(MIB)
+    reader = BlockReader(array, "C", pool)
+    for offset in range(0, NOISE.nbytes, 64 * KIB):
+        reader.read(offset, 64 * KIB, sequential=True)
+        assert pool.nbytes <= pool.capacity
+    assert pool.statistics.evicted > 0
+    pool.close()
+    assert pool.nbytes == 0
+
+
+def test_a_pool_without_room_reads_directly() -> None:
+    pool = BlockPool(100)
+    started, release = threading.Event(), threading.Event()
+
+    def assemble(out: Any) -> None:
+        started.set()
+        assert release.wait(TIMEOUT)
+
+    thread = threading.Thread(target=pool.get, args=("a", 100, assemble, lambda: 1))
+    thread.start()
+    assert started.wait(TIMEOUT)
+    assert pool.get("b", 50, assemble, lambda: 1) is None
+    release.set()
+    thread.join(TIMEOUT)
+    assert pool.nbytes == 100
+    pool.close()
+
+
+# -- changes and faults ----------------------------------------------------------------------------------------
+
+
+def test_a_changed_chunk_is_seen_after_the_revalidation_time(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a", data=NOISE, chunks=(16, 64, 256))
+    array = zarrfs.open_array(tmp_path / "a")
+    clock = Clock()
+    pool = BlockPool(8 * MIB, clock=clock)
+    reader = BlockReader(array, "C", pool)
+    assert bytes(reader.read(0, 2, sequential=True)) == NOISE.tobytes()[:2]
+    zarrfs.open_array(tmp_path / "a", mode="r+")[0, 0, 0] = 54321
+    clock.now += REVALIDATION_SECONDS
+    assert bytes(reader.read(0, 2, sequential=True)) == np.uint16(54321).tobytes()
+    assert pool.statistics.stale == 1
+    pool.close()
+
+
+def test_a_missing_chunk_that_is_written_is_seen_after_the_revalidation_time(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a", shape=NOISE.shape, dtype="u2", chunks=(16, 64, 256))
+    array = zarrfs.open_array(tmp_path / "a")
+    clock = Clock()
+    pool = BlockPool(8 * MIB, clock=clock)
+    reader = BlockReader(array, "C", pool)
+    assert bytes(reader.read(0, 2, sequential=True)) == b"\0\0"
+    zarrfs.open_array(tmp_path / "a", mode="r+")[0, 0, 0] = 54321
+    clock.now += REVALIDATION_SECONDS
+    assert bytes(reader.read(0, 2, sequential=True)) == np.uint16(54321).tobytes()
+    pool.close()
+
+
+def test_an_immutable_pool_does_not_ask_the_store() -> None:
+    store, array = counted(chunks=(64, 64, 256))
+    clock = Clock()
+    pool = BlockPool(8 * MIB, is_immutable=True, clock=clock)
+    reader = BlockReader(array, "C", pool)
+    reader.read(0, 2, sequential=True)
+    store.reset()
+    clock.now += 10 * REVALIDATION_SECONDS
+    reader.read(2, 2, sequential=True)
+    assert sum(store.keys.values()) == 0
+    pool.close()
+
+
+def test_a_corrupt_chunk_affects_only_its_own_bytes(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a", data=NOISE, chunks=(16, 64, 128))
+    chunk = tmp_path / "a" / "c" / "1" / "0" / "1"
+    chunk.write_bytes(chunk.read_bytes()[:-10])
+    array = zarrfs.open_array(tmp_path / "a")
+    pool = BlockPool(8 * MIB)
+    file = OpenFile(VirtualFileContent([ArraySegment(array)]), pool)
+    row = 256 * 2
+    failed = 0
+    for offset in range(0, NOISE.nbytes, row // 2):
+        z, column = offset // (64 * row), offset % row
+        if 16 <= z < 32 and column >= row // 2:
+            with pytest.raises(ChunkDecodeError, match=r"chunk \(1, 0, 1\)"):
+                file.read(offset, row // 2)
+            failed += 1
+        else:
+            assert bytes(file.read(offset, row // 2)) == NOISE.tobytes()[offset : offset + row // 2]
+    assert failed == 16 * 64
+    pool.close()
+
+
+# -- the access pattern ----------------------------------------------------------------------------------------
+
+
+def test_consecutive_reads_are_sequential_in_any_order_of_arrival() -> None:
+    pattern = AccessPattern()
+    offsets = [0, 128, 384, 256, 512]
+    assert [pattern.is_sequential(offset * KIB, 128 * KIB) for offset in offsets] == [
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
+
+
+def test_distant_reads_are_not_sequential() -> None:
+    pattern = AccessPattern()
+    step = REORDERING_WINDOW + 200 * KIB
+    assert not any(pattern.is_sequential(number * step, 128 * KIB) for number in range(20))
+
+
+def test_a_sequential_access_ends_with_a_distant_read() -> None:
+    pattern = AccessPattern()
+    for number in range(4):
+        pattern.is_sequential(number * 128 * KIB, 128 * KIB)
+    assert not pattern.is_sequential(100 * MIB, 4 * KIB)
