@@ -55,7 +55,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--screenshot", type=Path, metavar="FILE", help="write a screenshot of the window as PNG and exit"
     )
     parser.add_argument(
-        "--size", type=_size, default=(1280, 900), metavar="WxH", help="size of the window (default: 1280x900)"
+        "--size",
+        type=_size,
+        default=(1280, 900),
+        metavar="WxH",
+        help="size of the window (default: 1280x900)",
     )
     parser.add_argument("--version", action="version", version=f"zarrfs-viewer {__version__}")
     return parser.parse_args(arguments)

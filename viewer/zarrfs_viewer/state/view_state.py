@@ -207,7 +207,6 @@ def with_channel(intent: ViewIntent, number: int, **changes: object) -> ViewInte
     return replace(intent, channels=tuple(channels))
 
 
-
 def with_labels(intent: ViewIntent, number: int, **changes: object) -> ViewIntent:
     """Change fields of the labels overlay at ``number`` in ``intent.labels``."""
     labels = list(intent.labels)

@@ -1,7 +1,7 @@
-"""Fetching tiles in the background: worker threads, one priority queue, generations, and a bounded cache.
+"""Fetching of tiles in the background: worker threads, one priority queue, and a bounded cache.
 
-Callbacks are called from worker threads, never under the lock; whoever needs another thread marshals them.
-Nothing here knows what a tile looks like on the screen.
+Callbacks are called from worker threads and never while the lock is held. A caller that needs another thread
+marshals them. Drawing of tiles is in ``rendering``.
 """
 
 from __future__ import annotations
@@ -23,23 +23,22 @@ __all__ = ["MemoryUse", "TileError", "TileStream", "TileStreamer"]
 
 
 class TileStreamer:
-    """The workers and the cache, shared by all panes of a process.
+    """The worker threads and the tile cache, shared by all panes of a process. Thread-safe.
 
-    A tile wanted by several streams is read once. Requests no stream wants any more are dropped before they
-    are read. The cache keeps at most ``budget`` bytes, least recently used out first, but never drops what a
-    stream shows now. Close it when done: the workers are threads.
+    A tile that several streams request is read once. Queued requests that no stream needs are dropped. The cache
+    is an LRU cache of ``budget`` bytes that never evicts visible tiles. ``close`` stops the worker threads.
     """
 
-    def __init__(self, workers: int = 2, budget: int = 256 << 20, queue_limit: int = 4096) -> None:
+    def __init__(self, workers: int = 2, budget: int = 256 << 20, max_queued: int = 4096) -> None:
         self._lock = threading.Condition()
         self._streams: list[TileStream] = []
         self._queue: list[TileRequest] = []
         self._running: dict[TileKey, Image] = {}
-        self._outdated: set[TileKey] = set()  # running reads that began before the last retry
+        self._outdated: set[TileKey] = set()  # running reads that started before the last retry
         self._failed: dict[TileKey, TileError] = {}
         self._cache = TileCache(budget, self._is_shown)
-        self._queue_limit = queue_limit
-        self._paused = self._closed = self._truncated = False
+        self._max_queued = max_queued
+        self._closed = self._truncated = False
         self._hits = self._misses = 0
         self._threads = [
             threading.Thread(target=self._work, name=f"viewer-tiles-{number}", daemon=True)
@@ -55,24 +54,24 @@ class TileStreamer:
         on_error: OnError | None = None,
         on_exact: OnExact | None = None,
     ) -> TileStream:
-        """Return a new stream: one pane's wishes."""
+        """Return a new stream for the requests of one pane."""
         stream = TileStream(self, on_tile, on_error, on_exact)
         with self._lock:
             self._streams.append(stream)
         return stream
 
     def get(self, key: TileKey) -> npt.NDArray[Any] | None:
-        """Return a tile from the cache, read-only, or None. Never blocks on I/O."""
+        """Return a tile from the cache as a read-only array, or None. Does not block on I/O."""
         with self._lock:
             return self._cache.get(key)
 
     def present(self, keys: Sequence[TileKey]) -> frozenset[TileKey]:
-        """Return those of the tiles that are in the cache."""
+        """Return the keys whose tiles are in the cache."""
         with self._lock:
             return frozenset(key for key in keys if key in self._cache)
 
     def failures(self, keys: Sequence[TileKey]) -> tuple[TileError, ...]:
-        """Return what is known to have failed of these tiles."""
+        """Return the errors of those tiles that have failed."""
         if not self._failed:
             return ()
         with self._lock:
@@ -80,7 +79,7 @@ class TileStreamer:
 
     @property
     def memory(self) -> MemoryUse:
-        """The meter. Hits and misses count the tiles wanted, at the time they were."""
+        """The current state of the cache and the queue. A tile is a hit or a miss at the time of its request."""
         with self._lock:
             return MemoryUse(
                 self._cache.nbytes,
@@ -92,16 +91,10 @@ class TileStreamer:
                 self._misses,
             )
 
-    def set_budget(self, nbytes: int) -> None:
-        """Change the bound; drops tiles at once where it shrinks."""
-        with self._lock:
-            self._cache.budget = nbytes
-            self._cache.shrink()
-
     def retry(self) -> None:
-        """Read again what failed and is still wanted, for instance when a vanished store is back.
+        """Read failed tiles again if they are still requested, for instance after a store has become available.
 
-        A read that is running now and fails is repeated as well: it may have failed before the store was back.
+        A running read that fails is repeated too, because it may have failed before this call.
         """
         with self._lock:
             self._outdated.update(self._running)
@@ -114,7 +107,7 @@ class TileStreamer:
             self._replan()
 
     def forget(self, image: Image) -> None:
-        """Drop the tiles and requests of an image that was closed."""
+        """Remove the tiles and the requests of an image that was closed."""
         with self._lock:
             for stream in self._streams:
                 stream._requests = tuple(r for r in stream._requests if r.key.plane.image != image.uid)
@@ -124,20 +117,9 @@ class TileStreamer:
             self._failed = {key: e for key, e in self._failed.items() if key.plane.image != image.uid}
             self._replan()
 
-    def pause(self) -> None:
-        """Start no further reads until ``resume``."""
-        with self._lock:
-            self._paused = True
-
-    def resume(self) -> None:
-        """Go on reading."""
-        with self._lock:
-            self._paused = False
-            self._lock.notify_all()
-
     def close(self, timeout: float = 10.0) -> bool:
-        """Stop the workers and drop everything. Returns False if a read still hangs after ``timeout``
-        seconds.
+        """Stop the workers and clear the cache. Returns False if a worker has not stopped after ``timeout``
+        seconds, because its read is blocked.
         """
         with self._lock:
             self._closed = True
@@ -153,7 +135,7 @@ class TileStreamer:
             self._failed.clear()
         return not any(thread.is_alive() for thread in self._threads)
 
-    # -- for streams -------------------------------------------------------------------------------------------
+    # -- called by streams -------------------------------------------------------------------------------------
 
     def _show(
         self,
@@ -173,14 +155,14 @@ class TileStreamer:
             self._misses += len(stream._missing)
             self._hits += len(shown) - len(stream._missing)
             for key in shown:
-                self._cache.get(key)  # what is shown is what was used last
+                self._cache.get(key)  # mark as most recently used
             errors = [self._failed[key] for key in shown if key in self._failed]
             exact = not stream._missing
             self._replan()
         for error in errors:
-            stream._tell(generation, stream._on_error, error)
+            stream._notify(generation, stream._on_error, error)
         if exact:
-            stream._tell(generation, stream._on_exact)
+            stream._notify(generation, stream._on_exact)
         return generation
 
     def _remove(self, stream: TileStream) -> None:
@@ -194,7 +176,7 @@ class TileStreamer:
         return any(key in stream._shown for stream in self._streams)
 
     def _replan(self) -> None:
-        """Queue what the streams want now: all else is dropped, whoever wanted it. Called under the lock."""
+        """Rebuild the queue from the requests of all streams. The caller holds the lock."""
         best: dict[TileKey, TileRequest] = {}
         for stream in self._streams:
             for request in stream._requests:
@@ -206,9 +188,9 @@ class TileStreamer:
                 if key not in best or request.order < best[key].order:
                     best[key] = request
         ordered = request_order(list(best.values()))
-        self._truncated = len(ordered) > self._queue_limit
-        del ordered[self._queue_limit :]
-        ordered.reverse()  # the next one is popped from the end
+        self._truncated = len(ordered) > self._max_queued
+        del ordered[self._max_queued :]
+        ordered.reverse()  # requests are popped from the end
         self._queue = ordered
         if ordered:
             self._lock.notify(len(ordered))
@@ -218,7 +200,7 @@ class TileStreamer:
     def _work(self) -> None:
         while True:
             with self._lock:
-                while not self._closed and (self._paused or not self._queue):
+                while not self._closed and not self._queue:
                     self._lock.wait()
                 if self._closed:
                     return
@@ -263,8 +245,8 @@ class TileStreamer:
                     exact.append((stream, generation))
         for stream, generation in waiting:
             if error is not None:
-                stream._tell(generation, stream._on_error, error)
+                stream._notify(generation, stream._on_error, error)
             if arrived:
-                stream._tell(generation, stream._on_tile, key)
+                stream._notify(generation, stream._on_tile, key)
         for stream, generation in exact:
-            stream._tell(generation, stream._on_exact)
+            stream._notify(generation, stream._on_exact)
