@@ -16,7 +16,7 @@ from zarrfs.ngff import Ngff, Plate, load
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel
 from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales
 from zarrfs_viewer.images.reading import SourceArray
-from zarrfs_viewer.images.values import is_showable
+from zarrfs_viewer.images.values import is_displayable
 from zarrfs_viewer.state.view_state import LabelsSettings, ViewIntent
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "open_dataset",
 ]
 
-DatasetKind = Literal["image", "labels", "plate", "well", "series", "group", "array", "unshowable"]
+DatasetKind = Literal["image", "labels", "plate", "well", "series", "group", "array", "undisplayable"]
 
 MAX_MEMBERS_INSPECTED = 64
 """At most this number of members of a group without OME-NGFF metadata is examined for images."""
@@ -156,7 +156,7 @@ def describe(node: Any, location: str = "", path: str = "") -> Dataset:
             "only the parts that 0.5 defines are displayed"
         )
     if kind != "plate" and not images:
-        kind = "unshowable" if ngff else "group"
+        kind = "undisplayable" if ngff else "group"
         problems.append(_no_image_reason(ngff))
     return Dataset(
         location, path, kind, name, node, images, ngff.plate, ngff.version, dict(node.attrs), tuple(problems)
@@ -169,7 +169,7 @@ def _describe_array(array: Any, location: str, path: str, name: str) -> Dataset:
         image_from_array(array, name)
     except UnsupportedError as error:
         return Dataset(
-            location, path, "unshowable", name, array, attributes=attributes, problems=(str(error),)
+            location, path, "undisplayable", name, array, attributes=attributes, problems=(str(error),)
         )
     return Dataset(location, path, "array", name, array, (ImageEntry(name, ""),), attributes=attributes)
 
@@ -189,7 +189,7 @@ def _member_entries(group: Any) -> tuple[ImageEntry, ...]:
         if number == MAX_MEMBERS_INSPECTED:
             break
         if hasattr(node, "dtype"):
-            if is_showable(node.dtype) and 0 not in node.shape:
+            if is_displayable(node.dtype) and 0 not in node.shape:
                 entries.append(ImageEntry(name, name))
         else:
             entries.extend(_multiscale_entries(load(node), name, name))
@@ -219,7 +219,7 @@ def _member(node: Any, path: str) -> Any:
     except ZarrError:
         raise
     except (KeyError, IndexError, TypeError) as error:
-        raise NodeNotFoundError(f"there is no member {path!r}") from error
+        raise NodeNotFoundError(f"member {path!r} does not exist") from error
 
 
 def _join(*parts: str) -> str:

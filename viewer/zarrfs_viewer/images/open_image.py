@@ -18,7 +18,7 @@ from zarrfs_viewer.images.axes import default_displayed, guess_axes, legacy_axes
 from zarrfs_viewer.images.channels import default_channels
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel, next_uid
 from zarrfs_viewer.images.reading import PaddedArray, SourceArray
-from zarrfs_viewer.images.values import is_showable
+from zarrfs_viewer.images.values import is_displayable
 
 __all__ = ["MAX_CHANNELS", "image_from_array", "image_from_multiscales"]
 
@@ -138,7 +138,7 @@ def _image(
 ) -> Image:
     finest = levels[0]
     dtype = finest.array.dtype
-    if not is_showable(dtype):
+    if not is_displayable(dtype):
         raise UnsupportedError(f"{path or name or 'the array'} has data type {dtype}, which cannot be drawn")
     if 0 in finest.shape:
         raise UnsupportedError(f"{path or name or 'the array'} is empty: its shape is {finest.shape}")

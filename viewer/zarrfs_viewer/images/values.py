@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from zarrfs_viewer.state.view_state import Component
 
-__all__ = ["component", "data_limits", "fields", "is_showable", "to_display"]
+__all__ = ["component", "data_limits", "fields", "is_displayable", "to_display"]
 
 AnyArray = npt.NDArray[Any]
 
 
-def is_showable(dtype: np.dtype[Any]) -> bool:
+def is_displayable(dtype: np.dtype[Any]) -> bool:
     """Return whether elements of this data type can be drawn. Strings, raw bytes and objects cannot."""
     if dtype.names is not None:
         return bool(fields(dtype))
@@ -32,7 +32,7 @@ def fields(dtype: np.dtype[Any]) -> tuple[str, ...]:
     return tuple(
         name
         for name in dtype.names
-        if dtype.fields[name][0].names is None and is_showable(dtype.fields[name][0])
+        if dtype.fields[name][0].names is None and is_displayable(dtype.fields[name][0])
     )
 
 

@@ -17,13 +17,13 @@ __all__ = ["TileCache"]
 class TileCache:
     """Tiles by key.
 
-    A tile for which ``is_shown`` returns True is never evicted, even if the cache exceeds ``budget`` bytes.
+    A tile for which ``is_visible`` returns True is never evicted, even if the cache exceeds ``budget`` bytes.
     """
 
-    def __init__(self, budget: int, is_shown: Callable[[TileKey], bool]) -> None:
+    def __init__(self, budget: int, is_visible: Callable[[TileKey], bool]) -> None:
         self.budget = budget
         self.nbytes = 0
-        self._is_shown = is_shown
+        self._is_visible = is_visible
         self._tiles: OrderedDict[TileKey, npt.NDArray[Any]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ class TileCache:
         if self.nbytes <= self.budget:
             return
         for key in list(self._tiles):
-            if not self._is_shown(key):
+            if not self._is_visible(key):
                 self.discard(key)
                 if self.nbytes <= self.budget:
                     return

@@ -60,7 +60,7 @@ class StreamOwner(Protocol):
         self,
         stream: TileStream,
         images: Sequence[Image],
-        wanted: Sequence[TileRequest],
+        visible: Sequence[TileRequest],
         prefetch: Sequence[TileRequest],
     ) -> int: ...
 
@@ -84,8 +84,8 @@ class TileStream:
         self._generation = 0
         self._images: dict[int, Image] = {}
         self._requests: tuple[TileRequest, ...] = ()
-        self._shown: frozenset[TileKey] = frozenset()
-        self._missing: set[TileKey] = set()
+        self._visible: frozenset[TileKey] = frozenset()
+        self._pending: set[TileKey] = set()
         self._closed = False
         # Held while a callback runs, so that no callback runs after close(). Re-entrant, because callbacks may
         # call methods of the stream.
@@ -93,19 +93,20 @@ class TileStream:
 
     @property
     def generation(self) -> int:
-        """The number of calls of ``show``."""
+        """The generation of the last call of ``show``; 0 before the first."""
         return self._generation
 
     def show(
-        self, images: Sequence[Image], wanted: Sequence[TileRequest], prefetch: Sequence[TileRequest] = ()
+        self, images: Sequence[Image], visible: Sequence[TileRequest], prefetch: Sequence[TileRequest] = ()
     ) -> int:
         """Replace the requests of this stream, and return the new generation. Does not block.
 
         ``images`` are the images of the requests. ``on_tile`` is not called for tiles that are in the cache. If
-        all visible tiles are in the cache, ``on_exact`` is called in the calling thread before this returns.
+        all visible tiles are in the cache or have failed, ``on_exact`` is called in the calling thread before this
+        returns.
         Errors of tiles that failed before are reported again, also in the calling thread.
         """
-        return self._streamer._show(self, images, wanted, prefetch)
+        return self._streamer._show(self, images, visible, prefetch)
 
     def close(self) -> None:
         """Cancel all requests. No callback is called after this returns."""

@@ -36,12 +36,12 @@ class TileStreamer:
         self._running: dict[TileKey, Image] = {}
         self._outdated: set[TileKey] = set()  # running reads that started before the last retry
         self._failed: dict[TileKey, TileError] = {}
-        self._cache = TileCache(budget, self._is_shown)
+        self._cache = TileCache(budget, self._is_visible)
         self._max_queued = max_queued
         self._closed = self._truncated = False
         self._hits = self._misses = 0
         self._threads = [
-            threading.Thread(target=self._work, name=f"viewer-tiles-{number}", daemon=True)
+            threading.Thread(target=self._run_worker, name=f"viewer-tiles-{number}", daemon=True)
             for number in range(max(1, workers))
         ]
         for thread in self._threads:
@@ -101,21 +101,21 @@ class TileStreamer:
             failed = set(self._failed)
             self._failed.clear()
             for stream in self._streams:
-                stream._missing |= failed & stream._shown
+                stream._pending |= failed & stream._visible
             for key in failed:
                 self._cache.discard(key)
-            self._replan()
+            self._rebuild_queue()
 
     def forget(self, image: Image) -> None:
         """Remove the tiles and the requests of an image that was closed."""
         with self._lock:
             for stream in self._streams:
                 stream._requests = tuple(r for r in stream._requests if r.key.plane.image != image.uid)
-                stream._shown = frozenset(key for key in stream._shown if key.plane.image != image.uid)
-                stream._missing = {key for key in stream._missing if key.plane.image != image.uid}
+                stream._visible = frozenset(key for key in stream._visible if key.plane.image != image.uid)
+                stream._pending = {key for key in stream._pending if key.plane.image != image.uid}
             self._cache.discard_image(image.uid)
             self._failed = {key: e for key, e in self._failed.items() if key.plane.image != image.uid}
-            self._replan()
+            self._rebuild_queue()
 
     def close(self, timeout: float = 10.0) -> bool:
         """Stop the workers and clear the cache. Returns False if a worker has not stopped after ``timeout``
@@ -141,24 +141,24 @@ class TileStreamer:
         self,
         stream: TileStream,
         images: Sequence[Image],
-        wanted: Sequence[TileRequest],
+        visible: Sequence[TileRequest],
         prefetch: Sequence[TileRequest],
     ) -> int:
-        shown = frozenset(request.key for request in wanted)
+        keys = frozenset(request.key for request in visible)
         with self._lock:
             stream._generation += 1
             generation = stream._generation
             stream._images = {image.uid: image for image in images}
-            stream._requests = (*wanted, *prefetch)
-            stream._shown = shown
-            stream._missing = {key for key in shown if key not in self._cache and key not in self._failed}
-            self._misses += len(stream._missing)
-            self._hits += len(shown) - len(stream._missing)
-            for key in shown:
+            stream._requests = (*visible, *prefetch)
+            stream._visible = keys
+            stream._pending = {key for key in keys if key not in self._cache and key not in self._failed}
+            self._misses += len(stream._pending)
+            self._hits += len(keys) - len(stream._pending)
+            for key in keys:
                 self._cache.get(key)  # mark as most recently used
-            errors = [self._failed[key] for key in shown if key in self._failed]
-            exact = not stream._missing
-            self._replan()
+            errors = [self._failed[key] for key in keys if key in self._failed]
+            exact = not stream._pending
+            self._rebuild_queue()
         for error in errors:
             stream._notify(generation, stream._on_error, error)
         if exact:
@@ -170,12 +170,12 @@ class TileStreamer:
             if stream in self._streams:
                 self._streams.remove(stream)
             stream._generation += 1
-            self._replan()
+            self._rebuild_queue()
 
-    def _is_shown(self, key: TileKey) -> bool:
-        return any(key in stream._shown for stream in self._streams)
+    def _is_visible(self, key: TileKey) -> bool:
+        return any(key in stream._visible for stream in self._streams)
 
-    def _replan(self) -> None:
+    def _rebuild_queue(self) -> None:
         """Rebuild the queue from the requests of all streams. The caller holds the lock."""
         best: dict[TileKey, TileRequest] = {}
         for stream in self._streams:
@@ -197,7 +197,7 @@ class TileStreamer:
 
     # -- workers -----------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _run_worker(self) -> None:
         while True:
             with self._lock:
                 while not self._closed and not self._queue:
@@ -210,7 +210,7 @@ class TileStreamer:
                     continue
                 self._running[request.key] = image
                 if not self._queue and self._truncated:
-                    self._replan()
+                    self._rebuild_queue()
             tile, failure = read_tile(image, request.key)
             self._finish(request.key, tile, failure)
 
@@ -230,18 +230,18 @@ class TileStreamer:
             if self._closed:
                 return
             if error is not None and outdated:
-                self._replan()
+                self._rebuild_queue()
                 return
             arrived = tile is not None
             if tile is not None:
                 self._cache.put(key, tile)
             if error is not None:
                 self._failed[key] = error
-            waiting = [(s, s._generation) for s in self._streams if key in s._missing]
+            waiting = [(s, s._generation) for s in self._streams if key in s._pending]
             exact = []
             for stream, generation in waiting:
-                stream._missing.discard(key)
-                if not stream._missing:
+                stream._pending.discard(key)
+                if not stream._pending:
                     exact.append((stream, generation))
         for stream, generation in waiting:
             if error is not None:
