@@ -100,8 +100,8 @@ def test_a_location_without_a_view_is_returned_unchanged() -> None:
 
 
 @pytest.mark.parametrize("fragment", ["", "!!!", "AAAA", to_link(EXAMPLE).partition("#view=")[2][:-6]])
-def test_an_invalid_link_is_rejected(fragment: str) -> None:
-    with pytest.raises(MetadataError, match=r"the view in the link to /a\.zarr is invalid"):
+def test_a_damaged_link_is_rejected(fragment: str) -> None:
+    with pytest.raises(MetadataError, match=r"the view in the link to /a\.zarr is damaged"):
         from_link(f"/a.zarr#view={fragment}")
 
 

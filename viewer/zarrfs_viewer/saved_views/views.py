@@ -179,10 +179,10 @@ def from_link(link: str) -> tuple[str, View | None]:
         document = json.loads(text)
     except (binascii.Error, zlib.error, ValueError) as error:
         raise MetadataError(
-            f"the view in the link to {location} is invalid: {error}; copy the link again"
+            f"the view in the link to {location} is damaged: {error}; copy the link again"
         ) from error
     if not isinstance(document, Mapping):
-        raise MetadataError(f"the view in the link to {location} is invalid: expected a JSON object")
+        raise MetadataError(f"the view in the link to {location} is damaged: expected a JSON object")
     return location, from_json({**document, "location": location})
 
 
