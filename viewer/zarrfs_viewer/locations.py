@@ -1,7 +1,7 @@
-"""What was dropped, pasted or typed -> locations that can be opened. Pure.
+"""Parsing of dropped, pasted or typed text to locations. Pure functions, no I/O.
 
-A metadata document stands for its node, a ``file:`` URL for its path; quotes, blanks and empty lines are
-ignored.
+The path of a metadata document becomes the location of its node. A ``file:`` URL becomes a local path. Quotes,
+surrounding whitespace and empty lines are ignored.
 """
 
 from __future__ import annotations
@@ -13,30 +13,31 @@ from urllib.parse import unquote, urlsplit
 __all__ = ["DOCUMENTS", "display_name", "locations_in", "node_location", "within"]
 
 DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "attributes.json")
-"""Files that are dropped in place of the node they describe."""
+"""Names of metadata documents. A location that ends with one of them denotes the node."""
 
 
 def locations_in(text: str) -> list[str]:
-    """Return the locations in a text, one per line (or a whole ``text/uri-list``), each once, in order.
+    """Return the locations in a text with one location per line, without duplicates, in order.
 
-    A line that begins with ``#`` is a comment of a URI list.
+    The text can be a ``text/uri-list``: a line that begins with ``#`` is a comment.
     """
-    found = []
+    locations = []
     for line in text.splitlines():
         stripped = line.strip().strip("\"'").strip()
         if stripped and not stripped.startswith("#"):
-            found.append(node_location(stripped))
-    return list(dict.fromkeys(found))
+            locations.append(node_location(stripped))
+    return list(dict.fromkeys(locations))
 
 
 def node_location(location: str) -> str:
-    """Return the location of the node: without a document's name, without a trailing slash, a local path for
-    a ``file:`` URL.
+    """Return the location of the node.
+
+    The name of a metadata document and a trailing slash are removed. A ``file:`` URL becomes a local path.
     """
     fragment = ""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", location):
-        location, mark, rest = location.partition("#")
-        fragment = mark + rest
+        location, separator, rest = location.partition("#")
+        fragment = separator + rest
         if location.lower().startswith("file:"):
             location = unquote(urlsplit(location).path)
     elif location.lower().startswith("file:/"):
@@ -50,18 +51,18 @@ def node_location(location: str) -> str:
 
 
 def absolute_location(location: str) -> str:
-    """Return a location that is the same in whatever directory the program is started: local paths become absolute."""
+    """Return a location that does not depend on the working directory: local paths become absolute."""
     if not location or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", location):
         return location
     return os.path.abspath(os.path.expanduser(location))
 
 
 def display_name(location: str) -> str:
-    """Return the short name of a location, for a title or a list of recent ones."""
+    """Return the last component of a location, for titles and the list of recent locations."""
     path = location.partition("#")[0].partition("?")[0].rstrip("/")
     return path.rpartition("/")[2] or path or location
 
 
 def within(location: str, path: str) -> str:
-    """Return the location of a node below another one."""
+    """Return the location of the node at ``path`` below another node."""
     return f"{location.rstrip('/')}/{path.strip('/')}" if path.strip("/") else location

@@ -16,46 +16,50 @@ from zarrfs.plugins import install_hint
 __all__ = ["run"]
 
 TIMEOUT_SECONDS = 120
-"""A screenshot that is not exact after so long says so and gives up."""
+"""The command fails if a screenshot is not complete after this time."""
 
-MAX_ERROR = 2000
-"""Characters of an error message."""
+MAX_ERROR_LENGTH = 2000
+"""Longer error messages are truncated to this number of characters."""
 
-MISSING = "the viewer needs PyQt6 and pyqtgraph"
+MISSING_PACKAGES = "the viewer needs PyQt6 and pyqtgraph"
 
 
 def run(arguments: list[str] | None = None) -> None:
-    """Run the viewer; exits with 0, or 1 and one line that says why not."""
+    """Run the viewer and exit the process: with code 0, or with code 1 after one line on standard error."""
     options = _parse(sys.argv[1:] if arguments is None else arguments)
     try:
         from zarrfs_viewer.qt.window.application import show, take_screenshot
     except ModuleNotFoundError as error:
-        _fail(f"{MISSING}: {install_hint('viewer')} ({error})")
+        _fail(f"{MISSING_PACKAGES}: {install_hint('viewer')} ({error})")
     except ImportError as error:
-        _fail(f"PyQt6 cannot be loaded: {error}; a library of the system is missing")
+        _fail(f"PyQt6 cannot be loaded: {error}; a system library is missing")
     if options.screenshot is not None:
         if len(options.locations) != 1:
-            _fail("a screenshot takes exactly one location")
+            _fail(f"--screenshot needs exactly one location, found {len(options.locations)}")
         problem = take_screenshot(
-            options.locations[0], options.screenshot, options.size, TIMEOUT_SECONDS, _end
+            options.locations[0], options.screenshot, options.size, TIMEOUT_SECONDS, _abort
         )
         if problem:
             _write_error(problem)
-        _leave(1 if problem else 0)
-    _leave(show(options.locations, _end))
+        _exit_process(1 if problem else 0)
+    _exit_process(show(options.locations, _abort))
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="zarrfs-viewer",
-        description="Look at Zarr and OME-Zarr images: a folder, a zip file, or a path into one.",
+        description="View Zarr and OME-Zarr images: a directory, a zip file, or a path inside one.",
     )
-    parser.add_argument("locations", nargs="*", metavar="LOCATION", help="what to open")
+    parser.add_argument("locations", nargs="*", metavar="LOCATION", help="location to open")
     parser.add_argument(
-        "--screenshot", type=Path, metavar="FILE", help="write a picture of the window as PNG and exit"
+        "--screenshot", type=Path, metavar="FILE", help="write a screenshot of the window as PNG and exit"
     )
     parser.add_argument(
-        "--size", type=_size, default=(1280, 900), metavar="WxH", help="size of the window (1280x900)"
+        "--size",
+        type=_size,
+        default=(1280, 900),
+        metavar="WxH",
+        help="size of the window (default: 1280x900)",
     )
     parser.add_argument("--version", action="version", version=f"zarrfs-viewer {__version__}")
     return parser.parse_args(arguments)
@@ -64,7 +68,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 def _size(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{2,5})x(\d{2,5})", text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; expected WIDTHxHEIGHT such as 1280x900")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; expected WIDTHxHEIGHT such as 1280x900")
     return int(match[1]), int(match[2])
 
 
@@ -73,26 +77,26 @@ def _fail(text: str) -> NoReturn:
     sys.exit(1)
 
 
-def _leave(code: int) -> NoReturn:
-    """End the process without waiting for threads: one of them may read from a store that does not answer."""
+def _exit_process(code: int) -> NoReturn:
+    """Exit without joining threads: a thread may be blocked in a read from a store that does not respond."""
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
-def _end(text: str) -> NoReturn:
-    """End the process from where an exception would not leave, such as a callback of Qt."""
+def _abort(text: str) -> NoReturn:
+    """Exit with code 1 from a place where an exception does not propagate, such as a Qt callback."""
     _write_error(text)
     sys.stderr.flush()
     os._exit(1)
 
 
 def _write_error(text: str) -> None:
-    """Write one line, without characters that control a terminal."""
+    """Write one line, without terminal control characters."""
     from zarrfs.cli.console import safe
 
-    line = safe(" ".join(text.split())[:MAX_ERROR])
+    line = safe(" ".join(text.split())[:MAX_ERROR_LENGTH])
     sys.stderr.write(f"zarrfs-viewer: {line}\n")
 
 

@@ -1,4 +1,7 @@
-"""Mounts that the viewer makes so that other programs can open what it shows. Blocks: use a worker."""
+"""Mounts created by the viewer, so that other programs can open the displayed data.
+
+The functions block; call them from a worker thread.
+"""
 
 from __future__ import annotations
 
@@ -17,44 +20,45 @@ __all__ = ["Mounts"]
 
 
 class Mounts:
-    """One mount per location, below a directory of the user, removed by ``close``. Safe under threads."""
+    """One mount per location, in a directory of the user. ``close`` unmounts them. Thread-safe."""
 
     def __init__(self, directory: Path | None = None) -> None:
         runtime = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
         self._directory = directory or Path(runtime) / f"zarrfs-viewer-{os.getuid()}"
-        self._made: set[Path] = set()
+        self._mounted: set[Path] = set()
         self._lock = threading.Lock()
 
-    def place(self, location: str) -> Path:
-        """Return where a location is mounted, or would be. Does nothing."""
-        mark = hashlib.sha256(f"{os.getpid()} {location}".encode()).hexdigest()[:8]
-        return self._directory / f"{display_name(location)}-{mark}"
+    def _mount_point(self, location: str) -> Path:
+        suffix = hashlib.sha256(f"{os.getpid()} {location}".encode()).hexdigest()[:8]
+        return self._directory / f"{display_name(location)}-{suffix}"
 
     def file(self, location: str, path: str, is_array: bool) -> Path:
-        """Return the directory of a group, or the ``.npy`` file of an array, in the mount."""
-        place = self.place(location)
+        """Return the path in the mount: a group's directory, or an array's ``.npy`` file. Does not mount."""
+        mount_point = self._mount_point(location)
         if not is_array:
-            return place / path if path else place
-        return place / f"{path or root_name(location)}.npy"
+            return mount_point / path if path else mount_point
+        return mount_point / f"{path or root_name(location)}.npy"
 
     def mount(self, location: str) -> Path:
-        """Mount a location, if it is not yet; return where. Blocks. Raises MountError."""
-        place = self.place(location)
+        """Mount a location unless it is mounted, and return the mount point. Blocks. Raises MountError."""
+        mount_point = self._mount_point(location)
         with self._lock:
-            if not is_mounted(str(place)):
-                place.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._made.add(place)
-                mount(location, str(place), MountOptions())
-        return place
+            if not is_mounted(str(mount_point)):
+                mount_point.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._mounted.add(mount_point)
+                mount(location, str(mount_point), MountOptions())
+        return mount_point
 
     def close(self) -> None:
-        """Unmount all; programs that still read a file keep it until they are done. Blocks."""
+        """Unmount all locations. Blocks. Files that other programs have open stay readable until they are
+        closed.
+        """
         with self._lock:
-            for place in self._made:
+            for mount_point in self._mounted:
                 try:
-                    if is_mounted(str(place)):
-                        unmount(str(place), lazy=True)
-                    place.rmdir()
+                    if is_mounted(str(mount_point)):
+                        unmount(str(mount_point), lazy=True)
+                    mount_point.rmdir()
                 except (ZarrError, OSError) as error:
-                    logger.warning("%s could not be unmounted: %s", place, error)
-            self._made.clear()
+                    logger.warning("%s could not be unmounted: %s", mount_point, error)
+            self._mounted.clear()

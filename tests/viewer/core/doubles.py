@@ -1,4 +1,4 @@
-"""Doubles for the engine's nodes, made of NumPy, and images on top of them."""
+"""Test doubles of arrays and groups on NumPy data, and images of them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from zarrfs.ngff import parse
 
 
 class FakeArray:
-    """A chunked array in memory that counts what is read, can be held up by a gate, and can have broken
-    chunks.
+    """A chunked array in memory. It records reads, blocks reads while ``gate`` is not set, and fails to decode the
+    chunks in ``broken``.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class FakeArray:
         self.reads.append(selection)
         self.started.release()
         if not self.gate.wait(TIMEOUT):
-            raise TimeoutError("the gate stayed shut")
+            raise TimeoutError("the gate was not opened")
         for coords in self.broken:
-            if all(self._touches(s, c, n) for s, c, n in zip(selection, coords, self.chunks, strict=True)):
+            if all(self._intersects(s, c, n) for s, c, n in zip(selection, coords, self.chunks, strict=True)):
                 raise ChunkDecodeError(f"chunk {coords} is broken")
         return self.data[selection].copy()
 
     @staticmethod
-    def _touches(selector: Any, coord: int, length: int) -> bool:
+    def _intersects(selector: Any, coord: int, length: int) -> bool:
         if isinstance(selector, slice):
             stop = selector.stop if selector.stop is not None else 1 << 60
             return (selector.start or 0) < (coord + 1) * length and stop > coord * length
@@ -59,7 +59,7 @@ class FakeArray:
 
 
 class FakeGroup(dict[str, Any]):
-    """A group: a mapping of paths to nodes, with attributes."""
+    """A group in memory: a mapping of paths to nodes, with attributes."""
 
     def __init__(
         self, attrs: Mapping[str, Any] | None = None, members: Mapping[str, Any] | None = None
@@ -70,7 +70,7 @@ class FakeGroup(dict[str, Any]):
     def __getitem__(self, path: str) -> Any:
         name, _, rest = path.partition("/")
         if name not in self:
-            raise NodeNotFoundError(f"no member {path!r}")
+            raise NodeNotFoundError(f"member {path!r} does not exist")
         node = super().__getitem__(name)
         return node[rest] if rest else node
 
@@ -79,7 +79,7 @@ class FakeGroup(dict[str, Any]):
 
 
 def halved(data: npt.NDArray[Any], axes: Sequence[int]) -> npt.NDArray[Any]:
-    """Every second element along some axes."""
+    """Return every second element along some axes."""
     return data[tuple(slice(None, None, 2) if a in axes else slice(None) for a in range(data.ndim))]
 
 
@@ -94,29 +94,27 @@ def pyramid(
     labels: Mapping[str, FakeGroup] | None = None,
     image_label: Mapping[str, Any] | None = None,
 ) -> FakeGroup:
-    """An OME-NGFF 0.4 image whose coarser levels take every second element along the axes named in
-    ``halve``.
-    """
-    kinds = {"t": "time", "c": "channel"}
-    base = list(scale or [1.0] * len(axes))
+    """Return an OME-NGFF 0.4 image. A coarser level is every second element along the axes in ``halve``."""
+    axis_types = {"t": "time", "c": "channel"}
+    finest_scale = list(scale or [1.0] * len(axes))
     members: dict[str, Any] = {}
     datasets = []
     halved_axes = [axes.index(name) for name in halve if name in axes]
     for level in range(levels):
-        factor = [base[a] * (2**level if a in halved_axes else 1) for a in range(len(axes))]
+        level_scale = [finest_scale[a] * (2**level if a in halved_axes else 1) for a in range(len(axes))]
         members[str(level)] = FakeArray(
             data, [min(c, n) for c, n in zip(chunks or data.shape, data.shape, strict=True)]
         )
         datasets.append(
-            {"path": str(level), "coordinateTransformations": [{"type": "scale", "scale": factor}]}
+            {"path": str(level), "coordinateTransformations": [{"type": "scale", "scale": level_scale}]}
         )
         data = halved(data, halved_axes)
     unit = {"unit": "micrometer"}
     multiscales = {
         "version": "0.4",
-        "name": "made",
+        "name": "test image",
         "axes": [
-            {"name": name, "type": kinds.get(name, "space"), **({} if name in kinds else unit)}
+            {"name": name, "type": axis_types.get(name, "space"), **({} if name in axis_types else unit)}
             for name in axes
         ],
         "datasets": datasets,
@@ -132,25 +130,25 @@ def pyramid(
 
 
 def open_pyramid(group: FakeGroup) -> Image:
-    """The image of such a group."""
+    """Return the image of a group from ``pyramid``."""
     return image_from_multiscales(group, parse(group.attrs))
 
 
-def plain(data: npt.NDArray[Any], chunks: Sequence[int] | None = None, **options: Any) -> Image:
-    """A plain array as an image."""
-    return image_from_array(FakeArray(data, chunks, **options), "plain")
+def array_image(data: npt.NDArray[Any], chunks: Sequence[int] | None = None, **options: Any) -> Image:
+    """Return the image of an array without OME-NGFF metadata."""
+    return image_from_array(FakeArray(data, chunks, **options), "array")
 
 
-def numbers(shape: Sequence[int], dtype: Any = np.uint16, seed: int = 0) -> npt.NDArray[Any]:
-    """Reproducible data of any numeric type, using its range."""
+def random_values(shape: Sequence[int], dtype: Any = np.uint16, seed: int = 0) -> npt.NDArray[Any]:
+    """Return reproducible values of any numeric data type. Integers use the whole range."""
     generator = np.random.default_rng(seed)
-    kind = np.dtype(dtype)
-    if kind.kind == "b":
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
         return generator.random(shape) > 0.5
-    if kind.kind in "iu":
-        info = np.iinfo(kind)
-        native = kind.newbyteorder("=")
-        return generator.integers(info.min, info.max, shape, dtype=native, endpoint=True).astype(kind)
-    if kind.kind == "c":
-        return (generator.normal(size=shape) + 1j * generator.normal(size=shape)).astype(kind)
-    return generator.normal(size=shape).astype(kind)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        native = dtype.newbyteorder("=")
+        return generator.integers(info.min, info.max, shape, dtype=native, endpoint=True).astype(dtype)
+    if dtype.kind == "c":
+        return (generator.normal(size=shape) + 1j * generator.normal(size=shape)).astype(dtype)
+    return generator.normal(size=shape).astype(dtype)

@@ -1,4 +1,4 @@
-"""The fused renderer against plain floating-point arithmetic, for every data type."""
+"""Composition of channels, compared with floating-point arithmetic for every data type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zarrfs_viewer.rendering.lookup import INDEX_BITS
 from zarrfs_viewer.state.colormaps import COLOR_BLIND_SAFE, NAMES, is_colormap, lookup
 from zarrfs_viewer.state.view_state import ChannelSettings
 
-from tests.viewer.core.doubles import numbers
+from tests.viewer.core.doubles import random_values
 
 DTYPES = [
     "bool",
@@ -31,14 +31,15 @@ DTYPES = [
     "float32",
     "float64",
 ]
-MAPS = ["gray", "viridis", "turbo", "#00FF00", "#FF8000", "magma"]
+COLORMAPS = ["gray", "viridis", "turbo", "#00FF00", "#FF8000", "magma"]
 
 
 def reference(
     planes: list[npt.NDArray[Any]], channels: list[ChannelSettings], shift: float = 0.0
 ) -> npt.NDArray[np.float64]:
-    """The sum of all channels as RGB from 0 to 255, in double precision, colours interpolated, of values shifted by a
-    part of their range.
+    """Return the sum of all channels as RGB from 0 to 255, in double precision.
+
+    Colours are interpolated. The values are shifted by ``shift`` times the range of the limits.
     """
     total = np.zeros((*planes[0].shape, 3))
     for plane, channel in zip(planes, channels, strict=True):
@@ -62,9 +63,9 @@ def rgb(pixels: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
     return np.stack([(pixels >> shift & 255).astype(np.float64) for shift in (16, 8, 0)], axis=-1)
 
 
-settings_of_channels = st.builds(
+channel_settings = st.builds(
     ChannelSettings,
-    colormap=st.sampled_from(MAPS),
+    colormap=st.sampled_from(COLORMAPS),
     gamma=st.sampled_from([0.2, 0.5, 0.8, 1.0, 1.7, 3.0]),
     invert=st.booleans(),
 )
@@ -73,34 +74,34 @@ settings_of_channels = st.builds(
 @pytest.mark.parametrize("dtype", DTYPES)
 @settings(max_examples=25)
 @given(
-    channels=st.lists(settings_of_channels, min_size=1, max_size=9),
+    channels=st.lists(channel_settings, min_size=1, max_size=9),
     seed=st.integers(0, 99),
-    part=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    relative_limits=st.tuples(st.floats(0, 1), st.floats(0, 1)),
 )
-def test_fused_composition_is_within_a_grey_level_of_plain_arithmetic(
-    dtype: str, channels: list[ChannelSettings], seed: int, part: tuple[float, float]
+def test_composition_differs_from_exact_arithmetic_by_at_most_one_grey_level(
+    dtype: str, channels: list[ChannelSettings], seed: int, relative_limits: tuple[float, float]
 ) -> None:
-    planes = [numbers((7, 11), dtype, seed + number) for number in range(len(channels))]
+    planes = [random_values((7, 11), dtype, seed + number) for number in range(len(channels))]
     drawn = []
     for plane, channel in zip(planes, channels, strict=True):
         values = plane.astype(np.float64)
-        low, high = sorted(values.min() + fraction * np.ptp(values) for fraction in part)
+        low, high = sorted(values.min() + fraction * np.ptp(values) for fraction in relative_limits)
         if high - low < np.ptp(values) * 1e-3 or high <= low:
             high = low + max(1.0, np.ptp(values))
         drawn.append(ChannelSettings(**{**channel.__dict__, "limits": (low, high)}))
-    found = rgb(compose(planes, drawn))
-    # A value is drawn by one of 2**14 table entries: half of one to either side counts as the same value, which shows
-    # where a small gamma is steep.
+    result = rgb(compose(planes, drawn))
+    # A value is rounded to one of 2**14 table entries. Values that differ by half an entry are therefore equal, which
+    # is visible where a small gamma is steep.
     allowed = [reference(planes, drawn, shift / (1 << INDEX_BITS)) for shift in (-0.5, 0.0, 0.5)]
-    assert (found >= np.min(allowed, axis=0) - 1.0).all()
-    assert (found <= np.max(allowed, axis=0) + 1.0).all()
+    assert (result >= np.min(allowed, axis=0) - 1.0).all()
+    assert (result <= np.max(allowed, axis=0) + 1.0).all()
 
 
-def test_not_a_number_is_shown_apart_and_infinities_at_the_ends() -> None:
+def test_nan_has_its_own_colour_and_infinities_have_the_end_colours() -> None:
     plane = np.array([[np.nan, -np.inf, 0.0, 1.0, np.inf]], np.float32)
-    found = rgb(compose([plane], [ChannelSettings(limits=(0.0, 1.0))]))
-    assert found[0, 0].tolist() == list(NAN_COLOR)
-    assert found[0, 1:].tolist() == [[0] * 3, [0] * 3, [255] * 3, [255] * 3]
+    result = rgb(compose([plane], [ChannelSettings(limits=(0.0, 1.0))]))
+    assert result[0, 0].tolist() == list(NAN_COLOR)
+    assert result[0, 1:].tolist() == [[0] * 3, [0] * 3, [255] * 3, [255] * 3]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -116,52 +117,51 @@ def test_not_a_number_is_shown_apart_and_infinities_at_the_ends() -> None:
         (0.0, 5e-324),
     ],
 )
-def test_extreme_limits_neither_warn_nor_wrap(dtype: str, limits: tuple[float, float]) -> None:
+def test_extreme_limits_cause_neither_warnings_nor_overflow(dtype: str, limits: tuple[float, float]) -> None:
     plane = np.array([[limits[0], limits[1], -np.inf, np.inf]]).astype(np.float64)
     with np.errstate(over="ignore"):
         plane = plane.astype(dtype)
-    found = rgb(compose([plane], [ChannelSettings(limits=limits)]))[..., 0]
-    assert found[0, 2] == 0
-    assert found[0, 3] == 255
-    assert found[0, 0] <= found[0, 1]
+    result = rgb(compose([plane], [ChannelSettings(limits=limits)]))[..., 0]
+    assert result[0, 2] == 0
+    assert result[0, 3] == 255
+    assert result[0, 0] <= result[0, 1]
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
-def test_large_integers_keep_all_their_bits(dtype: str) -> None:
+def test_large_integers_are_scaled_exactly(dtype: str) -> None:
     base = 1 << 62
     plane = np.array([[base, base + 1, base + 2, base + 4, base + 100]], dtype)
-    found = rgb(compose([plane], [ChannelSettings(limits=(base, base + 4))]))[0, :, 0]
-    assert found.tolist() == [0, 64, 128, 255, 255]
+    result = rgb(compose([plane], [ChannelSettings(limits=(base, base + 4))]))[0, :, 0]
+    assert result.tolist() == [0, 64, 128, 255, 255]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_limits_of_no_width_are_a_threshold(dtype: str) -> None:
+def test_equal_limits_are_a_threshold(dtype: str) -> None:
     plane = np.array([[0, 1]], dtype)
-    found = rgb(compose([plane], [ChannelSettings(limits=(0, 0))]))[0, :, 0]
-    assert found.tolist() == [0, 255]
+    result = rgb(compose([plane], [ChannelSettings(limits=(0, 0))]))[0, :, 0]
+    assert result.tolist() == [0, 255]
 
 
-@pytest.mark.parametrize("what", ["value", "abs", "phase", "real", "imag"])
+@pytest.mark.parametrize("part", ["value", "abs", "phase", "real", "imag"])
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-def test_components_of_complex_numbers(what: Any, dtype: str) -> None:
-    plane = numbers((5, 6), dtype)
-    wanted = {"value": np.abs, "abs": np.abs, "phase": np.angle, "real": np.real, "imag": np.imag}[what](
-        plane
-    )
-    np.testing.assert_array_equal(component(plane, what), wanted)
-    channel = ChannelSettings(component=what, limits=(-math.pi, math.pi))
-    assert np.abs(rgb(compose([plane], [channel])) - reference([wanted], [channel])).max() <= 1
+def test_every_component_of_complex_numbers_is_drawn(part: Any, dtype: str) -> None:
+    plane = random_values((5, 6), dtype)
+    function = {"value": np.abs, "abs": np.abs, "phase": np.angle, "real": np.real, "imag": np.imag}[part]
+    expected = function(plane)
+    np.testing.assert_array_equal(component(plane, part), expected)
+    channel = ChannelSettings(component=part, limits=(-math.pi, math.pi))
+    assert np.abs(rgb(compose([plane], [channel])) - reference([expected], [channel])).max() <= 1
 
 
-def test_a_phase_without_limits_spans_the_circle() -> None:
+def test_the_default_limits_of_a_phase_are_minus_pi_and_pi() -> None:
     plane = np.exp(1j * np.linspace(-3.14159, 3.14159, 9))[None]
-    found = rgb(compose([plane], [ChannelSettings(component="phase")]))[0, :, 0]
-    assert found[0] == 0
-    assert found[-1] == 255
-    assert (np.diff(found) > 20).all()
+    result = rgb(compose([plane], [ChannelSettings(component="phase")]))[0, :, 0]
+    assert result[0] == 0
+    assert result[-1] == 255
+    assert (np.diff(result) > 20).all()
 
 
-def test_fields_of_structures() -> None:
+def test_fields_of_structured_data_types_are_drawn() -> None:
     plane = np.zeros((2, 3), [("a", ">u2"), ("b", "<f4"), ("name", "S3")])
     plane["a"] = [[1, 2, 3], [4, 5, 6]]
     plane["b"] = 0.5
@@ -169,27 +169,27 @@ def test_fields_of_structures() -> None:
         ChannelSettings(field="a", limits=(0, 6), colormap="#FF0000"),
         ChannelSettings(field="b", limits=(0, 1), colormap="#0000FF"),
     ]
-    found = rgb(compose([plane, plane], both))
-    np.testing.assert_allclose(found[..., 0], plane["a"] / 6 * 255, atol=1)
-    np.testing.assert_allclose(found[..., 2], 127.5, atol=1)
+    result = rgb(compose([plane, plane], both))
+    np.testing.assert_allclose(result[..., 0], plane["a"] / 6 * 255, atol=1)
+    np.testing.assert_allclose(result[..., 2], 127.5, atol=1)
 
 
 @pytest.mark.parametrize("count", [1, 4, 5, 8, 9, 16, 17, 33, 64])
-def test_many_channels_add_up_and_saturate(count: int) -> None:
+def test_the_sum_of_many_channels_saturates(count: int) -> None:
     plane = np.array([[0, 1, 2, 255]], np.uint8)
     channels = [ChannelSettings(limits=(0, 255))] * count
-    found = rgb(compose([plane] * count, channels))[0, :, 0]
-    assert found.tolist() == [min(255, value * count) for value in (0, 1, 2, 255)]
+    result = rgb(compose([plane] * count, channels))[0, :, 0]
+    assert result.tolist() == [min(255, value * count) for value in (0, 1, 2, 255)]
 
 
-def test_the_picture_goes_where_it_is_told() -> None:
-    plane = numbers((40, 30), "uint16")
+def test_the_picture_is_written_to_out() -> None:
+    plane = random_values((40, 30), "uint16")
     out = np.zeros((40, 30), np.uint32)
     assert compose([plane], [ChannelSettings()], out) is out
     np.testing.assert_array_equal(out, compose([plane], [ChannelSettings()]))
 
 
-def test_planes_that_do_not_fit_are_refused() -> None:
+def test_arguments_that_do_not_match_are_rejected() -> None:
     with pytest.raises(ValueError, match="differ in shape"):
         compose([np.zeros((2, 2)), np.zeros((3, 3))], [ChannelSettings()] * 2)
     with pytest.raises(ValueError, match="0 planes"):
@@ -198,26 +198,26 @@ def test_planes_that_do_not_fit_are_refused() -> None:
         compose_rgb(np.zeros((2, 2, 5)), ChannelSettings())
 
 
-def test_rgb_of_bytes_is_unchanged_and_alpha_lies_over_black() -> None:
-    samples = numbers((6, 7, 3), "uint8")
+def test_uint8_rgb_is_unchanged_and_alpha_is_blended_with_black() -> None:
+    samples = random_values((6, 7, 3), "uint8")
     np.testing.assert_array_equal(rgb(compose_rgb(samples, ChannelSettings())), samples)
     alpha = np.dstack([samples, np.full((6, 7), 128, np.uint8)])
     np.testing.assert_allclose(rgb(compose_rgb(alpha, ChannelSettings())), samples * (128 / 255), atol=0.51)
-    clear = np.dstack([samples, np.zeros((6, 7), np.uint8)])
-    assert not rgb(compose_rgb(clear, ChannelSettings())).any()
+    transparent = np.dstack([samples, np.zeros((6, 7), np.uint8)])
+    assert not rgb(compose_rgb(transparent, ChannelSettings())).any()
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])
-def test_rgb_of_other_types_goes_through_limits(dtype: str) -> None:
-    samples = numbers((6, 7, 3), "uint8").astype(dtype)
-    found = rgb(compose_rgb(samples, ChannelSettings(limits=(0, 255))))
-    np.testing.assert_allclose(found, samples, atol=0.51)
+def test_limits_and_inversion_apply_to_rgb_of_other_data_types(dtype: str) -> None:
+    samples = random_values((6, 7, 3), "uint8").astype(dtype)
+    result = rgb(compose_rgb(samples, ChannelSettings(limits=(0, 255))))
+    np.testing.assert_allclose(result, samples, atol=0.51)
     inverted = rgb(compose_rgb(samples, ChannelSettings(limits=(0, 255), invert=True)))
     np.testing.assert_allclose(inverted, 255 - samples.astype(float), atol=0.51)
 
 
 @pytest.mark.parametrize("name", [*NAMES, "#123456"])
-def test_every_colour_map_is_a_table_of_256(name: str) -> None:
+def test_every_colour_map_is_a_read_only_table_of_256_colours(name: str) -> None:
     table = lookup(name)
     assert table.shape == (256, 3)
     assert table.dtype == np.uint8
@@ -225,7 +225,7 @@ def test_every_colour_map_is_a_table_of_256(name: str) -> None:
     assert is_colormap(name)
 
 
-def test_known_colours() -> None:
+def test_selected_colours_of_the_colour_maps() -> None:
     assert lookup("gray")[[0, 128, 255]].tolist() == [[0] * 3, [128] * 3, [255] * 3]
     assert lookup("#80FF00")[255].tolist() == [128, 255, 0]
     assert lookup("#80FF00")[0].tolist() == [0, 0, 0]
@@ -238,15 +238,15 @@ def test_known_colours() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(COLOR_BLIND_SAFE))
-def test_safe_maps_rise_evenly_in_lightness(name: str) -> None:
+def test_the_luminance_of_colour_blind_safe_maps_increases(name: str) -> None:
     red, green, blue = (lookup(name).astype(float)[:, part] / 255 for part in range(3))
     luminance = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
     assert (np.diff(luminance[::16]) > 0).all()
 
 
-def test_ends_of_hilo_do_not_bleed() -> None:
+def test_the_end_colours_of_hilo_are_not_interpolated() -> None:
     plane = np.array([[0, 1, 254, 255]], np.uint8)
-    found = rgb(compose([plane], [ChannelSettings(colormap="hilo", limits=(0, 255))]))[0]
-    assert found[0].tolist() == [0, 64, 255]
-    assert found[1].tolist() == [1, 1, 1]
-    assert found[3].tolist() == [255, 0, 0]
+    result = rgb(compose([plane], [ChannelSettings(colormap="hilo", limits=(0, 255))]))[0]
+    assert result[0].tolist() == [0, 64, 255]
+    assert result[1].tolist() == [1, 1, 1]
+    assert result[3].tolist() == [255, 0, 0]

@@ -1,4 +1,4 @@
-"""Automatic limits that single pixels cannot spoil; histograms against NumPy's."""
+"""Automatic limits, and histograms compared with those of NumPy."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from zarrfs_viewer.images.dataset import initial_intent
 from zarrfs_viewer.rendering.contrast import auto_limits, channel_values, histogram
 from zarrfs_viewer.state.view_state import with_position
 
-from tests.viewer.core.doubles import FakeArray, numbers, open_pyramid, plain, pyramid
+from tests.viewer.core.doubles import FakeArray, array_image, open_pyramid, pyramid, random_values
 
 
 @pytest.mark.parametrize("size", [(8, 8), (512, 512), (3000, 1000)])
-def test_a_hot_and_a_dead_pixel_do_not_matter(size: tuple[int, int]) -> None:
+def test_automatic_limits_ignore_a_hot_and_a_dead_pixel(size: tuple[int, int]) -> None:
     plane = np.random.default_rng(1).normal(1000, 50, size).astype(np.uint16)
     plane[3, 3], plane[5, 5] = 65535, 0
     low, high = auto_limits(plane)
@@ -25,13 +25,13 @@ def test_a_hot_and_a_dead_pixel_do_not_matter(size: tuple[int, int]) -> None:
     st.lists(st.floats(width=32), max_size=60)
     | st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=60)
 )
-def test_limits_always_have_a_width(values: list[float]) -> None:
+def test_automatic_limits_are_finite_and_increasing(values: list[float]) -> None:
     low, high = auto_limits(np.array(values))
     assert np.isfinite([low, high]).all()
     assert low < high
 
 
-def test_little_on_an_empty_ground_is_seen() -> None:
+def test_automatic_limits_include_small_objects_on_a_constant_background() -> None:
     plane = np.zeros((1000, 1000), np.uint16)
     plane[100:120, 100:120] = 500
     assert auto_limits(plane) == (0, 500)
@@ -40,7 +40,7 @@ def test_little_on_an_empty_ground_is_seen() -> None:
     assert auto_limits(negative) == (-3, 0)
 
 
-def test_odd_inputs() -> None:
+def test_automatic_limits_of_empty_constant_and_not_finite_values() -> None:
     assert auto_limits(np.zeros((0,))) == (0, 1)
     assert auto_limits(np.full((5, 5), np.nan)) == (0, 1)
     assert auto_limits(np.array([True, False])) == (0, 1)
@@ -51,46 +51,52 @@ def test_odd_inputs() -> None:
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "int32", "float32", "bool"])
 @pytest.mark.parametrize("limits", [None, (10, 200), (-5.5, 90.2)])
-def test_every_value_within_is_counted_once(dtype: str, limits: tuple[float, float] | None) -> None:
-    values = numbers((50, 40), dtype) if dtype != "int32" else numbers((50, 40), "int16").astype("int32")
-    found = histogram(values, 32, limits)
-    assert len(found.edges) == len(found.counts) + 1
-    assert len(found.counts) <= 33
-    plain_values = values.astype(float).ravel()
+def test_a_histogram_counts_every_value_within_the_limits_once(
+    dtype: str, limits: tuple[float, float] | None
+) -> None:
+    values = (
+        random_values((50, 40), dtype)
+        if dtype != "int32"
+        else random_values((50, 40), "int16").astype("int32")
+    )
+    result = histogram(values, 32, limits)
+    assert len(result.edges) == len(result.counts) + 1
+    assert len(result.counts) <= 33
+    floats = values.astype(float).ravel()
     if dtype == "float32":
-        expected, _ = np.histogram(plain_values, found.edges)
-        np.testing.assert_array_equal(found.counts, expected)
+        expected, _ = np.histogram(floats, result.edges)
+        np.testing.assert_array_equal(result.counts, expected)
     else:
-        inside = (plain_values >= found.edges[0]) & (plain_values < found.edges[-1])
-        assert found.counts.sum() == inside.sum()
-        for count, low, high in zip(found.counts, found.edges, found.edges[1:], strict=False):
-            assert count == ((plain_values > low) & (plain_values < high)).sum()
+        inside = (floats >= result.edges[0]) & (floats < result.edges[-1])
+        assert result.counts.sum() == inside.sum()
+        for count, low, high in zip(result.counts, result.edges, result.edges[1:], strict=False):
+            assert count == ((floats > low) & (floats < high)).sum()
     if limits is None:
-        assert found.counts.sum() == values.size
+        assert result.counts.sum() == values.size
 
 
-def test_integer_bins_are_equally_wide() -> None:
-    found = histogram(np.arange(1000, dtype=np.uint16), 256)
-    assert set(np.diff(found.edges)) == {4.0}
-    assert set(found.counts.tolist()) == {4}
+def test_bins_of_integers_have_equal_widths() -> None:
+    result = histogram(np.arange(1000, dtype=np.uint16), 256)
+    assert set(np.diff(result.edges)) == {4.0}
+    assert set(result.counts.tolist()) == {4}
 
 
-def test_nans_are_counted_apart() -> None:
-    found = histogram(np.array([np.nan, 0.0, 1.0, np.inf, np.nan]), 4)
-    assert found.nans == 2
-    assert found.counts.sum() == 2
+def test_nans_are_counted_separately_and_infinities_are_not_counted() -> None:
+    result = histogram(np.array([np.nan, 0.0, 1.0, np.inf, np.nan]), 4)
+    assert result.nans == 2
+    assert result.counts.sum() == 2
     assert histogram(np.array([np.nan])).nans == 1
 
 
-def test_heights() -> None:
-    found = histogram(np.array([0, 0, 0, 1], np.uint8))
-    assert found.heights().tolist() == [1.0, pytest.approx(1 / 3)]
-    assert found.heights(logarithmic=True).tolist() == [1.0, pytest.approx(np.log(2) / np.log(4))]
+def test_heights_are_relative_counts_or_their_logarithms() -> None:
+    result = histogram(np.array([0, 0, 0, 1], np.uint8))
+    assert result.heights().tolist() == [1.0, pytest.approx(1 / 3)]
+    assert result.heights(logarithmic=True).tolist() == [1.0, pytest.approx(np.log(2) / np.log(4))]
     assert histogram(np.zeros(0)).heights().max() == 0
 
 
-def test_values_come_from_the_finest_level_that_is_small_enough() -> None:
-    data = numbers((4, 64, 64))
+def test_channel_values_are_read_from_the_finest_level_that_is_small_enough() -> None:
+    data = random_values((4, 64, 64))
     image = open_pyramid(pyramid(data, "zyx", 3))
     intent = with_position(initial_intent(image), 0, 2)
     channel = image.channels[0]
@@ -98,28 +104,28 @@ def test_values_come_from_the_finest_level_that_is_small_enough() -> None:
     assert channel_values(image, channel, intent, max_pixels=1024).size == 32 * 32
     assert channel_values(image, channel, intent, volume=True).size == data.size
     assert channel_values(image, channel, intent, volume=True, max_pixels=2000).size == 4 * 16 * 16
-    few = channel_values(image, channel, intent, volume=True, max_pixels=600)
-    assert few.size == 2 * 16 * 16
+    some_planes = channel_values(image, channel, intent, volume=True, max_pixels=600)
+    assert some_planes.size == 2 * 16 * 16
 
 
-def test_a_huge_plane_without_a_pyramid_is_not_read_whole() -> None:
-    image = plain(numbers((400, 400)), (10, 10))
+def test_only_the_central_part_of_a_large_plane_without_a_pyramid_is_read() -> None:
+    image = array_image(random_values((400, 400)), (10, 10))
     array = image.levels[0].array
     assert isinstance(array, FakeArray)
-    found = channel_values(image, image.channels[0], initial_intent(image), max_pixels=100)
-    assert found.size == 100
+    result = channel_values(image, image.channels[0], initial_intent(image), max_pixels=100)
+    assert result.size == 100
     assert len(array.reads) == 1
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, 3.0, -2e6])
-def test_a_histogram_of_one_float_is_narrow(value: float) -> None:
-    found = histogram(np.full(10, value))
-    assert found.edges[0] == value
-    assert 0 < found.edges[-1] - value <= max(1.0 if value == 0 else 0.0, abs(value) * 1e-5)
-    assert found.counts.sum() == 10
+def test_a_histogram_of_equal_floats_has_a_small_positive_width(value: float) -> None:
+    result = histogram(np.full(10, value))
+    assert result.edges[0] == value
+    assert 0 < result.edges[-1] - value <= max(1.0 if value == 0 else 0.0, abs(value) * 1e-5)
+    assert result.counts.sum() == 10
 
 
-def test_few_values_that_differ_are_hot_pixels_and_more_are_cells() -> None:
+def test_automatic_limits_ignore_a_few_different_values_but_not_many() -> None:
     values = np.zeros(100_000, "u2")
     values[:3] = 50
     assert auto_limits(values) == (0.0, 1.0)
@@ -127,18 +133,18 @@ def test_few_values_that_differ_are_hot_pixels_and_more_are_cells() -> None:
     assert auto_limits(values) == (0.0, 50.0)
 
 
-def test_a_stack_is_counted_at_one_time_point_only() -> None:
+def test_values_of_a_volume_are_of_one_time_point() -> None:
     data = np.arange(3, dtype="u1")[:, None, None, None] * np.ones((3, 4, 8, 8), "u1")
     image = open_pyramid(pyramid(data, "tzyx", 1, (1, 1, 8, 8)))
     intent = with_position(initial_intent(image), 0, 2)
-    found = channel_values(image, intent.channels[0], intent, volume=True)
-    assert found.size == 4 * 8 * 8
-    assert np.unique(found).tolist() == [2]
+    result = channel_values(image, intent.channels[0], intent, volume=True)
+    assert result.size == 4 * 8 * 8
+    assert np.unique(result).tolist() == [2]
 
 
-def test_planes_of_a_large_stack_are_spread_evenly() -> None:
+def test_evenly_spaced_planes_of_a_large_stack_are_read() -> None:
     data = np.arange(10, dtype="u1")[:, None, None] * np.ones((10, 8, 8), "u1")
     image = open_pyramid(pyramid(data, "zyx", 1, (1, 8, 8)))
     intent = initial_intent(image)
-    found = channel_values(image, intent.channels[0], intent, volume=True, max_pixels=2 * 64)
-    assert np.unique(found).tolist() == [2, 7]
+    result = channel_values(image, intent.channels[0], intent, volume=True, max_pixels=2 * 64)
+    assert np.unique(result).tolist() == [2, 7]

@@ -1,4 +1,4 @@
-"""What locations hold, and how images are made of nodes: good ones, odd ones, and those that cannot be shown."""
+"""Datasets of locations and images of nodes: valid metadata, invalid metadata, and nodes that cannot be displayed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from zarrfs_viewer.rendering.thumbnail import thumbnail
 from zarrfs_viewer.state.view_state import LabelsSettings
 
 import zarrfs
-from tests.viewer.core.doubles import FakeArray, FakeGroup, numbers, open_pyramid, plain, pyramid
-from zarrfs.errors import LocationError, NodeNotFoundError, UnsupportedError, ZarrError
+from tests.viewer.core.doubles import FakeArray, FakeGroup, array_image, open_pyramid, pyramid, random_values
+from zarrfs.errors import LocationError, NodeNotFoundError, UnsupportedError
 
 
-def names(image: Image) -> str:
+def axis_names(image: Image) -> str:
     return " ".join(axis.name for axis in image.axes)
 
 
@@ -43,11 +43,11 @@ def names(image: Image) -> str:
         ((9, 8, 20, 3, 40, 90, 90), "dim 0 dim 1 t c z y x"),
     ],
 )
-def test_axes_of_arrays_that_say_nothing(shape: tuple[int, ...], expected: str) -> None:
+def test_axes_are_guessed_from_the_shape(shape: tuple[int, ...], expected: str) -> None:
     assert " ".join(axis.name for axis in guess_axes(shape)) == expected
 
 
-def test_axes_by_name_and_by_age() -> None:
+def test_axes_of_dimension_names_and_of_old_metadata_versions() -> None:
     assert [axis.type for axis in named_axes(["time", "band", "depth", None, "X"])] == [
         "time", "channel", "space", None, "space",
     ]  # fmt: skip
@@ -61,9 +61,9 @@ def test_axes_by_name_and_by_age() -> None:
     "shape", [(), (1,), (7,), (5, 6), (3, 4, 5), (2, 3, 4, 5), (1, 2, 3, 4, 5), (2,) * 7]
 )
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "bool", "complex64"])
-def test_plain_arrays_of_any_rank_can_be_drawn(shape: tuple[int, ...], dtype: str) -> None:
-    data = np.asarray(numbers(shape, dtype))
-    image = plain(data, [max(1, n // 2) for n in shape])
+def test_arrays_of_any_rank_can_be_drawn(shape: tuple[int, ...], dtype: str) -> None:
+    data = np.asarray(random_values(shape, dtype))
+    image = array_image(data, [max(1, n // 2) for n in shape])
     assert len(image.shape) >= 2
     assert len(image.axes) == len(image.shape) == len(image.default_position)
     picture = thumbnail(image, 32)
@@ -78,48 +78,48 @@ EVERY_DTYPE = [
 
 
 @pytest.mark.parametrize("dtype", EVERY_DTYPE, ids=str)
-def test_every_type_of_number_can_be_drawn(dtype: Any) -> None:
+def test_every_numeric_data_type_can_be_drawn(dtype: Any) -> None:
     data = (np.arange(20 * 30).reshape(20, 30) % 7).astype(np.uint8)
-    kind = np.dtype(dtype)
-    if kind.names is None:
-        values = data.astype(kind)
+    dtype = np.dtype(dtype)
+    if dtype.names is None:
+        values = data.astype(dtype)
     else:
-        values = np.zeros(data.shape, kind)
+        values = np.zeros(data.shape, dtype)
         values["a"], values["b"] = data, data
-    picture = thumbnail(plain(values), 40)
+    picture = thumbnail(array_image(values), 40)
     assert len(np.unique(picture)) > 1
 
 
 @pytest.mark.parametrize("dtype", ["S5", "U3", "V4", [("name", "S3")], [("inner", [("a", "u1")])]], ids=str)
-def test_what_is_no_number_says_so_and_keeps_its_metadata(dtype: Any) -> None:
+def test_an_array_that_is_not_numeric_cannot_be_opened_and_has_attributes(dtype: Any) -> None:
     array = FakeArray(np.zeros((4, 4), dtype), attrs={"hello": 1})
     with pytest.raises(UnsupportedError, match="data type"):
         image_from_array(array)
     dataset = describe(array, "somewhere/words.zarr")
-    assert (dataset.kind, dataset.images) == ("unshowable", ())
+    assert (dataset.kind, dataset.images) == ("undisplayable", ())
     assert "cannot be drawn" in dataset.problems[0]
     assert dataset.attributes == {"hello": 1}
-    with pytest.raises(UnsupportedError, match="no image to show"):
+    with pytest.raises(UnsupportedError, match="no image can be displayed"):
         dataset.open_image()
 
 
-def test_an_empty_array_says_so() -> None:
+def test_an_empty_array_cannot_be_displayed() -> None:
     dataset = describe(FakeArray(np.zeros((0, 4)), (1, 4)))
-    assert dataset.kind == "unshowable"
+    assert dataset.kind == "undisplayable"
     assert "empty" in dataset.problems[0]
 
 
-def test_dimension_names_are_believed() -> None:
-    image = plain(numbers((4, 8, 8)), names=["c", "y", "x"])
-    assert (names(image), image.channel_axis) == ("c y x", 0)
-    xarray = plain(numbers((5, 8, 8)), attrs={"_ARRAY_DIMENSIONS": ["time", "lat", "lon"]})
-    assert names(xarray) == "time lat lon"
+def test_dimension_names_define_the_axes() -> None:
+    image = array_image(random_values((4, 8, 8)), names=["c", "y", "x"])
+    assert (axis_names(image), image.channel_axis) == ("c y x", 0)
+    xarray = array_image(random_values((5, 8, 8)), attrs={"_ARRAY_DIMENSIONS": ["time", "lat", "lon"]})
+    assert axis_names(xarray) == "time lat lon"
     assert xarray.default_displayed == (1, 2)
-    turned = plain(numbers((8, 9, 10)), names=["x", "y", "z"])
-    assert turned.default_displayed == (1, 0)
+    transposed = array_image(random_values((8, 9, 10)), names=["x", "y", "z"])
+    assert transposed.default_displayed == (1, 0)
 
 
-def test_omero_gives_the_channels() -> None:
+def test_channel_settings_are_those_of_omero() -> None:
     omero = {
         "channels": [
             {"label": "DAPI", "color": "0000FF", "window": {"start": 5, "end": 90, "min": 0, "max": 255}},
@@ -128,7 +128,7 @@ def test_omero_gives_the_channels() -> None:
         ],
         "rdefs": {"defaultZ": 3},
     }
-    image = open_pyramid(pyramid(numbers((4, 9, 16, 16)), "czyx", omero=omero))
+    image = open_pyramid(pyramid(random_values((4, 9, 16, 16)), "czyx", omero=omero))
     first, second, third, fourth = image.channels
     assert (first.label, first.colormap, first.limits, first.limits_range) == (
         "DAPI",
@@ -137,47 +137,47 @@ def test_omero_gives_the_channels() -> None:
         (0, 255),
     )
     assert (second.visible, second.invert, second.limits) == (False, True, None)
-    assert third.limits is None, "the whole range of uint16 would show most pictures black"
+    assert third.limits is None, "the range of uint16 would draw most images black"
     assert (fourth.visible, fourth.label) == (True, "Channel 3")
     assert image.default_position == (0, 3, 7, 7)
 
 
-def test_if_all_channels_are_inactive_one_is_shown() -> None:
+def test_the_first_channel_is_visible_if_all_are_inactive() -> None:
     omero = {"channels": [{"active": False}, {"active": False}]}
-    image = open_pyramid(pyramid(numbers((2, 8, 8)), "cyx", omero=omero))
+    image = open_pyramid(pyramid(random_values((2, 8, 8)), "cyx", omero=omero))
     assert [channel.visible for channel in image.channels] == [True, False]
 
 
-def test_a_spectrum_gets_a_slider_instead_of_hundreds_of_channels() -> None:
-    image = open_pyramid(pyramid(numbers((100, 8, 8)), "cyx"))
+def test_a_long_channel_axis_has_a_slider() -> None:
+    image = open_pyramid(pyramid(random_values((100, 8, 8)), "cyx"))
     assert image.channel_axis is None
     assert image.slider_axes == (0, 1, 2)
     assert len(image.channels) == 1
 
 
-def test_structures_have_a_channel_per_field() -> None:
+def test_a_structured_data_type_has_a_channel_per_numeric_field() -> None:
     data = np.zeros((2, 8, 8), [("a", "u1"), ("b", "f4"), ("name", "S2")])
-    image = plain(data, names=["c", "y", "x"])
+    image = array_image(data, names=["c", "y", "x"])
     assert [(c.index, c.field) for c in image.channels] == [(0, "a"), (0, "b"), (1, "a"), (1, "b")]
 
 
-def test_old_images_have_their_scales_from_their_shapes() -> None:
-    data = numbers((1, 1, 4, 16, 16))
+def test_scales_that_are_not_declared_follow_from_the_shapes() -> None:
+    data = random_values((1, 1, 4, 16, 16))
     group = FakeGroup(
         {"multiscales": [{"version": "0.1", "datasets": [{"path": "0"}, {"path": "1"}]}]},
         {"0": FakeArray(data), "1": FakeArray(data[..., ::2, ::2])},
     )
     image = open_pyramid(group)
-    assert names(image) == "t c z y x"
+    assert axis_names(image) == "t c z y x"
     assert image.levels[1].scale == (1, 1, 1, 2, 2)
     assert image.levels[1].translation == (0, 0, 0, 0.5, 0.5)
     assert image.to_level(1, 3, 0.5) == 0
 
 
-def test_levels_that_cannot_be_used_are_left_out_with_a_note() -> None:
-    group = pyramid(numbers((32, 32)), "yx", 4)
+def test_levels_that_cannot_be_used_are_omitted_with_a_note() -> None:
+    group = pyramid(random_values((32, 32)), "yx", 4)
     del group["1"]
-    group["2"] = FakeArray(numbers((8, 8), "float32"))
+    group["2"] = FakeArray(random_values((8, 8), "float32"))
     group["3"] = FakeGroup()
     image = open_pyramid(group)
     assert [level.path for level in image.levels] == ["0"]
@@ -188,22 +188,22 @@ def test_levels_that_cannot_be_used_are_left_out_with_a_note() -> None:
         open_pyramid(group)
 
 
-def test_levels_out_of_order_are_put_right() -> None:
-    group = pyramid(numbers((32, 32)), "yx", 3)
+def test_levels_are_sorted_from_fine_to_coarse() -> None:
+    group = pyramid(random_values((32, 32)), "yx", 3)
     group.attrs["multiscales"][0]["datasets"].reverse()
     assert [level.path for level in open_pyramid(group).levels] == ["0", "1", "2"]
 
 
-def test_axes_that_do_not_fit_are_guessed_with_a_note() -> None:
-    group = pyramid(numbers((32, 32)), "yx", 1)
+def test_axes_are_guessed_with_a_note_if_their_number_is_wrong() -> None:
+    group = pyramid(random_values((32, 32)), "yx", 1)
     group.attrs["multiscales"][0]["axes"] *= 2
     image = open_pyramid(group)
-    assert names(image) == "y x"
+    assert axis_names(image) == "y x"
     assert "4 axes are declared" in image.notes[0]
 
 
-def test_kinds_of_groups() -> None:
-    image = pyramid(numbers((16, 16)), "yx")
+def test_plates_and_wells_are_described() -> None:
+    image = pyramid(random_values((16, 16)), "yx")
     well = FakeGroup(
         {"well": {"images": [{"path": "0", "acquisition": 2}, {"path": "1"}]}}, {"0": image, "1": image}
     )
@@ -218,31 +218,34 @@ def test_kinds_of_groups() -> None:
     assert dataset.open_image(fields[1].path).shape == (16, 16)
     with pytest.raises(UnsupportedError, match="plate"):
         dataset.open_image()
-    with pytest.raises(ZarrError):
+    with pytest.raises(NodeNotFoundError, match="B"):
         dataset.fields("B/7")
     opened = describe(well, "well.zarr")
     assert (opened.kind, [entry.path for entry in opened.images]) == ("well", ["0", "1"])
 
 
-def test_series_of_bioformats2raw_are_all_there_to_choose_from() -> None:
-    image = pyramid(numbers((16, 16)), "yx")
+def test_all_series_of_bioformats2raw_are_listed() -> None:
+    image = pyramid(random_values((16, 16)), "yx")
     root = FakeGroup({"bioformats2raw.layout": 3}, {"0": image, "1": image})
     dataset = describe(root, "two.zarr")
     assert (dataset.kind, [entry.path for entry in dataset.images]) == ("series", ["0", "1"])
     assert dataset.open_image("1").path == "1"
     empty = describe(FakeGroup({"bioformats2raw.layout": 3}), "none.zarr")
-    assert (empty.kind, empty.images) == ("unshowable", ())
+    assert (empty.kind, empty.images) == ("undisplayable", ())
 
 
-def test_labels_are_found_and_opened() -> None:
-    labels = pyramid(numbers((16, 16)), "yx", image_label={"colors": []})
-    image = pyramid(numbers((16, 16)), "yx", labels={"cells": labels})
-    image["labels"].attrs["labels"].append("gone")
+def test_label_images_are_listed_and_opened() -> None:
+    labels = pyramid(random_values((16, 16)), "yx", image_label={"colors": []})
+    image = pyramid(random_values((16, 16)), "yx", labels={"cells": labels})
+    image["labels"].attrs["labels"].append("missing")
     dataset = describe(image, "cells.zarr")
     opened = dataset.open_image()
-    assert [entry.name for entry in opened.labels] == ["cells", "gone"]
-    (overlay,) = dataset.open_labels(opened)
-    assert (overlay.kind, overlay.name) == ("labels", "made")
+    assert [entry.name for entry in opened.labels] == ["cells", "missing"]
+    problems: list[str] = []
+    (overlay,) = dataset.open_labels(opened, problems.append)
+    assert len(problems) == 1
+    assert "label image 'missing' cannot be displayed" in problems[0]
+    assert (overlay.kind, overlay.name) == ("labels", "test image")
     intent = initial_intent(opened, 1)
     assert intent.labels == (LabelsSettings(index=0),)
     assert describe(labels).kind == "labels"
@@ -251,22 +254,22 @@ def test_labels_are_found_and_opened() -> None:
     assert [entry.kind for entry in listed.images] == ["labels", "labels"]
 
 
-def test_several_multiscales_in_one_group() -> None:
-    group = pyramid(numbers((16, 16)), "yx", 2)
+def test_all_multiscales_of_a_group_are_listed() -> None:
+    group = pyramid(random_values((16, 16)), "yx", 2)
     group.attrs["multiscales"].append({**group.attrs["multiscales"][0], "name": "second"})
     dataset = describe(group)
-    assert [(entry.name, entry.path) for entry in dataset.images] == [("made", ""), ("second", "#1")]
+    assert [(entry.name, entry.path) for entry in dataset.images] == [("test image", ""), ("second", "#1")]
     assert dataset.open_image("#1").name == "second"
     with pytest.raises(NodeNotFoundError):
         dataset.open_image("#7")
 
 
-def test_plain_groups_offer_what_is_in_them() -> None:
+def test_the_images_of_a_group_without_metadata_are_its_members() -> None:
     group = FakeGroup(
         members={
-            "a": FakeArray(numbers((8, 8))),
+            "a": FakeArray(random_values((8, 8))),
             "words": FakeArray(np.zeros((3,), "S3")),
-            "image": pyramid(numbers((16, 16)), "yx"),
+            "image": pyramid(random_values((16, 16)), "yx"),
             "nothing": FakeGroup(),
         }
     )
@@ -276,25 +279,25 @@ def test_plain_groups_offer_what_is_in_them() -> None:
     assert describe(FakeGroup()).problems
 
 
-def test_drafts_are_named() -> None:
+def test_metadata_of_a_later_draft_are_reported() -> None:
     dataset = describe(FakeGroup({"ome": {"version": "0.6", "scene": {}}}))
-    assert dataset.kind == "unshowable"
+    assert dataset.kind == "undisplayable"
     assert any("draft later than OME-NGFF 0.5" in problem for problem in dataset.problems)
 
 
-def test_real_stores(tmp_path: Path) -> None:
+def test_datasets_in_directories_are_opened(tmp_path: Path) -> None:
     with pytest.raises(LocationError):
         open_dataset(str(tmp_path / "nothing.zarr"))
-    zarrfs.create_array(str(tmp_path / "a.zarr"), data=numbers((20, 30)))
+    zarrfs.create_array(str(tmp_path / "a.zarr"), data=random_values((20, 30)))
     dataset = open_dataset(str(tmp_path / "a.zarr"))
     assert (dataset.kind, dataset.name) == ("array", "a.zarr")
     assert dataset.open_image().shape == (20, 30)
-    zarrfs.create_array(str(tmp_path / "g.zarr"), "inner/a", data=numbers((20, 30)))
-    inside = open_dataset(str(tmp_path / "g.zarr"), "inner")
-    assert inside.open_image().path == "a"
+    zarrfs.create_array(str(tmp_path / "g.zarr"), "inner/a", data=random_values((20, 30)))
+    inner = open_dataset(str(tmp_path / "g.zarr"), "inner")
+    assert inner.open_image().path == "a"
 
 
-def test_the_shared_data_open_and_draw(shared_data: Path) -> None:
+def test_the_shared_test_data_can_be_opened_and_drawn(shared_data: Path) -> None:
     expected = {
         "dna_conf_wf_v04.ome.zarr": ("image", "0.4", 3, 2),
         "golgi_timelapse_v05.ome.zarr": ("image", "0.5", 2, 1),

@@ -1,4 +1,4 @@
-"""Real stores that are slow, broken in one chunk, or gone: what is shown, what is said, and that nothing hangs."""
+"""Frames and errors of images in stores that are slow, corrupt or unavailable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zarrfs_viewer.streaming.tile_reading import read_tile
 
 import zarrfs
 from tests.processes import TIMEOUT
-from tests.viewer.core.doubles import numbers
+from tests.viewer.core.doubles import random_values
 from tests.viewer.core.test_pipeline import Pane, whole
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
@@ -29,7 +29,7 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import FailingStore, LatencyStore
 from zarrfs.errors import StoreError
 
-DATA = numbers((128, 128), "uint8")
+DATA = random_values((128, 128), "uint8")
 
 
 @pytest.fixture
@@ -46,17 +46,17 @@ def pane(streamer: TileStreamer) -> Iterator[Pane]:
     assert pane.pipeline.close()
 
 
-def filled(store: Store) -> Store:
+def with_data(store: Store) -> Store:
     zarrfs.create_array(store, data=DATA, chunks=(32, 32))
     return store
 
 
-def opened(store: Store) -> tuple[Image, ViewIntent]:
+def image_and_intent(store: Store) -> tuple[Image, ViewIntent]:
     image = describe(zarrfs.open(store, cache_size=0)).open_image()
     return image, with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
 
 
-def test_a_slow_chunk_holds_up_nothing_but_itself(pane: Pane) -> None:
+def test_a_blocked_chunk_does_not_block_the_pipeline(pane: Pane) -> None:
     gate = threading.Event()
     reached = threading.Semaphore(0)
 
@@ -65,20 +65,20 @@ def test_a_slow_chunk_holds_up_nothing_but_itself(pane: Pane) -> None:
             reached.release()
             gate.wait(TIMEOUT)
 
-    image, intent = opened(LatencyStore(filled(MemoryStore()), wait))
+    image, intent = image_and_intent(LatencyStore(with_data(MemoryStore()), wait))
     pane.pipeline.show(image, intent, whole(image, 128, 128))
     assert reached.acquire(timeout=TIMEOUT)
     assert pane.pipeline.state is not None
-    pane.pipeline.show(image, with_channel(intent, 0, gamma=2.0), whole(image, 128, 128))  # answers at once
+    pane.pipeline.show(image, with_channel(intent, 0, gamma=2.0), whole(image, 128, 128))  # does not block
     gate.set()
     frame = pane.wait(lambda f: f.exact and f.channels[0].gamma == 2.0)
     np.testing.assert_array_equal(frame.pixels, compose([DATA], frame.channels))
 
 
-def test_a_corrupt_chunk_is_named_and_the_others_are_shown(tmp_path: Path, pane: Pane) -> None:
-    filled(LocalStore(str(tmp_path / "a.zarr")))
+def test_a_corrupt_chunk_is_reported_and_the_others_are_drawn(tmp_path: Path, pane: Pane) -> None:
+    with_data(LocalStore(str(tmp_path / "a.zarr")))
     (tmp_path / "a.zarr" / "c" / "1" / "2").write_bytes(b"nonsense")
-    image, intent = opened(LocalStore(str(tmp_path / "a.zarr")))
+    image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
     frame = pane.settled(image, intent, whole(image, 128, 128))
     assert frame.settled
     assert not frame.exact
@@ -91,85 +91,86 @@ def test_a_corrupt_chunk_is_named_and_the_others_are_shown(tmp_path: Path, pane:
     np.testing.assert_array_equal(frame.pixels, compose([expected], frame.channels))
 
 
-def test_a_tile_that_fails_while_the_frame_is_drawn_is_no_exact_one() -> None:
-    image, intent = opened(filled(MemoryStore()))
+def test_a_frame_is_not_exact_if_a_tile_fails_during_drawing() -> None:
+    image, intent = image_and_intent(with_data(MemoryStore()))
     state = resolve(intent, image, whole(image, 128, 128), (), None)
-    known: list[TileError] = []
+    errors: list[TileError] = []
 
-    def arriving(key: TileKey) -> np.ndarray[Any, Any]:
-        known.append(TileError(key, "broken", ((0, 0, 1, 1),), ValueError()))
+    def fetch_with_error(key: TileKey) -> np.ndarray[Any, Any]:
+        errors.append(TileError(key, "broken", ((0, 0, 1, 1),), ValueError()))
         tile, _ = read_tile(image, key)
         assert tile is not None
         return tile
 
-    frame = FrameRenderer().render(state, arriving, False, lambda: tuple(known))
+    frame = FrameRenderer().render(state, fetch_with_error, False, lambda: tuple(errors))
     assert frame is not None
-    assert frame.errors == tuple(known) != ()
+    assert frame.errors == tuple(errors) != ()
     assert not frame.exact
     assert not frame.settled
 
 
-def test_a_missing_chunk_is_the_fill_value_and_no_error(tmp_path: Path, pane: Pane) -> None:
-    filled(LocalStore(str(tmp_path / "a.zarr")))
+def test_a_missing_chunk_is_drawn_as_the_fill_value_without_an_error(tmp_path: Path, pane: Pane) -> None:
+    with_data(LocalStore(str(tmp_path / "a.zarr")))
     (tmp_path / "a.zarr" / "c" / "1" / "2").unlink()
-    image, intent = opened(LocalStore(str(tmp_path / "a.zarr")))
+    image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
     frame = pane.settled(image, intent, whole(image, 128, 128))
     assert frame.exact
     assert not pane.errors
     assert (frame.pixels[32:64, 64:96] == 0xFF000000).all()
 
 
-def test_a_store_that_is_gone_says_so_and_is_read_again_on_request(
+def test_the_error_of_an_unavailable_store_is_reported_and_a_retry_reads_again(
     pane: Pane, streamer: TileStreamer
 ) -> None:
-    gone = threading.Event()
+    unavailable = threading.Event()
 
     def failure(operation: str, key: str) -> Exception | None:
-        return StoreError("the network is unreachable") if gone.is_set() and key.startswith("c/") else None
+        is_failing = unavailable.is_set() and key.startswith("c/")
+        return StoreError("the network is unreachable") if is_failing else None
 
-    image, intent = opened(FailingStore(filled(MemoryStore()), failure))
-    gone.set()
+    image, intent = image_and_intent(FailingStore(with_data(MemoryStore()), failure))
+    unavailable.set()
     frame = pane.settled(image, intent, whole(image, 128, 128))
     assert not frame.exact
     assert "the network is unreachable" in pane.errors[0].message
     assert pane.errors[0].failed == ((0, 0, 128, 128),)
-    gone.clear()
+    unavailable.clear()
     pane.frames.clear()
     streamer.retry()
-    again = pane.wait(lambda f: f.exact)
-    np.testing.assert_array_equal(again.pixels, compose([DATA], again.channels))
+    frame = pane.wait(lambda f: f.exact)
+    np.testing.assert_array_equal(frame.pixels, compose([DATA], frame.channels))
 
 
-def test_a_tile_with_a_repaired_chunk_is_drawn_whole_after_a_retry(
+def test_a_tile_with_a_repaired_chunk_is_drawn_completely_after_a_retry(
     tmp_path: Path, pane: Pane, streamer: TileStreamer
 ) -> None:
-    filled(LocalStore(str(tmp_path / "a.zarr")))
+    with_data(LocalStore(str(tmp_path / "a.zarr")))
     chunk = tmp_path / "a.zarr" / "c" / "1" / "2"
-    sound = chunk.read_bytes()
-    chunk.write_bytes(sound[:5])
-    image, intent = opened(LocalStore(str(tmp_path / "a.zarr")))
+    valid_bytes = chunk.read_bytes()
+    chunk.write_bytes(valid_bytes[:5])
+    image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
     assert not pane.settled(image, intent, whole(image, 128, 128)).exact
-    chunk.write_bytes(sound)
+    chunk.write_bytes(valid_bytes)
     pane.frames.clear()
     streamer.retry()
-    again = pane.wait(lambda f: f.exact)
-    np.testing.assert_array_equal(again.pixels, compose([DATA], again.channels))
+    frame = pane.wait(lambda f: f.exact)
+    np.testing.assert_array_equal(frame.pixels, compose([DATA], frame.channels))
 
 
-def test_a_frame_shows_the_errors_of_its_tiles_when_a_retry_begins_while_it_is_drawn() -> None:
-    image, intent = opened(filled(MemoryStore()))
+def test_a_frame_has_the_errors_of_its_tiles_if_a_retry_starts_during_drawing() -> None:
+    image, intent = image_and_intent(with_data(MemoryStore()))
     state = resolve(intent, image, whole(image, 128, 128), (), None)
-    known: list[TileError] = []
+    errors: list[TileError] = []
 
     def fetch_and_retry(key: TileKey) -> np.ndarray[Any, Any]:
         tile, _ = read_tile(image, key)
         assert tile is not None
-        known.clear()
+        errors.clear()
         return tile
 
     renderer = FrameRenderer()
-    known += [TileError(request.key, "broken", ((0, 0, 1, 1),), ValueError()) for request in state.tiles]
-    frame = renderer.render(state, fetch_and_retry, False, lambda: tuple(known))
+    errors += [TileError(request.key, "broken", ((0, 0, 1, 1),), ValueError()) for request in state.tiles]
+    frame = renderer.render(state, fetch_and_retry, False, lambda: tuple(errors))
     assert frame is not None
     assert not frame.exact
     fetched: list[TileKey] = []

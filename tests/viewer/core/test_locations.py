@@ -1,4 +1,4 @@
-"""What is dropped becomes locations."""
+"""Parsing of dropped and typed locations."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from zarrfs_viewer.locations import display_name, locations_in, node_location
         ("/data/strange#name.zarr", "/data/strange#name.zarr"),
     ],
 )
-def test_a_location(text: str, location: str) -> None:
+def test_a_text_is_normalized_to_the_location_of_a_node(text: str, location: str) -> None:
     assert node_location(text) == location
 
 
-def test_several_lines_quotes_and_comments() -> None:
+def test_a_list_of_locations_may_contain_quotes_comments_and_duplicates() -> None:
     text = "# a list\r\nfile:///a.zarr\r\n\r\n  '/b c.zarr'  \r\n\"/d.zarr\"\r\n/a.zarr\r\n"
     assert locations_in(text) == ["/a.zarr", "/b c.zarr", "/d.zarr"]
     assert locations_in("") == []
 
 
-def test_short_names() -> None:
+def test_the_display_name_is_the_last_component() -> None:
     assert display_name("/data/a.zarr/") == "a.zarr"
     assert display_name("https://example.org/b.zarr?x=1#view=AAA") == "b.zarr"
     assert display_name("/") == "/"

@@ -1,10 +1,11 @@
-"""Readouts, profiles, regions and scale bars, against NumPy."""
+"""Readouts, profiles, statistics of regions and scale bars, compared with NumPy."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +33,7 @@ from zarrfs_viewer.streaming.streamer import TileStreamer
 
 import zarrfs
 from tests.processes import TIMEOUT
-from tests.viewer.core.doubles import FakeArray, numbers, open_pyramid, plain, pyramid
+from tests.viewer.core.doubles import FakeArray, array_image, open_pyramid, pyramid, random_values
 
 
 @pytest.fixture
@@ -42,12 +43,11 @@ def streamer() -> Iterator[TileStreamer]:
     assert streamer.close()
 
 
-def load(streamer: TileStreamer, state: DisplayState, wanted: list[TileRequest] | None = None) -> None:
-    import threading
-
+def load(streamer: TileStreamer, state: DisplayState, requests: list[TileRequest] | None = None) -> None:
+    """Read tiles of a state to the cache, by default the visible ones."""
     done = threading.Event()
     stream = streamer.open(on_exact=lambda generation: done.set())
-    stream.show(state.images, list(state.tiles) if wanted is None else wanted)
+    stream.show(state.images, list(state.tiles) if requests is None else requests)
     assert done.wait(TIMEOUT)
 
 
@@ -57,7 +57,7 @@ def state_of(image: Image, *overlays: Image, intent: ViewIntent | None = None) -
 
 
 def test_a_readout_has_position_values_labels_and_chunk(streamer: TileStreamer) -> None:
-    data = numbers((2, 4, 16, 16))
+    data = random_values((2, 4, 16, 16))
     label_data = np.zeros((4, 16, 16), np.uint8)
     label_data[1, 5, 6] = 9
     properties = [{"label-value": 9, "class": "mitotic"}]
@@ -70,44 +70,46 @@ def test_a_readout_has_position_values_labels_and_chunk(streamer: TileStreamer) 
     assert before is not None
     assert [value for _, value in before.values] == [None, None]
     load(streamer, state)
-    found = readout(state, streamer, 5.2, 5.8)
-    assert found is not None
-    assert found.pixel == (0, 1, 5, 6)
-    assert found.physical == (("z", 2.0, "micrometer"), ("y", 2.6, "micrometer"), ("x", 2.9, "micrometer"))
-    assert found.values == (("Channel 0", data[0, 1, 5, 6]), ("Channel 1", data[1, 1, 5, 6]))
-    assert (found.labels[0].value, found.labels[0].properties) == (9, {"class": "mitotic"})
-    assert found.chunk is None, "a double knows no keys"
-    text = found.text()
+    result = readout(state, streamer, 5.2, 5.8)
+    assert result is not None
+    assert result.pixel == (0, 1, 5, 6)
+    assert result.physical == (("z", 2.0, "micrometer"), ("y", 2.6, "micrometer"), ("x", 2.9, "micrometer"))
+    assert result.values == (("Channel 0", data[0, 1, 5, 6]), ("Channel 1", data[1, 1, 5, 6]))
+    assert (result.labels[0].value, result.labels[0].properties) == (9, {"class": "mitotic"})
+    assert result.chunk is None, "the test double has no store"
+    text = result.text()
     for part in (
         "y 2.6 µm",
         "pixel (0, 1, 5, 6) of level 0",
         f"Channel 1: {data[1, 1, 5, 6]}",
-        "made: 9 (class=mitotic)",
+        "test image: 9 (class=mitotic)",
     ):
         assert part in text
     assert readout(state, streamer, -0.6, 3) is None
     assert readout(state, streamer, 3, 15.5) is None
 
 
-def test_the_chunk_has_the_key_it_is_stored_under(streamer: TileStreamer) -> None:
+def test_a_readout_has_the_store_key_of_the_chunk(streamer: TileStreamer) -> None:
     store: dict[str, bytes] = {}
-    zarrfs.create_array(store, data=numbers((4, 30, 30)), chunks=(2, 10, 10), dimension_names=["z", "y", "x"])
+    zarrfs.create_array(
+        store, data=random_values((4, 30, 30)), chunks=(2, 10, 10), dimension_names=["z", "y", "x"]
+    )
     image = describe(zarrfs.open(store)).open_image()
     state = state_of(image, intent=with_position(initial_intent(image), 0, 3))
-    found = readout(state, streamer, 25, 11)
-    assert found is not None
-    assert found.chunk == "c/1/2/1"
-    assert found.chunk in store
+    result = readout(state, streamer, 25, 11)
+    assert result is not None
+    assert result.chunk == "c/1/2/1"
+    assert result.chunk in store
 
 
-def test_until_the_sharp_tile_is_there_the_coarse_one_is_read_out(streamer: TileStreamer) -> None:
-    data = numbers((32, 32))
+def test_a_readout_has_the_value_of_the_finest_cached_level(streamer: TileStreamer) -> None:
+    data = random_values((32, 32))
     image = open_pyramid(pyramid(data, "yx", 2))
     state = state_of(image)
     load(streamer, state, [request for request in state.tiles if request.key.plane.level == 1])
-    found = readout(state, streamer, 20, 10)
-    assert found is not None
-    assert found.values[0][1] == data[20, 10]  # coarse pixel (10, 5) is fine pixel (20, 10)
+    result = readout(state, streamer, 20, 10)
+    assert result is not None
+    assert result.values[0][1] == data[20, 10]  # coarse pixel (10, 5) is fine pixel (20, 10)
 
 
 @pytest.mark.parametrize(
@@ -119,36 +121,36 @@ def test_until_the_sharp_tile_is_there_the_coarse_one_is_read_out(streamer: Tile
         ("uint64", "18446744073709551615"),
     ],
 )
-def test_values_of_all_types_are_read_out(streamer: TileStreamer, dtype: str, text: str) -> None:
+def test_values_of_all_data_types_are_formatted(streamer: TileStreamer, dtype: str, text: str) -> None:
     value: Any = {"bool": True, "uint64": 2**64 - 1}.get(dtype, 1 / 3)
-    image = plain(np.full((4, 4), value, dtype))
+    image = array_image(np.full((4, 4), value, dtype))
     state = state_of(image)
     load(streamer, state)
-    found = readout(state, streamer, 1, 1)
-    assert found is not None
-    assert format_value(found.values[0][1]) == text
+    result = readout(state, streamer, 1, 1)
+    assert result is not None
+    assert format_value(result.values[0][1]) == text
 
 
-def test_rgb_and_structures_are_read_out(streamer: TileStreamer) -> None:
-    rgb = plain(numbers((20, 20, 3), np.uint8))
+def test_a_readout_has_rgb_samples_and_fields_of_structures(streamer: TileStreamer) -> None:
+    rgb = array_image(random_values((20, 20, 3), np.uint8))
     array = rgb.levels[0].array
     assert isinstance(array, FakeArray)
     state = state_of(rgb)
     load(streamer, state)
-    found = readout(state, streamer, 3, 4)
-    assert found is not None
-    assert found.values[0][1] == tuple(array.data[3, 4].tolist())
+    result = readout(state, streamer, 3, 4)
+    assert result is not None
+    assert result.values[0][1] == tuple(array.data[3, 4].tolist())
     record = np.zeros((4, 4), [("a", ">u2"), ("b", "f4")])
     record["a"] = 7
-    structured = plain(record)
+    structured = array_image(record)
     state = state_of(structured)
     load(streamer, state)
-    found = readout(state, streamer, 1, 1)
-    assert found is not None
-    assert found.values == (("a", 7), ("b", 0.0))
+    result = readout(state, streamer, 1, 1)
+    assert result is not None
+    assert result.values == (("a", 7), ("b", 0.0))
 
 
-def test_a_profile_is_bilinear_and_physical() -> None:
+def test_a_profile_is_bilinear_with_physical_distances() -> None:
     data = np.add.outer(np.arange(40.0) * 3, np.arange(50.0))
     image = open_pyramid(pyramid(data, "yx", 1, (8, 8), scale=(0.5, 0.5)))
     profile = line_profile(image, initial_intent(image), (2.0, 3.0), (32.0, 43.0))
@@ -168,36 +170,36 @@ def test_a_profile_is_bilinear_and_physical() -> None:
 
 
 def test_a_profile_has_all_channels_and_is_nan_outside() -> None:
-    data = numbers((3, 16, 16))
+    data = random_values((3, 16, 16))
     image = open_pyramid(pyramid(data, "cyx", 1, (1, 4, 4)))
     profile = line_profile(image, initial_intent(image), (5.0, -4.0), (5.0, 20.0))
     assert profile.values.shape == (3, 25)
     assert np.isnan(profile.values[:, :3]).all()
     np.testing.assert_allclose(profile.values[:, 4:20], data[:, 5].astype(float))
-    rgb = line_profile(*_with_intent(plain(numbers((20, 20, 3), np.uint8))), (0, 0), (0, 9))
+    rgb = line_profile(*image_and_intent(array_image(random_values((20, 20, 3), np.uint8))), (0, 0), (0, 9))
     assert rgb.channels == ("red", "green", "blue")
 
 
-def _with_intent(image: Image) -> tuple[Image, ViewIntent]:
+def image_and_intent(image: Image) -> tuple[Image, ViewIntent]:
     return image, initial_intent(image)
 
 
-def test_a_neighbour_that_does_not_count_does_not_bring_its_nan() -> None:
+def test_interpolation_ignores_nan_neighbours_with_weight_zero() -> None:
     data = np.array([[0.0, 1.0, np.nan, 3.0], [np.nan] * 4])
-    profile = line_profile(*_with_intent(plain(data)), (0, 0), (0, 3))
+    profile = line_profile(*image_and_intent(array_image(data)), (0, 0), (0, 3))
     np.testing.assert_array_equal(profile.values[0], [0, 1, np.nan, 3])
 
 
-def test_a_profile_reads_only_the_tiles_it_crosses() -> None:
-    image = plain(numbers((1024, 1024)), (256, 256))
+def test_a_profile_reads_only_the_tiles_that_it_intersects() -> None:
+    image = array_image(random_values((1024, 1024)), (256, 256))
     array = image.levels[0].array
     assert isinstance(array, FakeArray)
     line_profile(image, initial_intent(image), (10, 10), (10, 500))
     assert len(array.reads) == 2
 
 
-def test_a_point_is_a_profile_too() -> None:
-    profile = line_profile(*_with_intent(plain(numbers((8, 8)))), (3, 3), (3, 3))
+def test_a_profile_between_equal_points_has_length_zero() -> None:
+    profile = line_profile(*image_and_intent(array_image(random_values((8, 8)))), (3, 3), (3, 3))
     assert profile.distance.tolist() == [0, 0]
 
 
@@ -216,39 +218,41 @@ def mask(roi: Roi, shape: tuple[int, int]) -> np.ndarray:
     "rect", [(2.2, 3.0, 30.7, 25.1), (-9.0, -9.0, 99.0, 99.0), (10.4, 10.4, 10.6, 10.6), (5.0, 5.0, 9.0, 9.0)]
 )
 @pytest.mark.parametrize("dtype", ["uint16", "int64", "float32", "bool"])
-def test_statistics_are_numpys(shape: Any, rect: tuple[float, float, float, float], dtype: str) -> None:
-    data = numbers((2, 40, 45), dtype)
+def test_the_statistics_of_a_region_equal_those_of_numpy(
+    shape: Any, rect: tuple[float, float, float, float], dtype: str
+) -> None:
+    data = random_values((2, 40, 45), dtype)
     if dtype == "float32":
         data[:, 7, 7] = np.nan
     image = open_pyramid(pyramid(data, "cyx", 1, (1, 8, 8), scale=(1.0, 0.5, 0.5)))
     roi = Roi(shape, rect)
-    found = list(roi_statistics(image, initial_intent(image), roi))
-    for statistics, plane in zip(found, data, strict=True):
+    result = list(roi_statistics(image, initial_intent(image), roi))
+    for statistics, plane in zip(result, data, strict=True):
         values = plane[mask(roi, (40, 45))]
-        known = values[~np.isnan(values)] if dtype == "float32" else values
-        assert statistics.count == known.size
-        assert statistics.nans == values.size - known.size
+        valid = values[~np.isnan(values)] if dtype == "float32" else values
+        assert statistics.count == valid.size
+        assert statistics.nans == values.size - valid.size
         assert statistics.area == pytest.approx(values.size * 0.25)
         assert statistics.unit == "micrometer"
-        if not known.size:
+        if not valid.size:
             assert math.isnan(statistics.mean)
             continue
-        exact = known.astype(np.float64)
+        exact = valid.astype(np.float64)
         assert statistics.mean == pytest.approx(exact.mean(), rel=1e-6, abs=1e-9)
         assert statistics.std == pytest.approx(exact.std(), rel=1e-6, abs=1e-9)
-        assert (statistics.minimum, statistics.maximum) == (known.min(), known.max())
+        assert (statistics.minimum, statistics.maximum) == (valid.min(), valid.max())
         assert statistics.median == pytest.approx(np.median(exact), rel=1e-6)
         if dtype != "float32":
-            assert statistics.sum == sum(int(value) for value in known)
-    table = list(csv.DictReader(io.StringIO(statistics_csv(found))))
-    assert [row["channel"] for row in table] == ["channel 0", "channel 1"] or len(table) == 2
-    assert int(table[0]["count"]) == found[0].count
-    assert "\r" not in statistics_csv(found)
-    assert statistics_csv(found).endswith("\n")
+            assert statistics.sum == sum(int(value) for value in valid)
+    table = list(csv.DictReader(io.StringIO(statistics_csv(result))))
+    assert [row["channel"] for row in table] == ["Channel 0", "Channel 1"]
+    assert int(table[0]["count"]) == result[0].count
+    assert "\r" not in statistics_csv(result)
+    assert statistics_csv(result).endswith("\n")
 
 
-def test_a_region_is_read_tile_by_tile_as_it_is_asked_for() -> None:
-    image = plain(numbers((1024, 1024)), (256, 256))
+def test_a_region_is_read_tile_by_tile_during_iteration() -> None:
+    image = array_image(random_values((1024, 1024)), (256, 256))
     array = image.levels[0].array
     assert isinstance(array, FakeArray)
     statistics = roi_statistics(image, initial_intent(image), Roi("rectangle", (0, 0, 1023, 1023)))
@@ -258,30 +262,32 @@ def test_a_region_is_read_tile_by_tile_as_it_is_asked_for() -> None:
 
 
 @given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20), max_size=6))
-def test_sums_of_large_integers_are_exact(pieces: list[list[int]]) -> None:
+def test_sums_of_large_integers_are_exact(blocks: list[list[int]]) -> None:
     running = RunningStatistics()
-    for piece in pieces:
-        running.add(np.array(piece, np.int64))
-    assert running.result().sum == sum(map(sum, pieces))
+    for block in blocks:
+        running.add(np.array(block, np.int64))
+    assert running.result().sum == sum(map(sum, blocks))
 
 
-def test_a_large_offset_costs_no_digits() -> None:
+def test_the_standard_deviation_of_values_with_a_large_offset_is_accurate() -> None:
     running = RunningStatistics()
     values = 1e9 + np.random.default_rng(0).normal(size=100_000)
-    for piece in np.array_split(values, 7):
-        running.add(piece)
+    for block in np.array_split(values, 7):
+        running.add(block)
     assert running.result().std == pytest.approx(values.std(), rel=1e-9)
 
 
-def test_the_median_of_very_many_values_is_that_of_an_even_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zarrfs_viewer.analysis.statistics.MEDIAN_VALUES", 1000)
+def test_the_median_of_many_values_is_that_of_an_evenly_spaced_sample(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("zarrfs_viewer.analysis.statistics.MAX_MEDIAN_VALUES", 1000)
     running = RunningStatistics()
     values = np.arange(50_000)
-    for piece in np.array_split(values, 37):
-        running.add(piece)
-    found = running.result()
-    assert found.median == pytest.approx(np.median(values), rel=0.01)
-    assert found.count == 50_000
+    for block in np.array_split(values, 37):
+        running.add(block)
+    result = running.result()
+    assert result.median == pytest.approx(np.median(values), rel=0.01)
+    assert result.count == 50_000
 
 
 @given(
@@ -289,8 +295,10 @@ def test_the_median_of_very_many_values_is_that_of_an_even_sample(monkeypatch: p
     st.floats(0.01, 50),
     st.sampled_from(["micrometer", "nanometer", "second", "parsec", None]),
 )
-def test_scale_bars_are_round_and_fit(scale: float, zoom: float, unit: str | None) -> None:
-    group = pyramid(numbers((4, 4)), "yx", 1, scale=(scale, scale))
+def test_the_length_of_a_scale_bar_is_round_and_close_to_the_target(
+    scale: float, zoom: float, unit: str | None
+) -> None:
+    group = pyramid(random_values((4, 4)), "yx", 1, scale=(scale, scale))
     for axis in group.attrs["multiscales"][0]["axes"]:
         axis.pop("unit")
         if unit:
@@ -303,18 +311,18 @@ def test_scale_bars_are_round_and_fit(scale: float, zoom: float, unit: str | Non
     assert symbol
 
 
-def test_scale_bars_take_the_prefix_that_suits_them() -> None:
-    image = open_pyramid(pyramid(numbers((4, 4)), "yx", 1, scale=(0.5, 0.5)))
+def test_a_scale_bar_has_a_suitable_si_prefix() -> None:
+    image = open_pyramid(pyramid(random_values((4, 4)), "yx", 1, scale=(0.5, 0.5)))
     assert scale_bar(image, 1, 1.0, 120).text == "50 µm"
     assert scale_bar(image, 1, 1.0, 120).pixels == pytest.approx(100)
     assert scale_bar(image, 1, 0.01, 120).text == "5 mm"
     assert scale_bar(image, 1, 300.0, 120).text == "200 nm"
-    assert scale_bar(plain(numbers((4, 4))), 1, 1.0, 120).text == "100 px"
+    assert scale_bar(array_image(random_values((4, 4))), 1, 1.0, 120).text == "100 px"
 
 
-def test_units_have_symbols() -> None:
-    found = [
-        short_unit(u)
-        for u in ("micrometer", "nanometer", "second", "millisecond", "angstrom", "minute", "furlong")
+def test_known_units_have_symbols() -> None:
+    symbols = [
+        short_unit(unit)
+        for unit in ("micrometer", "nanometer", "second", "millisecond", "angstrom", "minute", "furlong")
     ]
-    assert found == ["µm", "nm", "s", "ms", "Å", "min", "furlong"]
+    assert symbols == ["µm", "nm", "s", "ms", "Å", "min", "furlong"]

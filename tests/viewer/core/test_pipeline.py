@@ -1,4 +1,4 @@
-"""Frames of a whole pane, held against pictures made by plain NumPy."""
+"""Frames of the rendering pipeline, compared with pictures composed by NumPy."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from zarrfs_viewer.state.view_state import (
 from zarrfs_viewer.streaming.streamer import TileError, TileStreamer
 
 from tests.processes import TIMEOUT
-from tests.viewer.core.doubles import FakeArray, FakeGroup, numbers, open_pyramid, plain, pyramid
+from tests.viewer.core.doubles import FakeArray, FakeGroup, array_image, open_pyramid, pyramid, random_values
 
 
 class Pane:
-    """A pipeline with its frames collected."""
+    """A pipeline that records its frames, errors and failures."""
 
     def __init__(self, streamer: TileStreamer) -> None:
         self.frames: list[Frame] = []
         self.errors: list[TileError] = []
         self.failures: list[BaseException] = []
-        self._arrived = threading.Condition()
+        self._frame_arrived = threading.Condition()
         self.pipeline = ViewPipeline(
             streamer, on_frame=self._frame, on_error=self.errors.append, on_failure=self.failures.append
         )
 
     def _frame(self, frame: Frame) -> None:
-        with self._arrived:
+        with self._frame_arrived:
             self.frames.append(frame)
-            self._arrived.notify_all()
+            self._frame_arrived.notify_all()
 
     def wait(self, condition: Any) -> Frame:
-        """Return the first frame for which a condition holds, or fail."""
-        with self._arrived:
-            found = self._arrived.wait_for(
+        """Return the first frame that satisfies a condition. Fails after a timeout."""
+        with self._frame_arrived:
+            frame = self._frame_arrived.wait_for(
                 lambda: next((f for f in self.frames if condition(f)), None), TIMEOUT
             )
         assert not self.failures, self.failures
-        assert found is not None, "no such frame came"
-        return found
+        assert frame is not None, "no frame satisfied the condition"
+        return frame
 
     def settled(self, image: Image, intent: ViewIntent, viewport: Viewport, *overlays: Image) -> Frame:
-        """Show something and return its last frame."""
+        """Replace the display request and return its last frame."""
         self.frames.clear()
         self.pipeline.show(image, intent, viewport, overlays)
         return self.wait(lambda f: f.settled and f.state.intent == intent and f.state.viewport == viewport)
@@ -77,12 +77,13 @@ def pane(streamer: TileStreamer) -> Iterator[Pane]:
 
 
 def whole(image: Image, width: int, height: int) -> Viewport:
+    """Return the viewport that shows the whole image."""
     rows, columns = (image.shape[axis] for axis in image.default_displayed)
     return fit(width, height, rows, columns)
 
 
 def test_a_settled_frame_is_the_composed_slice(pane: Pane) -> None:
-    data = numbers((2, 5, 96, 80))
+    data = random_values((2, 5, 96, 80))
     image = open_pyramid(pyramid(data, "czyx", levels=3, chunks=(1, 4, 32, 32)))
     intent = initial_intent(image)
     for number in range(2):
@@ -94,8 +95,8 @@ def test_a_settled_frame_is_the_composed_slice(pane: Pane) -> None:
     np.testing.assert_array_equal(frame.pixels, compose([data[0, 2], data[1, 2]], intent.channels))
 
 
-def test_zoomed_out_a_coarse_level_is_drawn_and_zoomed_in_the_finest(pane: Pane) -> None:
-    data = numbers((64, 64))
+def test_the_drawn_level_depends_on_the_zoom(pane: Pane) -> None:
+    data = random_values((64, 64))
     image = open_pyramid(pyramid(data, "yx", levels=3, chunks=(16, 16)))
     intent = with_channel(initial_intent(image), 0, limits=(0.0, 65535.0))
     out = pane.settled(image, intent, whole(image, 16, 16))
@@ -110,19 +111,19 @@ def test_zoomed_out_a_coarse_level_is_drawn_and_zoomed_in_the_finest(pane: Pane)
     )
 
 
-def test_without_a_pyramid_a_stride_keeps_frames_small(pane: Pane) -> None:
-    data = numbers((300, 400))
-    image = plain(data, (64, 64))
+def test_a_large_image_without_a_pyramid_is_drawn_with_a_stride(pane: Pane) -> None:
+    data = random_values((300, 400))
+    image = array_image(data, (64, 64))
     intent = with_channel(initial_intent(image), 0, limits=(0.0, 65535.0))
     frame = pane.settled(image, intent, whole(image, 100, 75))
     np.testing.assert_array_equal(frame.pixels, compose([data[::4, ::4].copy()], intent.channels))
 
 
-def test_old_pixels_stay_until_the_new_slice_is_there(pane: Pane) -> None:
+def test_old_pixels_are_drawn_until_the_new_slice_is_read(pane: Pane) -> None:
     data = np.zeros((2, 32, 32), np.uint8)
     data[0], data[1] = 100, 200
     array = FakeArray(data, (1, 16, 16), names="zyx")
-    image = plain(data, (1, 16, 16), names="zyx")
+    image = array_image(data, (1, 16, 16), names="zyx")
     image = type(image)(
         **{**image.__dict__, "levels": (type(image.levels[0])("", array, (1.0,) * 3, (0.0,) * 3),)}
     )
@@ -133,17 +134,16 @@ def test_old_pixels_stay_until_the_new_slice_is_there(pane: Pane) -> None:
     array.gate.clear()
     pane.frames.clear()
     pane.pipeline.show(image, with_position(intent, 0, 1), viewport)
-    pane.pipeline.refresh()
     array.gate.set()
     last = pane.wait(lambda f: f.settled and f.state.intent.position[0] == 1)
     assert (last.pixels & 0xFF == 200).all()
     for frame in pane.frames:
-        assert set(np.unique(frame.pixels & 0xFF)) <= {100, 200}, "a pixel was cleared on the way"
+        assert set(np.unique(frame.pixels & 0xFF)) <= {100, 200}, "a pixel was cleared between the slices"
 
 
-def test_a_broken_chunk_costs_its_own_pixels_and_is_reported(pane: Pane) -> None:
+def test_a_broken_chunk_leaves_only_its_own_pixels_blank_and_is_reported(pane: Pane) -> None:
     data = np.full((64, 64), 200, np.uint8)
-    image = plain(data, (16, 16))
+    image = array_image(data, (16, 16))
     array: Any = image.levels[0].array
     array.broken = {(1, 2)}
     intent = with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
@@ -156,8 +156,8 @@ def test_a_broken_chunk_costs_its_own_pixels_and_is_reported(pane: Pane) -> None
     assert "chunk (1, 2) is broken" in pane.errors[0].message
 
 
-def test_everything_failing_still_settles(pane: Pane) -> None:
-    image = plain(numbers((32, 32)), (32, 32))
+def test_a_frame_settles_if_all_tiles_fail(pane: Pane) -> None:
+    image = array_image(random_values((32, 32)), (32, 32))
     array: Any = image.levels[0].array
     array.broken = {(0, 0)}
     frame = pane.settled(image, initial_intent(image), whole(image, 32, 32))
@@ -168,8 +168,8 @@ def test_everything_failing_still_settles(pane: Pane) -> None:
 
 @pytest.mark.parametrize("mode", ["max", "mean"])
 def test_a_slab_is_projected(pane: Pane, mode: Any) -> None:
-    data = numbers((9, 40, 40))
-    image = plain(data, (4, 16, 16), names="zyx")
+    data = random_values((9, 40, 40))
+    image = array_image(data, (4, 16, 16), names="zyx")
     intent = with_channel(initial_intent(image), 0, limits=(0.0, 65535.0))
     intent = with_projection(with_position(intent, 0, 4), Projection(0, mode, 5))
     frame = pane.settled(image, intent, whole(image, 40, 40))
@@ -177,7 +177,7 @@ def test_a_slab_is_projected(pane: Pane, mode: Any) -> None:
     np.testing.assert_array_equal(frame.pixels, compose([slab], intent.channels))
 
 
-def test_labels_lie_on_the_image_by_physical_position(pane: Pane) -> None:
+def test_labels_are_drawn_at_their_physical_position(pane: Pane) -> None:
     data = np.zeros((32, 32), np.uint8)
     small = np.zeros((16, 16), np.uint16)
     small[4:8, 4:8] = 7
@@ -194,16 +194,16 @@ def test_labels_lie_on_the_image_by_physical_position(pane: Pane) -> None:
     intent = ViewIntent(**{**intent.__dict__, "labels": (type(intent.labels[0])(opacity=1.0),)})
     frame = pane.settled(image, intent, whole(image, 32, 32), overlay)
     red = frame.pixels == 0xFFFF0000
-    # Coarse pixel i has its centre on fine pixel 2 i, as the scales say: it covers fine pixels 2 i - 1 and 2 i.
+    # According to the scales, label pixel i has its centre on image pixel 2 i: it covers pixels 2 i - 1 and 2 i.
     expected = np.zeros((32, 32), bool)
     expected[7:15, 7:15] = True
     np.testing.assert_array_equal(red, expected)
 
 
-def test_contrast_is_chosen_once_and_told(pane: Pane) -> None:
-    data = numbers((3, 64, 64)) // 60
+def test_automatic_limits_are_reported_and_do_not_change_with_the_slice(pane: Pane) -> None:
+    data = random_values((3, 64, 64)) // 60
     data[1, 5, 5] = 65535
-    image = plain(data, (1, 32, 32), names="zyx")
+    image = array_image(data, (1, 32, 32), names="zyx")
     intent = initial_intent(image)
     frame = pane.settled(image, intent, whole(image, 64, 64))
     limits = frame.channels[0].limits
@@ -213,15 +213,15 @@ def test_contrast_is_chosen_once_and_told(pane: Pane) -> None:
     assert moved.channels[0].limits == limits
 
 
-def test_clearing_forgets_the_picture(pane: Pane) -> None:
-    image = plain(numbers((16, 16)))
+def test_a_cleared_pipeline_draws_the_same_request_again(pane: Pane) -> None:
+    image = array_image(random_values((16, 16)))
     pane.settled(image, initial_intent(image), whole(image, 16, 16))
     pane.pipeline.clear()
     frame = pane.settled(image, initial_intent(image), whole(image, 16, 16))
     assert frame.exact
 
 
-def test_a_label_image_in_front_is_drawn_by_its_colors(pane: Pane) -> None:
+def test_a_label_image_as_the_front_image_is_drawn_with_its_declared_colours(pane: Pane) -> None:
     data = np.arange(64, dtype=np.int32).reshape(8, 8)
     image = open_pyramid(
         pyramid(data, "yx", levels=1, image_label={"colors": [{"label-value": 9, "rgba": [1, 2, 3, 255]}]})
@@ -232,9 +232,9 @@ def test_a_label_image_in_front_is_drawn_by_its_colors(pane: Pane) -> None:
     assert len(np.unique(frame.pixels)) > 50
 
 
-def test_empty_group_members_are_no_trouble(pane: Pane) -> None:
-    group = pyramid(numbers((20, 30)), "yx", levels=1)
-    group["labels"] = FakeGroup({"labels": ["gone"]})
+def test_an_image_whose_listed_labels_do_not_exist_is_drawn(pane: Pane) -> None:
+    group = pyramid(random_values((20, 30)), "yx", levels=1)
+    group["labels"] = FakeGroup({"labels": ["missing"]})
     image = open_pyramid(group)
-    assert [entry.path for entry in image.labels] == ["labels/gone"]
+    assert [entry.path for entry in image.labels] == ["labels/missing"]
     assert pane.settled(image, initial_intent(image), whole(image, 30, 20)).exact

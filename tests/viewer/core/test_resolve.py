@@ -1,4 +1,4 @@
-"""Level, planes, tiles and frame that follow from intent, image and window."""
+"""Resolution of intent, image and viewport to level, planes, tiles and frame grid."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from zarrfs_viewer.state.view_state import (
     with_projection,
 )
 
-from tests.viewer.core.doubles import numbers, open_pyramid, plain, pyramid
+from tests.viewer.core.doubles import array_image, open_pyramid, pyramid, random_values
 
 
 def deep(levels: int = 4) -> Image:
-    """A z, y, x image halved along all axes."""
-    return open_pyramid(pyramid(numbers((32, 256, 256)), "zyx", levels, (8, 32, 32), halve="zyx"))
+    """Return an image with axes z, y, x whose levels are halved along all axes."""
+    return open_pyramid(pyramid(random_values((32, 256, 256)), "zyx", levels, (8, 32, 32), halve="zyx"))
 
 
 def whole(image: Image, size: int) -> Viewport:
@@ -46,44 +46,44 @@ def show(
 @pytest.mark.parametrize(
     ("size", "level"), [(256, 0), (1000, 0), (128, 1), (64, 2), (32, 3), (8, 3), (165, 1), (180, 0)]
 )
-def test_the_level_follows_the_zoom(size: int, level: int) -> None:
+def test_the_level_depends_on_the_zoom(size: int, level: int) -> None:
     assert show(deep(), size).level == level
 
 
-def test_the_level_does_not_flicker_at_a_border() -> None:
+def test_the_level_changes_with_hysteresis() -> None:
     image = deep()
-    borders = [size for size in range(150, 230) if show(image, size).level != show(image, size + 1).level]
-    assert len(borders) == 1
-    state = show(image, borders[0] - 10)
+    thresholds = [size for size in range(150, 230) if show(image, size).level != show(image, size + 1).level]
+    assert len(thresholds) == 1
+    state = show(image, thresholds[0] - 10)
     coarse = state.level
-    for size in (borders[0] + 5, borders[0] - 5, borders[0] + 5):
+    for size in (thresholds[0] + 5, thresholds[0] - 5, thresholds[0] + 5):
         state = show(image, size, state)
         assert state.level == coarse
     assert show(image, 256, state).level == coarse - 1
 
 
 @given(st.floats(0.01, 50), st.integers(0, 3))
-def test_hysteresis_never_strays_by_more_than_its_factor(zoom: float, previous: int) -> None:
-    image = FIXED
+def test_hysteresis_is_limited_to_its_factor(zoom: float, previous: int) -> None:
+    image = SHARED_IMAGE
     viewport = Viewport(100, 100, (128, 128), zoom)
-    kept = choose_level(image, viewport, (1, 2), previous)
-    around = {
+    level = choose_level(image, viewport, (1, 2), previous)
+    neighbours = {
         choose_level(image, replace(viewport, zoom=zoom * factor), (1, 2)) for factor in (0.8, 1.0, 1.25)
     }
-    assert min(around) <= kept <= max(around)
+    assert min(neighbours) <= level <= max(neighbours)
 
 
-FIXED = deep()
+SHARED_IMAGE = deep()
 
 
-def test_a_locked_level_stays() -> None:
+def test_a_fixed_level_does_not_depend_on_the_zoom() -> None:
     image = deep()
     intent = replace(initial_intent(image), level_lock=2)
     assert resolve(intent, image, whole(image, 2000)).level == 2
     assert resolve(replace(intent, level_lock=99), image, whole(image, 2000)).level == 3
 
 
-def test_slices_go_through_each_levels_own_transform() -> None:
+def test_the_slice_of_a_level_is_computed_with_its_own_transform() -> None:
     state = show(deep(), 256, z=21.0)
     (layer,) = state.layers
     coarse, fine = layer.planes
@@ -91,19 +91,19 @@ def test_slices_go_through_each_levels_own_transform() -> None:
     assert (fine.level, fine.indices[0]) == (0, 21)
 
 
-def test_a_translation_of_a_level_moves_its_slices() -> None:
-    group = pyramid(numbers((8, 16, 16)), "zyx", 2, halve="zyx", scale=(2.0, 1.0, 1.0))
-    steps = group.attrs["multiscales"][0]["datasets"][1]["coordinateTransformations"]
-    steps.append({"type": "translation", "translation": [1.0, 0.5, 0.5]})
+def test_the_translation_of_a_level_moves_its_slices() -> None:
+    group = pyramid(random_values((8, 16, 16)), "zyx", 2, halve="zyx", scale=(2.0, 1.0, 1.0))
+    transformations = group.attrs["multiscales"][0]["datasets"][1]["coordinateTransformations"]
+    transformations.append({"type": "translation", "translation": [1.0, 0.5, 0.5]})
     image = open_pyramid(group)
-    # Level 1 has its planes at z = 1, 5, 9, 13; those of level 0 are at 0, 2, 4, ...
-    found = [image.level_index(1, 0, plane) for plane in range(8)]
-    assert found == [0, 0, 1, 1, 2, 2, 3, 3]
+    # The planes of level 1 are at z = 1, 5, 9, 13, those of level 0 at 0, 2, 4, ...
+    result = [image.level_index(1, 0, plane) for plane in range(8)]
+    assert result == [0, 0, 1, 1, 2, 2, 3, 3]
     assert image.from_level(1, 0, 0) == 0.5
     assert image.to_physical(0, 3) == 6.0
 
 
-def test_every_visible_tile_is_asked_for_once_coarse_first_then_from_the_centre() -> None:
+def test_every_visible_tile_is_requested_once_by_level_and_then_by_distance() -> None:
     image = deep()
     state = show(image)
     keys = [request.key for request in state.tiles]
@@ -117,7 +117,7 @@ def test_every_visible_tile_is_asked_for_once_coarse_first_then_from_the_centre(
     assert len([r for r in zoomed.tiles if r.key.plane.level == 0]) == 1
 
 
-def test_nothing_in_sight_asks_for_nothing() -> None:
+def test_a_viewport_outside_of_the_image_requests_no_tiles() -> None:
     image = deep()
     state = resolve(initial_intent(image), image, Viewport(100, 100, (5000, 5000), 1.0))
     assert state.tiles == ()
@@ -132,35 +132,35 @@ def test_nothing_in_sight_asks_for_nothing() -> None:
     st.integers(1, 500),
     st.integers(0, 3),
 )
-def test_a_frame_covers_what_is_seen_and_is_not_much_larger_than_the_window(
+def test_a_frame_covers_the_visible_part_and_is_not_much_larger_than_the_viewport(
     zoom: float, row: float, column: float, width: int, height: int, level: int
 ) -> None:
     viewport = Viewport(width, height, (row, column), zoom)
-    intent = initial_intent(FIXED)
-    grid = frame_grid(FIXED, level, intent, viewport)
+    intent = initial_intent(SHARED_IMAGE)
+    grid = frame_grid(SHARED_IMAGE, level, intent, viewport)
     if 0 in grid.shape:
         return
     top, left, bottom, right = viewport.rect
-    first = FIXED.from_level(level, 1, -0.5)
-    last = FIXED.from_level(level, 1, FIXED.levels[level].shape[1] - 0.5)
+    first = SHARED_IMAGE.from_level(level, 1, -0.5)
+    last = SHARED_IMAGE.from_level(level, 1, SHARED_IMAGE.levels[level].shape[1] - 0.5)
     assert grid.rect[0] <= max(top, first) + 1e-6
     assert grid.rect[2] >= min(bottom, last) - 1e-6
     assert grid.rect[1] <= max(left, first) + 1e-6
     assert grid.rect[3] >= min(right, last) - 1e-6
-    # A frame pixel is at least 2/3 of a device pixel, unless level pixels are larger than that anyway.
+    # A frame pixel is at least 2/3 of a device pixel long.
     assert grid.shape[0] <= height * 1.5 + 3
     assert grid.shape[1] <= width * 1.5 + 3
 
 
-def test_anisotropic_volumes_are_drawn_in_proportion_where_units_agree() -> None:
-    image = open_pyramid(pyramid(numbers((8, 16, 16)), "zyx", 1, scale=(2.0, 0.5, 0.5)))
+def test_the_pixel_aspect_follows_the_scales_if_the_units_are_equal() -> None:
+    image = open_pyramid(pyramid(random_values((8, 16, 16)), "zyx", 1, scale=(2.0, 0.5, 0.5)))
     assert pixel_aspect(image, (0, 2)) == 4.0
     assert pixel_aspect(image, (1, 2)) == 1.0
-    timed = open_pyramid(pyramid(numbers((8, 16, 16)), "tyx", 1, scale=(300.0, 0.5, 0.5)))
+    timed = open_pyramid(pyramid(random_values((8, 16, 16)), "tyx", 1, scale=(300.0, 0.5, 0.5)))
     assert pixel_aspect(timed, (0, 2)) == 1.0
 
 
-def test_other_planes_can_be_displayed() -> None:
+def test_any_plane_can_be_displayed() -> None:
     image = deep()
     intent = with_displayed(initial_intent(image), 0, 2)
     state = resolve(intent, image, fit(256, 32, 32, 256))
@@ -168,13 +168,13 @@ def test_other_planes_can_be_displayed() -> None:
     assert state.grid.shape == (32, 256)
 
 
-def test_channels_become_layers_and_rgb_is_one() -> None:
-    data = numbers((3, 16, 16))
+def test_every_visible_channel_is_a_layer_and_rgb_is_one_layer() -> None:
+    data = random_values((3, 16, 16))
     image = open_pyramid(pyramid(data, "cyx", 1))
     intent = with_channel(initial_intent(image), 1, visible=False)
     state = resolve(intent, image, fit(16, 16, 16, 16))
     assert [layer.planes[-1].indices[0] for layer in state.layers] == [0, 2]
-    rgb = plain(numbers((16, 20, 3), np.uint8))
+    rgb = array_image(random_values((16, 20, 3), np.uint8))
     (layer,) = resolve(initial_intent(rgb), rgb, fit(20, 16, 16, 20)).layers
     assert layer.planes[0].indices == (0, 0, ALL)
 
@@ -189,19 +189,18 @@ def test_a_projection_becomes_a_slab_of_each_level() -> None:
     assert thin.layers[0].planes[-1].slab is None
 
 
-def test_positions_outside_are_brought_in() -> None:
+def test_positions_are_clipped_to_the_image() -> None:
     image = deep()
     assert show(image, z=1e9).intent.position[0] == 31
     assert show(image, z=float("nan")).intent.position[0] == 0
 
 
-def test_the_next_slices_are_fetched_where_the_slider_goes() -> None:
+def test_slices_are_prefetched_in_the_direction_of_the_slider() -> None:
     image = deep()
     first = show(image, z=10.0)
-    rest = {r.key.plane.indices[0] for r in first.prefetch}
-    assert rest == {9, 11}
+    assert {r.key.plane.indices[0] for r in first.prefetch} == {9, 11}
     up = show(image, previous=first, z=11.0)
-    # Three steps on, and the first two planes of the next chunk (chunks are 8 deep).
+    # The next three slices, and the first two slices of the next chunk (chunks are 8 deep).
     assert {r.key.plane.indices[0] for r in up.prefetch} == {12, 13, 14, 16, 17}
     down = show(image, previous=up, z=10.0)
     assert {r.key.plane.indices[0] for r in down.prefetch} == {9, 8, 7, 6}
@@ -210,24 +209,26 @@ def test_the_next_slices_are_fetched_where_the_slider_goes() -> None:
     assert order == sorted(order)
 
 
-def test_fast_sliders_are_followed_in_their_steps() -> None:
+def test_prefetched_slices_have_the_step_of_the_slider() -> None:
     image = deep()
     state = show(image, previous=show(image, z=2.0), z=7.0)
     assert {r.key.plane.indices[0] for r in state.prefetch} == {12, 17, 22}
 
 
 @given(st.integers(0, 31), st.integers(-31, 31), st.integers(0, 3))
-def test_what_is_fetched_ahead_lies_within_the_image(z: int, step: int, level: int) -> None:
-    now = with_position(initial_intent(FIXED), 0, z)
-    before = with_position(now, 0, z - step) if 0 <= z - step <= 31 else None
-    for position in next_positions(FIXED, level, now, before):
+def test_prefetched_positions_are_within_the_image(z: int, step: int, level: int) -> None:
+    intent = with_position(initial_intent(SHARED_IMAGE), 0, z)
+    before = with_position(intent, 0, z - step) if 0 <= z - step <= 31 else None
+    for position in next_positions(SHARED_IMAGE, level, intent, before):
         assert -0.5 <= position[0] <= 31.5
-        assert position[1:] == now.position[1:]
+        assert position[1:] == intent.position[1:]
 
 
-def test_label_overlays_have_levels_and_slices_of_their_own() -> None:
-    labels = pyramid(numbers((16, 128, 128), np.uint16), "zyx", 3, scale=(2.0, 2.0, 2.0), image_label={})
-    image = open_pyramid(pyramid(numbers((32, 256, 256)), "zyx", 1, labels={"a": labels}))
+def test_the_level_and_slice_of_an_overlay_follow_from_its_own_pyramid() -> None:
+    labels = pyramid(
+        random_values((16, 128, 128), np.uint16), "zyx", 3, scale=(2.0, 2.0, 2.0), image_label={}
+    )
+    image = open_pyramid(pyramid(random_values((32, 256, 256)), "zyx", 1, labels={"a": labels}))
     overlay = open_pyramid(labels)
     state = resolve(with_position(initial_intent(image), 0, 20), image, whole(image, 256), [overlay])
     layer = state.layers[1]
@@ -240,7 +241,7 @@ def test_label_overlays_have_levels_and_slices_of_their_own() -> None:
     assert len(resolve(hidden, image, whole(image, 32), [overlay]).layers) == 1
 
 
-def test_state_is_the_same_for_the_same_question() -> None:
+def test_equal_arguments_result_in_equal_states() -> None:
     image = deep()
     assert show(image) == show(image)
 
@@ -248,26 +249,26 @@ def test_state_is_the_same_for_the_same_question() -> None:
 @pytest.mark.parametrize(
     ("ratio", "aspect"), [(2.0, 2.0), (999.0, 999.0), (1001.0, 1.0), (1e9, 1.0), (1e-9, 1.0)]
 )
-def test_pixels_of_absurd_proportions_are_drawn_square(ratio: float, aspect: float) -> None:
-    image = open_pyramid(pyramid(numbers((8, 8)), "yx", 1, (8, 8), scale=(ratio, 1.0)))
+def test_pixels_with_an_extreme_aspect_are_drawn_square(ratio: float, aspect: float) -> None:
+    image = open_pyramid(pyramid(random_values((8, 8)), "yx", 1, (8, 8), scale=(ratio, 1.0)))
     assert pixel_aspect(image, (0, 1)) == pytest.approx(aspect)
 
 
 @pytest.mark.parametrize(("thickness", "slab"), [(1.0, None), (2.0, (3, 5)), (3.0, (2, 5))])
 def test_a_slab_has_as_many_slices_as_its_thickness(thickness: float, slab: tuple[int, int] | None) -> None:
-    image = open_pyramid(pyramid(numbers((8, 8, 8)), "zyx", 1, (1, 8, 8)))
+    image = open_pyramid(pyramid(random_values((8, 8, 8)), "zyx", 1, (1, 8, 8)))
     intent = with_position(initial_intent(image), 0, 3)
-    found = plane_key(image, 0, with_projection(intent, Projection(0, "max", thickness))).slab
-    assert (None if found is None else (found.start, found.stop)) == slab
+    result = plane_key(image, 0, with_projection(intent, Projection(0, "max", thickness))).slab
+    assert (None if result is None else (result.start, result.stop)) == slab
 
 
-def test_a_level_is_not_drawn_over_itself() -> None:
-    image = open_pyramid(pyramid(numbers((64, 64)), "yx", 3, (16, 16)))
+def test_the_backdrop_is_omitted_if_it_is_the_target_level() -> None:
+    image = open_pyramid(pyramid(random_values((64, 64)), "yx", 3, (16, 16)))
     assert [levels_in_use(image, level, (0, 1)) for level in range(3)] == [(2, 0), (2, 1), (2,)]
 
 
 @pytest.mark.parametrize(("zoom", "stride"), [(1.0, 1), (0.65, 1), (0.59, 2), (0.4, 2), (0.3, 3)])
 def test_a_level_without_coarser_ones_is_drawn_with_a_stride(zoom: float, stride: int) -> None:
-    image = plain(numbers((256, 256)))
+    image = array_image(random_values((256, 256)))
     viewport = Viewport(100, 100, (128.0, 128.0), zoom)
     assert frame_grid(image, 0, initial_intent(image), viewport).stride == (stride, stride)

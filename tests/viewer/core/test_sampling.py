@@ -1,4 +1,4 @@
-"""Sampling tiles on a frame's grid against indexing the whole plane."""
+"""Sampling of tiles on a frame's grid, compared with indexing of the whole plane."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from zarrfs_viewer.images.dataset import initial_intent
 from zarrfs_viewer.rendering.sampling import LayerBuffer, resample, sample_plane
 from zarrfs_viewer.state.view_state import Viewport
 
-from tests.viewer.core.doubles import numbers, open_pyramid, pyramid
+from tests.viewer.core.doubles import open_pyramid, pyramid, random_values
 
-IMAGE = open_pyramid(pyramid(numbers((90, 70)), "yx", 3, (32, 32)))
+IMAGE = open_pyramid(pyramid(random_values((90, 70)), "yx", 3, (32, 32)))
 INTENT = initial_intent(IMAGE)
 
 
@@ -38,15 +38,18 @@ def test_a_frame_pixel_is_the_nearest_pixel_of_the_level(
         return
     assert buffer is not None
     assert buffer.covered is None
-    whole = IMAGE.read_plane(plane)
+    rows, columns = IMAGE.grid(plane_level, plane.displayed).shape
+    expected = IMAGE.read_region(plane, slice(0, rows), slice(0, columns))
     for side, start in ((0, grid.top), (1, grid.left)):
-        own = start + grid.stride[side] * np.arange(grid.shape[side])
-        index = [IMAGE.level_index(plane_level, side, IMAGE.from_level(grid_level, side, i)) for i in own]
-        whole = np.take(whole, index, axis=side)
-    np.testing.assert_array_equal(buffer.values, whole)
+        pixels = start + grid.stride[side] * np.arange(grid.shape[side])
+        indices = [
+            IMAGE.level_index(plane_level, side, IMAGE.from_level(grid_level, side, i)) for i in pixels
+        ]
+        expected = np.take(expected, indices, axis=side)
+    np.testing.assert_array_equal(buffer.values, expected)
 
 
-def test_missing_tiles_leave_what_was_there() -> None:
+def test_missing_tiles_do_not_change_the_buffer() -> None:
     grid = frame_grid(IMAGE, 0, INTENT, Viewport(70, 90, (44.5, 34.5), 1.0))
     old = LayerBuffer(np.full(grid.shape, 7, np.uint16), None, grid)
     paint = sample_plane(IMAGE, IMAGE, plane_key(IMAGE, 0, INTENT), (0, 1), grid, lambda key: None)
@@ -56,8 +59,8 @@ def test_missing_tiles_leave_what_was_there() -> None:
     assert paint(None) == (None, False)
 
 
-def test_covered_tells_which_pixels_are_known() -> None:
-    image = open_pyramid(pyramid(numbers((600, 600)), "yx", 1, (256, 256)))
+def test_covered_is_the_mask_of_the_painted_pixels() -> None:
+    image = open_pyramid(pyramid(random_values((600, 600)), "yx", 1, (256, 256)))
     intent = initial_intent(image)
     grid = frame_grid(image, 0, intent, Viewport(600, 600, (299.5, 299.5), 1.0))
     plane = plane_key(image, 0, intent)
@@ -77,7 +80,7 @@ def grid_at(top: float, left: float, rows: int, columns: int, pixel: float) -> F
     )
 
 
-def test_old_pixels_move_with_the_window() -> None:
+def test_old_pixels_are_resampled_for_a_moved_or_zoomed_viewport() -> None:
     values = np.arange(20).reshape(4, 5)
     old = LayerBuffer(values, None, grid_at(0, 0, 4, 5, 1.0))
     same = resample(old, old.grid)
@@ -90,6 +93,6 @@ def test_old_pixels_move_with_the_window() -> None:
     larger = resample(old, grid_at(0, 0, 8, 10, 0.5))
     np.testing.assert_array_equal(larger.values, values.repeat(2, 0).repeat(2, 1))
     assert larger.covered is None
-    apart = resample(old, grid_at(100, 100, 2, 2, 1.0))
-    assert apart.covered is not None
-    assert not apart.covered.any()
+    outside = resample(old, grid_at(100, 100, 2, 2, 1.0))
+    assert outside.covered is not None
+    assert not outside.covered.any()

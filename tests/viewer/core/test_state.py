@@ -1,4 +1,4 @@
-"""Changes of intent and viewport are pure, and keep what they promise."""
+"""The functions that update intents and viewports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from zarrfs_viewer.state.view_state import (
     with_displayed,
     with_labels,
     with_level_lock,
-    with_limits,
     with_position,
     with_projection,
     zoom_at,
@@ -36,10 +35,10 @@ viewports = st.builds(
 )
 
 
-def test_one_thing_changes_and_the_rest_stays() -> None:
+def test_an_update_returns_a_changed_intent_and_leaves_the_argument_unchanged() -> None:
     assert with_position(INTENT, 0, 7).position == (7.0, 4.0, 5.0)
     assert with_channel(INTENT, 1, gamma=2.0).channels == (ChannelSettings(0), ChannelSettings(1, gamma=2.0))
-    assert with_limits(INTENT, 0, 9, 2).channels[0].limits == (2, 9)
+
     assert with_labels(INTENT, 0, opacity=1.0).labels == (LabelsSettings(opacity=1.0),)
     assert with_level_lock(INTENT, 2).level_lock == 2
     assert (
@@ -48,7 +47,7 @@ def test_one_thing_changes_and_the_rest_stays() -> None:
     )
 
 
-def test_displaying_the_projected_axis_ends_the_projection() -> None:
+def test_displaying_the_projected_axis_removes_the_projection() -> None:
     projected = with_projection(INTENT, Projection(0, "max", 5))
     assert with_displayed(projected, 0, 2).projection is None
     assert with_displayed(projected, 2, 1).projection == Projection(0, "max", 5)
@@ -56,7 +55,7 @@ def test_displaying_the_projected_axis_ends_the_projection() -> None:
         with_displayed(INTENT, 1, 1)
 
 
-def test_solo_hides_the_others_even_where_it_is_itself_hidden() -> None:
+def test_a_solo_channel_is_the_only_shown_channel_even_if_it_is_not_visible() -> None:
     assert INTENT.shown_channels == INTENT.channels
     hidden = with_channel(INTENT, 0, visible=False)
     assert [channel.index for channel in hidden.shown_channels] == [1]
@@ -65,13 +64,13 @@ def test_solo_hides_the_others_even_where_it_is_itself_hidden() -> None:
 
 
 @given(viewports, st.floats(0, 4000), st.floats(0, 4000))
-def test_device_and_data_positions_are_inverse(viewport: Viewport, x: float, y: float) -> None:
-    back = viewport.to_device(*viewport.to_data(x, y))
-    assert back == pytest.approx((x, y), rel=1e-6, abs=1e-4 * max(1.0, viewport.zoom * viewport.aspect))
+def test_to_device_is_the_inverse_of_to_data(viewport: Viewport, x: float, y: float) -> None:
+    device = viewport.to_device(*viewport.to_data(x, y))
+    assert device == pytest.approx((x, y), rel=1e-6, abs=1e-4 * max(1.0, viewport.zoom * viewport.aspect))
 
 
 @given(viewports, st.floats(0.1, 10), st.floats(0, 4000), st.floats(0, 4000))
-def test_zooming_keeps_the_point_below_the_pointer(
+def test_zooming_does_not_move_the_point_at_the_pointer(
     viewport: Viewport, factor: float, x: float, y: float
 ) -> None:
     before = viewport.to_data(x, y)
@@ -80,7 +79,7 @@ def test_zooming_keeps_the_point_below_the_pointer(
     assert after.to_data(x, y) == pytest.approx(before, rel=1e-6, abs=1e-3 / min(viewport.zoom, after.zoom))
 
 
-def test_zoom_has_bounds() -> None:
+def test_the_zoom_is_limited() -> None:
     viewport = Viewport(100, 100, (0, 0), 1.0)
     assert zoom_at(viewport, 1e9, 0, 0).zoom == 1e4
     assert zoom_at(viewport, 1e-9, 0, 0).zoom == 1e-6
@@ -89,19 +88,19 @@ def test_zoom_has_bounds() -> None:
 @given(
     st.integers(1, 2000), st.integers(1, 2000), st.integers(1, 5000), st.integers(1, 5000), st.floats(0.1, 10)
 )
-def test_fitting_shows_the_whole_plane_and_touches_a_border(
+def test_fit_shows_the_whole_plane_and_fills_the_viewport_along_one_axis(
     width: int, height: int, rows: int, columns: int, aspect: float
 ) -> None:
     top, left, bottom, right = fit(width, height, rows, columns, aspect).rect
-    slack = 1e-6 * (rows + columns)
-    assert top <= -0.5 + slack
-    assert left <= -0.5 + slack
-    assert bottom >= rows - 0.5 - slack
-    assert right >= columns - 0.5 - slack
-    assert min(-0.5 - top, -0.5 - left) == pytest.approx(0, abs=slack)
+    tolerance = 1e-6 * (rows + columns)
+    assert top <= -0.5 + tolerance
+    assert left <= -0.5 + tolerance
+    assert bottom >= rows - 0.5 - tolerance
+    assert right >= columns - 0.5 - tolerance
+    assert min(-0.5 - top, -0.5 - left) == pytest.approx(0, abs=tolerance)
 
 
-def test_dragging_right_moves_the_picture_right() -> None:
+def test_panning_moves_the_picture_right_and_down() -> None:
     viewport = Viewport(100, 100, (50.0, 50.0), 2.0, aspect=2.0)
     moved = pan(viewport, 10, 20)
     assert moved.center == (45.0, 45.0)

@@ -1,4 +1,4 @@
-"""Saved views, links and command lines come back as they were, and damaged ones say what is wrong."""
+"""Saved views as JSON, links and command lines: round trips, and errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ locations = st.sampled_from(
 )
 views = st.builds(View, st.text(max_size=9), locations, st.text(max_size=9), intents, viewports)
 
-PLAIN = View(
+EXAMPLE = View(
     "one",
     "/a.zarr",
     "",
@@ -81,7 +81,7 @@ PLAIN = View(
 
 
 @given(views)
-def test_views_come_back(view: View) -> None:
+def test_a_view_round_trips_through_json_links_and_command_lines(view: View) -> None:
     assert from_json(json.loads(json.dumps(to_json(view)))) == view
     assert from_link(to_link(view)) == (view.location, view)
     program, link = shlex.split(command_line(view))
@@ -89,69 +89,69 @@ def test_views_come_back(view: View) -> None:
     assert from_link(link)[1] == view
 
 
-def test_large_integers_in_limits_keep_their_bits() -> None:
+def test_large_integers_in_limits_round_trip_exactly() -> None:
     view = View("", "", "", ViewIntent((0, 1), (0.0, 0.0), (ChannelSettings(limits=(2**62, 2**62 + 1)),)))
     assert from_link(to_link(view))[1] == view
 
 
-def test_a_location_without_a_view_is_just_that() -> None:
+def test_a_location_without_a_view_is_returned_unchanged() -> None:
     assert from_link("/data/a.zarr") == ("/data/a.zarr", None)
     assert from_link("https://x/y#page") == ("https://x/y#page", None)
 
 
-@pytest.mark.parametrize("damaged", ["", "!!!", "AAAA", to_link(PLAIN).partition("#view=")[2][:-6]])
-def test_a_damaged_link_says_so(damaged: str) -> None:
-    with pytest.raises(MetadataError, match="damaged"):
-        from_link(f"/a.zarr#view={damaged}")
+@pytest.mark.parametrize("fragment", ["", "!!!", "AAAA", to_link(EXAMPLE).partition("#view=")[2][:-6]])
+def test_a_damaged_link_is_rejected(fragment: str) -> None:
+    with pytest.raises(MetadataError, match=r"the view in the link to /a\.zarr is damaged"):
+        from_link(f"/a.zarr#view={fragment}")
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "words"),
+    ("path", "value", "message"),
     [
         (("format",), 99, "/format: expected 1"),
-        (("name",), 5, "/name: expected text"),
+        (("name",), 5, "/name: expected a string"),
         (("intent",), [], "/intent: expected an object"),
         (("intent", "displayed"), [0, 0], "/intent/displayed: expected two different axes"),
         (("intent", "displayed"), [0, 7], "/intent/displayed"),
         (("intent", "position"), [0, "x"], "/intent/position: expected a list of finite numbers"),
         (("intent", "position"), [0, 10**400], "/intent/position"),
-        (("intent", "channels", 0, "gamma"), 0, "/intent/channels/0/gamma: expected a number above 0"),
+        (("intent", "channels", 0, "gamma"), 0, "/intent/channels/0/gamma: expected a positive number"),
         (("intent", "channels", 0, "colormap"), "jet", "unknown colour map 'jet'"),
         (("intent", "channels", 0, "component"), "x", "expected one of value, abs"),
         (("intent", "channels", 0, "visible"), 1, "expected true or false"),
         (("intent", "channels"), {}, "/intent/channels: expected a list"),
-        (("intent", "level_lock"), 1.5, "/intent/level_lock: expected a whole number"),
+        (("intent", "level_lock"), 1.5, "/intent/level_lock: expected an integer"),
         (("viewport", "zoom"), float("nan"), "/viewport/zoom: expected a finite number"),
         (("viewport", "width"), 0, "/viewport/width"),
     ],
 )
-def test_an_error_names_the_key(path: tuple[Any, ...], value: Any, words: str) -> None:
-    document = to_json(PLAIN)
-    holder: Any = document
-    for part in path[:-1]:
-        holder = holder[part]
-    holder[path[-1]] = value
-    with pytest.raises(MetadataError) as caught:
+def test_an_error_contains_the_invalid_key(path: tuple[Any, ...], value: Any, message: str) -> None:
+    document = to_json(EXAMPLE)
+    container: Any = document
+    for key in path[:-1]:
+        container = container[key]
+    container[path[-1]] = value
+    with pytest.raises(MetadataError) as raised:
         from_json(document)
-    assert words in str(caught.value)
+    assert message in str(raised.value)
 
 
-def test_missing_keys_are_named() -> None:
+def test_an_error_contains_the_missing_key() -> None:
     with pytest.raises(MetadataError, match="/location: is missing"):
-        from_json({key: value for key, value in to_json(PLAIN).items() if key != "location"})
+        from_json({key: value for key, value in to_json(EXAMPLE).items() if key != "location"})
 
 
-def test_views_are_kept_in_a_file(tmp_path: Path) -> None:
+def test_views_are_saved_to_a_file_and_loaded(tmp_path: Path) -> None:
     file = tmp_path / "state" / "views.json"
     assert load_views(file) == ()
-    save_views(file, (PLAIN, PLAIN))
-    assert load_views(file) == (PLAIN, PLAIN)
+    save_views(file, (EXAMPLE, EXAMPLE))
+    assert load_views(file) == (EXAMPLE, EXAMPLE)
     assert [entry.name for entry in file.parent.iterdir()] == ["views.json"]
     file.write_text("{")
     with pytest.raises(MetadataError, match="cannot be read"):
         load_views(file)
     file.write_text("[]")
-    with pytest.raises(MetadataError, match="no saved views"):
+    with pytest.raises(MetadataError, match="contains no saved views"):
         load_views(file)
 
 
@@ -160,10 +160,12 @@ def test_views_are_kept_in_a_file(tmp_path: Path) -> None:
         st.none() | st.booleans() | st.integers() | st.text(max_size=3),
         lambda inner: (
             st.lists(inner)
-            | st.dictionaries(st.sampled_from([*to_json(PLAIN), "position", "displayed", "channels"]), inner)
+            | st.dictionaries(
+                st.sampled_from([*to_json(EXAMPLE), "position", "displayed", "channels"]), inner
+            )
         ),
     )
 )
-def test_no_document_makes_it_raise_anything_else(document: Any) -> None:
+def test_every_invalid_document_raises_a_metadata_error(document: Any) -> None:
     with pytest.raises(MetadataError):
         from_json(document)

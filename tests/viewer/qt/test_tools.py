@@ -354,7 +354,7 @@ def test_a_view_of_another_image_is_told_and_the_usual_one_shown(
     zarrfs.create_array(tmp_path / "flat.zarr", data=np.eye(8), chunks=(8, 8))
     other = type(view)("v", str(tmp_path / "flat.zarr"), "", view.intent, view.viewport)
     opened(qtbot, window, lambda: window.session.open_view(other))
-    assert "the usual view is shown" in window.notice.text()
+    assert "the default view is displayed" in window.notice.text()
 
 
 def test_messages_are_kept_and_warnings_of_the_engine_shown(qtbot: QtBot, window: MainWindow) -> None:

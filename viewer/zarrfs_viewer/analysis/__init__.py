@@ -1,1 +1,1 @@
-"""Values under the pointer, measurements, statistics, chunk overlay."""
+"""Values at the pointer, measurements, statistics, and the chunk overlay."""

@@ -1,5 +1,6 @@
-"""The chunk and shard grid of the displayed plane, with the chunks that are not stored marked. Pure, but for
-asking the store which chunks there are.
+"""The chunk and shard grid of the displayed plane, and its missing chunks.
+
+Only ``missing_chunks`` accesses the store; the other functions are pure.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from zarrfs_viewer.state.view_state import ViewIntent, Viewport
 
 __all__ = ["ChunkGrid", "chunk_grid", "missing_chunks"]
 
-MIN_SPACING = 6.0
-"""Lines nearer than this many device pixels would be a grey veil."""
+MIN_LINE_SPACING = 6.0
+"""Chunk lines are not drawn if their distance is smaller, in device pixels."""
 
 
 @dataclass(frozen=True)
 class ChunkGrid:
-    """Lines to draw, in data coordinates: positions of horizontal lines (``chunk_rows``) and vertical lines
-    (``chunk_columns``) at the borders of chunks, and of shards where there are any. ``dense`` says that chunk
-    lines would be too near to one another and were left out.
+    """The lines at the borders of chunks and shards, in data coordinates.
+
+    ``chunk_rows`` are positions of horizontal lines, ``chunk_columns`` of vertical lines. The positions for shards
+    are empty if the array is not sharded. ``dense`` means that chunk lines are omitted because they would be closer
+    than ``MIN_LINE_SPACING``.
     """
 
     level: int
@@ -37,18 +40,18 @@ class ChunkGrid:
 
 
 def chunk_grid(image: Image, intent: ViewIntent, viewport: Viewport, level: int) -> ChunkGrid:
-    """Return the lines that cross the viewport, those along the border of the image included."""
+    """Return the visible lines, including those at the border of the image."""
     array = image.levels[level].array
-    chunks, outer = image.levels[level].chunks, stored_chunk_shape(array)
-    sharded = any(
-        outer[axis] != min(chunks[axis], image.levels[level].shape[axis]) for axis in intent.displayed
+    chunks, stored_chunks = image.levels[level].chunks, stored_chunk_shape(array)
+    is_sharded = stored_chunks != chunks and any(
+        stored_chunks[axis] != min(chunks[axis], image.levels[level].shape[axis]) for axis in intent.displayed
     )
-    sharded = sharded and outer != chunks
-    chunk_lines = [_lines(image, level, span, chunks) for span in visible_spans(intent.displayed, viewport)]
-    shard_lines = [_lines(image, level, span, outer) for span in visible_spans(intent.displayed, viewport)]
+    spans = visible_spans(intent.displayed, viewport)
+    chunk_lines = [_lines(image, level, span, chunks) for span in spans]
+    shard_lines = [_lines(image, level, span, stored_chunks) for span in spans]
     dense = any(lines is None for lines in chunk_lines)
     rows, columns = (lines or () for lines in chunk_lines)
-    if not sharded:
+    if not is_sharded:
         return ChunkGrid(level, () if dense else rows, () if dense else columns, dense=dense)
     shard_rows, shard_columns = (lines or () for lines in shard_lines)
     return ChunkGrid(level, () if dense else rows, () if dense else columns, shard_rows, shard_columns, dense)
@@ -57,19 +60,19 @@ def chunk_grid(image: Image, intent: ViewIntent, viewport: Viewport, level: int)
 def _lines(
     image: Image, level: int, span: tuple[int, float, float, float], shape: Sequence[int]
 ) -> tuple[float, ...] | None:
-    """Return the borders along one axis within sight; None where they are too near to one another."""
+    """Return the visible borders along one axis, or None if they are closer than ``MIN_LINE_SPACING``."""
     axis, zoom, low, high = span
     step, length = shape[axis], image.levels[level].shape[axis]
-    if step * image.downsampling(level, axis) * zoom < MIN_SPACING:
+    if step * image.downsampling(level, axis) * zoom < MIN_LINE_SPACING:
         return None
-    first, last = _within(image, level, span)
+    first, last = _visible_pixels(image, level, span)
     borders = [min(number * step, length) for number in range(first // step, last // step + 2)]
     lines = (image.from_level(level, axis, border - 0.5) for border in dict.fromkeys(borders))
     return tuple(line for line in lines if low <= line <= high)
 
 
-def _within(image: Image, level: int, span: tuple[int, float, float, float]) -> tuple[int, int]:
-    """Return the first and the last pixel of a level in sight along one axis; last below first for none."""
+def _visible_pixels(image: Image, level: int, span: tuple[int, float, float, float]) -> tuple[int, int]:
+    """Return the first and the last visible pixel of a level along one axis; last < first if there is none."""
     axis, _, low, high = span
     ends = sorted(image.to_level(level, axis, edge) for edge in (low, high))
     return max(0, math.floor(ends[0] + 0.5)), min(
@@ -80,43 +83,49 @@ def _within(image: Image, level: int, span: tuple[int, float, float, float]) -> 
 def missing_chunks(
     image: Image, intent: ViewIntent, viewport: Viewport, level: int, limit: int = 4096
 ) -> tuple[tuple[float, float, float, float], ...]:
-    """Return the rectangles (top, left, bottom, right in data coordinates) of chunks, or shards where there
-    are any, in the viewport's plane that are not stored, for the first shown channel.
+    """Return the rectangles (top, left, bottom, right in data coordinates) of the visible missing chunks, or of
+    the missing shards if the array is sharded. Of several channels the first drawn one is examined.
 
-    Blocks on the store, once per chunk; where more than ``limit`` are in sight none is asked for, and the
-    answer is empty. Raises ZarrError.
+    Blocks; queries the store once per chunk. If more than ``limit`` chunks are visible, the store is not queried
+    and the result is empty. Raises ZarrError.
     """
     array = image.levels[level].array
-    outer = stored_chunk_shape(array)
+    stored_chunks = stored_chunk_shape(array)
     spans = visible_spans(intent.displayed, viewport)
     ranges = []
     for span in spans:
-        first, last = _within(image, level, span)
-        ranges.append(
-            range(first // outer[span[0]], last // outer[span[0]] + 1) if first <= last else range(0)
-        )
+        first, last = _visible_pixels(image, level, span)
+        length = stored_chunks[span[0]]
+        ranges.append(range(first // length, last // length + 1) if first <= last else range(0))
     if len(ranges[0]) * len(ranges[1]) > limit:
         return ()
     channel = intent.shown_channels[0].index if intent.shown_channels else 0
-    base = [0 if index == ALL else index for index in plane_key(image, level, intent, channel).indices]
-    places = [(row, column) for row in ranges[0] for column in ranges[1]]
+    origin = [0 if index == ALL else index for index in plane_key(image, level, intent, channel).indices]
+    chunk_coords = [(row, column) for row in ranges[0] for column in ranges[1]]
     elements = []
-    for row, column in places:
-        element = list(base)
-        element[intent.displayed[0]] = row * outer[intent.displayed[0]]
-        element[intent.displayed[1]] = column * outer[intent.displayed[1]]
+    for row, column in chunk_coords:
+        element = list(origin)
+        element[intent.displayed[0]] = row * stored_chunks[intent.displayed[0]]
+        element[intent.displayed[1]] = column * stored_chunks[intent.displayed[1]]
         elements.append(element)
-    found = zip(places, stored(array, elements), strict=True)
-    return tuple(_rect(image, level, intent.displayed, outer, place) for place, there in found if not there)
+    return tuple(
+        _rect(image, level, intent.displayed, stored_chunks, coords)
+        for coords, is_stored in zip(chunk_coords, stored(array, elements), strict=True)
+        if not is_stored
+    )
 
 
 def _rect(
-    image: Image, level: int, displayed: tuple[int, int], outer: Sequence[int], place: tuple[int, int]
+    image: Image,
+    level: int,
+    displayed: tuple[int, int],
+    stored_chunks: Sequence[int],
+    coords: tuple[int, int],
 ) -> tuple[float, float, float, float]:
     edges = []
-    for axis, number in zip(displayed, place, strict=True):
-        start = number * outer[axis]
-        stop = min(start + outer[axis], image.levels[level].shape[axis])
+    for axis, number in zip(displayed, coords, strict=True):
+        start = number * stored_chunks[axis]
+        stop = min(start + stored_chunks[axis], image.levels[level].shape[axis])
         edges.append([image.from_level(level, axis, edge - 0.5) for edge in (start, stop)])
     (top, bottom), (left, right) = edges
     return top, left, bottom, right

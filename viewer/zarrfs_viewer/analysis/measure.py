@@ -1,6 +1,6 @@
-"""Measuring: profiles along lines, statistics of regions; and, from ``readout``, what is below the pointer.
+"""Measurements: profiles along lines and statistics of regions. Also exports the functions of ``readout``.
 
-Positions are data coordinates (see ``state``). Functions that read block: call them from a worker.
+Positions are data coordinates; see ``state.view_state``. Functions that read block; call them from a worker thread.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -38,13 +38,14 @@ __all__ = [
 ]
 
 MAX_SAMPLES = 1 << 16
-"""A profile has no more samples than this: a line may be drawn across a slide of a million pixels."""
+"""The maximum number of samples of a profile. A line can be a million pixels long."""
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """Values along a line: ``distance`` in ``unit`` (pixels where None), one row of ``values`` per channel.
-    Samples outside of the image are NaN.
+    """Values along a line. ``values`` has shape (channels, samples); samples outside of the image are NaN.
+
+    ``distance`` is in ``unit``, or in pixels if that is None.
     """
 
     distance: npt.NDArray[np.float64]
@@ -60,10 +61,10 @@ def line_profile(
     end: tuple[float, float],
     level: int = 0,
 ) -> Profile:
-    """Sample all channels of the displayed plane along a line between two (row, column) points, linearly
-    interpolated, one sample per pixel of the level. Blocks. Raises ZarrError.
+    """Sample all channels of the displayed plane along a line between two (row, column) points.
 
-    Only the tiles that the line touches are read.
+    There is one sample per pixel of the level, with bilinear interpolation. Only tiles that the line intersects
+    are read. Blocks. Raises ZarrError.
     """
     rows, columns = intent.displayed
     ends = [
@@ -73,20 +74,17 @@ def line_profile(
     count = max(2, min(MAX_SAMPLES, math.ceil(math.dist(*ends)) + 1))
     row = np.linspace(ends[0][0], ends[1][0], count)
     column = np.linspace(ends[0][1], ends[1][1], count)
-    unit, pixel_height, pixel_width = _measures(image, intent.displayed)
+    unit, pixel_height, pixel_width = _pixel_size(image, intent.displayed)
     length = math.hypot((end[0] - start[0]) * pixel_height, (end[1] - start[1]) * pixel_width)
-    parts = [
-        _interpolated(image, intent, channel, sample, level, row, column)
-        for channel, sample in _components(image, intent)
+    values = [
+        _interpolate(image, intent, channel, sample, level, row, column)
+        for channel, sample in _curves(image, intent)
     ]
-    names = tuple(name for name, _ in _named_components(image, intent))
-    return Profile(np.linspace(0.0, length, count), np.array(parts), names, unit)
+    return Profile(np.linspace(0.0, length, count), np.array(values), _curve_names(image, intent), unit)
 
 
-def _measures(image: Image, displayed: tuple[int, int]) -> tuple[str | None, float, float]:
-    """Return unit, and height and width of a data pixel in it; (None, 1, 1) where there is no common
-    measure.
-    """
+def _pixel_size(image: Image, displayed: tuple[int, int]) -> tuple[str | None, float, float]:
+    """Return (unit, height, width) of a data pixel, or (None, 1, 1) if the displayed axes have no common unit."""
     row, column = (image.axes[axis] for axis in displayed)
     if row.type != "space" or column.type != "space" or row.unit != column.unit or row.unit is None:
         return None, 1.0, 1.0
@@ -94,21 +92,20 @@ def _measures(image: Image, displayed: tuple[int, int]) -> tuple[str | None, flo
     return row.unit, abs(scale[displayed[0]]), abs(scale[displayed[1]])
 
 
-def _components(image: Image, intent: ViewIntent) -> list[tuple[ChannelSettings, int | None]]:
-    """Return (channel, sample) of all curves: RGB has three samples, other channels none to choose from."""
+def _curves(image: Image, intent: ViewIntent) -> list[tuple[ChannelSettings, int | None]]:
+    """Return (channel, RGB sample) of each curve. The sample is None if the image is not RGB."""
     if image.rgb_axis is not None:
         return [(intent.channels[0], sample) for sample in range(min(3, image.shape[image.rgb_axis]))]
     return [(channel, None) for channel in intent.channels or (ChannelSettings(label="label"),)]
 
 
-def _named_components(image: Image, intent: ViewIntent) -> list[tuple[str, int | None]]:
+def _curve_names(image: Image, intent: ViewIntent) -> tuple[str, ...]:
     if image.rgb_axis is not None:
-        return [(name, number) for number, name in enumerate(("red", "green", "blue"))]
-    channels = intent.channels or (ChannelSettings(label="label"),)
-    return [(channel.label or f"channel {channel.index}", None) for channel in channels]
+        return ("red", "green", "blue")
+    return tuple(channel.label or f"channel {channel.index}" for channel, _ in _curves(image, intent))
 
 
-def _interpolated(
+def _interpolate(
     image: Image,
     intent: ViewIntent,
     channel: ChannelSettings,
@@ -117,26 +114,26 @@ def _interpolated(
     row: npt.NDArray[np.float64],
     column: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]:
-    """Return bilinear samples, read tile by tile."""
+    """Return bilinear samples at fractional pixels of a level. They are read tile by tile."""
     plane = plane_key(image, level, intent, channel.index)
     grid = image.grid(level, intent.displayed)
     height, width = grid.shape
     inside = (row >= -0.5) & (row <= height - 0.5) & (column >= -0.5) & (column <= width - 0.5)
     row, column = np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)
     result = np.full(len(row), np.nan)
-    owners = (row // grid.tile[0]).astype(np.intp) * grid.counts[1] + (column // grid.tile[1]).astype(np.intp)
-    for owner in np.unique(owners[inside]):
-        chosen = inside & (owners == owner)
-        tops, lefts = grid.rect(*divmod(int(owner), grid.counts[1]))
-        # One pixel more to the right and below: the neighbour to interpolate with may be in the next tile.
-        rows = slice(tops.start, min(tops.stop + 1, height))
-        columns = slice(lefts.start, min(lefts.stop + 1, width))
+    tiles = (row // grid.tile[0]).astype(np.intp) * grid.counts[1] + (column // grid.tile[1]).astype(np.intp)
+    for tile in np.unique(tiles[inside]):
+        in_tile = inside & (tiles == tile)
+        tile_rows, tile_columns = grid.rect(*divmod(int(tile), grid.counts[1]))
+        # Interpolation needs one more row and column, which belong to the next tiles.
+        rows = slice(tile_rows.start, min(tile_rows.stop + 1, height))
+        columns = slice(tile_columns.start, min(tile_columns.stop + 1, width))
         values = image.read_region(plane, rows, columns)
         values = component(
             values if sample is None else values[..., sample], channel.component, channel.field
         )
-        result[chosen] = _bilinear(
-            values.astype(np.float64), row[chosen] - rows.start, column[chosen] - columns.start
+        result[in_tile] = _bilinear(
+            values.astype(np.float64), row[in_tile] - rows.start, column[in_tile] - columns.start
         )
     return result
 
@@ -155,7 +152,7 @@ def _bilinear(
         (bottom, left, down * (1 - across)),
         (bottom, right, down * across),
     ):
-        used = weight > 0  # a neighbour that does not count must not bring in its NaN
+        used = weight > 0  # a NaN with weight 0 would make the sum NaN
         total[used] += weight[used] * values[r[used], c[used]]
     return total
 
@@ -172,8 +169,9 @@ def profile_csv(profile: Profile) -> str:
 
 @dataclass(frozen=True)
 class Roi:
-    """A region of the displayed plane: the box (top, left, bottom, right) or the ellipse inscribed in it. A
-    pixel belongs to it if its centre lies within.
+    """A region of the displayed plane: the rectangle (top, left, bottom, right) or the inscribed ellipse.
+
+    It contains the pixels whose centres are inside.
     """
 
     shape: Literal["rectangle", "ellipse"]
@@ -182,9 +180,11 @@ class Roi:
 
 @dataclass(frozen=True)
 class RoiStatistics:
-    """Statistics of one channel in one region. ``area`` in ``unit`` squared (pixels where None); ``nans`` are
-    not in the statistics, which are NaN where nothing is left. The median of more than 16 million pixels is
-    that of an even sample.
+    """Statistics of one channel in one region.
+
+    ``area`` is in ``unit`` squared, or in pixels if that is None. ``nans`` is the number of NaNs, which are
+    excluded from the statistics. The statistics of no values are NaN. The median of more than 16 million values is
+    the median of an evenly spaced sample.
     """
 
     channel: str
@@ -201,30 +201,29 @@ class RoiStatistics:
 
 
 def roi_statistics(image: Image, intent: ViewIntent, roi: Roi, level: int = 0) -> Iterator[RoiStatistics]:
-    """Yield the statistics per channel, read tile by tile so that a large region takes little memory. Blocks
-    while it is iterated. Raises ZarrError.
+    """Yield the statistics of each channel. Blocks while it is iterated. Raises ZarrError.
+
+    The region is read tile by tile, so that the memory does not depend on its size.
     """
-    unit, pixel_height, pixel_width = _measures(image, intent.displayed)
+    unit, pixel_height, pixel_width = _pixel_size(image, intent.displayed)
     pixel_area = pixel_height * pixel_width
     for axis in intent.displayed:
         pixel_area *= image.downsampling(level, axis)
-    curves = zip(_components(image, intent), _named_components(image, intent), strict=True)
-    for (channel, sample), (name, _) in curves:
+    curves = zip(_curves(image, intent), _curve_names(image, intent), strict=True)
+    for (channel, sample), name in curves:
         running = RunningStatistics()
         for values in _roi_values(image, intent, roi, level, channel):
-            chosen = values if sample is None else values[:, sample]
-            running.add(component(chosen, channel.component, channel.field))
-        found = running.result()
-        yield replace(
-            RoiStatistics(name, found.count, found.nans, 0.0, unit, **found.moments()),
-            area=(found.count + found.nans) * pixel_area,
-        )
+            samples = values if sample is None else values[:, sample]
+            running.add(component(samples, channel.component, channel.field))
+        summary = running.result()
+        area = (summary.count + summary.nans) * pixel_area
+        yield RoiStatistics(name, summary.count, summary.nans, area, unit, **summary.moments())
 
 
 def _roi_values(
     image: Image, intent: ViewIntent, roi: Roi, level: int, channel: ChannelSettings
 ) -> Iterator[npt.NDArray[Any]]:
-    """Yield the values within a region, flat but for samples, a tile at a time."""
+    """Yield the values of a region tile by tile, with shape (pixels,) or (pixels, samples)."""
     rows, columns = intent.displayed
     plane = plane_key(image, level, intent, channel.index)
     grid = image.grid(level, intent.displayed)
@@ -232,28 +231,29 @@ def _roi_values(
     left, right = sorted(image.to_level(level, columns, edge) for edge in roi.rect[1::2])
     for tile_row, tile_column in grid.within(top, left, bottom, right):
         tile_rows, tile_columns = grid.rect(tile_row, tile_column)
-        part = _clip(tile_rows, top, bottom), _clip(tile_columns, left, right)
-        if part[0].stop <= part[0].start or part[1].stop <= part[1].start:
+        region = _clip(tile_rows, top, bottom), _clip(tile_columns, left, right)
+        if region[0].stop <= region[0].start or region[1].stop <= region[1].start:
             continue
-        values = image.read_region(plane, *part)
+        values = image.read_region(plane, *region)
         if roi.shape == "rectangle":
             yield values.reshape(-1, *values.shape[2:])
         else:
-            yield values[_ellipse(part, top, left, bottom, right)]
+            yield values[_ellipse_mask(region, top, left, bottom, right)]
 
 
-def _clip(part: slice, low: float, high: float) -> slice:
-    return slice(max(part.start, math.ceil(low)), min(part.stop, math.floor(high) + 1))
+def _clip(span: slice, low: float, high: float) -> slice:
+    return slice(max(span.start, math.ceil(low)), min(span.stop, math.floor(high) + 1))
 
 
-def _ellipse(
-    part: tuple[slice, slice], top: float, left: float, bottom: float, right: float
+def _ellipse_mask(
+    region: tuple[slice, slice], top: float, left: float, bottom: float, right: float
 ) -> npt.NDArray[np.bool_]:
-    sides = []
-    for span, low, high in ((part[0], top, bottom), (part[1], left, right)):
+    """Return which pixels of a region are in the ellipse inscribed in a rectangle."""
+    squares = []
+    for span, low, high in ((region[0], top, bottom), (region[1], left, right)):
         half = max((high - low) / 2, 1e-12)
-        sides.append(((np.arange(span.start, span.stop) - (low + high) / 2) / half) ** 2)
-    return np.asarray(sides[0][:, None] + sides[1] <= 1.0)
+        squares.append(((np.arange(span.start, span.stop) - (low + high) / 2) / half) ** 2)
+    return np.asarray(squares[0][:, None] + squares[1] <= 1.0)
 
 
 def statistics_csv(statistics: Sequence[RoiStatistics]) -> str:

@@ -1,6 +1,4 @@
-"""What is below the pointer, from tiles that are loaded; never reads. And the length of the scale bar.
-Pure.
-"""
+"""The values at the pointer, from cached tiles, and the scale bar. Pure functions; nothing is read."""
 
 from __future__ import annotations
 
@@ -35,7 +33,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class LabelReadout:
-    """One label image at a point: its name, the label (None while not loaded), and the label's properties."""
+    """The label of one label image at a point. ``value`` is None if its tile is not cached. ``properties`` are the
+    properties of the label.
+    """
 
     name: str
     value: int | None
@@ -44,11 +44,11 @@ class LabelReadout:
 
 @dataclass(frozen=True)
 class Readout:
-    """What is at one point.
+    """The values at one point.
 
-    ``pixel`` is the index per axis in ``level`` (0 at the channel axis); ``physical`` has (axis, value, unit)
-    for all axes but channels; ``values`` are (label, value) per shown channel, value None while not loaded;
-    ``chunk`` is the store key of the first shown channel's chunk, None where it is not known.
+    ``pixel`` is the index per axis in ``level``, 0 for the channel axis. ``physical`` has (axis, value, unit) of
+    all axes with a name except channels. ``values`` has (label, value) of each drawn channel; the value is None if
+    its tile is not cached. ``chunk`` is the store key of the chunk of the first drawn channel, or None.
     """
 
     pixel: tuple[int, ...]
@@ -59,7 +59,7 @@ class Readout:
     chunk: str | None
 
     def text(self) -> str:
-        """Return one line for the status bar."""
+        """Return the readout as one line for the status bar."""
         parts = [
             f"{name} {value:.6g}{' ' + short_unit(unit) if unit else ''}"
             for name, value, unit in self.physical
@@ -69,15 +69,15 @@ class Readout:
             parts.append(f"{name}: {format_value(value)}" if name else format_value(value))
         for label in self.labels:
             if label.value:
-                known = ", ".join(f"{key}={value}" for key, value in label.properties.items())
-                parts.append(f"{label.name}: {label.value}{' (' + known + ')' if known else ''}")
+                properties = ", ".join(f"{key}={value}" for key, value in label.properties.items())
+                parts.append(f"{label.name}: {label.value}{f' ({properties})' if properties else ''}")
         if self.chunk is not None:
             parts.append(f"chunk {self.chunk}")
         return " · ".join(parts)
 
 
 def format_value(value: Any) -> str:
-    """Return a value as text: integers whole, floats with 6 digits, ``…`` for one that is not loaded yet."""
+    """Return a value as text: all digits of integers, 6 digits of floats, and ``…`` for None."""
     if value is None:
         return "…"
     if isinstance(value, tuple):
@@ -90,15 +90,13 @@ def format_value(value: Any) -> str:
 
 
 def readout(state: DisplayState, streamer: TileStreamer, row: float, column: float) -> Readout | None:
-    """Return what is at a point of the displayed plane, given in data coordinates; None outside of the
-    image.
-    """
+    """Return the readout at a point of the displayed plane in data coordinates, or None outside of the image."""
     image, displayed = state.image, state.intent.displayed
     for axis, value in zip(displayed, (row, column), strict=True):
         if not -0.5 <= value < image.shape[axis] - 0.5:
             return None
-    here = dict(zip(displayed, (row, column), strict=True))
-    position = [here.get(axis, value) for axis, value in enumerate(state.intent.position)]
+    displayed_position = dict(zip(displayed, (row, column), strict=True))
+    position = [displayed_position.get(axis, value) for axis, value in enumerate(state.intent.position)]
     pixel = tuple(
         0 if axis in (image.channel_axis, image.rgb_axis) else image.level_index(state.level, axis, value)
         for axis, value in enumerate(position)
@@ -108,9 +106,11 @@ def readout(state: DisplayState, streamer: TileStreamer, row: float, column: flo
         for axis in image.slider_axes
         if image.axes[axis].name
     )
-    shown = [layer for layer in state.layers if layer.channel is not None]
+    channel_layers = [layer for layer in state.layers if layer.channel is not None]
     values = tuple(
-        (layer.channel.label, _value(state, streamer, layer, row, column)) for layer in shown if layer.channel
+        (layer.channel.label, _value(state, streamer, layer, row, column))
+        for layer in channel_layers
+        if layer.channel
     )
     return Readout(
         pixel,
@@ -118,7 +118,7 @@ def readout(state: DisplayState, streamer: TileStreamer, row: float, column: flo
         state.level,
         values,
         tuple(_labels(state, streamer, row, column)),
-        _chunk(state, shown, row, column),
+        _chunk_key(state, channel_layers, row, column),
     )
 
 
@@ -126,16 +126,14 @@ def _labels(state: DisplayState, streamer: TileStreamer, row: float, column: flo
     for layer in state.layers:
         if layer.labels is None:
             continue
-        found = _value(state, streamer, layer, row, column)
-        value = None if found is None else int(found)
-        known = layer.image.image_label.properties if layer.image.image_label is not None else {}
-        yield LabelReadout(layer.image.name, value, known.get(value, {}) if value is not None else {})
+        stored_value = _value(state, streamer, layer, row, column)
+        label = None if stored_value is None else int(stored_value)
+        properties = layer.image.image_label.properties if layer.image.image_label is not None else {}
+        yield LabelReadout(layer.image.name, label, properties.get(label, {}) if label is not None else {})
 
 
 def _value(state: DisplayState, streamer: TileStreamer, layer: Layer, row: float, column: float) -> Any:
-    """Return the value of the finest level that is loaded; complex numbers and structures as they are
-    stored.
-    """
+    """Return the value in the finest cached level, or None. Complex numbers are returned unchanged."""
     for plane in reversed(layer.planes):
         pixel = _pixel(state, layer.image, plane, row, column)
         if pixel is None:
@@ -156,7 +154,8 @@ def _value(state: DisplayState, streamer: TileStreamer, layer: Layer, row: float
 def _pixel(
     state: DisplayState, image: Image, plane: PlaneKey, row: float, column: float
 ) -> tuple[int, int] | None:
-    found = []
+    """Return the (row, column) of a plane's pixel at a point, or None outside of the plane."""
+    pixels = []
     sides = zip(state.intent.displayed, plane.displayed, (row, column), strict=True)
     for front_axis, axis, value in sides:
         factor, offset = level_map(state.image, image, plane.level, front_axis, axis)
@@ -166,12 +165,12 @@ def _pixel(
             pixel = min(max(pixel, 0), length - 1)
         if not 0 <= pixel < length:
             return None
-        found.append(pixel)
-    return found[0], found[1]
+        pixels.append(pixel)
+    return pixels[0], pixels[1]
 
 
-def _chunk(state: DisplayState, shown: list[Layer], row: float, column: float) -> str | None:
-    layer = next(iter(shown), next(iter(state.layers), None))
+def _chunk_key(state: DisplayState, channel_layers: list[Layer], row: float, column: float) -> str | None:
+    layer = next(iter(channel_layers), next(iter(state.layers), None))
     if layer is None:
         return None
     plane = layer.planes[-1]
@@ -185,7 +184,7 @@ def _chunk(state: DisplayState, shown: list[Layer], row: float, column: float) -
 
 @dataclass(frozen=True)
 class ScaleBar:
-    """A bar: its length in device pixels, and what to write below it."""
+    """A scale bar: its length in device pixels, and its text."""
 
     pixels: float
     text: str
@@ -222,9 +221,7 @@ SECONDS = {
 
 
 def short_unit(unit: str) -> str:
-    """Return the symbol of a unit written out as OME-NGFF has it (``micrometer``: ``µm``); others
-    unchanged.
-    """
+    """Return the symbol of a unit name of OME-NGFF, such as ``µm`` for ``micrometer``. Other names are unchanged."""
     for base, table in (("m", METERS), ("s", SECONDS)):
         if unit in table:
             exponent = math.log10(table[unit]) / 3
@@ -234,34 +231,36 @@ def short_unit(unit: str) -> str:
 
 
 def scale_bar(image: Image, axis: int, zoom: float, target: float = 120.0) -> ScaleBar:
-    """Return a bar of a round length (1, 2 or 5 times a power of ten) that comes closest below ``target``
-    device pixels; ``zoom`` is device pixels per data pixel along ``axis``. Lengths and times get the prefix
-    that suits them (1500 µm is 1.5 mm); axes without unit are measured in pixels.
+    """Return the longest bar of at most ``target`` device pixels whose length is 1, 2 or 5 times a power of ten.
+
+    ``zoom`` is the number of device pixels per data pixel along ``axis``. The length has a suitable SI prefix:
+    2 mm, not 2000 µm. The length along an axis without a unit is in pixels.
     """
     unit = image.axes[axis].unit
     size = abs(image.levels[0].scale[axis]) if unit else 1.0
     for base, table in (("m", METERS), ("s", SECONDS)):
         if unit in table:
-            return _prefixed(base, size * table[unit] / zoom, target)
+            return _si_scale_bar(base, size * table[unit] / zoom, target)
     length = _round_below(target * size / zoom)
     return ScaleBar(length * zoom / size, f"{length:g} {unit or 'px'}")
 
 
 def _round_below(value: float) -> float:
+    """Return the largest 1, 2 or 5 times a power of ten that is not above ``value``."""
     power: float = 10.0 ** math.floor(math.log10(value) + 1e-12)
     return max(step for step in (1, 2, 5) if step * power <= value * (1 + 1e-9)) * power
 
 
-def _prefixed(base: str, per_pixel: float, target: float) -> ScaleBar:
-    length = _round_below(target * per_pixel)
+def _si_scale_bar(base: str, units_per_pixel: float, target: float) -> ScaleBar:
+    length = _round_below(target * units_per_pixel)
     exponent = min(max(math.floor(math.log10(length) / 3 + 1e-9), min(PREFIXES)), max(PREFIXES))
     if base == "s":
         exponent = min(exponent, 0)
-    return ScaleBar(length / per_pixel, f"{length / 1000.0**exponent:.6g} {PREFIXES[exponent]}{base}")
+    return ScaleBar(length / units_per_pixel, f"{length / 1000.0**exponent:.6g} {PREFIXES[exponent]}{base}")
 
 
 def format_bytes(nbytes: float) -> str:
-    """Return a number of bytes for people: ``1.5 GiB``."""
+    """Return a number of bytes with a binary prefix, such as ``1.5 GiB``."""
     for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
         if nbytes < 1024 or unit == "TiB":
             break

@@ -1,1 +1,1 @@
-"""Settings, image and viewport resolved to one frozen display state."""
+"""Resolution of settings, image and viewport to one frozen display state."""

@@ -1,4 +1,4 @@
-"""Which pyramid level serves a window, and the pixel grid of the frame cut from it. Pure."""
+"""The pyramid level for a viewport, and the pixel grid of the frame that is drawn from it. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from zarrfs_viewer.state.view_state import ViewIntent, Viewport
 
 __all__ = ["FrameGrid", "choose_level", "frame_grid", "levels_in_use", "pixel_aspect", "visible_spans"]
 
-SHARPEST = 0.75
-"""A level is sharp enough while a device pixel is at least this part of one of its pixels. A finer level costs up to
-1.8 times the tiles of the next one, a coarser one is seen as blur."""
+MIN_LEVEL_PIXELS_PER_DEVICE_PIXEL = 0.75
+"""A level is used while a device pixel covers at least this part of one of its pixels. A larger value needs up to
+1.8 times as many tiles; a smaller value is visible as blur."""
 HYSTERESIS = 1.2
-"""The level in use is kept until the zoom is past the border by this factor."""
-BACKDROP_PIXELS = 1 << 20
-"""The coarsest level is fetched first, as something to see at once, where its plane is no larger than
-this.
-"""
+"""The level changes when the zoom has passed the threshold by this factor."""
+MAX_BACKDROP_PIXELS = 1 << 20
+"""The coarsest level is fetched first if its plane is not larger than this. It is displayed until finer tiles
+arrive."""
 
 
 @dataclass(frozen=True)
 class FrameGrid:
-    """The pixel grid of a frame: pixels of the target level, every ``stride``-th of them.
+    """The pixel grid of a frame: every ``stride``-th pixel of the target level.
 
-    Frame pixel (r, c) shows level pixel (top + r * stride[0], left + c * stride[1]). ``rect`` is the covered
-    area in data coordinates (top, left, bottom, right edges): where the frame is to be drawn.
+    Frame pixel (r, c) is level pixel (top + r * stride[0], left + c * stride[1]). ``rect`` is the area of the
+    frame, as (top, left, bottom, right) edges in data coordinates.
     """
 
     level: int
@@ -39,8 +38,10 @@ class FrameGrid:
 
 
 def pixel_aspect(image: Image, displayed: tuple[int, int]) -> float:
-    """Return how much taller than wide a data pixel is drawn: the ratio of the physical scales where both
-    axes are of space and share a unit, else 1 (seconds and micrometres have no common measure).
+    """Return the ratio of height to width of a data pixel.
+
+    It is the ratio of the physical scales if both axes are spatial and have the same unit, otherwise 1. A ratio
+    outside of 1e-3 .. 1e3 is assumed to be an error in the metadata, and is replaced by 1.
     """
     row, column = (image.axes[axis] for axis in displayed)
     if row.type != "space" or column.type != "space" or row.unit != column.unit:
@@ -53,18 +54,18 @@ def pixel_aspect(image: Image, displayed: tuple[int, int]) -> float:
 def choose_level(
     image: Image, viewport: Viewport, displayed: tuple[int, int], previous: int | None = None
 ) -> int:
-    """Return the coarsest level that is still sharp: whose pixels are at least about as small as device
-    pixels.
+    """Return the coarsest level whose pixels are not much larger than device pixels.
 
-    ``previous`` is kept until another is clearly better (hysteresis), so that zooming to and fro over a
-    border does not flicker.
+    ``previous`` is the current level. It changes with hysteresis, so that zooming around a threshold does not
+    flicker.
     """
     sizes = [_device_size(image, level, viewport, displayed) for level in range(len(image.levels))]
-    chosen = _coarsest_within(sizes, 1 / SHARPEST)
+    max_size = 1 / MIN_LEVEL_PIXELS_PER_DEVICE_PIXEL
+    chosen = _coarsest_within(sizes, max_size)
     if previous is None or not 0 <= previous < len(sizes) or chosen == previous:
         return chosen
-    finer = _coarsest_within(sizes, HYSTERESIS / SHARPEST)
-    coarser = _coarsest_within(sizes, 1 / SHARPEST / HYSTERESIS)
+    finer = _coarsest_within(sizes, max_size * HYSTERESIS)
+    coarser = _coarsest_within(sizes, max_size / HYSTERESIS)
     return previous if min(finer, coarser) <= previous <= max(finer, coarser) else chosen
 
 
@@ -73,29 +74,27 @@ def _coarsest_within(sizes: Sequence[float], limit: float) -> int:
 
 
 def _device_size(image: Image, level: int, viewport: Viewport, displayed: tuple[int, int]) -> float:
-    """Return the length of a level's pixel in device pixels, the larger of the two."""
+    """Return the longer side of a level's pixel in device pixels."""
     return max(
         image.downsampling(level, axis) * zoom for axis, zoom in zip(displayed, viewport.zooms, strict=True)
     )
 
 
 def levels_in_use(image: Image, level: int, displayed: tuple[int, int]) -> tuple[int, ...]:
-    """Return the levels drawn over one another, coarsest first: a small coarsest one as a backdrop, then
-    ``level``.
-    """
+    """Return the levels that are drawn on top of each other: the coarsest level if it is small, then ``level``."""
     coarsest = len(image.levels) - 1
     shape = image.levels[coarsest].shape
-    if coarsest > level and shape[displayed[0]] * shape[displayed[1]] <= BACKDROP_PIXELS:
+    if coarsest > level and shape[displayed[0]] * shape[displayed[1]] <= MAX_BACKDROP_PIXELS:
         return coarsest, level
     return (level,)
 
 
 def frame_grid(image: Image, level: int, intent: ViewIntent, viewport: Viewport) -> FrameGrid:
-    """Return the frame that covers what the viewport shows of a level; empty where it shows nothing.
+    """Return the grid of the visible part of a level; it is empty if the level is outside of the viewport.
 
-    Levels finer than the window (no pyramid, or a locked level) are drawn with a stride, so that a frame
-    never has much more pixels than the window. Strides are anchored at pixel 0: panning does not make the
-    picture shimmer.
+    A level with pixels smaller than device pixels (no pyramid, or a fixed level) is drawn with a stride, so that
+    a frame does not have many more pixels than the viewport. Strides begin at pixel 0, so that panning draws the
+    same pixels.
     """
     spans = []
     for axis, zoom, low, high in visible_spans(intent.displayed, viewport):
@@ -118,7 +117,7 @@ def frame_grid(image: Image, level: int, intent: ViewIntent, viewport: Viewport)
 def visible_spans(
     displayed: tuple[int, int], viewport: Viewport
 ) -> tuple[tuple[int, float, float, float], tuple[int, float, float, float]]:
-    """Return (axis, zoom, low, high) for rows and columns, in data coordinates."""
+    """Return (axis, zoom, low, high) of the visible rows and columns, in data coordinates."""
     top, left, bottom, right = viewport.rect
     row_zoom, column_zoom = viewport.zooms
     return (displayed[0], row_zoom, top, bottom), (displayed[1], column_zoom, left, right)

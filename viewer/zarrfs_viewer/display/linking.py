@@ -1,4 +1,4 @@
-"""Panes that show the same point from three sides: which axes each shows, and how their windows follow. Pure."""
+"""Linked panes, which display orthogonal planes through one point: their axes and viewports. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from zarrfs_viewer.state.view_state import Viewport
 
 __all__ = ["depth_axis", "linked_axes", "linked_viewport"]
 
-Pair = tuple[int, int]
+AxisPair = tuple[int, int]
+"""(row axis, column axis)"""
 
 
-def depth_axis(image: Image, displayed: Pair) -> int | None:
-    """Return the axis that a linked view is cut along: the last spatial one that is not displayed, else the last
-    other one; None where none is longer than one.
+def depth_axis(image: Image, displayed: AxisPair) -> int | None:
+    """Return the third axis of linked panes: the last spatial axis that is not displayed, otherwise the last other
+    axis. Axes of length 1 are ignored. None if there is no such axis.
     """
-    left = [axis for axis in image.slider_axes if axis not in displayed and image.shape[axis] > 1]
-    spatial = [axis for axis in left if image.axes[axis].type == "space"]
-    return next(iter((spatial or left)[::-1]), None)
+    candidates = [axis for axis in image.slider_axes if axis not in displayed and image.shape[axis] > 1]
+    spatial = [axis for axis in candidates if image.axes[axis].type == "space"]
+    return next(iter((spatial or candidates)[::-1]), None)
 
 
-def linked_axes(image: Image, displayed: Pair) -> tuple[Pair, Pair] | None:
-    """Return what the pane at the right and the one below show: (row axis, column axis) each. Rows run on into the
-    right one, columns into the one below. None where there is no third axis.
+def linked_axes(image: Image, displayed: AxisPair) -> tuple[AxisPair, AxisPair] | None:
+    """Return the axes of the right pane and of the bottom pane, or None if there is no third axis.
+
+    The right pane has the same rows as the main pane, the bottom pane has the same columns.
     """
     depth = depth_axis(image, displayed)
     if depth is None:
@@ -34,22 +36,27 @@ def linked_axes(image: Image, displayed: Pair) -> tuple[Pair, Pair] | None:
 
 
 def linked_viewport(
-    image: Image, leader: Pair, leading: Viewport, follower: Pair, following: Viewport
+    image: Image,
+    leader_axes: AxisPair,
+    leader: Viewport,
+    follower_axes: AxisPair,
+    follower: Viewport,
 ) -> Viewport:
-    """Return the follower's window after the leader's has changed: the same scale, and the same centre along the
-    axis that both show.
+    """Return the viewport of a follower pane after the leader's viewport has changed.
+
+    The result has the leader's scale, and the leader's centre along the axis that both display.
     """
-    shared = next((axis for axis in follower if axis in leader), None)
+    shared = next((axis for axis in follower_axes if axis in leader_axes), None)
     if shared is None:
-        return following
-    side, own = leader.index(shared), follower.index(shared)
-    scale = leading.zooms[side]
-    aspect = pixel_aspect(image, follower)
-    center = list(following.center)
-    center[own] = leading.center[side]
+        return follower
+    leader_side, follower_side = leader_axes.index(shared), follower_axes.index(shared)
+    scale = leader.zooms[leader_side]
+    aspect = pixel_aspect(image, follower_axes)
+    center = list(follower.center)
+    center[follower_side] = leader.center[leader_side]
     return replace(
-        following,
+        follower,
         center=(center[0], center[1]),
-        zoom=scale if own == 1 else scale / aspect,
+        zoom=scale if follower_side == 1 else scale / aspect,
         aspect=aspect,
     )

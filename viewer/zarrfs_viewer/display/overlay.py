@@ -1,6 +1,6 @@
-"""Where one image lies on another: axes matched by name, positions by physical coordinates. Pure.
+"""Registration of an overlay with the front image: axes by name, positions by physical coordinates.
 
-Every mapping is affine per axis, given as (factor, offset): ``pixel = factor * data_coordinate + offset``.
+Pure functions. Mappings are affine per axis, as (factor, offset): ``pixel = factor * data_coordinate + offset``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ __all__ = ["level_map", "match_axes", "translate_intent"]
 
 
 def match_axes(front: Image, other: Image) -> tuple[int | None, ...]:
-    """Return for each axis of ``other`` the axis of ``front`` of the same name; of images without names that
-    fit, the axes are matched from the last one.
+    """Return for each axis of ``other`` the axis of ``front`` with the same name, or None.
+
+    If fewer than two names match, the axes are matched by position, from the last axis.
     """
     if front is other:
         return tuple(range(len(front.axes)))
@@ -28,7 +29,7 @@ def match_axes(front: Image, other: Image) -> tuple[int | None, ...]:
 
 
 def level_map(front: Image, other: Image, level: int, front_axis: int, axis: int) -> tuple[float, float]:
-    """Return how a data coordinate of ``front`` becomes a pixel of a level of ``other``."""
+    """Return the mapping of data coordinates of ``front`` to pixels of a level of ``other``."""
     target = other.levels[level]
     scale, translation = target.scale[axis], target.translation[axis]
     base = other.levels[0] if _coincide(front, other, front_axis, axis) else front.levels[0]
@@ -37,22 +38,21 @@ def level_map(front: Image, other: Image, level: int, front_axis: int, axis: int
 
 
 def _coincide(front: Image, other: Image, front_axis: int, axis: int) -> bool:
-    """Whether pixels are to be matched one to one: same length, and one of the two declares no scale of its
-    own.
-    """
+    """Return whether pixels are matched by index: the lengths are equal, and one image declares no scale."""
     if front is other:
         return True
     first, second = front.levels[0], other.levels[0]
-    plain = (1.0, 0.0)
-    declared = (first.scale[front_axis], first.translation[front_axis])
-    theirs = (second.scale[axis], second.translation[axis])
-    return first.shape[front_axis] == second.shape[axis] and plain in (declared, theirs)
+    identity = (1.0, 0.0)
+    first_transform = (first.scale[front_axis], first.translation[front_axis])
+    second_transform = (second.scale[axis], second.translation[axis])
+    has_equal_lengths = first.shape[front_axis] == second.shape[axis]
+    return has_equal_lengths and identity in (first_transform, second_transform)
 
 
 def translate_intent(intent: ViewIntent, front: Image, other: Image) -> ViewIntent | None:
-    """Return the intent in ``other``'s own axes and data coordinates; None where it lacks a displayed axis.
+    """Return the intent in the axes and data coordinates of ``other``, or None if it lacks a displayed axis.
 
-    Axes that only ``other`` has stay at its default position. Channels are not translated.
+    Axes that only ``other`` has are at its default position. Channels are not translated.
     """
     if front is other:
         return intent
@@ -77,8 +77,9 @@ def translate_intent(intent: ViewIntent, front: Image, other: Image) -> ViewInte
 def _translate_projection(
     projection: Projection | None, front: Image, other: Image, matched: tuple[int | None, ...]
 ) -> Projection | None:
-    """Return the slab in ``other``'s axes. Labels are always projected by maximum: a mean label means
-    nothing.
+    """Return the projection in the axes of ``other``.
+
+    The mode for label images is always ``max``, because the mean of labels is not a label.
     """
     if projection is None or projection.axis not in matched:
         return None

@@ -1,6 +1,6 @@
-"""From intent, image and window to one frozen display state: which level, which planes, which tiles. Pure.
+"""Resolution of intent, image and viewport to one frozen display state: level, planes and tiles.
 
-Nothing is read here. The pipeline asks again whenever intent or window change, and compares.
+Pure functions; nothing is read. The pipeline calls ``resolve`` whenever the intent or the viewport changes.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = [
     "resolve",
 ]
 
-PREFETCH_PIXELS = 1 << 24
-"""No more than so many pixels are fetched ahead (a whole slide without a pyramid is too much)."""
+MAX_PREFETCH_PIXELS = 1 << 24
+"""The limit of prefetched pixels, for large planes without a pyramid."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One thing drawn: a channel of the image, or a labels overlay.
+    """One layer of a frame: a channel of the front image, or a label image.
 
-    ``planes`` are its planes from the coarsest level in use to the target level (the last); each names level
-    and slice through that level's own physical transform. Exactly one of ``channel`` and ``labels`` is set.
+    ``planes`` are the planes to draw, from the coarsest level to the target level. The slice in each level is
+    computed with the physical transform of that level. Exactly one of ``channel`` and ``labels`` is set.
     """
 
     image: Image
@@ -53,9 +53,10 @@ class Layer:
 
 @dataclass(frozen=True)
 class DisplayState:
-    """What is to be on the screen. ``tiles`` (wanted now) and ``prefetch`` are in request order.
+    """The layers to draw, and the tiles to fetch for them.
 
-    ``level`` is the target level of ``image``, the image in front.
+    ``image`` is the front image and ``level`` its target level. ``tiles`` are visible; they and ``prefetch`` are
+    sorted by priority.
     """
 
     intent: ViewIntent
@@ -69,27 +70,26 @@ class DisplayState:
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """The images that requests may name."""
+        """The images of all layers, each once."""
         return tuple({layer.image.uid: layer.image for layer in self.layers}.values())
 
 
 def plane_key(image: Image, level: int, intent: ViewIntent, channel: int = 0) -> PlaneKey:
-    """Return the plane of one level that an intent shows, its slice found through the level's physical
-    transform.
+    """Return the plane of a level at the position of an intent, computed with the level's physical transform.
 
-    The intent is that of ``image`` itself.
+    The intent is in the axes and data coordinates of ``image``.
     """
-    index = []
+    indices = []
     for axis, position in enumerate(intent.position):
         if axis in intent.displayed:
-            index.append(0)
+            indices.append(0)
         elif axis == image.rgb_axis:
-            index.append(ALL)
+            indices.append(ALL)
         elif axis == image.channel_axis:
-            index.append(min(channel, image.shape[axis] - 1))
+            indices.append(min(channel, image.shape[axis] - 1))
         else:
-            index.append(image.level_index(level, axis, position))
-    return PlaneKey(image.uid, level, intent.displayed, tuple(index), _slab(image, level, intent))
+            indices.append(image.level_index(level, axis, position))
+    return PlaneKey(image.uid, level, intent.displayed, tuple(indices), _slab(image, level, intent))
 
 
 def _slab(image: Image, level: int, intent: ViewIntent) -> Slab | None:
@@ -113,20 +113,20 @@ def resolve(
     overlays: Sequence[Image] = (),
     previous: DisplayState | None = None,
 ) -> DisplayState:
-    """Return what to draw and fetch.
+    """Return the display state: what to draw and what to fetch.
 
-    ``overlays`` are the label images that ``intent.labels[].index`` counts; a label image in front comes
-    before them as its own first overlay. ``previous`` gives hysteresis of the level and, where a slider
-    moved, the direction to prefetch.
+    ``intent.labels[].index`` is an index in ``overlays``; if the front image is a label image, it is inserted as
+    the first overlay. ``previous`` is used for the hysteresis of the level and for the direction of prefetching.
     """
     intent = _clipped(intent, image)
-    before = previous
-    if before is not None and (before.image is not image or before.intent.displayed != intent.displayed):
-        before = None
+    if previous is not None and (
+        previous.image is not image or previous.intent.displayed != intent.displayed
+    ):
+        previous = None
     if intent.level_lock is not None:
         level = min(max(intent.level_lock, 0), len(image.levels) - 1)
     else:
-        level = choose_level(image, viewport, intent.displayed, before.level if before else None)
+        level = choose_level(image, viewport, intent.displayed, previous.level if previous else None)
     overlays = (image, *overlays) if image.kind == "labels" else tuple(overlays)
     state = DisplayState(
         intent=intent,
@@ -138,11 +138,11 @@ def resolve(
         tiles=(),
     )
     state = replace(state, tiles=_requests(state, [p for layer in state.layers for p in layer.planes]))
-    return replace(state, prefetch=_prefetch(state, overlays, before.intent if before else None))
+    return replace(state, prefetch=_prefetch(state, overlays, previous.intent if previous else None))
 
 
 def _clipped(intent: ViewIntent, image: Image) -> ViewIntent:
-    """Return the intent with every position within the image."""
+    """Return the intent with all positions clipped to the image."""
     position = tuple(
         min(max(value, 0.0), float(length - 1)) if math.isfinite(value) else 0.0
         for value, length in zip(intent.position, image.shape, strict=True)
@@ -161,44 +161,43 @@ def _layers(
         if not labels.visible or labels.opacity <= 0 or not 0 <= labels.index < len(overlays):
             continue
         overlay = overlays[labels.index]
-        theirs = translate_intent(intent, image, overlay)
-        if theirs is None:
+        translated = translate_intent(intent, image, overlay)
+        if translated is None:
             continue
-        chosen = level if overlay is image else _overlay_level(image, overlay, intent, theirs, viewport)
-        used = levels_in_use(overlay, chosen, theirs.displayed)
-        yield Layer(overlay, tuple(plane_key(overlay, number, theirs) for number in used), labels=labels)
+        target = level if overlay is image else _overlay_level(image, overlay, intent, translated, viewport)
+        used = levels_in_use(overlay, target, translated.displayed)
+        planes = tuple(plane_key(overlay, number, translated) for number in used)
+        yield Layer(overlay, planes, labels=labels)
 
 
 def _overlay_level(
-    image: Image, overlay: Image, intent: ViewIntent, theirs: ViewIntent, viewport: Viewport
+    image: Image, overlay: Image, intent: ViewIntent, translated: ViewIntent, viewport: Viewport
 ) -> int:
-    """Return the level of an overlay for a viewport given in the data coordinates of the image below it."""
+    """Return the level of an overlay for a viewport in the data coordinates of the front image."""
     factors = [
-        abs(level_map(image, overlay, 0, axis, own)[0])
-        for axis, own in zip(intent.displayed, theirs.displayed, strict=True)
+        abs(level_map(image, overlay, 0, front_axis, axis)[0])
+        for front_axis, axis in zip(intent.displayed, translated.displayed, strict=True)
     ]
     zoom = viewport.zoom / factors[1]
     aspect = viewport.aspect * factors[1] / factors[0]
-    return choose_level(overlay, replace(viewport, zoom=zoom, aspect=aspect), theirs.displayed)
+    return choose_level(overlay, replace(viewport, zoom=zoom, aspect=aspect), translated.displayed)
 
 
 def _requests(
     state: DisplayState, planes: Sequence[PlaneKey], rank: Rank = Rank.VISIBLE
 ) -> tuple[TileRequest, ...]:
-    """Return a request for each tile of the planes that the viewport shows, each tile once, in request
-    order.
-    """
+    """Return a request for each visible tile of the planes, without duplicates, sorted by priority."""
     images = {layer.image.uid: layer.image for layer in state.layers}
-    found = [
+    requests = [
         TileRequest(TileKey(plane, row, column), rank, distance)
         for plane in dict.fromkeys(planes)
         for row, column, distance in _visible_tiles(state, images[plane.image], plane)
     ]
-    return tuple(request_order(found))
+    return tuple(request_order(requests))
 
 
 def _visible_tiles(state: DisplayState, image: Image, plane: PlaneKey) -> Iterator[tuple[int, int, float]]:
-    """Yield (row, column, distance from the centre in device pixels) of the tiles in view."""
+    """Yield (row, column, distance from the viewport's centre in device pixels) of the visible tiles."""
     grid = image.grid(plane.level, plane.displayed)
     maps, ends = [], []
     spans = visible_spans(state.intent.displayed, state.viewport)
@@ -208,34 +207,34 @@ def _visible_tiles(state: DisplayState, image: Image, plane: PlaneKey) -> Iterat
         ends.append(sorted((factor * low + offset, factor * high + offset)))
     (top, bottom), (left, right) = ends
     for row, column in grid.within(top, left, bottom, right):
-        squares = 0.0
+        squared_distance = 0.0
         for part, center, (factor, offset, zoom) in zip(
             grid.rect(row, column), state.viewport.center, maps, strict=True
         ):
             middle = ((part.start + part.stop - 1) / 2 - offset) / factor
-            squares += ((middle - center) * zoom) ** 2
-        yield row, column, math.sqrt(squares)
+            squared_distance += ((middle - center) * zoom) ** 2
+        yield row, column, math.sqrt(squared_distance)
 
 
 def _prefetch(
     state: DisplayState, overlays: Sequence[Image], before: ViewIntent | None
 ) -> tuple[TileRequest, ...]:
-    """Return what to fetch when all that is visible is there, the next slices in turn."""
-    found: dict[TileKey, TileRequest] = {}
+    """Return the tiles to fetch after the visible ones, in the order of ``next_positions``."""
+    requests: dict[TileKey, TileRequest] = {}
     visible = {request.key for request in state.tiles}
     pixels = 0
     for step, position in enumerate(next_positions(state.image, state.level, state.intent, before)):
         intent = replace(state.intent, position=position)
         layers = _layers(intent, state.image, overlays, state.level, state.viewport)
         for request in _requests(state, [layer.planes[-1] for layer in layers], Rank.PREFETCH):
-            if request.key in visible or request.key in found:
+            if request.key in visible or request.key in requests:
                 continue
-            # The nearer slice first, whatever the distance within the window.
-            found[request.key] = replace(request, distance=request.distance + step * 1e6)
+            # The order of slices takes precedence over the distance within a slice.
+            requests[request.key] = replace(request, distance=request.distance + step * 1e6)
             pixels += _area(state, request.key)
-            if pixels > PREFETCH_PIXELS:
-                return tuple(request_order(list(found.values())))
-    return tuple(request_order(list(found.values())))
+            if pixels > MAX_PREFETCH_PIXELS:
+                return tuple(request_order(list(requests.values())))
+    return tuple(request_order(list(requests.values())))
 
 
 def _area(state: DisplayState, key: TileKey) -> int:

@@ -1,1 +1,1 @@
-"""Export of pictures and values."""
+"""Export of pictures and values to files."""

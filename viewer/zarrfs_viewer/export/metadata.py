@@ -1,4 +1,4 @@
-"""Axes and physical sizes in the words of other formats: OME-TIFF, OME-NGFF. Pure."""
+"""Axes, physical sizes and channels as metadata of OME-TIFF and OME-NGFF. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["OME_DTYPES", "ngff_document", "physical_sizes", "tiff_axes"]
 OME_DTYPES = frozenset(
     ("int8", "int16", "int32", "uint8", "uint16", "uint32", "float32", "float64", "complex64", "complex128")
 )
-"""What OME-XML can name; TIFF itself has 64-bit integers too."""
+"""The data types that OME-XML defines. TIFF also has 64-bit integers."""
 
 
 def tiff_axes(image: Image) -> str | None:
-    """Return the axes as OME-TIFF has them, such as ``TCZYX``; None where they do not fit."""
+    """Return the axes as a string for OME-TIFF, such as ``TCZYX``, or None if OME-TIFF cannot represent them."""
     letters = "".join(
         "S" if number == image.rgb_axis else axis.name[:1].upper() or "Q"
         for number, axis in enumerate(image.axes)
@@ -33,17 +33,17 @@ def tiff_axes(image: Image) -> str | None:
 
 
 def physical_sizes(image: Image, scale: Sequence[float]) -> dict[str, Any]:
-    """Return the sizes of a pixel as ``tifffile`` takes them for OME-XML: in micrometres and seconds."""
-    found: dict[str, Any] = {}
+    """Return the pixel size as metadata for ``tifffile``, in micrometres and seconds."""
+    sizes: dict[str, Any] = {}
     for axis, size in zip(image.axes, scale, strict=True):
         letter = axis.name[:1].upper()
         if letter in "XYZ" and axis.unit in METERS:
-            found[f"PhysicalSize{letter}"] = abs(size) * METERS[axis.unit] / 1e-6
-            found[f"PhysicalSize{letter}Unit"] = "µm"
+            sizes[f"PhysicalSize{letter}"] = abs(size) * METERS[axis.unit] / 1e-6
+            sizes[f"PhysicalSize{letter}Unit"] = "µm"
         elif letter == "T" and axis.unit in SECONDS:
-            found["TimeIncrement"] = abs(size) * SECONDS[axis.unit]
-            found["TimeIncrementUnit"] = "s"
-    return found
+            sizes["TimeIncrement"] = abs(size) * SECONDS[axis.unit]
+            sizes["TimeIncrementUnit"] = "s"
+    return sizes
 
 
 def ngff_document(
@@ -52,7 +52,10 @@ def ngff_document(
     translation: Sequence[float],
     channels: Sequence[ChannelSettings] = (),
 ) -> dict[str, Any]:
-    """Return the ``ome`` attributes of an image of one level, at path ``0``; channels as given, else the image's."""
+    """Return the ``ome`` attributes (OME-NGFF 0.5) of an image with one level at path ``0``.
+
+    ``channels`` are by default the initial channels of the image.
+    """
     axes = []
     for number, axis in enumerate(image.axes):
         entry = {"name": axis.name or f"dim{number}"}
@@ -74,22 +77,22 @@ def ngff_document(
             }
         ],
     }
-    described = [_channel(channel, image.dtype) for channel in (channels or image.channels)]
-    known = [entry for entry in described if entry is not None]
-    if image.channel_axis is not None and len(known) == image.shape[image.channel_axis]:
-        document["omero"] = {"channels": known}
+    described = [_omero_channel(channel, image.dtype) for channel in (channels or image.channels)]
+    omero_channels = [entry for entry in described if entry is not None]
+    if image.channel_axis is not None and len(omero_channels) == image.shape[image.channel_axis]:
+        document["omero"] = {"channels": omero_channels}
     return document
 
 
-def _channel(channel: ChannelSettings, dtype: np.dtype[Any]) -> dict[str, Any] | None:
-    """Return a channel of ``omero``; None where its window, which must be given, is not known."""
+def _omero_channel(channel: ChannelSettings, dtype: np.dtype[Any]) -> dict[str, Any] | None:
+    """Return the ``omero`` metadata of a channel, or None if its limits are not known: ``window`` is required."""
     limits = channel.limits or (data_limits(dtype) if dtype.kind in "iu" else None)
     if limits is None:
         return None
     low, high = limits
-    least, most = channel.limits_range or limits
+    range_min, range_max = channel.limits_range or limits
     entry: dict[str, Any] = {"label": channel.label, "active": channel.visible, "inverted": channel.invert}
-    # OMERO knows ramps to a colour only; other maps are written as white.
+    # ``omero`` has a single colour per channel. Named colour maps are written as white.
     entry["color"] = channel.colormap[1:].upper() if channel.colormap.startswith("#") else "FFFFFF"
-    entry["window"] = {"start": low, "end": high, "min": least, "max": most}
+    entry["window"] = {"start": low, "end": high, "min": range_min, "max": range_max}
     return entry

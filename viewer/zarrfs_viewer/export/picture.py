@@ -1,4 +1,7 @@
-"""Pictures as files: PNG without a library, and drawing a region for it. Blocks: use a worker."""
+"""Export of pictures: rendering of a region, and writing of PNG files.
+
+The functions block; call them from a worker thread.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ __all__ = ["render_region", "write_png"]
 
 
 def write_png(file: Path, pixels: Pixels) -> None:
-    """Write a picture as an 8-bit RGB PNG; no library is needed. Raises OSError."""
+    """Write a picture as an 8-bit RGB PNG, replacing the file atomically. Raises StoreError."""
     height, width = pixels.shape
-    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # the leading byte of a row names its filter: none
+    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # the first byte of a row is its filter type: 0, none
     for offset, shift in enumerate((16, 8, 0)):
         rows[:, 1 + offset :: 3] = (pixels >> np.uint32(shift)).astype(np.uint8)
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
@@ -40,26 +43,28 @@ def _png_chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def render_region(region: ExportRegion, intent: ViewIntent, overlays: tuple[Image, ...] = ()) -> Pixels:
-    """Draw the region's displayed plane as the intent says, one pixel per level pixel. Raises ZarrError."""
+    """Return the picture of a region's displayed plane, with one pixel per pixel of the level. Blocks. Raises
+    ZarrError.
+    """
     image, level = region.image, region.level
     row, column = (region.slices[axis] for axis in intent.displayed)
     edges = [
         image.from_level(level, axis, edge)
-        for axis, part in zip(intent.displayed, (row, column), strict=True)
-        for edge in (part.start, part.stop - 1)
+        for axis, span in zip(intent.displayed, (row, column), strict=True)
+        for edge in (span.start, span.stop - 1)
     ]
     zooms = [1 / image.downsampling(level, axis) for axis in intent.displayed]
     height, width = row.stop - row.start, column.stop - column.start
     center = (edges[0] + edges[1]) / 2, (edges[2] + edges[3]) / 2
-    # A hair smaller than the region, so that no pixel of its neighbours is touched.
+    # The viewport is slightly smaller than the region, so that rounding errors do not include adjacent pixels.
     viewport = Viewport(width, height, center, zooms[1] * (1 + 1e-6), zooms[0] / zooms[1])
     state = resolve(with_level_lock(intent, level), image, viewport, overlays)
     images = {layer.image.uid: layer.image for layer in state.layers}
-    target = {layer.planes[-1] for layer in state.layers}
+    target_planes = {layer.planes[-1] for layer in state.layers}
     tiles = {
         request.key: images[request.key.plane.image].read_tile(request.key)
         for request in state.tiles
-        if request.key.plane in target
+        if request.key.plane in target_planes
     }
     frame = FrameRenderer().render(state, tiles.get, settled=True)
     if frame is None:

@@ -1,4 +1,4 @@
-"""Writing files so that they appear only when complete."""
+"""Atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ __all__ = ["replacing"]
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """Yield a temporary name beside ``file``, which replaces it at the end; on failure nothing is left."""
+    """Yield a temporary path in the same directory, whose file replaces ``file`` at the end.
+
+    On failure the temporary file is deleted. Raises StoreError for every OSError.
+    """
     temporary = file.with_name(f".{file.stem}.{os.getpid()}{file.suffix}")
     try:
         yield temporary

@@ -1,8 +1,7 @@
-"""Writing the values of a region to files: TIFF, npy or OME-Zarr. Pictures are in ``picture``. Blocks: use a
-worker.
+"""Export of the values of a region as TIFF, npy or OME-Zarr. Pictures are in ``export.picture``.
 
-Values are written piece by piece, so that memory does not bound the size of a region, and appear under their
-name only when complete.
+The functions block; call them from a worker thread. Values are written block by block, so that a region can be
+larger than the memory. TIFF and npy files replace an existing file when they are complete.
 """
 
 from __future__ import annotations
@@ -36,21 +35,19 @@ __all__ = [
 ]
 
 Progress = Callable[[float], bool]
-"""Told how much is done, 0 to 1; returns False to stop."""
+"""Called with the completed fraction, 0 to 1. Returns False to cancel."""
 
-PIECE_BYTES = 32 << 20
-"""About so much is read at a time."""
+BLOCK_NBYTES = 32 << 20
+"""The approximate size of the blocks that are read."""
 
 
 class Cancelled(Exception):
-    """The progress callback asked to stop. Nothing is left of the file."""
+    """The progress callback cancelled the export. The incomplete file has been deleted."""
 
 
 @dataclass(frozen=True)
 class ExportRegion:
-    """What to export: pixel ranges of one level, one slice per axis of the image (start, stop given, step
-    1).
-    """
+    """The region to export: pixels of one level, as one slice with ``start`` and ``stop`` per axis."""
 
     image: Image
     level: int
@@ -60,8 +57,8 @@ class ExportRegion:
     def visible(
         cls, image: Image, intent: ViewIntent, rect: tuple[float, float, float, float], level: int
     ) -> ExportRegion:
-        """Return the region of a rectangle (top, left, bottom, right in data coordinates) at the displayed
-        slice, all channels. Raises UnsupportedError where the rectangle holds no pixel.
+        """Return the region of a rectangle (top, left, bottom, right in data coordinates) in the displayed slice,
+        with all channels. Raises UnsupportedError if the rectangle contains no pixel.
         """
         slices = []
         for axis, length in enumerate(image.levels[level].shape):
@@ -69,7 +66,7 @@ class ExportRegion:
                 side = intent.displayed.index(axis)
                 ends = sorted(image.to_level(level, axis, rect[side + offset]) for offset in (0, 2))
                 start, stop = (int(np.floor(end + 0.5)) for end in ends)
-                # A rectangle that ends on a pixel's border does not hold that pixel.
+                # A pixel is not included if the rectangle ends exactly at the pixel's border.
                 stop += 1 if ends[1] + 0.5 > stop else 0
                 slices.append(slice(max(0, start), min(length, stop)))
             elif axis in (image.channel_axis, image.rgb_axis):
@@ -77,14 +74,14 @@ class ExportRegion:
             else:
                 index = image.level_index(level, axis, intent.position[axis])
                 slices.append(slice(index, index + 1))
-        if any(part.stop <= part.start for part in slices):
-            raise UnsupportedError(f"nothing to export: the rectangle {rect} lies outside of {image.name!r}")
+        if any(span.stop <= span.start for span in slices):
+            raise UnsupportedError(f"nothing to export: the rectangle {rect} is outside of {image.name!r}")
         return cls(image, level, tuple(slices))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of what is exported: all axes are kept."""
-        return tuple(part.stop - part.start for part in self.slices)
+        """The shape of the exported array, which has all axes of the image."""
+        return tuple(span.stop - span.start for span in self.slices)
 
     @property
     def scale(self) -> tuple[float, ...]:
@@ -96,73 +93,73 @@ class ExportRegion:
         """The physical position of the first pixel's centre along each axis."""
         level = self.image.levels[self.level]
         return tuple(
-            origin + size * part.start
-            for origin, size, part in zip(level.translation, level.scale, self.slices, strict=True)
+            origin + size * span.start
+            for origin, size, span in zip(level.translation, level.scale, self.slices, strict=True)
         )
 
 
 def read_region(region: ExportRegion) -> npt.NDArray[Any]:
-    """Read the values, all axes kept. Raises ZarrError."""
+    """Return the values of a region with all axes of the image. Blocks. Raises ZarrError."""
     return np.asarray(region.image.levels[region.level].array[region.slices])
 
 
-def _pieces(
+def _blocks(
     region: ExportRegion, progress: Progress | None
 ) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]:
-    """Yield (where in the region, values), cut along chunks, in C order."""
+    """Yield (selection in the region, values) in C order. Blocks begin and end at chunk borders."""
     level = region.image.levels[region.level]
     itemsize = max(1, level.array.dtype.itemsize)
     steps = list(level.chunks)
-    for axis in reversed(range(len(steps))):  # longer along the last axes first
-        others = prod(min(s, n) for s, n in zip(steps, region.shape, strict=True)) // min(
+    for axis in reversed(range(len(steps))):  # blocks are extended along the last axes first
+        other_axes = prod(min(s, n) for s, n in zip(steps, region.shape, strict=True)) // min(
             steps[axis], region.shape[axis]
         )
-        fit = max(1, PIECE_BYTES // max(1, others * itemsize * steps[axis]))
-        steps[axis] *= fit
+        steps[axis] *= max(1, BLOCK_NBYTES // max(1, other_axes * itemsize * steps[axis]))
     borders = [
-        [part.start, *range((part.start // step + 1) * step, part.stop, step), part.stop]
-        for part, step in zip(region.slices, steps, strict=True)
+        [span.start, *range((span.start // step + 1) * step, span.stop, step), span.stop]
+        for span, step in zip(region.slices, steps, strict=True)
     ]
-    spans = [list(pairwise(border)) for border in borders]
-    total = prod(len(span) for span in spans)
-    for number, box in enumerate(product(*spans)):
+    intervals = [list(pairwise(border)) for border in borders]
+    total = prod(len(axis_intervals) for axis_intervals in intervals)
+    for number, box in enumerate(product(*intervals)):
         if progress is not None and not progress(number / total):
             raise Cancelled
         values = np.asarray(level.array[tuple(slice(start, stop) for start, stop in box)])
-        where = tuple(
-            slice(start - part.start, stop - part.start)
-            for (start, stop), part in zip(box, region.slices, strict=True)
+        selection = tuple(
+            slice(start - span.start, stop - span.start)
+            for (start, stop), span in zip(box, region.slices, strict=True)
         )
-        yield where, values
+        yield selection, values
     if progress is not None:
         progress(1.0)
 
 
 def export_npy(region: ExportRegion, file: Path, progress: Progress | None = None) -> None:
-    """Write the values as .npy. Raises ZarrError, or Cancelled."""
+    """Write the values as an npy file. Blocks. Raises ZarrError, or Cancelled."""
     dtype = region.image.levels[region.level].array.dtype
     with replacing(file) as temporary:
         target = np.lib.format.open_memmap(temporary, "w+", dtype, region.shape)
-        for where, values in _pieces(region, progress):
-            target[where] = values
+        for selection, values in _blocks(region, progress):
+            target[selection] = values
         target.flush()
         del target
 
 
 def export_tiff(region: ExportRegion, file: Path, progress: Progress | None = None) -> None:
-    """Write the values as OME-TIFF with physical sizes where the axes fit (some of t, c, z, then y, x,
-    perhaps RGB samples), else as a TIFF that tells its shape and axes. Needs ``tifffile``. bool becomes 0 and
-    255.
+    """Write the values as a TIFF file. Blocks. Needs ``tifffile``.
 
-    Raises UnsupportedError without it, or for data that TIFF does not have; ZarrError; Cancelled.
+    The file is an OME-TIFF with physical sizes if the axes are some of t, c, z, then y, x, and possibly RGB samples.
+    Otherwise it is a TIFF with the shape and the axes as metadata of ``tifffile``. bool becomes 0 and 255.
+
+    Raises UnsupportedError if ``tifffile`` is not installed or the data type is structured; ZarrError; Cancelled.
     """
     try:
         import tifffile
     except ImportError as error:
-        raise UnsupportedError("writing TIFF needs the package tifffile: pip install tifffile") from error
+        raise UnsupportedError("TIFF export needs the package tifffile: pip install tifffile") from error
     source = region.image.levels[region.level].array.dtype
     if source.names is not None:
-        raise UnsupportedError(f"TIFF has no structured data types like {source}; export as npy or OME-Zarr")
+        raise UnsupportedError(f"TIFF does not support the data type {source}; export as npy or OME-Zarr")
     dtype = np.dtype(np.uint8) if source.kind == "b" else to_display(np.empty(0, source)).dtype
     axes = tiff_axes(region.image)
     ome = axes is not None and dtype.name in OME_DTYPES
@@ -179,9 +176,9 @@ def export_tiff(region: ExportRegion, file: Path, progress: Progress | None = No
             photometric="rgb" if region.image.rgb_axis is not None and axes is not None else "minisblack",
             metadata=metadata,
         )
-        for where, values in _pieces(region, progress):
-            shown = to_display(values)
-            target[where] = shown.astype(np.uint8) * 255 if source.kind == "b" else shown
+        for selection, values in _blocks(region, progress):
+            converted = to_display(values)
+            target[selection] = converted.astype(np.uint8) * 255 if source.kind == "b" else converted
         target.flush()
         del target
 
@@ -192,15 +189,16 @@ def export_ome_zarr(
     progress: Progress | None = None,
     channels: Sequence[ChannelSettings] = (),
 ) -> None:
-    """Write the values as an OME-Zarr 0.5 image of one level; axes, units, scale, translation and channels
-    are kept.
+    """Write the values as an OME-Zarr 0.5 image with one level. Blocks.
 
-    Raises NodeExistsError where there is something already; ZarrError; Cancelled.
+    Axes, units, scale, translation and channels are written as metadata. On failure the directory is deleted.
+
+    Raises NodeExistsError if the directory exists; ZarrError; Cancelled.
     """
     image = region.image
     source = image.levels[region.level]
     if directory.exists():
-        raise NodeExistsError(f"{directory} is there already: choose another name, or delete it first")
+        raise NodeExistsError(f"{directory} exists; choose another name, or delete it first")
     attributes = {"ome": ngff_document(image, region.scale, region.translation, channels)}
     try:
         zarrfs.create_group(str(directory), attributes=attributes)
@@ -212,8 +210,8 @@ def export_ome_zarr(
             chunks=tuple(min(c, n) for c, n in zip(source.chunks, region.shape, strict=True)),
             dimension_names=[axis.name or None for axis in image.axes],
         )
-        for where, values in _pieces(region, progress):
-            target[where] = values
+        for selection, values in _blocks(region, progress):
+            target[selection] = values
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise

@@ -1,1 +1,1 @@
-"""Data sets and images: opening, axes, channels, levels, reading."""
+"""Datasets and images: opening, axes, channels, pyramid levels and reading."""

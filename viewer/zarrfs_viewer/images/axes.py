@@ -1,6 +1,4 @@
-"""Which axis is what: sensible axes for arrays that carry no metadata, and the default choice for display.
-Pure.
-"""
+"""The axes of arrays without axis metadata, and the axes that are displayed by default. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from zarrfs.ngff import Axis
 
 __all__ = ["default_displayed", "guess_axes", "legacy_axes", "named_axes", "samples_axis"]
 
-TYPES = {
+AXIS_TYPES = {
     "space": (
         "x",
         "y",
@@ -40,37 +38,43 @@ TYPES = {
         "rgba",
     ),
 }
-SAMPLES = ("s", "sample", "samples", "rgb", "rgba", "c", "channel", "channels", "band")
-LEGACY = ("t", "c", "z", "y", "x")
-FEW = 7
-"""A short leading axis of a 4-D or higher array is taken for channels; of a 3-D one up to 4, as in RGBA."""
+SAMPLE_AXIS_NAMES = ("s", "sample", "samples", "rgb", "rgba", "c", "channel", "channels", "band")
+LEGACY_AXIS_NAMES = ("t", "c", "z", "y", "x")
+MAX_GUESSED_CHANNELS = 7
+"""A leading axis of an array with four or more dimensions that is at most this long is assumed to be the channel
+axis."""
+MAX_GUESSED_CHANNELS_3D = 4
+"""The same limit for arrays with three dimensions: RGBA has four channels."""
 
 
-def _type(name: str) -> str | None:
-    return next((kind for kind, names in TYPES.items() if name.lower() in names), None)
+def _axis_type(name: str) -> str | None:
+    return next((kind for kind, names in AXIS_TYPES.items() if name.lower() in names), None)
 
 
 def named_axes(names: Sequence[str | None], units: Sequence[str | None] | None = None) -> tuple[Axis, ...]:
-    """Return axes for dimension names; a dimension without name is called by its number."""
+    """Return axes for dimension names. A dimension without a name is named ``dim N``."""
     units = units if units is not None else [None] * len(names)
     return tuple(
-        Axis(name or f"dim {number}", _type(name or ""), unit)
+        Axis(name or f"dim {number}", _axis_type(name or ""), unit)
         for number, (name, unit) in enumerate(zip(names, units, strict=True))
     )
 
 
 def legacy_axes(rank: int) -> tuple[Axis, ...]:
-    """Return the axes of OME-NGFF 0.1 and 0.2, t c z y x; of lower rank the last ones, of higher rank more
-    before.
+    """Return the axes of OME-NGFF 0.1 and 0.2, which are t, c, z, y, x.
+
+    An array of lower rank has the last of them. An array of higher rank has additional leading axes.
     """
-    extra = [f"dim {number}" for number in range(rank - len(LEGACY))]
-    return named_axes([*extra, *LEGACY[max(0, len(LEGACY) - rank) :]])
+    extra = [f"dim {number}" for number in range(rank - len(LEGACY_AXIS_NAMES))]
+    return named_axes([*extra, *LEGACY_AXIS_NAMES[max(0, len(LEGACY_AXIS_NAMES) - rank) :]])
 
 
 def guess_axes(shape: Sequence[int]) -> tuple[Axis, ...]:
-    """Return axes for an array that says nothing: rows and columns last (samples after them where the last
-    axis has length 3 or 4 and the array is otherwise larger), one short leading axis as channels, then z,
-    then time.
+    """Return axes for an array without metadata, guessed from its shape.
+
+    The last two axes are y and x, or the two before a last axis of length 3 or 4, which holds RGB(A) samples.
+    The shortest leading axis is the channel axis if it is short enough. The remaining axes are z, t, and
+    axes without a name, from the last to the first.
     """
     rank = len(shape)
     if rank == 0:
@@ -84,7 +88,7 @@ def guess_axes(shape: Sequence[int]) -> tuple[Axis, ...]:
         rows -= 1
     names[rows], names[rows + 1] = "y", "x"
     leading = list(range(rows))
-    limit = 4 if rank == 3 else FEW
+    limit = MAX_GUESSED_CHANNELS_3D if rank == 3 else MAX_GUESSED_CHANNELS
     short = [axis for axis in leading if 2 <= shape[axis] <= limit]
     if short and "s" not in names:
         channel = min(short, key=lambda axis: shape[axis])
@@ -96,24 +100,26 @@ def guess_axes(shape: Sequence[int]) -> tuple[Axis, ...]:
 
 
 def samples_axis(axes: Sequence[Axis], shape: Sequence[int]) -> int | None:
-    """Return the axis of RGB(A) samples: the last one, of length 3 or 4, by name a channel, after two
-    others.
+    """Return the axis of RGB(A) samples, or None.
+
+    It is the last of at least three axes, has length 3 or 4, and has the name of a channel axis.
     """
     last = len(axes) - 1
-    if last >= 2 and shape[last] in (3, 4) and axes[last].name.lower() in SAMPLES:
+    if last >= 2 and shape[last] in (3, 4) and axes[last].name.lower() in SAMPLE_AXIS_NAMES:
         return last
     return None
 
 
 def default_displayed(axes: Sequence[Axis], excluded: Sequence[int | None]) -> tuple[int, int]:
-    """Return the (row, column) axes to begin with: y and x where there are, else the last two left of space,
-    else the last two left. ``excluded`` axes (channels, samples) are not displayed; at least two others are
-    needed.
+    """Return the (row, column) axes that are displayed first: y and x, otherwise the last two spatial axes,
+    otherwise the last two axes.
+
+    ``excluded`` axes (channels, samples) are not displayed. At least two other axes are required.
     """
-    left = [axis for axis in range(len(axes)) if axis not in excluded]
-    by_name = {axes[axis].name.lower(): axis for axis in left}
+    candidates = [axis for axis in range(len(axes)) if axis not in excluded]
+    by_name = {axes[axis].name.lower(): axis for axis in candidates}
     if "y" in by_name and "x" in by_name:
         return by_name["y"], by_name["x"]
-    space = [axis for axis in left if axes[axis].type == "space"]
-    chosen = space if len(space) >= 2 else left
+    spatial = [axis for axis in candidates if axes[axis].type == "space"]
+    chosen = spatial if len(spatial) >= 2 else candidates
     return chosen[-2], chosen[-1]

@@ -1,6 +1,7 @@
-"""From a location to what can be shown: images, their labels, plates, wells and series.
+"""Opening a location as a dataset: images, label images, plates, wells and series.
 
-Everything here blocks on the store: call it from a worker thread. Values are frozen; arrays stay lazy.
+The functions block on the store; call them from a worker thread. The returned values are frozen. Chunks are not
+read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from zarrfs.ngff import Ngff, Plate, load
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel
 from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales
 from zarrfs_viewer.images.reading import SourceArray
-from zarrfs_viewer.images.values import is_showable
+from zarrfs_viewer.images.values import is_displayable
 from zarrfs_viewer.state.view_state import LabelsSettings, ViewIntent
 
 __all__ = [
@@ -31,17 +32,15 @@ __all__ = [
     "open_dataset",
 ]
 
-DatasetKind = Literal["image", "labels", "plate", "well", "series", "group", "array", "unshowable"]
+DatasetKind = Literal["image", "labels", "plate", "well", "series", "group", "array", "undisplayable"]
 
 MAX_MEMBERS_INSPECTED = 64
-"""Of a group without OME-NGFF metadata, so many members are looked at in search of something to show."""
+"""At most this number of members of a group without OME-NGFF metadata is examined for images."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field of view of a well: ``path`` within the dataset; ``acquisition`` where the plate tells them
-    apart.
-    """
+    """One field of view of a well. ``path`` is relative to the dataset; ``acquisition`` is None if undeclared."""
 
     path: str
     acquisition: int | None = None
@@ -49,11 +48,11 @@ class Field:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """What a location holds.
+    """The contents of a location.
 
-    ``node`` is the engine's Array or Group. ``images`` are what to choose among: one for a plain image,
-    several for a series or a well, none for a plate, whose images come from ``fields``. ``problems`` say, in
-    sentences, what cannot be shown and why; ``attributes`` can be shown in any case.
+    ``node`` is the Array or Group. ``images`` has one entry for an image, several for a series or a well, and
+    none for a plate; the images of a plate are listed by ``fields``. ``problems`` are sentences that state what
+    cannot be displayed and why. ``attributes`` are set for every kind.
     """
 
     location: str
@@ -68,15 +67,15 @@ class Dataset:
     problems: tuple[str, ...] = ()
 
     def open_image(self, path: str | None = None) -> Image:
-        """Open an image by its entry's path (by default the first). Blocks. Raises ZarrError saying why not.
+        """Open the image of an entry, by default of the first one. Blocks. Raises ZarrError.
 
-        Any path below the dataset will do, of an array, a multiscale or a label image. ``PATH#2`` is the
-        third multiscale of a group.
+        ``path`` can be any path below the dataset of an array, a multiscale image or a label image. ``PATH#2``
+        is the third multiscale image of a group.
         """
         if path is None:
             if not self.images:
                 reason = " ".join(self.problems) or f"it is a {self.kind}"
-                raise UnsupportedError(f"{self.location}: there is no image to show: {reason}")
+                raise UnsupportedError(f"{self.location}: no image can be displayed: {reason}")
             path = self.images[0].path
         inner, _, number = path.partition("#")
         node = _member(self.node, inner)
@@ -87,15 +86,16 @@ class Dataset:
         index = int(number) if number.isdigit() else 0
         if index >= len(ngff.multiscales):
             raise NodeNotFoundError(
-                f"{self.location}: {path or 'the group'!r} has no image: {_why_not(ngff)}"
+                f"{self.location}: {path or 'the group'!r} has no image: {_no_image_reason(ngff)}"
             )
         return image_from_multiscales(node, ngff, index, name, path)
 
     def open_labels(
         self, image: Image, on_problem: Callable[[str], object] | None = None
     ) -> tuple[Image, ...]:
-        """Open the label images of an image, in the order of ``image.labels``; those that cannot be opened are
-        left out, and ``on_problem`` is told why. Blocks.
+        """Open the label images of an image, in the order of ``image.labels``. Blocks.
+
+        A label image that cannot be opened is omitted; ``on_problem`` is called with the reason.
         """
         opened = []
         for entry in image.labels:
@@ -103,30 +103,31 @@ class Dataset:
                 opened.append(self.open_image(_join(image.path.partition("#")[0], entry.path)))
             except ZarrError as error:
                 if on_problem is not None:
-                    on_problem(f"labels {entry.name!r} cannot be shown: {error}")
+                    on_problem(f"label image {entry.name!r} cannot be displayed: {error}")
         return tuple(opened)
 
     def fields(self, well: str) -> tuple[Field, ...]:
-        """Return the fields of the well at that path of a plate (one metadata read). Blocks. Raises
+        """Return the fields of the well at a path of a plate. Reads one metadata document. Blocks. Raises
         ZarrError.
         """
-        found = load(_member(self.node, well)).well
-        if found is None:
+        metadata = load(_member(self.node, well)).well
+        if metadata is None:
             raise NodeNotFoundError(
                 f"{self.location}: {well!r} has no well metadata, so its fields are not known"
             )
-        return tuple(Field(_join(well, image.path), image.acquisition) for image in found.images)
+        return tuple(Field(_join(well, image.path), image.acquisition) for image in metadata.images)
 
 
 def open_dataset(location: Any, path: str = "") -> Dataset:
-    """Find out what is at a location (path, URL, or store). Never raises for what is merely not an image:
-    ``kind`` and ``problems`` say. Raises ZarrError where nothing can be opened at all.
+    """Open a location (path, URL or store) and describe it. Raises ZarrError if no node can be opened.
+
+    A node that is not an image is not an error; see ``kind`` and ``problems`` of the result.
     """
     return describe(zarrfs.open(location, path), str(location), path)
 
 
 def describe(node: Any, location: str = "", path: str = "") -> Dataset:
-    """Find out what an opened node is."""
+    """Return the dataset of an opened node."""
     name = (path or location).rstrip("/").rpartition("/")[2]
     if hasattr(node, "dtype"):
         return _describe_array(node, location, path, name)
@@ -148,15 +149,15 @@ def describe(node: Any, location: str = "", path: str = "") -> Dataset:
     elif ngff.labels is not None:
         images = tuple(ImageEntry(label, label, "labels") for label in ngff.labels)
     else:
-        images = _plain_members(node)
+        images = _member_entries(node)
     if ngff.draft:
         problems.append(
             f"it uses {', '.join(ngff.draft)} of a draft later than OME-NGFF 0.5: "
-            "shown is what 0.5 has in common with it"
+            "only the parts that 0.5 defines are displayed"
         )
     if kind != "plate" and not images:
-        kind = "unshowable" if ngff else "group"
-        problems.append(_why_not(ngff))
+        kind = "undisplayable" if ngff else "group"
+        problems.append(_no_image_reason(ngff))
     return Dataset(
         location, path, kind, name, node, images, ngff.plate, ngff.version, dict(node.attrs), tuple(problems)
     )
@@ -168,7 +169,7 @@ def _describe_array(array: Any, location: str, path: str, name: str) -> Dataset:
         image_from_array(array, name)
     except UnsupportedError as error:
         return Dataset(
-            location, path, "unshowable", name, array, attributes=attributes, problems=(str(error),)
+            location, path, "undisplayable", name, array, attributes=attributes, problems=(str(error),)
         )
     return Dataset(location, path, "array", name, array, (ImageEntry(name, ""),), attributes=attributes)
 
@@ -181,30 +182,32 @@ def _multiscale_entries(ngff: Ngff, name: str, path: str) -> tuple[ImageEntry, .
     )
 
 
-def _plain_members(group: Any) -> tuple[ImageEntry, ...]:
-    """Return what can be shown directly below a group without OME-NGFF metadata."""
+def _member_entries(group: Any) -> tuple[ImageEntry, ...]:
+    """Return the images among the direct members of a group without OME-NGFF metadata."""
     entries: list[ImageEntry] = []
     for number, (name, node) in enumerate(group.members()):
         if number == MAX_MEMBERS_INSPECTED:
             break
         if hasattr(node, "dtype"):
-            if is_showable(node.dtype) and 0 not in node.shape:
+            if is_displayable(node.dtype) and 0 not in node.shape:
                 entries.append(ImageEntry(name, name))
         else:
             entries.extend(_multiscale_entries(load(node), name, name))
     return tuple(entries)
 
 
-def _why_not(ngff: Ngff) -> str:
+def _no_image_reason(ngff: Ngff) -> str:
     if ngff.draft:
-        return "its images are described in a way that only drafts later than OME-NGFF 0.5 know"
+        return "its images are described in a way that only drafts later than OME-NGFF 0.5 define"
     if ngff.plate is not None:
         return "it is a plate: choose a well"
     if ngff.well is not None or ngff.series is not None:
-        return "no image is listed in it"
+        return "its metadata list no image"
     if ngff:
-        return "its metadata list nothing that could be opened"
-    return "it is a group without image metadata, and no array directly in it can be drawn"
+        return "its metadata list no image that can be opened"
+    return (
+        "it is a group without image metadata, and none of its direct members is an array that can be drawn"
+    )
 
 
 def _member(node: Any, path: str) -> Any:
@@ -216,7 +219,7 @@ def _member(node: Any, path: str) -> Any:
     except ZarrError:
         raise
     except (KeyError, IndexError, TypeError) as error:
-        raise NodeNotFoundError(f"there is no member {path!r}") from error
+        raise NodeNotFoundError(f"member {path!r} does not exist") from error
 
 
 def _join(*parts: str) -> str:
@@ -224,8 +227,10 @@ def _join(*parts: str) -> str:
 
 
 def initial_intent(image: Image, labels: int | None = None) -> ViewIntent:
-    """Return how an image is shown at first: its default axes, position and channels, and its ``labels``
-    overlays (by default as many as it names; a label image is its own first overlay, opaque).
+    """Return the initial settings of an image: its default axes, position and channels, and its overlays.
+
+    ``labels`` is the number of label images, by default the number that the image lists. A label image is its
+    own first overlay and is opaque.
     """
     count = len(image.labels) if labels is None else labels
     own = (LabelsSettings(index=0, opacity=1.0),) if image.kind == "labels" else ()

@@ -1,6 +1,6 @@
-"""One picture with its pyramid: frozen geometry, and the reading of its tiles.
+"""An image with its pyramid: geometry as frozen values, and reading of its tiles.
 
-Made by ``dataset`` from a node, or by ``image_from_array`` from anything array-like.
+Images are created by ``images.open_image``.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ _uids = itertools.count(1)
 
 
 def next_uid() -> int:
-    """Return a number that no other image of this process has."""
+    """Return an identifier that is unique in the process. Thread-safe."""
     return next(_uids)
 
 
 @dataclass(frozen=True, eq=False)
 class ImageLevel:
-    """One pyramid level. ``scale`` and ``translation`` lead from its pixel indices to physical units:
-    ``physical = translation + scale * index``. Rank is at least two (smaller arrays are lifted).
+    """One pyramid level. The rank is at least two; see ``PaddedArray``.
+
+    ``scale`` and ``translation`` map pixel indices to physical units: ``physical = translation + scale * index``.
     """
 
     path: str
@@ -44,13 +45,13 @@ class ImageLevel:
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """Shape of what is decoded as one: the inner chunk where the array is sharded."""
+        """The shape of the smallest unit of decoding: the inner chunk if the array is sharded."""
         return uniform_chunks(self.array)
 
 
 @dataclass(frozen=True)
 class ImageEntry:
-    """An image that can be opened: ``path`` within the dataset, for ``Dataset.open_image``."""
+    """An image that can be opened. ``path`` is the argument for ``Dataset.open_image``."""
 
     name: str
     path: str
@@ -59,12 +60,12 @@ class ImageEntry:
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """One thing that can be shown as a picture, with its pyramid (level 0 is the finest).
+    """An image with its pyramid. Level 0 is the finest.
 
-    ``uid`` is unique in the process. ``channel_axis`` is None where there is none; ``rgb_axis`` is set where
-    the samples of one pixel lie along an axis and are shown as RGB(A). ``channels`` are the settings to begin
-    with (``limits`` None: auto-contrast is to choose). ``labels`` name its label images. ``notes`` say what
-    was odd.
+    ``uid`` is unique in the process. ``channel_axis`` is None if the image has no channel axis. ``rgb_axis`` is
+    set if the samples along an axis are drawn as RGB(A). ``channels`` are the initial settings; ``limits`` is
+    None where auto-contrast sets them. ``labels`` lists the label images. ``notes`` describes problems of the
+    metadata that were corrected.
     """
 
     uid: int
@@ -94,11 +95,11 @@ class Image:
 
     @property
     def slider_axes(self) -> tuple[int, ...]:
-        """Axes that can carry a slider or be displayed: all but those of channels and RGB samples."""
+        """The axes that can be displayed or have a slider: all except the channel axis and the RGB axis."""
         return tuple(axis for axis in range(len(self.axes)) if axis not in (self.channel_axis, self.rgb_axis))
 
     def to_physical(self, axis: int, value: float) -> float:
-        """Return the physical coordinate of a data coordinate (in ``axes[axis].unit``)."""
+        """Return the physical coordinate of a data coordinate, in ``axes[axis].unit``."""
         finest = self.levels[0]
         return finest.translation[axis] + finest.scale[axis] * value
 
@@ -108,49 +109,46 @@ class Image:
         return (value - finest.translation[axis]) / finest.scale[axis]
 
     def to_level(self, level: int, axis: int, value: float) -> float:
-        """Return where a data coordinate lies among the pixels of a level (not rounded, not clipped)."""
+        """Return the fractional pixel index of a data coordinate in a level. It is not clipped."""
         if level == 0:
             return value
         coarse = self.levels[level]
         return (self.to_physical(axis, value) - coarse.translation[axis]) / coarse.scale[axis]
 
     def from_level(self, level: int, axis: int, value: float) -> float:
-        """Return the data coordinate of a (fractional) pixel index of a level."""
+        """Return the data coordinate of a fractional pixel index of a level."""
         if level == 0:
             return value
         coarse = self.levels[level]
         return self.from_physical(axis, coarse.translation[axis] + coarse.scale[axis] * value)
 
     def level_index(self, level: int, axis: int, value: float) -> int:
-        """Return the pixel of a level that is nearest to a data coordinate, clipped to what there is."""
-        # A hair is added so that 0.5 and 2.4999999 of the same scale, both "half way", round the same way.
+        """Return the pixel index of a level that is nearest to a data coordinate, clipped to the level."""
+        # 1e-9 makes coordinates half way between two pixels round up in spite of rounding errors.
         nearest = int(np.floor(self.to_level(level, axis, value) + 0.5 + 1e-9))
         return min(max(nearest, 0), self.levels[level].shape[axis] - 1)
 
     def downsampling(self, level: int, axis: int) -> float:
-        """Return how many data pixels one pixel of a level covers along an axis."""
+        """Return the number of data pixels that one pixel of a level covers along an axis."""
         return abs(self.levels[level].scale[axis] / self.levels[0].scale[axis])
 
     def grid(self, level: int, displayed: tuple[int, int]) -> TileGrid:
-        """Return how planes of that level are cut into tiles."""
+        """Return the tile grid of the planes of a level."""
         row, column = displayed
-        found = self.levels[level]
-        return TileGrid.for_plane(
-            (found.shape[row], found.shape[column]), (found.chunks[row], found.chunks[column])
-        )
+        shape, chunks = self.levels[level].shape, self.levels[level].chunks
+        return TileGrid.for_plane((shape[row], shape[column]), (chunks[row], chunks[column]))
 
     def read_tile(self, key: TileKey) -> npt.NDArray[Any]:
-        """Read one tile: (rows, columns), or (rows, columns, samples) for RGB; native byte order,
-        C-contiguous, owned by the caller. Blocks. Raises ZarrError.
+        """Read one tile. Blocks. Raises ZarrError.
+
+        The result has shape (rows, columns), or (rows, columns, samples) for RGB. It has native byte order, is
+        C-contiguous and belongs to the caller.
         """
         rows, columns = self.grid(key.plane.level, key.plane.displayed).rect(key.row, key.column)
         return self.read_region(key.plane, rows, columns)
 
-    def read_plane(self, plane: PlaneKey) -> npt.NDArray[Any]:
-        """Read a whole plane, laid out as in ``read_tile``. Blocks."""
-        rows, columns = self.grid(plane.level, plane.displayed).shape
-        return self.read_region(plane, slice(0, rows), slice(0, columns))
-
     def read_region(self, plane: PlaneKey, rows: slice, columns: slice) -> npt.NDArray[Any]:
-        """Read a part of a plane, in pixels of its level, laid out as in ``read_tile``. Blocks."""
+        """Read a region of a plane, given in pixels of its level, as an array like that of ``read_tile``.
+        Blocks. Raises ZarrError.
+        """
         return read_plane_region(self.levels[plane.level].array, plane, rows, columns)

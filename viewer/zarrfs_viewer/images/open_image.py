@@ -1,6 +1,7 @@
-"""Nodes -> ``Image``: levels, axes, channels, defaults. Reads metadata only; blocks on the store.
+"""Creation of an ``Image`` from an array or a multiscale group: levels, axes, channels and defaults.
 
-Tolerant: what is odd is put right where the right thing is clear, and said in ``Image.notes``.
+Only metadata is read. The functions block on the store. Invalid metadata is corrected where the intention is
+clear, and the correction is described in ``Image.notes``.
 """
 
 from __future__ import annotations
@@ -16,19 +17,17 @@ from zarrfs.ngff import Axis, ImageLabel, Level, Multiscales, Ngff, Omero, parse
 from zarrfs_viewer.images.axes import default_displayed, guess_axes, legacy_axes, named_axes, samples_axis
 from zarrfs_viewer.images.channels import default_channels
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel, next_uid
-from zarrfs_viewer.images.reading import Lifted, SourceArray
-from zarrfs_viewer.images.values import is_showable
+from zarrfs_viewer.images.reading import PaddedArray, SourceArray
+from zarrfs_viewer.images.values import is_displayable
 
 __all__ = ["MAX_CHANNELS", "image_from_array", "image_from_multiscales"]
 
 MAX_CHANNELS = 64
-"""A longer channel axis (a spectrum) gets a slider instead of that many channels."""
+"""A longer channel axis, such as a spectrum, is not displayed as channels; it gets a slider."""
 
 
 def image_from_array(array: Any, name: str = "", path: str = "") -> Image:
-    """Return a plain array of any rank as an image of one level. Raises UnsupportedError if it cannot be
-    drawn.
-    """
+    """Return an array of any rank as an image with one level. Raises UnsupportedError if it cannot be drawn."""
     attributes: Mapping[str, Any] = getattr(array, "attrs", {})
     names = getattr(array, "dimension_names", None) or attributes.get("_ARRAY_DIMENSIONS")
     rank = len(array.shape)
@@ -44,9 +43,9 @@ def image_from_array(array: Any, name: str = "", path: str = "") -> Image:
 
 
 def image_from_multiscales(group: Any, ngff: Ngff, index: int = 0, name: str = "", path: str = "") -> Image:
-    """Return the ``index``-th multiscale of a group. Levels that cannot be opened are left out with a note.
+    """Return the multiscale image of a group at ``index``. Raises ZarrError if no level can be opened or drawn.
 
-    Raises ZarrError if no level can be opened or drawn.
+    Levels that cannot be opened are omitted, with a note.
     """
     multiscales = ngff.multiscales[index]
     notes: list[str] = []
@@ -55,7 +54,8 @@ def image_from_multiscales(group: Any, ngff: Ngff, index: int = 0, name: str = "
     axes = multiscales.axes or legacy_axes(rank)
     if len(axes) != rank:
         notes.append(
-            f"{len(axes)} axes are declared, but {opened[0][0].path!r} has {rank} dimensions: guessed"
+            f"{len(axes)} axes are declared, but {opened[0][0].path!r} has {rank} dimensions: "
+            "the axes are guessed from the shape"
         )
         axes = guess_axes(opened[0][1].shape)
     base = opened[0][1]
@@ -73,21 +73,21 @@ def _open_levels(group: Any, multiscales: Multiscales, notes: list[str]) -> list
     for level, array in zip(multiscales.levels, _open_arrays(group, multiscales), strict=True):
         if isinstance(array, ZarrError):
             failure = array
-            notes.append(f"level {level.path!r} is left out: {failure}")
+            notes.append(f"level {level.path!r} is omitted: {failure}")
             continue
         if opened and (len(array.shape), array.dtype) != (len(opened[0][1].shape), opened[0][1].dtype):
             notes.append(
-                f"level {level.path!r} is left out: its rank or data type differs from the first level's"
+                f"level {level.path!r} is omitted: its rank or data type differs from the first level's"
             )
             continue
         opened.append((level, array))
     if not opened:
-        raise failure or MetadataError("the multiscale names no datasets")
+        raise failure or MetadataError("the multiscales metadata list no datasets")
     return opened
 
 
 def _open_arrays(group: Any, multiscales: Multiscales) -> list[Any]:
-    """Return the array of each level, or the error in its place; from a store of long latency all at once."""
+    """Return the array of each level, or the error. From a high-latency store the levels are opened in parallel."""
     paths = [level.path.strip("/") for level in multiscales.levels]
     workers = min(len(paths), getattr(getattr(group, "store", None), "concurrency", 1))
     if workers <= 1:
@@ -102,14 +102,15 @@ def _open_array(group: Any, path: str) -> Any:
     except ZarrError as error:
         return error
     except KeyError:
-        return NodeNotFoundError(f"there is no array {path!r}")
-    return array if hasattr(array, "dtype") else MetadataError(f"{path!r} is a group, an array was expected")
+        return NodeNotFoundError(f"array {path!r} does not exist")
+    return array if hasattr(array, "dtype") else MetadataError(f"{path!r} is a group; expected an array")
 
 
 def _level(array: SourceArray, path: str, level: Level | None, base: SourceArray | None) -> ImageLevel:
-    """Return a level of rank two at least. A scale that is not declared follows from the shapes: then pixels
-    of all levels share their outer border, which puts the centre of the first coarse pixel amid those it
-    stands for.
+    """Return a level of rank two or more.
+
+    A scale that is not declared follows from the shapes, on the assumption that all levels cover the same extent.
+    The translation places the centre of a coarse pixel at the centre of the fine pixels it covers.
     """
     rank = len(array.shape)
     declared = level is not None and level.scale is not None and len(level.scale) == rank
@@ -122,7 +123,7 @@ def _level(array: SourceArray, path: str, level: Level | None, base: SourceArray
     if rank >= 2:
         return ImageLevel(path, array, scale, translation)
     missing = 2 - rank
-    return ImageLevel(path, Lifted(array), (1.0,) * missing + scale, (0.0,) * missing + translation)
+    return ImageLevel(path, PaddedArray(array), (1.0,) * missing + scale, (0.0,) * missing + translation)
 
 
 def _image(
@@ -137,8 +138,8 @@ def _image(
 ) -> Image:
     finest = levels[0]
     dtype = finest.array.dtype
-    if not is_showable(dtype):
-        raise UnsupportedError(f"{path or name or 'the array'} has data type {dtype}: that cannot be drawn")
+    if not is_displayable(dtype):
+        raise UnsupportedError(f"{path or name or 'the array'} has data type {dtype}, which cannot be drawn")
     if 0 in finest.shape:
         raise UnsupportedError(f"{path or name or 'the array'} is empty: its shape is {finest.shape}")
     kind: Literal["image", "labels"] = (
@@ -170,22 +171,22 @@ def _image(
 
 
 def _channel_axis(axes: Sequence[Axis], shape: Sequence[int]) -> int | None:
-    found = [axis for axis in range(len(axes)) if axes[axis].type == "channel"]
-    if len(found) == 1 and shape[found[0]] <= MAX_CHANNELS and len(axes) >= 3:
-        return found[0]
+    candidates = [axis for axis in range(len(axes)) if axes[axis].type == "channel"]
+    if len(candidates) == 1 and shape[candidates[0]] <= MAX_CHANNELS and len(axes) >= 3:
+        return candidates[0]
     return None
 
 
 def _position(
     axes: Sequence[Axis], shape: Sequence[int], displayed: tuple[int, int], omero: Omero | None
 ) -> tuple[float, ...]:
-    """Return the first slice: the one that ``omero`` names, else the middle of space and the beginning of the
-    rest.
+    """Return the initial position: the defaults of ``omero``, otherwise the middle of spatial axes and the start
+    of all others.
     """
-    wanted = {"z": omero.default_z, "t": omero.default_t} if omero is not None else {}
+    defaults = {"z": omero.default_z, "t": omero.default_t} if omero is not None else {}
     position = []
     for number, (axis, length) in enumerate(zip(axes, shape, strict=True)):
-        default = wanted.get(axis.name.lower())
+        default = defaults.get(axis.name.lower())
         if default is not None and number not in displayed:
             position.append(float(min(max(default, 0), length - 1)))
         elif axis.type == "space" or number in displayed:
@@ -196,7 +197,7 @@ def _position(
 
 
 def _label_entries(group: Any) -> tuple[ImageEntry, ...]:
-    """Return the label images below an image, by paths relative to it."""
+    """Return the label images of an image group, with paths relative to the group."""
     try:
         listed = parse(group["labels"].attrs).labels or ()
     except (ZarrError, KeyError, AttributeError):

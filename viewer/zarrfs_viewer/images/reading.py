@@ -1,6 +1,6 @@
-"""Reading planes and pieces of planes from arrays: selection, projection, axes in display order. Blocks.
+"""Reading regions of planes from one array: selection, projection, and transposition to display order.
 
-Knows nothing of images or pyramids, only of one array and a ``PlaneKey``.
+The functions block on the store. Images and pyramids are in ``images.image``.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy.typing as npt
 from zarrfs_viewer.images.tile_grid import ALL, PlaneKey, Slab
 from zarrfs_viewer.images.values import to_display
 
-__all__ = ["Lifted", "SourceArray", "read_plane_region", "uniform_chunks"]
+__all__ = ["PaddedArray", "SourceArray", "read_plane_region", "uniform_chunks"]
 
 AnyArray = npt.NDArray[Any]
 
 
 class SourceArray(Protocol):
-    """What is needed of an array; ``zarrfs.Array`` has it, and so has a double made of NumPy."""
+    """The part of ``zarrfs.Array`` that the viewer uses."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -31,16 +31,16 @@ class SourceArray(Protocol):
     def __getitem__(self, selection: Any, /) -> Any: ...
 
 
-class Lifted:
-    """An array of rank 0 or 1 as one of rank 2: with leading axes of length 1."""
+class PaddedArray:
+    """An array of rank 0 or 1 as an array of rank 2, with leading axes of length 1."""
 
     def __init__(self, array: SourceArray) -> None:
         self.array = array
-        self._missing = 2 - len(array.shape)
+        self._added_axes = 2 - len(array.shape)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (1,) * self._missing + self.array.shape
+        return (1,) * self._added_axes + self.array.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -48,38 +48,41 @@ class Lifted:
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        return (1,) * self._missing + uniform_chunks(self.array)
+        return (1,) * self._added_axes + uniform_chunks(self.array)
 
     def __getitem__(self, selection: tuple[Any, ...]) -> AnyArray:
         """Read with one integer or slice per axis."""
-        values = np.asarray(self.array[selection[self._missing :]])
-        lifted = values.reshape((1,) * self._missing + values.shape)
-        return lifted[tuple(slice(None) if isinstance(s, slice) else 0 for s in selection[: self._missing])]
+        values = np.asarray(self.array[selection[self._added_axes :]])
+        padded = values.reshape((1,) * self._added_axes + values.shape)
+        return padded[
+            tuple(slice(None) if isinstance(s, slice) else 0 for s in selection[: self._added_axes])
+        ]
 
 
 def uniform_chunks(array: SourceArray) -> tuple[int, ...]:
-    """Return one chunk length per axis; of chunks that differ, the longest."""
+    """Return one chunk length per axis: the longest if the chunks of a rectilinear grid differ."""
     chunks = tuple(max(c, default=1) if isinstance(c, tuple) else c for c in array.chunks)
     return tuple(max(1, min(c, n)) if n else 1 for c, n in zip(chunks, array.shape, strict=True))
 
 
 def read_plane_region(array: SourceArray, plane: PlaneKey, rows: slice, columns: slice) -> AnyArray:
-    """Read (rows, columns) of a plane, or (rows, columns, samples) where its index says ``ALL`` for an axis.
+    """Read a region of a plane as (rows, columns), or as (rows, columns, samples) if one of the plane's indices
+    is ``ALL``. Blocks. Raises ZarrError.
 
-    What comes is as ``values.to_display`` gives it. A slab is read chunk by chunk along its axis, so that it
-    takes the memory of one chunk's depth; its mean is float32 (float64 of 64-bit types).
+    The data type is that of ``values.to_display``. A slab is read chunk by chunk along its axis, so that only one
+    chunk's depth is in memory. The mean of a slab is float32, or float64 for 64-bit data types.
     """
     selection: list[Any] = [slice(None) if index == ALL else index for index in plane.indices]
     selection[plane.displayed[0]] = rows
     selection[plane.displayed[1]] = columns
     if plane.slab is None:
         return _ordered(np.asarray(array[tuple(selection)]), plane, None)
-    pieces = _slab_pieces(array, plane, plane.slab, selection)
-    return _mean(pieces) if plane.slab.mode == "mean" else _maximum(pieces)
+    blocks = _slab_blocks(array, plane, plane.slab, selection)
+    return _mean(blocks) if plane.slab.mode == "mean" else _maximum(blocks)
 
 
-def _slab_pieces(array: SourceArray, plane: PlaneKey, slab: Slab, selection: list[Any]) -> Iterator[AnyArray]:
-    """Yield blocks whose first axis runs along the slab."""
+def _slab_blocks(array: SourceArray, plane: PlaneKey, slab: Slab, selection: list[Any]) -> Iterator[AnyArray]:
+    """Yield blocks of at most one chunk's depth. Their first axis is the slab's axis."""
     step = uniform_chunks(array)[slab.axis]
     start = slab.start
     while start < slab.stop:
@@ -90,28 +93,29 @@ def _slab_pieces(array: SourceArray, plane: PlaneKey, slab: Slab, selection: lis
 
 
 def _ordered(values: AnyArray, plane: PlaneKey, slab_axis: int | None) -> AnyArray:
-    """Bring the axes that are left into the order slab, row, column, samples."""
+    """Transpose the axes of a read block to the order slab, row, column, samples."""
     row, column = plane.displayed
     samples = [axis for axis, index in enumerate(plane.indices) if index == ALL]
-    wanted = [*([] if slab_axis is None else [slab_axis]), row, column, *samples]
-    left = sorted(wanted)
-    return to_display(values.transpose([left.index(axis) for axis in wanted]))
+    display_order = [*([] if slab_axis is None else [slab_axis]), row, column, *samples]
+    array_order = sorted(display_order)
+    return to_display(values.transpose([array_order.index(axis) for axis in display_order]))
 
 
-def _maximum(pieces: Iterator[AnyArray]) -> AnyArray:
+def _maximum(blocks: Iterator[AnyArray]) -> AnyArray:
     result: AnyArray | None = None
-    for piece in pieces:
-        for values in piece:
-            result = values if result is None else _larger(result, values)
-    return _found(result)
+    for block in blocks:
+        for values in block:
+            result = values if result is None else _elementwise_maximum(result, values)
+    return _not_empty(result)
 
 
-def _larger(left: AnyArray, right: AnyArray) -> AnyArray:
+def _elementwise_maximum(left: AnyArray, right: AnyArray) -> AnyArray:
+    """Return the maximum per field of structured types, by magnitude for complex numbers, and ignoring NaN."""
     if left.dtype.names is not None:
-        both = left.copy()
+        result = left.copy()
         for name in left.dtype.names:
-            both[name] = _larger(left[name], right[name])
-        return both
+            result[name] = _elementwise_maximum(left[name], right[name])
+        return result
     if left.dtype.kind == "c":
         return np.where(np.abs(right) > np.abs(left), right, left)
     if left.dtype.kind == "f":
@@ -119,18 +123,18 @@ def _larger(left: AnyArray, right: AnyArray) -> AnyArray:
     return np.maximum(left, right)
 
 
-def _mean(pieces: Iterator[AnyArray]) -> AnyArray:
+def _mean(blocks: Iterator[AnyArray]) -> AnyArray:
     total: Any = None
     depth = 0
     dtype = np.dtype(np.float32)
-    for piece in pieces:
-        dtype = piece.dtype
-        depth += len(piece)
+    for block in blocks:
+        dtype = block.dtype
+        depth += len(block)
         if dtype.names is not None:
-            sums = {name: piece[name].sum(axis=0, dtype=np.float64) for name in dtype.names}
+            sums = {name: block[name].sum(axis=0, dtype=np.float64) for name in dtype.names}
             total = sums if total is None else {name: total[name] + sums[name] for name in sums}
         else:
-            sums = piece.sum(axis=0, dtype=np.complex128 if dtype.kind == "c" else np.float64)
+            sums = block.sum(axis=0, dtype=np.complex128 if dtype.kind == "c" else np.float64)
             total = sums if total is None else total + sums
     if dtype.names is not None:
         first = next(iter(total.values()))
@@ -138,13 +142,13 @@ def _mean(pieces: Iterator[AnyArray]) -> AnyArray:
         for name in dtype.names:
             means[name] = total[name] / depth
         return means
-    mean: AnyArray = _found(total) / depth
+    mean: AnyArray = _not_empty(total) / depth
     if dtype.kind == "c":
         return mean.astype(dtype)
     return mean.astype(np.float64 if dtype.itemsize == 8 else np.float32)
 
 
-def _found(result: AnyArray | None) -> AnyArray:
+def _not_empty(result: AnyArray | None) -> AnyArray:
     if result is None:
         raise ValueError("a slab needs at least one plane")
     return result

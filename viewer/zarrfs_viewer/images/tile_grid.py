@@ -1,7 +1,7 @@
-"""Tile geometry: how a plane of a pyramid level is cut into tiles, and in which order tiles are fetched.
+"""Tile geometry: the tiles of a plane of a pyramid level, and the order in which tiles are fetched.
 
-A tile is a whole number of chunks along both displayed axes, so that no chunk is decoded for the sake of two
-tiles. Pure; reading is in ``dataset`` and ``streaming``.
+A tile is a whole number of chunks along both displayed axes, so that two tiles of a plane never share a chunk.
+Pure functions; reading is in ``images.reading`` and ``streaming``.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from typing import Literal, NamedTuple
 __all__ = ["ALL", "PlaneKey", "Rank", "Slab", "TileGrid", "TileKey", "TileRequest", "request_order"]
 
 ALL = -1
-"""In ``PlaneKey.indices``: this axis is read whole (the samples of RGB)."""
+"""In ``PlaneKey.indices``: the whole axis is read (RGB samples)."""
 
-TILE_TARGET = 256
-"""Chunks smaller than this are grouped until a tile is about this long: a Python-level read costs ~50 us, so
-tiles of single 16-pixel chunks would spend their time there."""
+TARGET_TILE_LENGTH = 256
+"""Smaller chunks are grouped to tiles of about this length in pixels. One read costs about 50 us of Python code,
+which dominates for tiles of a single 16-pixel chunk."""
 
 
 class Slab(NamedTuple):
-    """A range of planes along one axis, projected: ``stop`` is exclusive, in pixels of the plane's level."""
+    """A range of planes along one axis that is projected. ``start`` and the exclusive ``stop`` are pixels of the
+    plane's level.
+    """
 
     axis: int
     start: int
@@ -33,8 +35,8 @@ class Slab(NamedTuple):
 class PlaneKey(NamedTuple):
     """One 2-D plane of one level of one image.
 
-    ``image`` is ``Image.uid``; ``displayed`` the (row, column) axes; ``index`` has one entry per axis: the
-    index in this level, 0 at the displayed axes, ``ALL`` at the axis of RGB samples.
+    ``image`` is ``Image.uid``. ``displayed`` is (row axis, column axis). ``indices`` has one entry per axis: the
+    index in this level, 0 for the displayed axes, ``ALL`` for the axis of RGB samples.
     """
 
     image: int
@@ -45,7 +47,7 @@ class PlaneKey(NamedTuple):
 
 
 class TileKey(NamedTuple):
-    """One tile of a plane, by its place in the plane's ``TileGrid``."""
+    """One tile of a plane, by its coordinates in the plane's ``TileGrid``."""
 
     plane: PlaneKey
     row: int
@@ -53,7 +55,7 @@ class TileKey(NamedTuple):
 
 
 class Rank(IntEnum):
-    """Why a tile is wanted; a smaller rank is fetched first."""
+    """The reason for a tile request. Smaller ranks are fetched first."""
 
     VISIBLE = 0
     PREFETCH = 1
@@ -62,7 +64,7 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TileRequest:
-    """A tile wanted, with what decides when. ``distance`` is from the viewport's centre, in device pixels."""
+    """A request for a tile with its priority. ``distance`` is from the viewport's centre, in device pixels."""
 
     key: TileKey
     rank: Rank = Rank.VISIBLE
@@ -70,32 +72,32 @@ class TileRequest:
 
     @property
     def order(self) -> tuple[int, int, float]:
-        """The sort key: rank first, then coarser levels, then nearer the centre."""
+        """The sort key: rank, then coarser levels first, then the distance."""
         return int(self.rank), -self.key.plane.level, self.distance
 
 
 @dataclass(frozen=True)
 class TileGrid:
-    """How a plane of ``shape`` (rows, columns) is cut: tiles of ``tile`` pixels, those at the end cut
-    short.
-    """
+    """A plane of ``shape`` (rows, columns) in tiles of ``tile`` (rows, columns). The last tiles may be smaller."""
 
     shape: tuple[int, int]
     tile: tuple[int, int]
 
     @classmethod
-    def for_plane(cls, shape: tuple[int, int], chunk: tuple[int, int], target: int = TILE_TARGET) -> TileGrid:
-        """Cut into tiles of whole chunks: as many per side as stay within ``target`` pixels, at least one."""
+    def for_plane(
+        cls, shape: tuple[int, int], chunk: tuple[int, int], target: int = TARGET_TILE_LENGTH
+    ) -> TileGrid:
+        """Return a grid of tiles of whole chunks: at most ``target`` pixels long, but at least one chunk."""
         rows, columns = (max(1, target // max(1, length)) * max(1, length) for length in chunk)
         return cls(shape, (rows, columns))
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Number of tiles along (rows, columns)."""
+        """The number of tiles along (rows, columns)."""
         return -(-self.shape[0] // self.tile[0]), -(-self.shape[1] // self.tile[1])
 
     def rect(self, row: int, column: int) -> tuple[slice, slice]:
-        """Return what the tile covers, in pixels of the level."""
+        """Return the rows and columns of the level that a tile covers."""
         top, left = row * self.tile[0], column * self.tile[1]
         return (
             slice(top, min(top + self.tile[0], self.shape[0])),
@@ -103,17 +105,18 @@ class TileGrid:
         )
 
     def within(self, top: float, left: float, bottom: float, right: float) -> Iterator[tuple[int, int]]:
-        """Yield (row, column) of the tiles that a rectangle touches, given in pixels of the level where pixel
-        ``i`` covers ``[i - 0.5, i + 0.5)``; nothing where it lies outside the plane.
+        """Yield (row, column) of the tiles that intersect a rectangle, which may extend beyond the plane.
+
+        The rectangle is in pixels of the level: pixel ``i`` covers ``[i - 0.5, i + 0.5)``.
         """
-        rows = _span(top, bottom, self.shape[0], self.tile[0])
-        columns = _span(left, right, self.shape[1], self.tile[1])
+        rows = _tile_range(top, bottom, self.shape[0], self.tile[0])
+        columns = _tile_range(left, right, self.shape[1], self.tile[1])
         for row in rows:
             for column in columns:
                 yield row, column
 
 
-def _span(start: float, stop: float, length: int, step: int) -> range:
+def _tile_range(start: float, stop: float, length: int, step: int) -> range:
     first = max(0, int(start + 0.5) if start > -0.5 else 0)
     last = min(length - 1, int(stop + 0.5) if stop > -0.5 else -1)
     if first > last:
@@ -122,5 +125,5 @@ def _span(start: float, stop: float, length: int, step: int) -> range:
 
 
 def request_order(requests: list[TileRequest]) -> list[TileRequest]:
-    """Sort: visible before prefetch before recent, coarser level first, then centre first. Stable."""
+    """Return the requests sorted by ``TileRequest.order``. The sort is stable."""
     return sorted(requests, key=lambda request: request.order)

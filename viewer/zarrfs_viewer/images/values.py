@@ -1,6 +1,7 @@
-"""Data types as they are shown: what an array's elements become before they are drawn or measured.
+"""Conversion of array elements to the data types that are drawn and measured. Pure functions.
 
-Everything shown is a native bool, integer, float32/float64 or complex, or a structured type of such fields.
+These data types are bool, integers, float32, float64 and complex numbers in native byte order, and structured
+types with such fields.
 """
 
 from __future__ import annotations
@@ -12,45 +13,45 @@ import numpy.typing as npt
 
 from zarrfs_viewer.state.view_state import Component
 
-__all__ = ["component", "data_limits", "fields", "is_showable", "to_display"]
+__all__ = ["component", "data_limits", "fields", "is_displayable", "to_display"]
 
 AnyArray = npt.NDArray[Any]
 
 
-def is_showable(dtype: np.dtype[Any]) -> bool:
-    """Tell whether elements of this type can be drawn; strings, raw bytes and objects cannot."""
+def is_displayable(dtype: np.dtype[Any]) -> bool:
+    """Return whether elements of this data type can be drawn. Strings, raw bytes and objects cannot."""
     if dtype.names is not None:
         return bool(fields(dtype))
-    return dtype.kind in "biufcmM" or _is_small(dtype)
+    return dtype.kind in "biufcmM" or _is_ml_dtype(dtype)
 
 
 def fields(dtype: np.dtype[Any]) -> tuple[str, ...]:
-    """Return the fields of a structured type that can be drawn: numbers, one per element."""
+    """Return the fields of a structured data type that can be drawn. Nested structures cannot."""
     if dtype.names is None or dtype.fields is None:
         return ()
     return tuple(
         name
         for name in dtype.names
-        if dtype.fields[name][0].names is None and is_showable(dtype.fields[name][0])
+        if dtype.fields[name][0].names is None and is_displayable(dtype.fields[name][0])
     )
 
 
-def _is_small(dtype: np.dtype[Any]) -> bool:
-    """Whether it is one of the small number types of ml_dtypes, which NumPy only knows as opaque bytes."""
+def _is_ml_dtype(dtype: np.dtype[Any]) -> bool:
+    """Return whether the data type is defined by ml_dtypes. NumPy reports these types as kind ``V``."""
     return dtype.type.__module__.partition(".")[0] == "ml_dtypes"
 
 
 def to_display(values: AnyArray) -> AnyArray:
-    """Return ``values`` as they are shown: native byte order, C-contiguous; may be the same array.
+    """Return ``values`` converted for display, C-contiguous and in native byte order. May be the same array.
 
-    float16, bfloat16 and smaller become float32, int4 int8, long double float64 (exact but for the last);
-    times become float64 counts of their unit, NaT being NaN.
+    float16, bfloat16 and smaller floats become float32, 4-bit integers become int8, and long double becomes
+    float64. All but the last are exact. Times become float64 counts of their unit; NaT becomes NaN.
     """
     dtype = values.dtype
     if dtype.kind in "mM":
         counts = np.ascontiguousarray(values).astype(dtype.newbyteorder("=")).view(np.int64)
         return np.where(counts == np.iinfo(np.int64).min, np.nan, counts)
-    if _is_small(dtype):
+    if _is_ml_dtype(dtype):
         return values.astype(np.int8 if "int" in dtype.name else np.float32)
     if dtype.kind == "f" and dtype.itemsize not in (4, 8):
         return values.astype(np.float32 if dtype.itemsize == 2 else np.float64)
@@ -59,30 +60,27 @@ def to_display(values: AnyArray) -> AnyArray:
     return np.ascontiguousarray(values, dtype.newbyteorder("="))
 
 
-def component(values: AnyArray, what: Component = "value", field: str | None = None) -> AnyArray:
-    """Return the real numbers to draw: a field of a structured type, a component of complex numbers.
+def component(values: AnyArray, part: Component = "value", field: str | None = None) -> AnyArray:
+    """Return the real numbers to draw: a field of a structured data type, or a component of complex numbers.
 
-    ``value`` of complex numbers is their magnitude; other components of real numbers are the numbers
-    themselves.
+    ``value`` of complex numbers is the magnitude. Every component of real numbers is the number itself.
     """
     if values.dtype.names is not None:
         names = fields(values.dtype)
         values = to_display(values[field if field in names else names[0]])
     if values.dtype.kind != "c":
         return values
-    if what == "phase":
+    if part == "phase":
         return np.angle(values)
-    if what == "real":
+    if part == "real":
         return np.ascontiguousarray(values.real)
-    if what == "imag":
+    if part == "imag":
         return np.ascontiguousarray(values.imag)
     return np.abs(values)
 
 
 def data_limits(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Return the range of an integer type, (0, 1) for the others: the limits where nothing better is
-    known.
-    """
+    """Return the default limits: the range of an integer data type, (0, 1) for all other data types."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return float(info.min), float(info.max)

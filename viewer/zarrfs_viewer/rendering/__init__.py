@@ -1,1 +1,1 @@
-"""Composition of decoded values to pixels."""
+"""Rendering of decoded values to pixels: sampling, contrast, colours and labels."""

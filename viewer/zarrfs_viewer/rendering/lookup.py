@@ -1,8 +1,8 @@
-"""Lookup tables from data values to colours, and the small indices that reach into them.
+"""Lookup tables from data values to colours, and the indices of values in these tables.
 
-Values of 8 and 16 bits index a table directly, one entry per possible value: exact. All others are first
-scaled to an index of ``INDEX_BITS`` bits, with one more entry for not-a-number. Gamma, inversion and colour
-map are in the table, so that a frame costs one gather per channel.
+Values of 8 and 16 bits are indices of a table with one entry per value, which is exact. All other values are
+scaled to an index of ``INDEX_BITS`` bits, and the table has one additional entry for NaN. Gamma, inversion and
+colour map are part of the table, so that drawing a frame needs one gather per channel.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from zarrfs_viewer.state.view_state import ChannelSettings, Rgb
 __all__ = ["INDEX_BITS", "NAN_COLOR", "Transfer", "scaled_index", "transfer_table"]
 
 INDEX_BITS = 14
-"""16384 steps, so that steep colour maps and the sum of many channels stay within a grey level of plain arithmetic;
-the table (128 KiB) still fits the second-level cache."""
+"""With 16384 steps, the sum of many channels with steep colour maps differs from exact arithmetic by at most one grey
+level. The table (128 KiB) fits the L2 cache."""
 NAN_COLOR: Rgb = (96, 0, 96)
-"""How not-a-number is drawn, unlike any value of the usual colour maps."""
+"""The colour of NaN. It does not occur in the common colour maps."""
 MIN_GAMMA, MAX_GAMMA = 0.05, 20.0
 
-TOP = (1 << INDEX_BITS) - 1
-FINE = 1 << 14
-"""Colours are interpolated between the 256 of a map, so that sums of many channels stay smooth."""
+MAX_INDEX = (1 << INDEX_BITS) - 1
+INTERPOLATED_COLORS = 1 << 14
+"""The number of intervals to which the 256 colours of a map are interpolated, so that sums of channels are smooth."""
 
 
 class Transfer:
-    """How values of one data type become colours: the limits, and how an index is got from them.
+    """The mapping of values of one data type to table indices, for given limits and gamma.
 
-    ``roots`` square roots are taken of the scaled value before it becomes an index: gamma below 1 is steep at
-    its foot, where evenly spaced indices would be too coarse.
+    ``roots`` is the number of square roots applied to the scaled value before it is converted to an index. A gamma
+    below 1 is steep near the lower limit, where evenly spaced indices would be too coarse.
     """
 
     __slots__ = ("direct", "dtype", "high", "low", "power", "roots")
@@ -60,11 +60,11 @@ class Transfer:
         return scaled_index(values, self.low, self.high, self.roots)
 
     def positions(self) -> npt.NDArray[np.float64]:
-        """Return for each index where its value lies between the limits, 0 to 1, gamma applied. NaN has
-        none.
+        """Return the position of each index between the limits, 0 to 1, after gamma. The index of NaN is not
+        included.
         """
         if not self.direct:
-            even: npt.NDArray[np.float64] = np.arange(TOP + 1) / TOP
+            even: npt.NDArray[np.float64] = np.arange(MAX_INDEX + 1) / MAX_INDEX
             return np.asarray(even**self.power)
         bits = 8 * self.dtype.itemsize
         values = np.arange(1 << bits).astype(np.float64)
@@ -81,41 +81,44 @@ class Transfer:
 
 
 def scaled_index(values: npt.NDArray[Any], low: float, high: float, roots: int = 0) -> npt.NDArray[np.uint16]:
-    """Return 0 at ``low`` and below to ``TOP`` at ``high`` and above; ``TOP + 1`` for not-a-number."""
+    """Return an index from 0 for values up to ``low`` to ``MAX_INDEX`` for values from ``high``.
+
+    The index of NaN is ``MAX_INDEX + 1``.
+    """
     scaled = _scaled(values, low, high)
     for _ in range(roots):
         np.sqrt(scaled, out=scaled)
-    scaled *= TOP
+    scaled *= MAX_INDEX
     scaled += 0.5
     with np.errstate(invalid="ignore"):
         index = scaled.astype(np.uint16)
     if values.dtype.kind == "f":
         nans = np.isnan(values)
         if nans.any():
-            index[nans] = TOP + 1
+            index[nans] = MAX_INDEX + 1
     return index
 
 
 def _scaled(values: npt.NDArray[Any], low: float, high: float) -> npt.NDArray[Any]:
-    """Return where values lie between the limits, clipped to 0..1: a new array of floats."""
+    """Return the position of values between the limits, clipped to 0 .. 1, as a new array of floats."""
     if values.dtype.kind in "iu":
         return _scaled_integers(values, low, high)
     low, high = max(low, -8e307), min(high, 8e307)
     width = high - low
     magnitude = max(abs(low), abs(high))
-    # float32 is twice as fast; it will not do where the difference would overflow or cancel.
-    narrow = values.dtype == np.float32 and 1e-30 < width < 1e30 and width > 1e-3 * magnitude
-    kind = np.float32 if narrow else np.float64
+    # float32 is twice as fast. It is not used where the difference could overflow or lose precision.
+    use_float32 = values.dtype == np.float32 and 1e-30 < width < 1e30 and width > 1e-3 * magnitude
+    dtype = np.float32 if use_float32 else np.float64
     if width < 1e-300:
-        return (values > low).astype(kind)
+        return (values > low).astype(dtype)
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled: npt.NDArray[Any] = np.subtract(values, kind(low), dtype=kind)
-        scaled *= kind(1 / width)
+        scaled: npt.NDArray[Any] = np.subtract(values, dtype(low), dtype=dtype)
+        scaled *= dtype(1 / width)
     return np.clip(scaled, 0, 1, out=scaled)
 
 
 def _scaled_integers(values: npt.NDArray[Any], low: float, high: float) -> npt.NDArray[Any]:
-    """As above; the difference is taken in integers, so that 64-bit values keep all their bits."""
+    """Return the same for integers. The difference is computed with integers, so that 64-bit values are exact."""
     info = np.iinfo(values.dtype)
     base = min(max(math.floor(low), int(info.min)), int(info.max))
     top = min(max(math.ceil(high), int(info.min)), int(info.max))
@@ -123,7 +126,7 @@ def _scaled_integers(values: npt.NDArray[Any], low: float, high: float) -> npt.N
     if width <= 0:
         return (values > base).astype(np.float64)
     clipped = np.clip(values, base, top)
-    # Two's complement: the difference of clipped values is right in unsigned numbers, whatever the signs.
+    # In two's complement, the unsigned difference of clipped values is correct for all signs.
     unsigned = np.dtype(f"u{values.dtype.itemsize}")
     above = clipped.view(unsigned) - np.array(base, values.dtype).view(unsigned)
     scaled: npt.NDArray[Any] = above.astype(np.float64)
@@ -134,10 +137,10 @@ def _scaled_integers(values: npt.NDArray[Any], low: float, high: float) -> npt.N
 
 @lru_cache(maxsize=64)
 def _colors(colormap: str, invert: bool) -> npt.NDArray[np.float64]:
-    """Return ``FINE + 1`` colours (RGB, 0 to 255) evenly over the range."""
-    # The ends of hilo are marks for what lies outside the limits: they must not bleed inwards.
+    """Return ``INTERPOLATED_COLORS + 1`` evenly spaced colours of a map (RGB, 0 to 255)."""
+    # The end colours of hilo mark values outside of the limits. They are not interpolated.
     table = lookup("gray" if colormap == "hilo" else colormap).astype(np.float64)
-    positions = np.linspace(0, 255, FINE + 1)
+    positions = np.linspace(0, 255, INTERPOLATED_COLORS + 1)
     colors = np.stack([np.interp(positions, np.arange(256), table[:, part]) for part in range(3)], axis=1)
     if colormap == "hilo":
         colors[0], colors[-1] = lookup(colormap)[0], lookup(colormap)[-1]
@@ -145,8 +148,9 @@ def _colors(colormap: str, invert: bool) -> npt.NDArray[np.float64]:
 
 
 def transfer_table(dtype: np.dtype[Any], channel: ChannelSettings, shift: int) -> npt.NDArray[np.uint64]:
-    """Return the colour of each index as four lanes of 16 bits, blue lowest, then green, red and 0; each is
-    the colour from 0 to 255 times ``2 ** shift``. Made anew when settings change, which costs about 1 ms.
+    """Return the colour of each index as four 16-bit lanes: blue in the lowest bits, then green, red and 0.
+
+    A lane is the colour from 0 to 255 times ``2 ** shift``. Tables are cached; computing one takes about 1 ms.
     """
     return _table(
         dtype.str,
@@ -166,7 +170,7 @@ def _table(
     settings = ChannelSettings(limits=limits, gamma=gamma, component=component)
     transfer = Transfer(np.dtype(dtype), settings)
     lanes = _lanes(_colors(colormap, invert), shift)
-    entries = lanes[(transfer.positions() * FINE + 0.5).astype(np.intp)]
+    entries = lanes[(transfer.positions() * INTERPOLATED_COLORS + 0.5).astype(np.intp)]
     if not transfer.direct:
         entries = np.append(entries, _lanes(np.array([NAN_COLOR], np.float64), shift))
     return entries

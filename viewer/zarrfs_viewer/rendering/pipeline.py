@@ -1,8 +1,8 @@
-"""One pane without its widget: intent and window in, frames out.
+"""The rendering pipeline of one pane, without Qt: from intent and viewport to frames.
 
-Ties ``resolve``, the tile streamer and ``FrameRenderer`` together on one worker thread of its own. Calls
-return at once; callbacks come from worker threads. A Qt pane marshals ``on_frame`` to the GUI thread and draws
-``Frame.pixels`` at ``Frame.grid.rect``, under its current viewport transform, so that panning never waits.
+A pipeline runs ``resolve``, the tile stream and ``FrameRenderer`` on a thread of its own. Its methods do not
+block, and its callbacks are called from worker threads. A Qt pane marshals ``on_frame`` to the GUI thread and draws
+``Frame.pixels`` at ``Frame.grid.rect`` with its current viewport transform, so that panning does not wait.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ DisplayRequest = tuple[Image, ViewIntent, Viewport, tuple[Image, ...]]
 
 
 class ViewPipeline:
-    """Draws the newest wish; wishes and tiles that arrive while it draws are answered by one further frame.
+    """Draws frames for the last display request. Thread-safe.
 
-    A wish is drawn at once if anything of it is there; further tiles are drawn at most every
-    ``frame_interval`` seconds, the last one at once. ``on_failure`` is told what should not have happened (an
-    exception outside of reading); the thread goes on.
+    Requests and tiles that arrive during drawing result in one further frame. A request is drawn immediately if
+    one of its tiles is in the cache. Further tiles are drawn at most every ``frame_interval`` seconds, and
+    immediately when all have arrived. ``on_error`` is called with tiles that cannot be read. ``on_failure`` is
+    called with any other exception; the thread continues.
     """
 
     def __init__(
@@ -46,13 +47,13 @@ class ViewPipeline:
         self._on_failure = on_failure
         self._interval = frame_interval
         self._lock = threading.Condition()
-        self._wish: DisplayRequest | None = None
-        self._new_wish = self._new_tiles = self._all_there = False
+        self._request: DisplayRequest | None = None
+        self._has_new_request = self._has_new_tiles = self._is_settled = False
         self._clearing = self._closed = False
         self._state: DisplayState | None = None
         self._renderer = FrameRenderer()
         self._last_frame = 0.0
-        self._drawn = False
+        self._has_drawn = False
         self._settled_generation = 0
         self._callback_lock = threading.RLock()
         self._stream = streamer.open(on_tile=self._tile, on_error=self._error, on_exact=self._exact)
@@ -62,38 +63,35 @@ class ViewPipeline:
     def show(
         self, image: Image, intent: ViewIntent, viewport: Viewport, overlays: Sequence[Image] = ()
     ) -> None:
-        """Show this from now on. Cheap; call it on every change."""
+        """Replace the display request. Does not block; call it for every change."""
         with self._lock:
-            self._wish = image, intent, viewport, tuple(overlays)
-            self._new_wish = True
+            self._request = image, intent, viewport, tuple(overlays)
+            self._has_new_request = True
             self._lock.notify()
 
     @property
     def state(self) -> DisplayState | None:
-        """What was resolved last; it may lag behind ``show`` by a frame."""
+        """The last resolved state, or None. It may be older than the last call of ``show``."""
         return self._state
 
-    def refresh(self) -> None:
-        """Draw a frame even though nothing changed."""
-        with self._lock:
-            self._all_there = True
-            self._lock.notify()
-
     def clear(self) -> None:
-        """Show nothing; old pixels and requests are dropped."""
+        """Remove the display request, its tile requests and the old pixels. Does not block."""
         with self._lock:
-            self._wish = None
-            self._new_wish = self._new_tiles = self._all_there = False
+            self._request = None
+            self._has_new_request = self._has_new_tiles = self._is_settled = False
             self._clearing = True
             self._lock.notify()
 
     def close(self, timeout: float = 10.0) -> bool:
-        """Stop the thread; no callback comes after this returns. Returns False if it still runs."""
+        """Stop the thread. No callback is called after this returns.
+
+        Returns False if the thread has not stopped after ``timeout`` seconds.
+        """
         with self._lock:
             self._closed = True
             self._lock.notify()
         self._stream.close()
-        with self._callback_lock:  # a frame that is being handed out
+        with self._callback_lock:  # wait for a running callback
             pass
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
@@ -103,13 +101,13 @@ class ViewPipeline:
 
     def _tile(self, key: TileKey, generation: int) -> None:
         with self._lock:
-            self._new_tiles = True
+            self._has_new_tiles = True
             self._lock.notify()
 
     def _exact(self, generation: int) -> None:
         with self._lock:
             self._settled_generation = generation
-            self._all_there = True
+            self._is_settled = True
             self._lock.notify()
 
     def _error(self, error: TileError, generation: int) -> None:
@@ -125,56 +123,54 @@ class ViewPipeline:
                 if self._closed:
                     return
                 clearing, self._clearing = self._clearing, False
-                wish = self._wish if self._new_wish else None
-                self._new_wish = self._new_tiles = self._all_there = False
+                request = self._request if self._has_new_request else None
+                self._has_new_request = self._has_new_tiles = self._is_settled = False
             try:
                 if clearing:
                     self._renderer.clear()
                     self._state = None
-                    self._drawn = False
+                    self._has_drawn = False
                     self._stream.show((), ())
-                if wish is not None:
-                    self._resolve(wish)
+                if request is not None:
+                    self._resolve(request)
                 self._draw()
             except Exception as error:
                 self._fail(error)
 
     def _wait(self) -> None:
-        """Wait until there is something to draw. Called under the lock."""
-        while not (self._closed or self._new_wish or self._all_there or self._clearing):
-            if self._new_tiles:
-                left = self._last_frame + self._interval - monotonic()
-                if left <= 0:
+        """Wait until a frame is to be drawn. The caller holds the lock."""
+        while not (self._closed or self._has_new_request or self._is_settled or self._clearing):
+            if self._has_new_tiles:
+                remaining = self._last_frame + self._interval - monotonic()
+                if remaining <= 0:
                     return
-                self._lock.wait(left)
+                self._lock.wait(remaining)
             else:
                 self._lock.wait()
 
-    def _resolve(self, wish: DisplayRequest) -> None:
-        image, intent, viewport, overlays = wish
+    def _resolve(self, request: DisplayRequest) -> None:
+        image, intent, viewport, overlays = request
         state = resolve(intent, image, viewport, overlays, self._state)
         self._state = state
-        self._stream.show(state.images, self._wanted(state), state.prefetch)
-        with self._lock:  # what has arrived meanwhile is drawn now
-            self._new_tiles = self._all_there = False
+        self._stream.show(state.images, self._tile_requests(state), state.prefetch)
+        with self._lock:  # tiles that have arrived until now are drawn with this frame
+            self._has_new_tiles = self._is_settled = False
 
-    def _wanted(self, state: DisplayState) -> list[TileRequest]:
-        """Return the requests to make: without the backdrop of coarser levels where all in front of it is
-        there.
-        """
-        target = {layer.planes[-1] for layer in state.layers}
-        sharp = [request for request in state.tiles if request.key.plane in target]
-        present = self._streamer.present([request.key for request in sharp])
-        return sharp if len(present) == len(sharp) else list(state.tiles)
+    def _tile_requests(self, state: DisplayState) -> list[TileRequest]:
+        """Return the tiles to fetch. Coarser levels are omitted if all tiles of the target level are cached."""
+        target_planes = {layer.planes[-1] for layer in state.layers}
+        target_tiles = [request for request in state.tiles if request.key.plane in target_planes]
+        cached = self._streamer.present([request.key for request in target_tiles])
+        return target_tiles if len(cached) == len(target_tiles) else list(state.tiles)
 
     def _draw(self) -> None:
         state = self._state
         if state is None:
             return
-        # An earlier generation may have reported in the very moment in which this one began.
+        # The flag may have been set for the previous generation just before this one started.
         settled = self._settled_generation == self._stream.generation
-        if self._drawn and not settled and not self._streamer.present([r.key for r in state.tiles]):
-            return  # it would only show old pixels again, which the pane does by itself
+        if self._has_drawn and not settled and not self._streamer.present([r.key for r in state.tiles]):
+            return  # the frame would contain old pixels only, and the pane already draws those
         keys = [request.key for request in state.tiles]
         frame = self._renderer.render(
             state, self._streamer.get, settled, lambda: self._streamer.failures(keys)
@@ -182,7 +178,7 @@ class ViewPipeline:
         self._last_frame = monotonic()
         if frame is None:
             return
-        self._drawn = True
+        self._has_drawn = True
         with self._callback_lock:
             if not self._closed and self._state is state:
                 self._on_frame(frame)

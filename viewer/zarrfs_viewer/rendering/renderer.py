@@ -1,7 +1,7 @@
-"""One frame from a display state and the tiles that are there: sampling, contrast, composition, labels.
+"""Drawing of a frame from a display state and the cached tiles: sampling, contrast, composition and labels.
 
-Keeps what frames share: the last values per layer (old pixels stay until better are there; a contrast change
-does not sample again) and the contrast chosen for channels that bring none. Used by one thread at a time.
+The renderer stores state between frames: the last values of each layer, so that old pixels are drawn until new
+ones arrive and a contrast change does not sample again, and the automatic contrast limits.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ from zarrfs_viewer.streaming.streamer import TileError
 
 __all__ = ["Frame", "FrameRenderer"]
 
-ChannelId = tuple[Any, ...]
+LayerId = tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One picture, to be drawn over ``grid.rect`` (data coordinates).
+    """One picture, to be drawn at ``grid.rect`` (data coordinates).
 
-    ``pixels`` are 0xAARRGGBB, 0 where nothing is known yet, and never written to again. ``exact``: every tile of the
-    target level is in it, whole. ``settled``: no better one will come, as it is exact or what is missing has failed.
-    ``errors`` are the failures among its tiles; what they left blank is drawn like missing chunks or not at all.
-    ``channels`` are the drawn channels with the limits they were drawn with, chosen automatically where the intent
-    had None.
+    ``pixels`` are 0xAARRGGBB, 0 where no tile has been read. They are not modified after the frame is created.
+    ``exact`` means that all tiles of the target level are complete. ``settled`` means that no further frame
+    follows: the frame is exact, or the missing tiles have failed. ``errors`` are the errors of its tiles.
+    ``channels`` are the drawn channels with the limits that were used, including automatic ones.
     """
 
     pixels: Pixels
@@ -56,15 +55,15 @@ def _no_failures() -> tuple[TileError, ...]:
 
 
 class FrameRenderer:
-    """Draws frames, one after the other."""
+    """Draws the frames of one pane. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._buffers: dict[ChannelId, tuple[Layer, LayerBuffer, bool]] = {}
-        self._limits: dict[ChannelId, tuple[tuple[float, float], bool]] = {}
+        self._buffers: dict[LayerId, tuple[Layer, LayerBuffer, bool]] = {}
+        self._limits: dict[LayerId, tuple[tuple[float, float], bool]] = {}
         self._view: tuple[int, tuple[int, int]] | None = None
 
     def clear(self) -> None:
-        """Forget old pixels and chosen contrast."""
+        """Remove the old pixels and the automatic contrast limits."""
         self._buffers.clear()
         self._limits.clear()
         self._view = None
@@ -72,95 +71,94 @@ class FrameRenderer:
     def render(
         self, state: DisplayState, fetch: Fetch, settled: bool = False, failures: Failures = _no_failures
     ) -> Frame | None:
-        """Return the frame, None where nothing of it is there yet and more will come (not ``settled``).
+        """Return the frame, or None if no tile is cached yet and the request is not ``settled``.
 
-        ``fetch`` gives tiles that are there, or None; ``failures`` tells what is known to have failed of the state's
-        tiles. It is asked before and after sampling: a tile that arrives while the frame is drawn brings its error with
-        it, and a retry that begins while the frame is drawn forgets the errors of the tiles that were sampled.
+        ``fetch`` returns a cached tile or None. ``failures`` returns the errors of the state's tiles. It is called
+        before and after sampling: a tile that arrives during sampling may add an error, and a retry that starts
+        during sampling removes the errors of tiles that were already sampled.
         """
-        known = failures()
+        earlier_failures = failures()
         view = state.image.uid, state.intent.displayed
         if view != self._view:
             self._buffers.clear()
             self._view = view
         sampled = [(layer, *self._sample(state, layer, fetch)) for layer in state.layers]
-        errors = tuple(dict.fromkeys((*known, *failures())))
+        errors = tuple(dict.fromkeys((*earlier_failures, *failures())))
         # A tile with an error may be partly blank. It is sampled again, because a retry replaces it.
-        failed = {error.key.plane for error in errors}
+        failed_planes = {error.key.plane for error in errors}
         self._buffers = {
-            _layer_id(layer): (layer, buffer, done and layer.planes[-1] not in failed)
-            for layer, buffer, done in sampled
+            _layer_id(layer): (layer, buffer, complete and layer.planes[-1] not in failed_planes)
+            for layer, buffer, complete in sampled
             if buffer is not None
         }
         grid = state.grid
         pixels = np.zeros(grid.shape, np.uint32)
-        exact = not errors and all(done for _, _, done in sampled)
-        shown = [(layer, buffer) for layer, buffer, _ in sampled if buffer is not None]
-        if sampled and not shown and not settled:
+        exact = not errors and all(complete for _, _, complete in sampled)
+        drawable = [(layer, buffer) for layer, buffer, _ in sampled if buffer is not None]
+        if sampled and not drawable and not settled:
             return None
-        channels = self._draw_channels(pixels, shown)
-        for layer, buffer in shown:
+        channels = self._draw_channels(pixels, drawable)
+        for layer, buffer in drawable:
             if layer.labels is not None:
                 blend_labels(pixels, buffer.values, layer.labels, layer.image.image_label)
         return Frame(pixels, grid, state, exact, exact or settled, channels, errors)
 
     def _sample(self, state: DisplayState, layer: Layer, fetch: Fetch) -> tuple[LayerBuffer | None, bool]:
         """Return the values of a layer on the frame's grid, and whether the target level is complete."""
-        before = self._buffers.get(_layer_id(layer))
-        if before is not None:
-            old, buffer, done = before
-            if done and old.planes == layer.planes and buffer.grid == state.grid:
-                return buffer, True
-        target = sample_plane(
+        previous = self._buffers.get(_layer_id(layer))
+        if previous is not None:
+            old_layer, old_buffer, was_complete = previous
+            if was_complete and old_layer.planes == layer.planes and old_buffer.grid == state.grid:
+                return old_buffer, True
+        paint_target = sample_plane(
             state.image, layer.image, layer.planes[-1], state.intent.displayed, state.grid, fetch
         )
-        buffer_now, complete = target(None)
+        buffer, complete = paint_target(None)
         if complete:
-            return buffer_now, True
-        # Something is missing: old pixels below, what there is of coarser levels over them, the target on top.
-        painted = resample(before[1], state.grid) if before is not None else None
+            return buffer, True
+        # Tiles are missing: draw the old pixels, then the coarser levels, then the target level on top.
+        buffer = resample(previous[1], state.grid) if previous is not None else None
         for plane in layer.planes[:-1]:
             paint = sample_plane(state.image, layer.image, plane, state.intent.displayed, state.grid, fetch)
-            painted, _ = paint(painted)
-        painted, _ = target(painted)
-        return painted, False
+            buffer, _ = paint(buffer)
+        buffer, _ = paint_target(buffer)
+        return buffer, False
 
     def _draw_channels(
-        self, pixels: Pixels, shown: list[tuple[Layer, LayerBuffer]]
+        self, pixels: Pixels, drawable: list[tuple[Layer, LayerBuffer]]
     ) -> tuple[ChannelSettings, ...]:
-        layers = [(layer.channel, layer, buffer) for layer, buffer in shown if layer.channel is not None]
+        layers = [(layer.channel, layer, buffer) for layer, buffer in drawable if layer.channel is not None]
         if not layers:
             return ()
-        drawn = [self._with_limits(channel, layer, buffer) for channel, layer, buffer in layers]
+        channels = [self._resolve_limits(channel, layer, buffer) for channel, layer, buffer in layers]
         values = [buffer.values for _, _, buffer in layers]
         if values[0].ndim == 3:
-            compose_rgb(values[0], drawn[0], pixels)
+            compose_rgb(values[0], channels[0], pixels)
         else:
-            compose(values, drawn, pixels)
+            compose(values, channels, pixels)
         uncovered = _uncovered([buffer for _, _, buffer in layers])
         if uncovered is not None:
             pixels[uncovered] = 0
-        return tuple(drawn)
+        return tuple(channels)
 
-    def _with_limits(self, channel: ChannelSettings, layer: Layer, buffer: LayerBuffer) -> ChannelSettings:
-        """Fill in limits. They are chosen anew until a picture without gaps was there to choose them from."""
+    def _resolve_limits(self, channel: ChannelSettings, layer: Layer, buffer: LayerBuffer) -> ChannelSettings:
+        """Return the channel with limits. Automatic limits are final once they come from a complete picture."""
         if channel.limits is not None:
             return channel
-        known = self._limits.get(_limits_id(layer))
-        if known is None or not known[1]:
+        limits, is_final = self._limits.get(_limits_id(layer), (None, False))
+        if limits is None or not is_final:
             limits = _choose_limits(channel, layer, buffer)
-            known = limits, buffer.covered is None
-            self._limits[_limits_id(layer)] = known
-        return replace(channel, limits=known[0])
+            self._limits[_limits_id(layer)] = limits, buffer.covered is None
+        return replace(channel, limits=limits)
 
 
-def _layer_id(layer: Layer) -> ChannelId:
+def _layer_id(layer: Layer) -> LayerId:
     if layer.channel is not None:
         return layer.image.uid, "channel", layer.channel.index, layer.channel.field
     return layer.image.uid, "labels", layer.labels.index if layer.labels is not None else 0
 
 
-def _limits_id(layer: Layer) -> ChannelId:
+def _limits_id(layer: Layer) -> LayerId:
     channel = layer.channel or ChannelSettings()
     return layer.image.uid, channel.index, channel.field, channel.component
 
@@ -177,7 +175,7 @@ def _choose_limits(channel: ChannelSettings, layer: Layer, buffer: LayerBuffer) 
 
 
 def _uncovered(buffers: list[LayerBuffer]) -> npt.NDArray[np.bool_] | None:
-    """Return where no layer has values; None where every pixel has some."""
+    """Return a mask of the pixels without values in any layer, or None if there are no such pixels."""
     if any(buffer.covered is None for buffer in buffers):
         return None
     masks = [buffer.covered for buffer in buffers if buffer.covered is not None]

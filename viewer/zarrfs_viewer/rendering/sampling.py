@@ -1,7 +1,7 @@
-"""Tiles of any level -> one plane of values on the pixel grid of a frame, nearest neighbour. Pure NumPy.
+"""Sampling of tiles of any level on the pixel grid of a frame, with the nearest neighbour. Pure NumPy.
 
-Frame pixels and level pixels are both on straight grids, so that a tile is sampled by one slice where the
-steps agree (the level that the frame is made for), and by two index lists where they do not.
+Both grids are axis-aligned. A tile of the frame's own level is sampled with slices, a tile of another level with
+two index arrays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Fetch = Callable[[TileKey], AnyArray | None]
 
 
 class LayerBuffer:
-    """The values of one layer on a frame's grid, and where there are any (``covered`` None: everywhere)."""
+    """The values of one layer on a frame's grid. ``covered`` is the mask of valid values; None: all are valid."""
 
     __slots__ = ("covered", "grid", "values")
 
@@ -38,11 +38,11 @@ class LayerBuffer:
 def sample_plane(
     front: Image, image: Image, plane: PlaneKey, displayed: tuple[int, int], grid: FrameGrid, fetch: Fetch
 ) -> Callable[[LayerBuffer | None], tuple[LayerBuffer | None, bool]]:
-    """Return a function that paints the tiles of a plane that are there over a buffer, and tells whether all
-    were.
+    """Return a function that paints the available tiles of a plane over a buffer.
 
-    ``displayed`` are the axes of ``front`` in whose data coordinates the frame lies. The buffer given is
-    changed; None starts an empty one, and None comes back where no tile was there.
+    The function modifies and returns the buffer, and returns whether all tiles were available. For None it creates
+    a buffer, unless no tile is available. ``displayed`` are the axes of ``front`` in whose data coordinates
+    ``grid`` is given. ``fetch`` returns a tile or None.
     """
     rows = _indices(front, image, plane, displayed[0], 0, grid)
     columns = _indices(front, image, plane, displayed[1], 1, grid)
@@ -56,19 +56,19 @@ def sample_plane(
 def _indices(
     front: Image, image: Image, plane: PlaneKey, front_axis: int, side: int, grid: FrameGrid
 ) -> Indices:
-    """Return for each frame row or column the pixel of the plane's level; -1 outside of it."""
+    """Return for each frame row (``side`` 0) or column (1) the pixel of the plane's level, or -1 outside of it."""
     start, stride, count = (grid.top, grid.left)[side], grid.stride[side], grid.shape[side]
-    own = start + stride * np.arange(count, dtype=np.intp)
+    indices = start + stride * np.arange(count, dtype=np.intp)
     length = image.levels[plane.level].shape[plane.displayed[side]]
     if image is not front or plane.level != grid.level:
         to_front = [front.from_level(grid.level, front_axis, pixel) for pixel in (0.0, 1.0)]
         factor, offset = level_map(front, image, plane.level, front_axis, plane.displayed[side])
-        data = to_front[0] + (to_front[1] - to_front[0]) * own
-        own = np.floor(factor * data + offset + 0.5 + 1e-9).astype(np.intp)
-        if image is front:  # its own levels cover the same, whatever rounding says at the border
-            return np.asarray(np.clip(own, 0, length - 1))
-    own[(own < 0) | (own >= length)] = -1
-    return own
+        data = to_front[0] + (to_front[1] - to_front[0]) * indices
+        indices = np.floor(factor * data + offset + 0.5 + 1e-9).astype(np.intp)
+        if image is front:  # levels of one image have the same extent; indices outside are rounding errors
+            return np.asarray(np.clip(indices, 0, length - 1))
+    indices[(indices < 0) | (indices >= length)] = -1
+    return indices
 
 
 def _paint(
@@ -95,22 +95,22 @@ def _paint(
             ):
                 values = np.zeros((*grid.shape, *tile.shape[2:]), tile.dtype)
                 buffer = LayerBuffer(values, np.zeros(grid.shape, np.bool_), grid)
-            chosen_rows = _step(rows[row_run] - tile_row * tiles.tile[0])
-            chosen_columns = _step(columns[column_run] - tile_column * tiles.tile[1])
-            if isinstance(chosen_rows, slice) or isinstance(chosen_columns, slice):
-                buffer.values[row_run, column_run] = tile[chosen_rows, chosen_columns]
+            tile_rows = _as_slice(rows[row_run] - tile_row * tiles.tile[0])
+            tile_columns = _as_slice(columns[column_run] - tile_column * tiles.tile[1])
+            if isinstance(tile_rows, slice) or isinstance(tile_columns, slice):
+                buffer.values[row_run, column_run] = tile[tile_rows, tile_columns]
             else:
-                buffer.values[row_run, column_run] = tile[chosen_rows[:, None], chosen_columns]
+                buffer.values[row_run, column_run] = tile[tile_rows[:, None], tile_columns]
             if buffer.covered is not None:
                 buffer.covered[row_run, column_run] = True
-    inside = complete and bool((rows >= 0).all() and (columns >= 0).all())
-    if inside and buffer is not None:
+    covers_frame = complete and bool((rows >= 0).all() and (columns >= 0).all())
+    if covers_frame and buffer is not None:
         buffer.covered = None
     return buffer, complete
 
 
 def _runs(indices: Indices, tile: int) -> list[tuple[int, slice]]:
-    """Cut frame rows (or columns) where they pass from one tile to the next; those outside are left out."""
+    """Return (tile index, frame rows or columns) for each run of pixels in one tile. Pixels outside are omitted."""
     if not len(indices):
         return []
     owners = np.where(indices < 0, -1, indices // tile)
@@ -123,8 +123,8 @@ def _runs(indices: Indices, tile: int) -> list[tuple[int, slice]]:
     ]
 
 
-def _step(indices: Indices) -> slice | Indices:
-    """Return the indices as a slice where they are evenly spaced and rising."""
+def _as_slice(indices: Indices) -> slice | Indices:
+    """Return the indices as a slice if they are evenly spaced and increasing, otherwise unchanged."""
     if len(indices) == 1:
         return slice(int(indices[0]), int(indices[0]) + 1)
     step = int(indices[1] - indices[0])
@@ -134,30 +134,32 @@ def _step(indices: Indices) -> slice | Indices:
 
 
 def resample(buffer: LayerBuffer, grid: FrameGrid) -> LayerBuffer:
-    """Return old pixels on a new frame's grid: what stays on the screen until better is there."""
+    """Return the values of an old frame on the grid of a new one. They are drawn until new tiles arrive."""
     old = buffer.grid
     if old == grid:
         return LayerBuffer(
             buffer.values.copy(), None if buffer.covered is None else buffer.covered.copy(), grid
         )
-    rows = _resampled(old.rect[0], old.rect[2], old.shape[0], grid.rect[0], grid.rect[2], grid.shape[0])
-    columns = _resampled(old.rect[1], old.rect[3], old.shape[1], grid.rect[1], grid.rect[3], grid.shape[1])
+    rows = _nearest_indices(old.rect[0], old.rect[2], old.shape[0], grid.rect[0], grid.rect[2], grid.shape[0])
+    columns = _nearest_indices(
+        old.rect[1], old.rect[3], old.shape[1], grid.rect[1], grid.rect[3], grid.shape[1]
+    )
     covered = (rows >= 0)[:, None] & (columns >= 0)
     if not covered.any():
         values = np.zeros((*grid.shape, *buffer.values.shape[2:]), buffer.values.dtype)
         return LayerBuffer(values, covered, grid)
-    chosen = np.maximum(rows, 0)[:, None], np.maximum(columns, 0)
+    indices = np.maximum(rows, 0)[:, None], np.maximum(columns, 0)
     if buffer.covered is not None:
-        covered &= buffer.covered[chosen]
-    return LayerBuffer(buffer.values[chosen], None if covered.all() else covered, grid)
+        covered &= buffer.covered[indices]
+    return LayerBuffer(buffer.values[indices], None if covered.all() else covered, grid)
 
 
-def _resampled(
+def _nearest_indices(
     old_start: float, old_stop: float, old_count: int, start: float, stop: float, count: int
 ) -> Indices:
-    """Return for each new pixel the old one at its centre, -1 where there is none."""
+    """Return for each new pixel the index of the old pixel at its centre, or -1."""
     if not old_count or not count or old_stop == old_start:
         return np.full(count, -1, np.intp)
     centers = start + (stop - start) * (np.arange(count) + 0.5) / count
-    found = np.floor((centers - old_start) / (old_stop - old_start) * old_count).astype(np.intp)
-    return np.where((found >= 0) & (found < old_count), found, -1)
+    indices = np.floor((centers - old_start) / (old_stop - old_start) * old_count).astype(np.intp)
+    return np.where((indices >= 0) & (indices < old_count), indices, -1)

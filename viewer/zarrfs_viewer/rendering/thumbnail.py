@@ -1,6 +1,4 @@
-"""Small pictures of images, for choosing among series and for plates. Reads the coarsest level that
-serves.
-"""
+"""Thumbnails of images, for series and plates."""
 
 from __future__ import annotations
 
@@ -16,16 +14,20 @@ __all__ = ["thumbnail"]
 
 
 def thumbnail(image: Image, size: int = 128) -> Pixels:
-    """Return a picture of about ``size`` pixels along its longer side (less for a small image), at the
-    image's default position. Blocks: call it from a worker. Raises ZarrError.
+    """Return a picture of an image at its default position, with about ``size`` pixels along the longer side.
+
+    The picture of an image with fewer pixels is smaller. The coarsest sufficient level is read. Blocks; call it
+    from a worker thread. Raises ZarrError.
     """
     rows, columns = (image.shape[axis] for axis in image.default_displayed)
     aspect = pixel_aspect(image, image.default_displayed)
     viewport = fit(size, size, rows, columns, aspect)
     state = resolve(initial_intent(image, 0), image, viewport)
-    target = {layer.planes[-1] for layer in state.layers}
+    target_planes = {layer.planes[-1] for layer in state.layers}
     tiles = {
-        request.key: image.read_tile(request.key) for request in state.tiles if request.key.plane in target
+        request.key: image.read_tile(request.key)
+        for request in state.tiles
+        if request.key.plane in target_planes
     }
     frame = FrameRenderer().render(state, tiles.get, settled=True)
     if frame is None:

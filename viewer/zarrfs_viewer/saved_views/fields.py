@@ -1,4 +1,4 @@
-"""Reading saved views field by field: every value is checked, and an error names the key. Pure."""
+"""Checked access to the fields of saved views. Errors contain the key. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,25 +14,23 @@ Choice = TypeVar("Choice", bound=str)
 
 
 class _Required:
-    """Stands for "no default": the key must be there."""
+    """The type of the default of required keys."""
 
 
 REQUIRED = _Required()
 
 
 class Fields:
-    """One JSON object. Raises MetadataError for what does not fit."""
+    """The fields of one JSON object. Its methods raise MetadataError for missing keys and invalid values."""
 
     def __init__(self, document: Any, pointer: str) -> None:
         if not isinstance(document, Mapping):
-            raise MetadataError(
-                f"saved view, {pointer or 'the whole'}: expected an object, found {document!r}"
-            )
+            raise MetadataError(f"saved view, {pointer or 'root'}: expected an object, found {document!r}")
         self._document = document
         self._pointer = pointer
 
     def error(self, key: str, message: str) -> MetadataError:
-        """Return the error to raise for a key."""
+        """Return the error for a key. The caller raises it."""
         return MetadataError(f"saved view, {self._pointer}/{key}: {message}")
 
     def _value(self, key: str, default: Any) -> Any:
@@ -46,11 +44,11 @@ class Fields:
         return Fields(self._value(key, REQUIRED), f"{self._pointer}/{key}")
 
     def optional(self, key: str) -> Fields | None:
-        """Return the object at a key, None where there is none."""
+        """Return the object at a key, or None if it is missing or null."""
         return None if self._document.get(key) is None else self.inner(key)
 
     def items(self, key: str) -> Iterator[Fields]:
-        """Yield the objects of the list at a key."""
+        """Yield the objects of the list at a key, none if it is missing."""
         value = self._value(key, ())
         if not isinstance(value, list | tuple):
             raise self.error(key, f"expected a list, found {value!r}")
@@ -64,26 +62,26 @@ class Fields:
     @overload
     def string(self, key: str, default: None) -> str | None: ...
     def string(self, key: str, default: Any = REQUIRED) -> str | None:
-        """Return the text at a key."""
+        """Return the string at a key."""
         value = self._value(key, default)
         if isinstance(value, str) or value is default:
             return None if value is None else str(value)
-        raise self.error(key, f"expected text, found {value!r}")
+        raise self.error(key, f"expected a string, found {value!r}")
 
     def boolean(self, key: str, default: bool) -> bool:
-        """Return the truth value at a key."""
+        """Return the boolean at a key."""
         value = self._value(key, default)
         if not isinstance(value, bool):
             raise self.error(key, f"expected true or false, found {value!r}")
         return value
 
     def integer(self, key: str, default: Any = REQUIRED) -> int | None:
-        """Return the whole number at a key."""
+        """Return the integer at a key, or None if that is the default."""
         value = self._value(key, default)
         if value is None and default is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self.error(key, f"expected a whole number, found {value!r}")
+            raise self.error(key, f"expected an integer, found {value!r}")
         return value
 
     def number(self, key: str, default: Any = REQUIRED) -> float:
@@ -94,14 +92,14 @@ class Fields:
         return float(value)
 
     def positive(self, key: str, default: Any = REQUIRED) -> float:
-        """Return the number above 0 at a key."""
+        """Return the positive number at a key."""
         value = self.number(key, default)
         if value <= 0:
-            raise self.error(key, f"expected a number above 0, found {value!r}")
+            raise self.error(key, f"expected a positive number, found {value!r}")
         return value
 
     def numbers(self, key: str, count: int | None = None) -> tuple[float, ...]:
-        """Return the list of numbers at a key."""
+        """Return the list of finite numbers at a key, of length ``count`` if that is given."""
         values = self._value(key, REQUIRED)
         if not isinstance(values, list | tuple) or not all(_is_number(value) for value in values):
             raise self.error(key, f"expected a list of finite numbers, found {values!r}")
@@ -110,14 +108,14 @@ class Fields:
         return tuple(float(value) for value in values)
 
     def integers(self, key: str, count: int) -> tuple[int, ...]:
-        """Return the list of whole numbers at a key."""
+        """Return the list of ``count`` integers at a key."""
         values = self.numbers(key, count)
         if any(value != int(value) for value in values):
-            raise self.error(key, f"expected whole numbers, found {values!r}")
+            raise self.error(key, f"expected integers, found {values!r}")
         return tuple(int(value) for value in values)
 
     def pair(self, key: str) -> tuple[float, float] | None:
-        """Return two numbers, None where there are none. Whole numbers stay whole, however large."""
+        """Return the two numbers at a key, or None if it is missing or null. Integers are not converted to floats."""
         if self._document.get(key) is None:
             return None
         self.numbers(key, 2)
@@ -125,15 +123,15 @@ class Fields:
         return low, high
 
     def choice(self, key: str, choices: tuple[Choice, ...]) -> Choice:
-        """Return one of some words, the first by default."""
+        """Return the string at a key, which is one of ``choices``. The first is the default."""
         value = self._value(key, choices[0])
-        for word in choices:
-            if value == word:
-                return word
+        for choice in choices:
+            if value == choice:
+                return choice
         raise self.error(key, f"expected one of {', '.join(choices)}, found {value!r}")
 
     def colormap(self, key: str) -> str:
-        """Return the name of a colour map."""
+        """Return the name of a colour map at a key, by default ``gray``."""
         value = self.string(key, "gray")
         if not is_colormap(value):
             raise self.error(key, f"unknown colour map {value!r}")
@@ -141,5 +139,5 @@ class Fields:
 
 
 def _is_number(value: Any) -> bool:
-    # The comparison is false for NaN, and works for integers too large for a float.
+    # The comparison is False for NaN, and does not overflow for integers that are too large for a float.
     return isinstance(value, int | float) and not isinstance(value, bool) and -1e308 < value < 1e308

@@ -1,6 +1,6 @@
-"""Named views: what is seen, as JSON, as a link, and as a command line that shows it again.
+"""Saved views: a location, an image, and the view settings, as JSON, as a link, and as a command line.
 
-Pure, but for two functions that keep views in a file.
+Only ``load_views`` and ``save_views`` perform I/O; the other functions are pure.
 """
 
 from __future__ import annotations
@@ -35,17 +35,15 @@ __all__ = [
     "to_link",
 ]
 
-FORMAT = 1
+FORMAT_VERSION = 1
 FRAGMENT = "#view="
 MAX_VIEW_NBYTES = 1 << 20
-"""A link is refused beyond so many decompressed bytes: it may come from anywhere."""
+"""The maximum decompressed size of the view in a link, which is untrusted."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A named view: ``location`` as it was opened, ``image`` the path of the image in it, and how it is
-    seen.
-    """
+    """A named view of an image. ``location`` is the opened location; ``image`` is the image's path in the dataset."""
 
     name: str
     location: str
@@ -57,30 +55,32 @@ class View:
 def to_json(view: View) -> dict[str, Any]:
     """Return the view as plain JSON data."""
     return {
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "name": view.name,
         "location": view.location,
         "image": view.image,
-        "intent": _plain(asdict(view.intent)),
-        "viewport": None if view.viewport is None else _plain(asdict(view.viewport)),
+        "intent": _to_json_value(asdict(view.intent)),
+        "viewport": None if view.viewport is None else _to_json_value(asdict(view.viewport)),
     }
 
 
-def _plain(value: Any) -> Any:
-    """Return tuples as lists, so that what goes in is what comes back from JSON."""
+def _to_json_value(value: Any) -> Any:
+    """Return the value with tuples replaced by lists, as the JSON decoder returns them."""
     if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
+        return {key: _to_json_value(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [_to_json_value(entry) for entry in value]
     return value
 
 
 def from_json(document: Any) -> View:
-    """Return the view of such data. Raises MetadataError naming the key that does not fit."""
+    """Return the view of a JSON document of ``to_json``. Raises MetadataError with the invalid key."""
     fields = Fields(document, "")
-    if fields.integer("format") != FORMAT:
+    version = fields.integer("format")
+    if version != FORMAT_VERSION:
         raise fields.error(
-            "format", f"expected {FORMAT}: the view was saved by another version of the viewer"
+            "format",
+            f"expected {FORMAT_VERSION}, found {version}: the view was saved by another version of the viewer",
         )
     viewport = fields.optional("viewport")
     return View(
@@ -111,29 +111,29 @@ def _intent(fields: Fields) -> ViewIntent:
 
 
 def _channel(fields: Fields) -> ChannelSettings:
-    plain = ChannelSettings()
+    defaults = ChannelSettings()
     return ChannelSettings(
         index=fields.integer("index", 0) or 0,
         label=fields.string("label", ""),
         colormap=fields.colormap("colormap"),
         limits=fields.pair("limits"),
         limits_range=fields.pair("limits_range"),
-        gamma=fields.positive("gamma", plain.gamma),
-        invert=fields.boolean("invert", plain.invert),
-        visible=fields.boolean("visible", plain.visible),
-        solo=fields.boolean("solo", plain.solo),
+        gamma=fields.positive("gamma", defaults.gamma),
+        invert=fields.boolean("invert", defaults.invert),
+        visible=fields.boolean("visible", defaults.visible),
+        solo=fields.boolean("solo", defaults.solo),
         component=fields.choice("component", ("value", "abs", "phase", "real", "imag")),
         field=fields.string("field", None),
     )
 
 
 def _labels(fields: Fields) -> LabelsSettings:
-    plain = LabelsSettings()
+    defaults = LabelsSettings()
     return LabelsSettings(
         index=fields.integer("index", 0) or 0,
-        visible=fields.boolean("visible", plain.visible),
-        opacity=fields.number("opacity", plain.opacity),
-        contour=fields.integer("contour", plain.contour) or 0,
+        visible=fields.boolean("visible", defaults.visible),
+        opacity=fields.number("opacity", defaults.opacity),
+        contour=fields.integer("contour", defaults.contour) or 0,
         selected=fields.integer("selected", None),
     )
 
@@ -149,13 +149,13 @@ def _viewport(fields: Fields) -> Viewport:
     center = fields.numbers("center", 2)
     width, height = fields.integer("width"), fields.integer("height")
     if width is None or height is None or not (0 < width < 1 << 16 and 0 < height < 1 << 16):
-        raise fields.error("width", f"expected a window of a usual size, found {width} x {height}")
+        raise fields.error("width", f"expected a window size from 1 to 65535, found {width} x {height}")
     zoom, aspect = fields.positive("zoom"), fields.positive("aspect", 1.0)
     return Viewport(width, height, (center[0], center[1]), zoom, aspect)
 
 
 def to_link(view: View) -> str:
-    """Return the location with the view in its fragment (``LOCATION#view=...``); ``from_link`` reads it."""
+    """Return the location with the view in its fragment (``LOCATION#view=...``), for ``from_link``."""
     document = to_json(view)
     del document["location"]
     packed = zlib.compress(json.dumps(document, separators=(",", ":")).encode(), 9)
@@ -163,36 +163,36 @@ def to_link(view: View) -> str:
 
 
 def from_link(link: str) -> tuple[str, View | None]:
-    """Split a link into the location and its view, None where it carries none.
+    """Return the location and the view of a link; the view is None if the link has none.
 
-    Raises MetadataError if it carries one that is damaged.
+    Raises MetadataError if the view is invalid.
     """
-    location, found, packed = link.partition(FRAGMENT)
-    if not found:
+    location, separator, packed = link.partition(FRAGMENT)
+    if not separator:
         return link, None
     try:
         data = base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
-        unpacker = zlib.decompressobj()
-        text = unpacker.decompress(data, MAX_VIEW_NBYTES)
-        if not unpacker.eof:
-            raise ValueError("it is cut short, or too large")
+        decompressor = zlib.decompressobj()
+        text = decompressor.decompress(data, MAX_VIEW_NBYTES)
+        if not decompressor.eof:
+            raise ValueError(f"it is truncated, or larger than {MAX_VIEW_NBYTES} bytes")
         document = json.loads(text)
     except (binascii.Error, zlib.error, ValueError) as error:
         raise MetadataError(
             f"the view in the link to {location} is damaged: {error}; copy the link again"
         ) from error
     if not isinstance(document, Mapping):
-        raise MetadataError(f"the view in the link to {location} is damaged: expected an object")
+        raise MetadataError(f"the view in the link to {location} is damaged: expected a JSON object")
     return location, from_json({**document, "location": location})
 
 
 def command_line(view: View) -> str:
-    """Return the shell command that shows this view, quoted for a POSIX shell."""
+    """Return the command line that opens the view, quoted for a POSIX shell."""
     return shlex.join(["zarrfs-viewer", to_link(view)])
 
 
 def load_views(file: Path) -> tuple[View, ...]:
-    """Read the views kept in a file; none where there is no such file. Raises MetadataError."""
+    """Return the views in a file, none if the file does not exist. Blocks. Raises MetadataError."""
     try:
         check_regular_file(file)
         document = json.loads(file.read_text("utf-8"))
@@ -201,12 +201,12 @@ def load_views(file: Path) -> tuple[View, ...]:
     except (OSError, ValueError) as error:
         raise MetadataError(f"{file}: the saved views cannot be read: {error}") from error
     if not isinstance(document, Mapping) or not isinstance(document.get("views"), list):
-        raise MetadataError(f"{file}: no saved views: expected an object with a list 'views'")
+        raise MetadataError(f"{file} contains no saved views: expected an object with a list 'views'")
     return tuple(from_json(item) for item in document["views"])
 
 
 def save_views(file: Path, views: tuple[View, ...]) -> None:
-    """Keep views in a file, replaced atomically; its directory is made. Raises OSError."""
+    """Write views to a file, which is replaced atomically. Creates its directory. Blocks. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"views": [to_json(view) for view in views]}, indent=2, ensure_ascii=False)
     temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
@@ -217,39 +217,39 @@ def save_views(file: Path, views: tuple[View, ...]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def fitted_intent(view: View, image: Image, usual: ViewIntent) -> ViewIntent:
-    """Return a view's intent for an image that has been opened now; ``usual`` is how it is shown without a view.
+def fitted_intent(view: View, image: Image, initial: ViewIntent) -> ViewIntent:
+    """Return the intent of a view, adapted to the opened image. ``initial`` is the image's initial intent.
 
-    Positions are clipped to what there is. Labels and a pyramid level that the image no longer has are left out.
-    Raises MetadataError where axes or channels are others than when the view was kept.
+    Positions are clipped to the image. Label images and a pyramid level that no longer exist are dropped. Raises
+    MetadataError if the axes or the channels have changed since the view was saved.
     """
     intent = view.intent
     if len(intent.position) != len(image.shape) or not set(intent.displayed) <= set(image.slider_axes):
         raise MetadataError(
-            f"the view {view.name!r} is of an image with {len(intent.position)} axes that it shows along "
-            f"{intent.displayed}; {image.name!r} has now {len(image.shape)}: the usual view is shown"
+            f"the view {view.name!r} was saved for an image with {len(intent.position)} axes and displays the "
+            f"axes {intent.displayed}; {image.name!r} has {len(image.shape)} axes: the default view is displayed"
         )
-    known = {(channel.index, channel.field) for channel in usual.channels}
-    if {(channel.index, channel.field) for channel in intent.channels} != known:
+    expected = {(channel.index, channel.field) for channel in intent.channels}
+    if {(channel.index, channel.field) for channel in initial.channels} != expected:
         raise MetadataError(
-            f"the view {view.name!r} has {len(intent.channels)} channels, {image.name!r} has now "
-            f"{len(usual.channels)} or others: the usual view is shown"
+            f"the view {view.name!r} was saved with {len(intent.channels)} channels; {image.name!r} has "
+            f"{len(initial.channels)}, or different ones: the default view is displayed"
         )
     position = tuple(
         min(max(value, 0.0), float(length - 1))
         for value, length in zip(intent.position, image.shape, strict=True)
     )
-    kept = {label.index: label for label in intent.labels}
+    saved_labels = {label.index: label for label in intent.labels}
     lock = intent.level_lock
     return replace(
         intent,
         position=position,
-        labels=tuple(kept.get(label.index, label) for label in usual.labels),
+        labels=tuple(saved_labels.get(label.index, label) for label in initial.labels),
         level_lock=lock if lock is not None and 0 <= lock < len(image.levels) else None,
     )
 
 
-def fitted_viewport(kept: Viewport, now: Viewport) -> Viewport:
-    """Return the window of the size of ``now`` that shows at least all that ``kept`` showed."""
-    factor = min(now.width / kept.width, now.height / kept.height)
-    return replace(now, center=kept.center, zoom=kept.zoom * factor, aspect=kept.aspect)
+def fitted_viewport(saved: Viewport, current: Viewport) -> Viewport:
+    """Return a viewport with the size of ``current`` that contains the visible rectangle of ``saved``."""
+    factor = min(current.width / saved.width, current.height / saved.height)
+    return replace(current, center=saved.center, zoom=saved.zoom * factor, aspect=saved.aspect)

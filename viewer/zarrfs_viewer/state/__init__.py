@@ -1,1 +1,1 @@
-"""The user's settings as frozen values, and pure updates of them."""
+"""The user's settings as frozen values, and pure functions that update them."""

@@ -1,8 +1,8 @@
-"""Colour maps by name, as tables of 256 colours. The list says which ones are safe for colour-blind eyes.
+"""Colour maps by name, as tables of 256 colours.
 
 viridis, magma, inferno and plasma are by Smith and van der Walt (CC0), cividis by Nuñez, Anderton and
-Renslow, turbo by Mikhailov (Apache-2.0), batlow by Crameri (MIT). Each is kept as evenly spaced colours
-between which linear interpolation meets the original within 2 of 255 (cividis 4).
+Renslow, turbo by Mikhailov (Apache-2.0), batlow by Crameri (MIT). Each is stored as evenly spaced colours.
+Linear interpolation between them differs from the original by at most 2 of 255 (cividis: 4).
 """
 
 from __future__ import annotations
@@ -55,23 +55,24 @@ ANCHORS = {
 }
 
 NAMES: tuple[str, ...] = (*ANCHORS, "hilo")
-"""Every map that has a name. ``phase`` is cyclic; ``hilo`` is gray with the ends of the range in blue and
-red.
-"""
+"""The named colour maps. ``phase`` is cyclic. ``hilo`` is gray with the lowest colour blue and the highest red."""
 
 COLOR_BLIND_SAFE: frozenset[str] = frozenset(
     {"gray", "viridis", "magma", "inferno", "plasma", "cividis", "batlow"}
 )
+"""Colour maps that are suitable for people with colour vision deficiency."""
 
 
 def is_colormap(name: str) -> bool:
-    """Tell whether ``lookup`` knows the name."""
+    """Return whether ``lookup`` accepts the name."""
     return name in NAMES or re.fullmatch(r"#[0-9a-fA-F]{6}", name) is not None
 
 
 @lru_cache(maxsize=256)
 def lookup(name: str) -> Table:
-    """Return the colours, (256, 3) RGB, read-only. ``#RRGGBB`` is the ramp from black to that colour.
+    """Return the colours as a read-only array of shape (256, 3), RGB.
+
+    ``#RRGGBB`` is the linear ramp from black to that colour.
 
     Raises ValueError for an unknown name.
     """

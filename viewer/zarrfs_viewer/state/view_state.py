@@ -1,11 +1,11 @@
-"""What the user wants to see: frozen values, and pure functions that give changed ones.
+"""The user's settings of a view as frozen values, and pure functions that return updated values.
 
-Here: which axes are displayed, where the slices are, how channels and labels look. Not here: what follows
-from it for a given image and window (``resolve``), how it is drawn (``compose``), widgets.
+This module contains the displayed axes, the slice positions, and the settings of channels and labels. Their
+resolution for a given image and viewport is in ``display.resolve``; drawing is in ``rendering.compose``.
 
-Coordinates: *data coordinates* are pixels of level 0 along each axis, as floats; pixel ``i`` has its centre
-at ``i`` and covers ``[i - 0.5, i + 0.5)``. ``Image.to_physical`` and ``Image.to_level`` convert them. All
-panes, overlays and saved views speak data coordinates of the image in front.
+*Data coordinates* are pixels of level 0 along each axis, as floats: pixel ``i`` has its centre at ``i`` and
+covers ``[i - 0.5, i + 0.5)``. ``Image.to_physical`` and ``Image.to_level`` convert them. All panes, overlays
+and saved views use the data coordinates of the front image.
 """
 
 from __future__ import annotations
@@ -29,30 +29,29 @@ __all__ = [
     "with_displayed",
     "with_labels",
     "with_level_lock",
-    "with_limits",
     "with_position",
     "with_projection",
     "zoom_at",
 ]
 
 Rgb = tuple[int, int, int]
-"""A colour: red, green, blue, each 0 to 255."""
+"""A colour as (red, green, blue), each 0 to 255."""
 
 Component = Literal["value", "abs", "phase", "real", "imag"]
-"""What of a complex number is shown; ``value`` for everything that is not complex."""
+"""The displayed component of complex numbers; ``value`` for all other data types."""
 
 ProjectionMode = Literal["max", "mean"]
 
 
 @dataclass(frozen=True)
 class ChannelSettings:
-    """How one channel looks.
+    """The display settings of one channel.
 
-    ``index`` is the position along the image's channel axis (0 where it has none); ``field`` names the field
-    of a structured data type. ``limits`` are data values shown as the first and the last colour; None means
-    not known yet: auto-contrast is to set them. ``colormap`` is a name from ``zarrfs_viewer.state.colormaps``, or
-    ``#RRGGBB`` for a ramp from black to that colour. ``gamma`` above 0; 1 is linear. ``limits_range`` is what
-    a slider may span.
+    ``index`` is the index along the image's channel axis (0 without a channel axis). ``field`` is the field
+    of a structured data type. ``limits`` are the data values of the first and the last colour; None means
+    that auto-contrast sets them. ``limits_range`` is the range of the limits slider. ``colormap`` is a name
+    from ``zarrfs_viewer.state.colormaps``, or ``#RRGGBB`` for a ramp from black to that colour. ``gamma`` is
+    positive; 1 is linear.
     """
 
     index: int = 0
@@ -70,10 +69,10 @@ class ChannelSettings:
 
 @dataclass(frozen=True)
 class LabelsSettings:
-    """How one label image is laid over the picture. ``contour`` is the outline's width in screen pixels; 0
-    fills.
+    """The display settings of one label image that is drawn over the front image.
 
-    ``index`` counts the label images of the image in front. ``selected`` shows that label alone.
+    ``index`` is the index in the label images of the front image. ``contour`` is the outline width in screen
+    pixels; 0 fills the labels. If ``selected`` is set, only that label is drawn.
     """
 
     index: int = 0
@@ -85,7 +84,7 @@ class LabelsSettings:
 
 @dataclass(frozen=True)
 class Projection:
-    """A slab instead of a slice: ``thickness`` level-0 pixels along ``axis``, centred on the position."""
+    """A projection of a slab: ``thickness`` level-0 pixels along ``axis``, centred on the slice position."""
 
     axis: int
     mode: ProjectionMode = "max"
@@ -94,11 +93,11 @@ class Projection:
 
 @dataclass(frozen=True)
 class ViewIntent:
-    """All that the user chose for one pane.
+    """The user's settings for one pane.
 
-    ``displayed`` is (row axis, column axis). ``position`` has one entry per axis of the image in data
-    coordinates; those of the displayed axes are the cross-hair, those of the channel axis are ignored
-    (``channels`` says). ``level_lock`` pins a pyramid level.
+    ``displayed`` is (row axis, column axis). ``position`` has one entry per axis of the image, in data
+    coordinates: the slice position, or the position of the cross-hair for the displayed axes. The entry of the
+    channel axis is ignored; ``channels`` selects the channels. ``level_lock`` fixes the pyramid level.
     """
 
     displayed: tuple[int, int]
@@ -110,17 +109,17 @@ class ViewIntent:
 
     @property
     def shown_channels(self) -> tuple[ChannelSettings, ...]:
-        """The channels to draw: the soloed ones if any is, else the visible ones."""
+        """The channels to draw: those with ``solo`` if there are any, otherwise those with ``visible``."""
         solo = tuple(channel for channel in self.channels if channel.solo)
         return solo or tuple(channel for channel in self.channels if channel.visible)
 
 
 @dataclass(frozen=True)
 class Viewport:
-    """The window onto the displayed plane.
+    """The visible part of the displayed plane.
 
-    ``width`` and ``height`` in device pixels; ``center`` is (row, column) in data coordinates; ``zoom`` is
-    device pixels per data pixel along columns; along rows it is ``zoom * aspect``.
+    ``width`` and ``height`` are in device pixels. ``center`` is (row, column) in data coordinates. ``zoom`` is
+    the number of device pixels per data pixel along columns; along rows it is ``zoom * aspect``.
     """
 
     width: int
@@ -136,14 +135,14 @@ class Viewport:
 
     @property
     def rect(self) -> tuple[float, float, float, float]:
-        """What is seen, in data coordinates: (top, left, bottom, right)."""
+        """The visible rectangle (top, left, bottom, right) in data coordinates."""
         row_zoom, column_zoom = self.zooms
         half_height, half_width = self.height / row_zoom / 2, self.width / column_zoom / 2
         row, column = self.center
         return row - half_height, column - half_width, row + half_height, column + half_width
 
     def to_data(self, x: float, y: float) -> tuple[float, float]:
-        """Return the (row, column) in data coordinates below device pixel position (x right, y down)."""
+        """Return (row, column) in data coordinates at a device position (x to the right, y down)."""
         row_zoom, column_zoom = self.zooms
         return (
             self.center[0] + (y - self.height / 2) / row_zoom,
@@ -159,20 +158,20 @@ class Viewport:
         )
 
 
-# -- changes of intent --------------------------------------------------------------------------------------
+# -- updates of the intent ----------------------------------------------------------------------------------
 
 
 def with_position(intent: ViewIntent, axis: int, value: float) -> ViewIntent:
-    """Move the slice (or the cross-hair) along one axis."""
+    """Set the position of the slice (or of the cross-hair) along one axis."""
     position = list(intent.position)
     position[axis] = float(value)
     return replace(intent, position=tuple(position))
 
 
 def with_displayed(intent: ViewIntent, row_axis: int, column_axis: int) -> ViewIntent:
-    """Display two other axes. A projection along one of them ends. Raises ValueError if the two are one."""
+    """Set the displayed axes. A projection along one of them is removed. Raises ValueError if the axes are equal."""
     if row_axis == column_axis:
-        raise ValueError(f"axis {row_axis} cannot run both down and across; choose two different axes")
+        raise ValueError(f"axis {row_axis} is given for rows and columns; choose two different axes")
     projection = intent.projection
     if projection is not None and projection.axis in (row_axis, column_axis):
         projection = None
@@ -180,9 +179,9 @@ def with_displayed(intent: ViewIntent, row_axis: int, column_axis: int) -> ViewI
 
 
 def with_look(intent: ViewIntent, other: ViewIntent) -> ViewIntent:
-    """Return an intent with the look of another one: colours, contrast and visibility of channels and labels.
+    """Copy the colours, the contrast and the visibility of channels and labels from another intent.
 
-    Channels are matched by place; those that differ in label or part of the data keep their own look.
+    Channels are matched by their position in the list. A channel whose label or field differs is not changed.
     """
     channels = tuple(
         replace(old, index=new.index, label=new.label, field=new.field, limits_range=new.limits_range)
@@ -208,11 +207,6 @@ def with_channel(intent: ViewIntent, number: int, **changes: object) -> ViewInte
     return replace(intent, channels=tuple(channels))
 
 
-def with_limits(intent: ViewIntent, number: int, low: float, high: float) -> ViewIntent:
-    """Set the limits of one channel; given the wrong way round they are swapped."""
-    return with_channel(intent, number, limits=(min(low, high), max(low, high)))
-
-
 def with_labels(intent: ViewIntent, number: int, **changes: object) -> ViewIntent:
     """Change fields of the labels overlay at ``number`` in ``intent.labels``."""
     labels = list(intent.labels)
@@ -221,24 +215,25 @@ def with_labels(intent: ViewIntent, number: int, **changes: object) -> ViewInten
 
 
 def with_level_lock(intent: ViewIntent, level: int | None) -> ViewIntent:
-    """Pin a pyramid level, or with None let the zoom choose."""
+    """Fix the pyramid level, or with None select it by the zoom."""
     return replace(intent, level_lock=level)
 
 
 def with_projection(intent: ViewIntent, projection: Projection | None) -> ViewIntent:
-    """Show a slab instead of a slice, or with None a slice again."""
+    """Set the projection; None displays a single slice."""
     return replace(intent, projection=projection)
 
 
-# -- changes of viewport ------------------------------------------------------------------------------------
+# -- updates of the viewport --------------------------------------------------------------------------------
 
 
 def fit(
     width: int, height: int, rows: int, columns: int, aspect: float = 1.0, margin: float = 0.0
 ) -> Viewport:
-    """Return the viewport of that size that shows a whole plane of ``rows`` x ``columns`` data pixels.
+    """Return the viewport of ``width`` x ``height`` device pixels that shows a whole plane of ``rows`` x
+    ``columns`` data pixels.
 
-    ``margin`` is the part of each side left free (0.02: two per cent).
+    ``margin`` is the empty border at each side, as a fraction of the plane's size.
     """
     width, height = max(1, width), max(1, height)
     zoom = min(width / max(1, columns), height / (max(1, rows) * aspect)) / (1 + 2 * margin)
@@ -246,21 +241,19 @@ def fit(
 
 
 def one_to_one(viewport: Viewport) -> Viewport:
-    """Return the viewport at one device pixel per data pixel, around the same centre."""
+    """Return the viewport with one device pixel per data pixel and the same centre."""
     return replace(viewport, zoom=1.0)
 
 
 def pan(viewport: Viewport, dx: float, dy: float) -> Viewport:
-    """Drag the picture by device pixels: right for positive ``dx``, down for positive ``dy``."""
+    """Move the picture by device pixels: positive ``dx`` to the right, positive ``dy`` down."""
     row_zoom, column_zoom = viewport.zooms
     row, column = viewport.center
     return replace(viewport, center=(row - dy / row_zoom, column - dx / column_zoom))
 
 
 def zoom_at(viewport: Viewport, factor: float, x: float, y: float) -> Viewport:
-    """Zoom by ``factor`` so that the point below device position (x, y) stays there. Zoom keeps in
-    1e-6..1e4.
-    """
+    """Zoom by ``factor`` around the device position (x, y). The zoom is limited to 1e-6 .. 1e4."""
     zoom = min(max(viewport.zoom * factor, 1e-6), 1e4)
     row, column = viewport.to_data(x, y)
     scaled = replace(viewport, zoom=zoom)

@@ -1,1 +1,1 @@
-"""Loading of tiles by background workers."""
+"""Loading of tiles by background worker threads."""

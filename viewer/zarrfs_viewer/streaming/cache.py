@@ -1,4 +1,4 @@
-"""A byte-bounded cache of tiles, least recently used out first. Not thread-safe: its owner holds a lock."""
+"""An LRU cache of tiles that is bounded in bytes. Not thread-safe: the caller holds a lock."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ __all__ = ["TileCache"]
 
 
 class TileCache:
-    """Tiles by key. What ``is_shown`` says is on a screen stays, even where that exceeds the budget."""
+    """Tiles by key.
 
-    def __init__(self, budget: int, is_shown: Callable[[TileKey], bool]) -> None:
+    A tile for which ``is_visible`` returns True is never evicted, even if the cache exceeds ``budget`` bytes.
+    """
+
+    def __init__(self, budget: int, is_visible: Callable[[TileKey], bool]) -> None:
         self.budget = budget
         self.nbytes = 0
-        self._is_shown = is_shown
+        self._is_visible = is_visible
         self._tiles: OrderedDict[TileKey, npt.NDArray[Any]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -30,44 +33,44 @@ class TileCache:
         return key in self._tiles
 
     def get(self, key: TileKey) -> npt.NDArray[Any] | None:
-        """Return the tile and count it as used."""
+        """Return the tile, or None, and mark it as most recently used."""
         tile = self._tiles.get(key)
         if tile is not None:
             self._tiles.move_to_end(key)
         return tile
 
     def put(self, key: TileKey, tile: npt.NDArray[Any]) -> None:
-        """Keep a tile; it becomes read-only, as it is shared from now on."""
+        """Add a tile. The cache takes ownership of the array and makes it read-only, because it is shared."""
         self.discard(key)
-        if tile.base is not None:  # a view would keep all of its base alive, uncounted
+        if tile.base is not None:  # a view would keep its base in memory, which is not counted
             tile = np.array(tile)
         tile.flags.writeable = False
         self._tiles[key] = tile
         self.nbytes += tile.nbytes
-        self.shrink()
+        self._evict()
 
     def discard(self, key: TileKey) -> None:
-        """Drop a tile if it is there."""
+        """Remove a tile if it is in the cache."""
         tile = self._tiles.pop(key, None)
         if tile is not None:
             self.nbytes -= tile.nbytes
 
     def discard_image(self, uid: int) -> None:
-        """Drop all tiles of an image."""
+        """Remove all tiles of an image."""
         for key in [key for key in self._tiles if key.plane.image == uid]:
             self.discard(key)
 
-    def shrink(self) -> None:
-        """Drop what has not been used for longest until the budget is kept."""
+    def _evict(self) -> None:
+        """Remove the least recently used tiles until the cache is within the budget."""
         if self.nbytes <= self.budget:
             return
         for key in list(self._tiles):
-            if not self._is_shown(key):
+            if not self._is_visible(key):
                 self.discard(key)
                 if self.nbytes <= self.budget:
                     return
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Remove all tiles."""
         self._tiles.clear()
         self.nbytes = 0

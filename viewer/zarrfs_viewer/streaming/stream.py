@@ -1,6 +1,6 @@
-"""One pane's wishes for tiles, and what it is told of them.
+"""The tile requests of one pane, and the callbacks that report their results.
 
-The streamer that serves them is in ``streaming``; a stream is made by ``TileStreamer.open``.
+Streams are created by ``TileStreamer.open``; the streamer is in ``streaming.streamer``.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from zarrfs_viewer.images.tile_grid import TileKey, TileRequest
 __all__ = ["MemoryUse", "OnError", "OnExact", "OnTile", "TileError", "TileStream"]
 
 OnTile = Callable[[TileKey, int], None]
-"""A wanted tile is in the cache; with the generation that wants it."""
+"""Called when a requested tile is in the cache, with the generation of the request."""
 OnError = Callable[["TileError", int], None]
+"""Called when a requested tile, or a part of it, could not be read."""
 OnExact = Callable[[int], None]
-"""Every tile of that generation is there, or has failed: called once per generation."""
+"""Called once per generation, when every visible tile is in the cache or has failed."""
 
 
 @dataclass(frozen=True)
 class TileError:
-    """A tile, or some chunks of it, could not be read. ``message`` is for the user; ``failed`` are the pixel
-    rectangles of the level (top, left, bottom, right) that are blank for it; the rest of the tile is shown.
+    """A tile, or some chunks of it, could not be read.
+
+    ``message`` is displayed to the user. ``failed`` are the rectangles (top, left, bottom, right), in pixels of
+    the level, that are blank. The rest of the tile is displayed.
     """
 
     key: TileKey
@@ -36,7 +39,10 @@ class TileError:
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """The live meter: bytes and number of tiles held, the bound, and what is under way."""
+    """The state of the cache and the queue. ``nbytes`` and ``tiles`` are in the cache, ``budget`` is its limit.
+
+    ``queued`` and ``running`` are numbers of requests; ``hits`` and ``misses`` count requested tiles.
+    """
 
     nbytes: int
     budget: int
@@ -48,13 +54,13 @@ class MemoryUse:
 
 
 class StreamOwner(Protocol):
-    """What a stream needs of the streamer that serves it."""
+    """The methods of ``TileStreamer`` that a stream calls."""
 
     def _show(
         self,
         stream: TileStream,
         images: Sequence[Image],
-        wanted: Sequence[TileRequest],
+        visible: Sequence[TileRequest],
         prefetch: Sequence[TileRequest],
     ) -> int: ...
 
@@ -62,7 +68,7 @@ class StreamOwner(Protocol):
 
 
 class TileStream:
-    """What one pane wants now. Made by ``TileStreamer.open``. Thread-safe."""
+    """The current tile requests of one pane. Created by ``TileStreamer.open``. Thread-safe."""
 
     def __init__(
         self,
@@ -78,36 +84,38 @@ class TileStream:
         self._generation = 0
         self._images: dict[int, Image] = {}
         self._requests: tuple[TileRequest, ...] = ()
-        self._shown: frozenset[TileKey] = frozenset()
-        self._missing: set[TileKey] = set()
+        self._visible: frozenset[TileKey] = frozenset()
+        self._pending: set[TileKey] = set()
         self._closed = False
-        # Held while a callback runs, so that close() can promise silence; re-entrant, as callbacks may call back.
+        # Held while a callback runs, so that no callback runs after close(). Re-entrant, because callbacks may
+        # call methods of the stream.
         self._callback_lock = threading.RLock()
 
     @property
     def generation(self) -> int:
-        """The number of the last ``show``; 0 before the first."""
+        """The generation of the last call of ``show``; 0 before the first."""
         return self._generation
 
     def show(
-        self, images: Sequence[Image], wanted: Sequence[TileRequest], prefetch: Sequence[TileRequest] = ()
+        self, images: Sequence[Image], visible: Sequence[TileRequest], prefetch: Sequence[TileRequest] = ()
     ) -> int:
-        """Want these tiles from now on, and nothing else; returns the new generation at once.
+        """Replace the requests of this stream, and return the new generation. Does not block.
 
-        ``images`` are those that the requests name. Tiles in the cache already are reported by no
-        ``on_tile``; if all are, ``on_exact`` is called before this returns, in the calling thread. Errors of
-        tiles that failed before are reported again in the same way.
+        ``images`` are the images of the requests. ``on_tile`` is not called for tiles that are in the cache. If
+        all visible tiles are in the cache or have failed, ``on_exact`` is called in the calling thread before this
+        returns.
+        Errors of tiles that failed before are reported again, also in the calling thread.
         """
-        return self._streamer._show(self, images, wanted, prefetch)
+        return self._streamer._show(self, images, visible, prefetch)
 
     def close(self) -> None:
-        """Want nothing any more; no callback comes after this returns."""
+        """Cancel all requests. No callback is called after this returns."""
         self._streamer._remove(self)
         with self._callback_lock:
             self._closed = True
 
-    def _tell(self, generation: int, callback: Callable[..., None] | None, *arguments: object) -> None:
-        """Make a callback, unless the pane wants something else by now."""
+    def _notify(self, generation: int, callback: Callable[..., None] | None, *arguments: object) -> None:
+        """Call a callback, unless the stream is closed or its requests have changed."""
         if callback is None:
             return
         with self._callback_lock:

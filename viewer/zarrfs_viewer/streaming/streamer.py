@@ -1,7 +1,7 @@
-"""Fetching tiles in the background: worker threads, one priority queue, generations, and a bounded cache.
+"""Fetching of tiles in the background: worker threads, one priority queue, and a bounded cache.
 
-Callbacks are called from worker threads, never under the lock; whoever needs another thread marshals them.
-Nothing here knows what a tile looks like on the screen.
+Callbacks are called from worker threads and never while the lock is held. A caller that needs another thread
+marshals them. Drawing of tiles is in ``rendering``.
 """
 
 from __future__ import annotations
@@ -23,26 +23,25 @@ __all__ = ["MemoryUse", "TileError", "TileStream", "TileStreamer"]
 
 
 class TileStreamer:
-    """The workers and the cache, shared by all panes of a process.
+    """The worker threads and the tile cache, shared by all panes of a process. Thread-safe.
 
-    A tile wanted by several streams is read once. Requests no stream wants any more are dropped before they
-    are read. The cache keeps at most ``budget`` bytes, least recently used out first, but never drops what a
-    stream shows now. Close it when done: the workers are threads.
+    A tile that several streams request is read once. Queued requests that no stream needs are dropped. The cache
+    is an LRU cache of ``budget`` bytes that never evicts visible tiles. ``close`` stops the worker threads.
     """
 
-    def __init__(self, workers: int = 2, budget: int = 256 << 20, queue_limit: int = 4096) -> None:
+    def __init__(self, workers: int = 2, budget: int = 256 << 20, max_queued: int = 4096) -> None:
         self._lock = threading.Condition()
         self._streams: list[TileStream] = []
         self._queue: list[TileRequest] = []
         self._running: dict[TileKey, Image] = {}
-        self._outdated: set[TileKey] = set()  # running reads that began before the last retry
+        self._outdated: set[TileKey] = set()  # running reads that started before the last retry
         self._failed: dict[TileKey, TileError] = {}
-        self._cache = TileCache(budget, self._is_shown)
-        self._queue_limit = queue_limit
-        self._paused = self._closed = self._truncated = False
+        self._cache = TileCache(budget, self._is_visible)
+        self._max_queued = max_queued
+        self._closed = self._truncated = False
         self._hits = self._misses = 0
         self._threads = [
-            threading.Thread(target=self._work, name=f"viewer-tiles-{number}", daemon=True)
+            threading.Thread(target=self._run_worker, name=f"viewer-tiles-{number}", daemon=True)
             for number in range(max(1, workers))
         ]
         for thread in self._threads:
@@ -55,24 +54,24 @@ class TileStreamer:
         on_error: OnError | None = None,
         on_exact: OnExact | None = None,
     ) -> TileStream:
-        """Return a new stream: one pane's wishes."""
+        """Return a new stream for the requests of one pane."""
         stream = TileStream(self, on_tile, on_error, on_exact)
         with self._lock:
             self._streams.append(stream)
         return stream
 
     def get(self, key: TileKey) -> npt.NDArray[Any] | None:
-        """Return a tile from the cache, read-only, or None. Never blocks on I/O."""
+        """Return a tile from the cache as a read-only array, or None. Does not block on I/O."""
         with self._lock:
             return self._cache.get(key)
 
     def present(self, keys: Sequence[TileKey]) -> frozenset[TileKey]:
-        """Return those of the tiles that are in the cache."""
+        """Return the keys whose tiles are in the cache."""
         with self._lock:
             return frozenset(key for key in keys if key in self._cache)
 
     def failures(self, keys: Sequence[TileKey]) -> tuple[TileError, ...]:
-        """Return what is known to have failed of these tiles."""
+        """Return the errors of those tiles that have failed."""
         if not self._failed:
             return ()
         with self._lock:
@@ -80,7 +79,7 @@ class TileStreamer:
 
     @property
     def memory(self) -> MemoryUse:
-        """The meter. Hits and misses count the tiles wanted, at the time they were."""
+        """The current state of the cache and the queue. A tile is a hit or a miss at the time of its request."""
         with self._lock:
             return MemoryUse(
                 self._cache.nbytes,
@@ -92,52 +91,35 @@ class TileStreamer:
                 self._misses,
             )
 
-    def set_budget(self, nbytes: int) -> None:
-        """Change the bound; drops tiles at once where it shrinks."""
-        with self._lock:
-            self._cache.budget = nbytes
-            self._cache.shrink()
-
     def retry(self) -> None:
-        """Read again what failed and is still wanted, for instance when a vanished store is back.
+        """Read failed tiles again if they are still requested, for instance after a store has become available.
 
-        A read that is running now and fails is repeated as well: it may have failed before the store was back.
+        A running read that fails is repeated too, because it may have failed before this call.
         """
         with self._lock:
             self._outdated.update(self._running)
             failed = set(self._failed)
             self._failed.clear()
             for stream in self._streams:
-                stream._missing |= failed & stream._shown
+                stream._pending |= failed & stream._visible
             for key in failed:
                 self._cache.discard(key)
-            self._replan()
+            self._rebuild_queue()
 
     def forget(self, image: Image) -> None:
-        """Drop the tiles and requests of an image that was closed."""
+        """Remove the tiles and the requests of an image that was closed."""
         with self._lock:
             for stream in self._streams:
                 stream._requests = tuple(r for r in stream._requests if r.key.plane.image != image.uid)
-                stream._shown = frozenset(key for key in stream._shown if key.plane.image != image.uid)
-                stream._missing = {key for key in stream._missing if key.plane.image != image.uid}
+                stream._visible = frozenset(key for key in stream._visible if key.plane.image != image.uid)
+                stream._pending = {key for key in stream._pending if key.plane.image != image.uid}
             self._cache.discard_image(image.uid)
             self._failed = {key: e for key, e in self._failed.items() if key.plane.image != image.uid}
-            self._replan()
-
-    def pause(self) -> None:
-        """Start no further reads until ``resume``."""
-        with self._lock:
-            self._paused = True
-
-    def resume(self) -> None:
-        """Go on reading."""
-        with self._lock:
-            self._paused = False
-            self._lock.notify_all()
+            self._rebuild_queue()
 
     def close(self, timeout: float = 10.0) -> bool:
-        """Stop the workers and drop everything. Returns False if a read still hangs after ``timeout``
-        seconds.
+        """Stop the workers and clear the cache. Returns False if a worker has not stopped after ``timeout``
+        seconds, because its read is blocked.
         """
         with self._lock:
             self._closed = True
@@ -153,34 +135,34 @@ class TileStreamer:
             self._failed.clear()
         return not any(thread.is_alive() for thread in self._threads)
 
-    # -- for streams -------------------------------------------------------------------------------------------
+    # -- called by streams -------------------------------------------------------------------------------------
 
     def _show(
         self,
         stream: TileStream,
         images: Sequence[Image],
-        wanted: Sequence[TileRequest],
+        visible: Sequence[TileRequest],
         prefetch: Sequence[TileRequest],
     ) -> int:
-        shown = frozenset(request.key for request in wanted)
+        keys = frozenset(request.key for request in visible)
         with self._lock:
             stream._generation += 1
             generation = stream._generation
             stream._images = {image.uid: image for image in images}
-            stream._requests = (*wanted, *prefetch)
-            stream._shown = shown
-            stream._missing = {key for key in shown if key not in self._cache and key not in self._failed}
-            self._misses += len(stream._missing)
-            self._hits += len(shown) - len(stream._missing)
-            for key in shown:
-                self._cache.get(key)  # what is shown is what was used last
-            errors = [self._failed[key] for key in shown if key in self._failed]
-            exact = not stream._missing
-            self._replan()
+            stream._requests = (*visible, *prefetch)
+            stream._visible = keys
+            stream._pending = {key for key in keys if key not in self._cache and key not in self._failed}
+            self._misses += len(stream._pending)
+            self._hits += len(keys) - len(stream._pending)
+            for key in keys:
+                self._cache.get(key)  # mark as most recently used
+            errors = [self._failed[key] for key in keys if key in self._failed]
+            exact = not stream._pending
+            self._rebuild_queue()
         for error in errors:
-            stream._tell(generation, stream._on_error, error)
+            stream._notify(generation, stream._on_error, error)
         if exact:
-            stream._tell(generation, stream._on_exact)
+            stream._notify(generation, stream._on_exact)
         return generation
 
     def _remove(self, stream: TileStream) -> None:
@@ -188,13 +170,13 @@ class TileStreamer:
             if stream in self._streams:
                 self._streams.remove(stream)
             stream._generation += 1
-            self._replan()
+            self._rebuild_queue()
 
-    def _is_shown(self, key: TileKey) -> bool:
-        return any(key in stream._shown for stream in self._streams)
+    def _is_visible(self, key: TileKey) -> bool:
+        return any(key in stream._visible for stream in self._streams)
 
-    def _replan(self) -> None:
-        """Queue what the streams want now: all else is dropped, whoever wanted it. Called under the lock."""
+    def _rebuild_queue(self) -> None:
+        """Rebuild the queue from the requests of all streams. The caller holds the lock."""
         best: dict[TileKey, TileRequest] = {}
         for stream in self._streams:
             for request in stream._requests:
@@ -206,19 +188,19 @@ class TileStreamer:
                 if key not in best or request.order < best[key].order:
                     best[key] = request
         ordered = request_order(list(best.values()))
-        self._truncated = len(ordered) > self._queue_limit
-        del ordered[self._queue_limit :]
-        ordered.reverse()  # the next one is popped from the end
+        self._truncated = len(ordered) > self._max_queued
+        del ordered[self._max_queued :]
+        ordered.reverse()  # requests are popped from the end
         self._queue = ordered
         if ordered:
             self._lock.notify(len(ordered))
 
     # -- workers -----------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _run_worker(self) -> None:
         while True:
             with self._lock:
-                while not self._closed and (self._paused or not self._queue):
+                while not self._closed and not self._queue:
                     self._lock.wait()
                 if self._closed:
                     return
@@ -228,7 +210,7 @@ class TileStreamer:
                     continue
                 self._running[request.key] = image
                 if not self._queue and self._truncated:
-                    self._replan()
+                    self._rebuild_queue()
             tile, failure = read_tile(image, request.key)
             self._finish(request.key, tile, failure)
 
@@ -248,23 +230,23 @@ class TileStreamer:
             if self._closed:
                 return
             if error is not None and outdated:
-                self._replan()
+                self._rebuild_queue()
                 return
             arrived = tile is not None
             if tile is not None:
                 self._cache.put(key, tile)
             if error is not None:
                 self._failed[key] = error
-            waiting = [(s, s._generation) for s in self._streams if key in s._missing]
+            waiting = [(s, s._generation) for s in self._streams if key in s._pending]
             exact = []
             for stream, generation in waiting:
-                stream._missing.discard(key)
-                if not stream._missing:
+                stream._pending.discard(key)
+                if not stream._pending:
                     exact.append((stream, generation))
         for stream, generation in waiting:
             if error is not None:
-                stream._tell(generation, stream._on_error, error)
+                stream._notify(generation, stream._on_error, error)
             if arrived:
-                stream._tell(generation, stream._on_tile, key)
+                stream._notify(generation, stream._on_tile, key)
         for stream, generation in exact:
-            stream._tell(generation, stream._on_exact)
+            stream._notify(generation, stream._on_exact)

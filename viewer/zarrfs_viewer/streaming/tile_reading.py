@@ -1,6 +1,4 @@
-"""Reading one tile so that a broken chunk costs no more than its own pixels. Blocks; called by stream
-workers.
-"""
+"""Reading of one tile in which single chunks may fail. Blocks; called by the streamer's worker threads."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ AnyArray = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class ReadFailure:
-    """What could not be read: a message for the user, and rectangles (top, left, bottom, right) of level
-    pixels.
+    """The failed part of a tile: a message for the user, the last error, and the failed rectangles (top, left,
+    bottom, right) in pixels of the level.
     """
 
     message: str
@@ -32,25 +30,25 @@ class ReadFailure:
 
 
 def read_tile(image: Image, key: TileKey) -> tuple[AnyArray | None, ReadFailure | None]:
-    """Return the tile, and what of it failed. Chunks that fail are zero; a tile of which all failed is None.
+    """Return the tile and the failed part of it. Failed chunks are zero. The tile is None if all of it failed.
 
-    Raises nothing: whatever goes wrong below is reported as a failure, so that a worker never dies of it.
+    Every exception is returned as a failure, so that it does not end the worker thread.
     """
     rows, columns = image.grid(key.plane.level, key.plane.displayed).rect(key.row, key.column)
     try:
         return image.read_region(key.plane, rows, columns), None
     except Exception as error:
-        pieces = list(_chunk_pieces(image, key.plane, rows, columns))
-        # A store that fails would fail for every piece again; only a broken chunk leaves the others readable.
-        if len(pieces) == 1 or not isinstance(error, ChunkDecodeError):
+        regions = list(_chunk_regions(image, key.plane, rows, columns))
+        # Other chunks are readable only if a single chunk is corrupt. A failing store would fail for every chunk.
+        if len(regions) == 1 or not isinstance(error, ChunkDecodeError):
             return None, _failure(error, [(rows, columns)])
-        return _read_pieces(image, key.plane, rows, columns, pieces, error)
+        return _read_chunks(image, key.plane, rows, columns, regions, error)
 
 
-def _chunk_pieces(
+def _chunk_regions(
     image: Image, plane: PlaneKey, rows: slice, columns: slice
 ) -> Iterator[tuple[slice, slice]]:
-    """Cut a rectangle at chunk borders."""
+    """Yield the parts of a rectangle that belong to different chunks."""
     chunks = image.levels[plane.level].chunks
     height, width = (chunks[axis] for axis in plane.displayed)
     for top in range(rows.start, rows.stop, height):
@@ -58,32 +56,32 @@ def _chunk_pieces(
             yield slice(top, min(top + height, rows.stop)), slice(left, min(left + width, columns.stop))
 
 
-def _read_pieces(
+def _read_chunks(
     image: Image,
     plane: PlaneKey,
     rows: slice,
     columns: slice,
-    pieces: list[tuple[slice, slice]],
+    regions: list[tuple[slice, slice]],
     first_error: Exception,
 ) -> tuple[AnyArray | None, ReadFailure | None]:
     tile: AnyArray | None = None
     failed = []
     last_error: Exception = first_error
-    for part in pieces:
+    for region in regions:
         try:
-            values = image.read_region(plane, *part)
+            values = image.read_region(plane, *region)
         except Exception as error:
-            failed.append(part)
+            failed.append(region)
             last_error = error
             continue
         if tile is None:
             shape = (rows.stop - rows.start, columns.stop - columns.start, *values.shape[2:])
             tile = np.zeros(shape, values.dtype)
-        top, left = part[0].start - rows.start, part[1].start - columns.start
+        top, left = region[0].start - rows.start, region[1].start - columns.start
         tile[top : top + values.shape[0], left : left + values.shape[1]] = values
     return tile, _failure(last_error, failed) if failed else None
 
 
-def _failure(error: Exception, parts: list[tuple[slice, slice]]) -> ReadFailure:
+def _failure(error: Exception, regions: list[tuple[slice, slice]]) -> ReadFailure:
     message = str(error) or type(error).__name__
-    return ReadFailure(message, tuple((r.start, c.start, r.stop, c.stop) for r, c in parts), error)
+    return ReadFailure(message, tuple((r.start, c.start, r.stop, c.stop) for r, c in regions), error)
