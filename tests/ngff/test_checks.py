@@ -1,6 +1,4 @@
-"""The three tiers, over documents good and bad; the cases follow the specification's own lists of valid and
-invalid documents.
-"""
+"""The three tiers of the check on valid and invalid documents. The cases follow the examples of the specification."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ def space(name: str, **more: Any) -> dict[str, Any]:
 
 YX = [space("y"), space("x")]
 TIME, CHANNEL = {"name": "t", "type": "time"}, {"name": "c", "type": "channel"}
-ABSENT = object()
+MISSING = object()
 
 
 def scale(*numbers: Any) -> dict[str, Any]:
@@ -48,7 +46,7 @@ def image(axes: Any = None, steps: Any = None, **changes: Any) -> dict[str, Any]
         "datasets": [{"path": "0", "coordinateTransformations": steps}],
         **changes,
     }
-    return {"multiscales": [{key: value for key, value in multiscale.items() if value is not ABSENT}]}
+    return {"multiscales": [{key: value for key, value in multiscale.items() if value is not MISSING}]}
 
 
 def omero(**changes: Any) -> dict[str, Any]:
@@ -59,7 +57,7 @@ def omero(**changes: Any) -> dict[str, Any]:
         "window": {"start": 0, "end": 1, "min": 0, "max": 2},
         **changes,
     }
-    channel = {key: value for key, value in channel.items() if value is not ABSENT}
+    channel = {key: value for key, value in channel.items() if value is not MISSING}
     return {**image(), "omero": {"channels": [channel]}}
 
 
@@ -70,7 +68,7 @@ def plate(**changes: Any) -> dict[str, Any]:
         "wells": [{"path": "1/A", "rowIndex": 0, "columnIndex": 0}],
         **changes,
     }
-    return {"plate": {key: value for key, value in parts.items() if value is not ABSENT}}
+    return {"plate": {key: value for key, value in parts.items() if value is not MISSING}}
 
 
 def label(**parts: Any) -> dict[str, Any]:
@@ -79,7 +77,7 @@ def label(**parts: Any) -> dict[str, Any]:
 
 VALID = {
     "plain": image(),
-    "without version": image(version=ABSENT),
+    "without version": image(version=MISSING),
     "custom axis type": image([{"name": "angle", "type": "custom"}, *YX]),
     "untyped axis": image([{"name": "angle"}, *YX]),
     "unknown unit": image([space("y", unit="micron"), space("x")]),
@@ -90,7 +88,7 @@ VALID = {
     "whole pyramid transformed": image(coordinateTransformations=[scale(1, 2)]),
     "unknown keys": image(something=5),
     "color that is none": omero(color="green"),
-    "channel without label": omero(label=ABSENT),
+    "channel without label": omero(label=MISSING),
     "window upside down": omero(window={"start": 9, "end": 1, "min": 0, "max": 2}),
     "label colors": label(colors=[{"label-value": 1, "rgba": [0, 0, 0, 0]}]),
     "label properties": label(properties=[{"label-value": 1}]),
@@ -118,7 +116,7 @@ INVALID = {
     "twice the same axis": image([space("x"), space("x")]),
     "axes as names": image(["y", "x"]),
     "no datasets": image(datasets=[]),
-    "datasets missing": image(datasets=ABSENT),
+    "datasets missing": image(datasets=MISSING),
     "path missing": image(datasets=[{"coordinateTransformations": [scale(1, 1)]}]),
     "path a number": image(datasets=[{"path": 0, "coordinateTransformations": [scale(1, 1)]}]),
     "transformations missing": image(datasets=[{"path": "0"}]),
@@ -131,8 +129,8 @@ INVALID = {
     "name a number": image(name=5),
     "twice the same multiscale": {"multiscales": image()["multiscales"] * 2},
     "omero without channels": {**image(), "omero": {}},
-    "channel without window": omero(window=ABSENT),
-    "channel without color": omero(color=ABSENT),
+    "channel without window": omero(window=MISSING),
+    "channel without color": omero(color=MISSING),
     "color a number": omero(color=255),
     "window without start": omero(window={"end": 1, "min": 0, "max": 2}),
     "window of text": omero(window={"start": "0", "end": 1, "min": 0, "max": 2}),
@@ -143,10 +141,10 @@ INVALID = {
     "rgba of three": label(colors=[{"label-value": 1, "rgba": [0, 0, 0]}]),
     "rgba above 255": label(colors=[{"label-value": 1, "rgba": [0, 0, 0, 500]}]),
     "twice the same color": label(colors=[{"label-value": 1, "rgba": [0, 0, 0, 0]}] * 2),
-    "plate without rows": plate(rows=ABSENT),
+    "plate without rows": plate(rows=MISSING),
     "plate with no rows": plate(rows=[]),
     "plate with no columns": plate(columns=[]),
-    "plate without wells": plate(wells=ABSENT),
+    "plate without wells": plate(wells=MISSING),
     "wells an object": plate(wells={}),
     "twice the same row": plate(rows=[{"name": "1"}] * 2),
     "column without name": plate(columns=[{"concentration": 10}]),
@@ -165,8 +163,8 @@ INVALID = {
 }
 
 
-def newer(document: dict[str, Any]) -> dict[str, Any]:
-    """The same document as 0.5 has it."""
+def as_version_0_5(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document in the form of version 0.5."""
     parts = json.loads(json.dumps(document))
     for holder in [*parts.get("multiscales", []), *[v for v in parts.values() if isinstance(v, dict)]]:
         if isinstance(holder, dict) and holder.get("version") == "0.4":
@@ -174,13 +172,13 @@ def newer(document: dict[str, Any]) -> dict[str, Any]:
     return {"ome": {"version": "0.5", **parts}}
 
 
-def tiers(report: Report) -> set[str]:
+def reported_tiers(report: Report) -> set[str]:
     return {message.tier for message in report.messages}
 
 
-def resolves(attributes: Any, place: str) -> bool:
-    """Whether a JSON pointer leads to something."""
-    for part in place.split("/")[1:]:
+def pointer_exists(attributes: Any, location: str) -> bool:
+    """Return whether a JSON pointer refers to an existing value."""
+    for part in location.split("/")[1:]:
         part = part.replace("~1", "/").replace("~0", "~")
         try:
             attributes = attributes[int(part)] if isinstance(attributes, list) else attributes[part]
@@ -191,28 +189,30 @@ def resolves(attributes: Any, place: str) -> bool:
 
 @pytest.mark.parametrize("name", VALID)
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
-def test_valid(name: str, version: str) -> None:
-    report = check_attributes(VALID[name] if version == "0.4" else newer(VALID[name]))
+def test_valid_documents(name: str, version: str) -> None:
+    report = check_attributes(VALID[name] if version == "0.4" else as_version_0_5(VALID[name]))
     assert report.valid, report.messages
     assert report.version == version
-    assert "schema" not in tiers(report)
+    assert "schema" not in reported_tiers(report)
 
 
-BOTH = [(name, version) for name in INVALID for version in ("0.4", "0.5")]
+INVALID_CASES = [(name, version) for name in INVALID for version in ("0.4", "0.5")]
 
 
-@pytest.mark.parametrize(("name", "version"), [b for b in BOTH if "version" not in b[0] or b[1] == "0.4"])
-def test_invalid_and_each_message_leads_somewhere(name: str, version: str) -> None:
-    attributes = INVALID[name] if version == "0.4" else newer(INVALID[name])
+@pytest.mark.parametrize(
+    ("name", "version"), [b for b in INVALID_CASES if "version" not in b[0] or b[1] == "0.4"]
+)
+def test_invalid_documents_and_their_pointers(name: str, version: str) -> None:
+    attributes = INVALID[name] if version == "0.4" else as_version_0_5(INVALID[name])
     report = check_attributes(attributes)
     assert not report.valid
-    assert "schema" in tiers(report)
+    assert "schema" in reported_tiers(report)
     for message in report.messages:
-        assert resolves(attributes, message.pointer), message
+        assert pointer_exists(attributes, message.pointer), message
 
 
-def test_the_version_of_05_is_required_and_its_own() -> None:
-    document = newer(image())
+def test_version_0_5_requires_the_version_member() -> None:
+    document = as_version_0_5(image())
     del document["ome"]["version"]
     report = check_attributes(document)
     assert not report.valid
@@ -220,7 +220,7 @@ def test_the_version_of_05_is_required_and_its_own() -> None:
 
 
 STEPS = "/multiscales/0/datasets/0/coordinateTransformations"
-UPWARDS = image(datasets=[{"path": "../0", "coordinateTransformations": [scale(1, 1)]}])
+PATH_OUTSIDE_GROUP = image(datasets=[{"path": "../0", "coordinateTransformations": [scale(1, 1)]}])
 COARSE_FIRST = image(
     datasets=[
         {"path": "0", "coordinateTransformations": [scale(2, 2)]},
@@ -239,52 +239,52 @@ def well(path: str, row: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("attributes", "place", "words"),
+    ("attributes", "location", "text"),
     [
         (VALID["scale too short"], f"{STEPS}/0/scale", "expected 3"),
         (VALID["axes out of order"], "/multiscales/0/axes", "ordered by type"),
         (VALID["two time axes"], "/multiscales/0/axes", "at most one axis of type 'time'"),
         (VALID["color that is none"], "/omero/channels/0/color", "6 hexadecimal digits"),
-        (VALID["window upside down"], "/omero/channels/0/window", "start 9 is above end 1"),
+        (VALID["window upside down"], "/omero/channels/0/window", "start 9 is greater than end 1"),
         (image(steps=[translation(1, 1), scale(1, 1)]), STEPS, "after the scale"),
-        (image(steps=[scale(-1, 1)]), f"{STEPS}/0/scale", "above 0"),
+        (image(steps=[scale(-1, 1)]), f"{STEPS}/0/scale", "must be positive"),
         (image([space("x"), space("x", unit="meter")]), "/multiscales/0/axes", "must be unique"),
-        (UPWARDS, "/multiscales/0/datasets/0/path", "leads out"),
+        (PATH_OUTSIDE_GROUP, "/multiscales/0/datasets/0/path", "points outside"),
         (COARSE_FIRST, "/multiscales/0/datasets", "from fine to coarse"),
         (LABEL_TWICE, "/image-label/colors", "label 1 occurs more than once"),
-        (well("1/A", 7), "/plate/wells/0/rowIndex", "only 2 rows"),
-        (well("1/A", 1), "/plate/wells/0/rowIndex", "the path says '1'"),
-        (well("9/A", 0), "/plate/wells/0/path", "'9' is none"),
+        (well("1/A", 7), "/plate/wells/0/rowIndex", "there are 2 rows"),
+        (well("1/A", 1), "/plate/wells/0/rowIndex", "the path has '1'"),
+        (well("9/A", 0), "/plate/wells/0/path", "'9' is not one of the rows"),
         (plate(acquisitions=[{"id": 1}, {"id": 1}]), "/plate/acquisitions", "id 1 occurs more than once"),
         ({"labels": ["a", "a"]}, "/labels/1", "occurs more than once"),
     ],
 )
 def test_semantic_messages_do_not_make_a_document_invalid(
-    attributes: dict[str, Any], place: str, words: str
+    attributes: dict[str, Any], location: str, text: str
 ) -> None:
     report = check_attributes(attributes)
     assert report.valid, report.messages
-    found = [(m.pointer, m.message) for m in report.messages if m.tier == "semantic"]
-    assert any(pointer == place and words in message for pointer, message in found), found
+    messages = [(m.pointer, m.message) for m in report.messages if m.tier == "semantic"]
+    assert any(pointer == location and text in message for pointer, message in messages), messages
 
 
-def test_strict_messages_name_what_is_recommended() -> None:
+def test_strict_messages_name_missing_recommended_members() -> None:
     def strict(attributes: dict[str, Any]) -> list[tuple[str, str]]:
         return [(m.pointer, m.message) for m in check_attributes(attributes).messages if m.tier == "strict"]
 
     complete = image(name="a", type="b", metadata={})
     assert strict(complete) == []
-    assert [message for _, message in strict(image(version=ABSENT))] == [
-        f"'{key}' is recommended, but missing" for key in ("version", "metadata", "type", "name")
+    assert [message for _, message in strict(image(version=MISSING))] == [
+        f"recommended member '{key}' is missing" for key in ("version", "metadata", "type", "name")
     ]
-    assert ("/multiscales/0/axes/0/unit", "'micron' is no unit of UDUNITS-2, such as 'micrometer'") in strict(
+    assert ("/multiscales/0/axes/0/unit", "'micron' is not a UDUNITS-2 unit such as 'micrometer'") in strict(
         VALID["unknown unit"]
     )
     assert strict({"well": {"images": [{"path": "0"}]}}) == [
-        ("/well", "'version' is recommended, but missing")
+        ("/well", "recommended member 'version' is missing")
     ]
-    assert strict(newer(plate())) == [("/ome/plate", "'name' is recommended, but missing")]
-    assert ("/image-label", "'colors' is recommended, but missing") in strict(label())
+    assert strict(as_version_0_5(plate())) == [("/ome/plate", "recommended member 'name' is missing")]
+    assert ("/image-label", "recommended member 'colors' is missing") in strict(label())
 
 
 OLD = {"multiscales": [{"version": "0.1", "datasets": [{"path": "0"}]}]}
@@ -310,12 +310,12 @@ OLD_AXES = {"multiscales": [{"version": "0.3", "axes": ["z", "y", "x"], "dataset
         ({"multiscales": [{"datasets": [{"path": "0"}]}]}, "0.2", True),
     ],
 )
-def test_old_versions_have_rules_of_their_own(attributes: Any, version: str, valid: bool) -> None:
+def test_old_versions_are_checked_by_their_own_rules(attributes: Any, version: str, valid: bool) -> None:
     report = check_attributes(attributes)
     assert (report.version, report.valid) == (version, valid), report.messages
 
 
-def test_drafts_and_no_metadata_are_not_valid_and_say_why() -> None:
+def test_drafts_and_missing_metadata_are_invalid_with_a_reason() -> None:
     draft = check_attributes({"ome": {"version": "0.6.dev1", "multiscales": []}})
     assert (draft.valid, draft.version) == (False, "0.6")
     assert "draft later than OME-NGFF 0.5" in draft.messages[0].message
@@ -326,9 +326,9 @@ def test_drafts_and_no_metadata_are_not_valid_and_say_why() -> None:
 
 @settings(max_examples=40)
 @given(st.dictionaries(KEYS, JSON, max_size=6))
-def test_no_document_makes_it_raise(attributes: dict[str, Any]) -> None:
+def test_arbitrary_documents_do_not_raise(attributes: dict[str, Any]) -> None:
     report = check_attributes(attributes)
-    assert report.valid == ("schema" not in tiers(report))
+    assert report.valid == ("schema" not in reported_tiers(report))
 
 
 REPLACEMENTS: list[Any] = [{}, [], None, "\ud800", -1, True, 10**30, [{}]]
@@ -354,13 +354,13 @@ def mutations(value: Any, replace: Callable[[Any], Any]) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", VALID)
-def test_a_value_of_any_wrong_type_makes_nothing_raise(name: str) -> None:
+def test_values_of_wrong_types_do_not_raise(name: str) -> None:
     for attributes in mutations(VALID[name], lambda document: document):
         check_attributes(attributes)
 
 
 @pytest.mark.parametrize("old", [OLD, OLD_AXES], ids=["0.1", "0.3"])
-def test_a_value_of_any_wrong_type_makes_nothing_raise_in_old_versions(old: dict[str, Any]) -> None:
+def test_values_of_wrong_types_in_old_versions_do_not_raise(old: dict[str, Any]) -> None:
     for attributes in mutations(old, lambda document: document):
         check_attributes(attributes)
 
@@ -373,7 +373,7 @@ def test_messages_are_safe_to_display_and_short() -> None:
         assert len(message.message) < 2000
 
 
-def stored(attributes: dict[str, Any], **arrays: dict[str, Any]) -> dict[str, bytes]:
+def create_store(attributes: dict[str, Any], **arrays: dict[str, Any]) -> dict[str, bytes]:
     store: dict[str, bytes] = {}
     zarrfs.create_group(store, zarr_format=2, attributes=attributes)
     for name, options in arrays.items():
@@ -382,7 +382,7 @@ def stored(attributes: dict[str, Any], **arrays: dict[str, Any]) -> dict[str, by
     return store
 
 
-def semantic(store: dict[str, bytes]) -> Iterator[tuple[str, str]]:
+def semantic_messages(store: dict[str, bytes]) -> Iterator[tuple[str, str]]:
     report = check_node(zarrfs.open(store))
     return ((m.pointer, m.message) for m in report.messages if m.tier == "semantic")
 
@@ -396,60 +396,76 @@ def two_levels() -> dict[str, Any]:
     )
 
 
-def test_a_store_that_holds_what_it_says() -> None:
-    store = stored(
+def test_a_consistent_store_has_no_semantic_findings() -> None:
+    store = create_store(
         two_levels(), _0={"shape": (8, 8), "dtype": "uint8"}, _1={"shape": (4, 4), "dtype": "uint8"}
     )
-    assert list(semantic(store)) == []
+    assert list(semantic_messages(store)) == []
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "words"),
+    ("first", "second", "text"),
     [
-        ({"shape": (8, 8), "dtype": "u1"}, None, "there is no array '1'"),
-        ({"shape": (8, 8), "dtype": "u1"}, {"shape": (4, 4), "dtype": "u2"}, "share a data type"),
-        ({"shape": (8, 8), "dtype": "u1"}, {"shape": (4, 4, 4), "dtype": "u1"}, "3 dimensions for 2 axes"),
-        ({"shape": (4, 4), "dtype": "u1"}, {"shape": (8, 8), "dtype": "u1"}, "must not grow"),
+        ({"shape": (8, 8), "dtype": "u1"}, None, "array '1' does not exist"),
+        ({"shape": (8, 8), "dtype": "u1"}, {"shape": (4, 4), "dtype": "u2"}, "must have the same data type"),
+        (
+            {"shape": (8, 8), "dtype": "u1"},
+            {"shape": (4, 4, 4), "dtype": "u1"},
+            "3 dimensions, but there are 2 axes",
+        ),
+        ({"shape": (4, 4), "dtype": "u1"}, {"shape": (8, 8), "dtype": "u1"}, "must not increase in size"),
     ],
 )
-def test_a_store_that_does_not(first: dict[str, Any], second: dict[str, Any] | None, words: str) -> None:
-    store = stored(two_levels(), _0=first, **({"_1": second} if second else {}))
-    found = list(semantic(store))
+def test_an_inconsistent_store_is_reported(
+    first: dict[str, Any], second: dict[str, Any] | None, text: str
+) -> None:
+    store = create_store(two_levels(), _0=first, **({"_1": second} if second else {}))
+    messages = list(semantic_messages(store))
     assert any(
-        words in message and pointer == "/multiscales/0/datasets/1/path" for pointer, message in found
-    ), found
+        text in message and pointer == "/multiscales/0/datasets/1/path" for pointer, message in messages
+    ), messages
 
 
-def test_labels_must_be_integers_and_channels_must_be_as_many_as_described() -> None:
-    store = stored(label(colors=[{"label-value": 1}]), _0={"shape": (8, 8), "dtype": "f4"})
-    assert any("labels must be integers" in message for _, message in semantic(store))
-    store = stored(
+def test_label_data_types_and_channel_counts_are_checked() -> None:
+    store = create_store(label(colors=[{"label-value": 1}]), _0={"shape": (8, 8), "dtype": "f4"})
+    assert any("must have an integer data type" in message for _, message in semantic_messages(store))
+    store = create_store(
         {**image([CHANNEL, *YX]), "omero": omero()["omero"]}, _0={"shape": (3, 8, 8), "dtype": "u1"}
     )
-    assert any("1 channels are described, the array has 3" in message for _, message in semantic(store))
+    assert any(
+        "1 channels are described, but the array has 3" in message for _, message in semantic_messages(store)
+    )
 
 
-def test_members_that_are_named_must_exist() -> None:
-    assert any("no well '1/A'" in message for _, message in semantic(stored(plate())))
-    assert any("no image '0'" in m for _, m in semantic(stored({"well": {"images": [{"path": "0"}]}})))
-    assert any("no label image 'x'" in message for _, message in semantic(stored({"labels": ["x"]})))
+def test_referenced_members_must_exist() -> None:
+    assert any(
+        "well '1/A' does not exist" in message for _, message in semantic_messages(create_store(plate()))
+    )
+    assert any(
+        "image '0' does not exist" in m
+        for _, m in semantic_messages(create_store({"well": {"images": [{"path": "0"}]}}))
+    )
+    assert any(
+        "label image 'x' does not exist" in message
+        for _, message in semantic_messages(create_store({"labels": ["x"]}))
+    )
 
 
-def test_the_zarr_format_must_be_that_of_the_version() -> None:
+def test_the_zarr_format_must_match_the_version() -> None:
     store: dict[str, bytes] = {}
     zarrfs.create_group(store, attributes=image())
-    assert any("Zarr format 2, found format 3" in message for _, message in semantic(store))
+    assert any("Zarr format 2, found format 3" in message for _, message in semantic_messages(store))
 
 
-def test_the_command_prints_and_exits_by_the_schema_tier(tmp_path: Any) -> None:
+def test_the_exit_code_of_the_command_depends_on_the_schema_tier(tmp_path: Any) -> None:
     zarrfs.create_group(str(tmp_path / "good"), zarr_format=2, attributes=V04)
     zarrfs.create_group(str(tmp_path / "bad"), zarr_format=2, attributes=INVALID["no scale"])
     runner = CliRunner()
     good = runner.invoke(command, [str(tmp_path / "good"), "--json"])
     assert good.exit_code == 0
-    answer = json.loads(good.output)
-    assert (answer["valid"], answer["version"]) == (True, "0.4")
-    assert {"tier", "pointer", "message"} == set(answer["messages"][0])
+    report = json.loads(good.output)
+    assert (report["valid"], report["version"]) == (True, "0.4")
+    assert {"tier", "pointer", "message"} == set(report["messages"][0])
     bad = runner.invoke(command, [str(tmp_path / "bad")])
     assert bad.exit_code == 1
     assert "NOT valid" in bad.output

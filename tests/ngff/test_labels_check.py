@@ -1,4 +1,4 @@
-"""The check of ``image-label`` and ``labels``, in every version, with and without ``multiscales`` beside it."""
+"""The check of ``image-label`` and ``labels`` in all versions, with and without ``multiscales``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from zarrfs_viewer.images.dataset import describe
 
 import zarrfs
-from tests.ngff.test_checks import INVALID, image, label, newer, plate, resolves
+from tests.ngff.test_checks import INVALID, as_version_0_5, image, label, plate, pointer_exists
 from zarrfs.errors import ZarrError
 from zarrfs.ngff import check_attributes, check_node, parse
 from zarrfs.ngff.checks.report import pointer
@@ -21,13 +21,13 @@ pytest.importorskip("yaozarrs", reason="the model library of the schema tier is 
 
 RED = {"label-value": 1, "rgba": [255, 0, 0, 255]}
 
-WRONG: list[tuple[Any, str, str]] = [
+INVALID_LABELS: list[tuple[Any, str, str]] = [
     (3, "", "expected an object"),
     ([], "", "expected an object"),
     (None, "", "expected an object"),
-    ({"colors": []}, "/colors", "not empty"),
-    ({"colors": None}, "/colors", "not empty"),
-    ({"colors": {}}, "/colors", "not empty"),
+    ({"colors": []}, "/colors", "non-empty"),
+    ({"colors": None}, "/colors", "non-empty"),
+    ({"colors": {}}, "/colors", "non-empty"),
     ({"colors": [3]}, "/colors/0", "expected an object"),
     ({"colors": [RED, {"rgba": [0, 0, 0, 0]}]}, "/colors/1", "'label-value' is missing"),
     ({"colors": [{"label-value": "1"}]}, "/colors/0/label-value", "expected a number"),
@@ -39,46 +39,46 @@ WRONG: list[tuple[Any, str, str]] = [
     ({"colors": [{"label-value": 1, "rgba": [0, 0, -1, 0]}]}, "/colors/0/rgba/2", "0 to 255"),
     ({"colors": [{"label-value": 1, "rgba": [0, 0, 0, 0.5]}]}, "/colors/0/rgba/3", "0 to 255"),
     ({"colors": [{"label-value": 1, "rgba": [True, 0, 0, 0]}]}, "/colors/0/rgba/0", "0 to 255"),
-    ({"colors": [RED, RED]}, "/colors/1", "same as item 0"),
+    ({"colors": [RED, RED]}, "/colors/1", "duplicate of item 0"),
     ({"colors": [RED, {**RED, "x": 1}, {"rgba": RED["rgba"], "label-value": 1}]}, "/colors/2", "item 0"),
-    ({"properties": []}, "/properties", "not empty"),
+    ({"properties": []}, "/properties", "non-empty"),
     ({"properties": [{"a/b": 1}]}, "/properties/0", "'label-value' is missing"),
-    ({"properties": [{"label-value": 1.5}]}, "/properties/0/label-value", "whole number"),
-    ({"properties": [{"label-value": 1}, {"label-value": 1}]}, "/properties/1", "same as item 0"),
+    ({"properties": [{"label-value": 1.5}]}, "/properties/0/label-value", "expected an integer"),
+    ({"properties": [{"label-value": 1}, {"label-value": 1}]}, "/properties/1", "duplicate of item 0"),
     ({"source": "../.."}, "/source", "expected an object"),
-    ({"source": {"image": 3}}, "/source/image", "expected text"),
+    ({"source": {"image": 3}}, "/source/image", "expected a string"),
     ({"version": "0.0"}, "/version", "found '0.0'"),
 ]
 
 
 def documents(value: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The same ``image-label`` in each version, alone and beside an image: version, prefix of pointers, attributes."""
+    """Yield (version, pointer prefix, attributes) of an ``image-label`` in each version, with and without an image."""
     for version in ("0.1", "0.2", "0.3"):
-        old = {"version": version, "datasets": [{"path": "0"}]}
+        multiscale = {"version": version, "datasets": [{"path": "0"}]}
         if version == "0.3":
-            old["axes"] = ["y", "x"]
-        yield version, "/image-label", {"multiscales": [old], "image-label": value}
+            multiscale["axes"] = ["y", "x"]
+        yield version, "/image-label", {"multiscales": [multiscale], "image-label": value}
     yield "0.4", "/image-label", {**image(), "image-label": value}
     yield "0.4", "/image-label", {"image-label": value}
-    new = newer(image())["ome"]
-    yield "0.5", "/ome/image-label", {"ome": {**new, "image-label": value}}
+    as_0_5 = as_version_0_5(image())["ome"]
+    yield "0.5", "/ome/image-label", {"ome": {**as_0_5, "image-label": value}}
     yield "0.5", "/ome/image-label", {"ome": {"version": "0.5", "image-label": value}}
 
 
-@pytest.mark.parametrize(("value", "place", "words"), WRONG)
-def test_an_image_label_that_breaks_the_schema_is_invalid(value: Any, place: str, words: str) -> None:
+@pytest.mark.parametrize(("value", "location", "text"), INVALID_LABELS)
+def test_image_labels_that_violate_the_schema_are_invalid(value: Any, location: str, text: str) -> None:
     for version, prefix, attributes in documents(value):
         report = check_attributes(attributes)
-        found = [(m.pointer, m.message) for m in report.messages if m.tier == "schema"]
-        if version == "0.4" and place == "/version" and "multiscales" not in attributes:
-            # It is the only version that the document declares.
+        messages = [(m.pointer, m.message) for m in report.messages if m.tier == "schema"]
+        if version == "0.4" and location == "/version" and "multiscales" not in attributes:
+            # The invalid version is the only one in the document.
             assert not report.valid
             continue
         assert report.version == version
-        assert len(found) == 1, found
-        assert found[0][0] == prefix + place
-        assert words in found[0][1]
-        assert resolves(attributes, found[0][0])
+        assert len(messages) == 1, messages
+        assert messages[0][0] == prefix + location
+        assert text in messages[0][1]
+        assert pointer_exists(attributes, messages[0][0])
         assert not report.valid
 
 
@@ -92,7 +92,7 @@ def test_an_image_label_that_breaks_the_schema_is_invalid(value: Any, place: str
         {"source": {}},
     ],
 )
-def test_an_image_label_that_follows_the_schema_is_valid(value: dict[str, Any]) -> None:
+def test_image_labels_that_follow_the_schema_are_valid(value: dict[str, Any]) -> None:
     for version, _, attributes in documents(value):
         report = check_attributes(attributes)
         assert report.valid, report.messages
@@ -101,47 +101,47 @@ def test_an_image_label_that_follows_the_schema_is_valid(value: dict[str, Any]) 
         assert bool(missing) == ("multiscales" not in attributes.get("ome", attributes))
 
 
-def test_labels_are_whole_numbers_and_occur_once() -> None:
+def test_label_values_must_be_unique_integers() -> None:
     colors = [{"label-value": 1.5}, {"label-value": 2.0}, RED, {"label-value": 1, "rgba": [0, 0, 0, 0]}]
     report = check_attributes(label(colors=colors))
     assert report.valid
-    found = {(m.pointer, m.message) for m in report.messages if m.tier == "semantic"}
-    assert ("/image-label/colors/0/label-value", "a label is a whole number, found 1.5") in found
-    assert ("/image-label/colors", "label 1 occurs more than once; the last one counts") in found
-    assert len(found) == 2
+    messages = {(m.pointer, m.message) for m in report.messages if m.tier == "semantic"}
+    assert ("/image-label/colors/0/label-value", "label values must be integers, found 1.5") in messages
+    assert ("/image-label/colors", "label 1 occurs more than once; the last one is used") in messages
+    assert len(messages) == 2
 
 
 @pytest.mark.parametrize("labels", [[], {}, "a", None, [3], ["a", None]])
-def test_a_list_of_labels_must_be_paths(labels: Any) -> None:
+def test_labels_must_be_a_list_of_paths(labels: Any) -> None:
     for attributes in ({"labels": labels}, {"ome": {"version": "0.5", "labels": labels}}):
         report = check_attributes(attributes)
         assert not report.valid
-        assert all(resolves(attributes, message.pointer) for message in report.messages)
+        assert all(pointer_exists(attributes, message.pointer) for message in report.messages)
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, "1", True, None])
 @pytest.mark.parametrize("version", ["0.1", "0.2", "0.3"])
-def test_counts_of_old_plates_are_above_zero(version: str, count: Any) -> None:
+def test_counts_of_old_plates_must_be_positive(version: str, count: Any) -> None:
     document = plate(version=version, field_count=count, acquisitions=[{"id": 0, "maximumfieldcount": count}])
     report = check_attributes(document)
-    places = [m.pointer for m in report.messages if m.tier == "schema"]
-    assert places == ["/plate/field_count", "/plate/acquisitions/0/maximumfieldcount"]
+    pointers = [m.pointer for m in report.messages if m.tier == "schema"]
+    assert pointers == ["/plate/field_count", "/plate/acquisitions/0/maximumfieldcount"]
     good = plate(version=version, field_count=1, acquisitions=[{"id": 0, "maximumfieldcount": 1.0}])
     assert check_attributes(good).valid
 
 
 @pytest.mark.parametrize("version", ["0.1", "0.2", "0.3"])
-def test_ids_of_old_acquisitions_are_zero_or_above(version: str) -> None:
-    def places(number: Any) -> list[str]:
+def test_ids_of_old_acquisitions_must_not_be_negative(version: str) -> None:
+    def pointers(number: Any) -> list[str]:
         report = check_attributes(plate(version=version, acquisitions=[{"id": number}]))
         return [m.pointer for m in report.messages if m.tier == "schema"]
 
-    assert places(0) == places(7) == []
-    assert places(-1) == places(0.5) == places("0") == ["/plate/acquisitions/0/id"]
+    assert pointers(0) == pointers(7) == []
+    assert pointers(-1) == pointers(0.5) == pointers("0") == ["/plate/acquisitions/0/id"]
 
 
 @pytest.mark.parametrize("version", ["0.1", "0.2", "0.3"])
-def test_acquisitions_of_old_wells_are_whole_numbers(version: str) -> None:
+def test_acquisitions_of_old_wells_must_be_integers(version: str) -> None:
     def valid(number: Any) -> bool:
         images = [{"path": "0", "acquisition": number}]
         return check_attributes({"well": {"version": version, "images": images}}).valid
@@ -154,7 +154,7 @@ def test_acquisitions_of_old_wells_are_whole_numbers(version: str) -> None:
 
 def test_pointers_escape_keys() -> None:
     assert pointer("a/b", "c~d", 0, "~1") == "/a~1b/c~0d/0/~01"
-    assert resolves({"a/b": {"c~d": [{"~1": 3}]}}, pointer("a/b", "c~d", 0, "~1"))
+    assert pointer_exists({"a/b": {"c~d": [{"~1": 3}]}}, pointer("a/b", "c~d", 0, "~1"))
 
 
 def test_values_in_messages_are_bounded() -> None:
@@ -168,7 +168,7 @@ def test_values_in_messages_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("depth", [100, 500, 900, 5000])
-def test_metadata_of_any_depth_are_checked(depth: int) -> None:
+def test_deeply_nested_metadata_is_checked(depth: int) -> None:
     deep: Any = 1
     for _ in range(depth):
         deep = {"a": deep}
@@ -178,45 +178,61 @@ def test_metadata_of_any_depth_are_checked(depth: int) -> None:
         assert all(len(message.message) < 1000 for message in report.messages)
 
 
-def test_large_lists_are_checked_in_reasonable_time() -> None:
+def test_large_lists_are_checked() -> None:
     count = 30_000
     colors = [{"label-value": n} for n in range(count)]
     names = [{"name": str(n)} for n in range(count)]
     wells = [{"path": f"{n}/{n}", "rowIndex": n, "columnIndex": n} for n in range(count)]
     assert check_attributes(label(colors=colors)).valid
-    old = check_attributes(plate(version="0.3", rows=names, columns=names, wells=wells))
-    assert old.valid
+    multiscale = check_attributes(plate(version="0.3", rows=names, columns=names, wells=wells))
+    assert multiscale.valid
     assert len(parse({"plate": {"rows": [], "columns": [], "wells": wells}}).plate.rows) == count  # type: ignore[union-attr]
     check_attributes({"labels": [str(n) for n in range(count)]})
     assert len(parse({"labels": ["a"], "multiscales": [3] * count}).problems) <= 200
 
 
-ODD: list[Any] = [None, True, -1, 0, 1.5, 1e308, 10**400, "", "x", "../..", [], [[]], [{}], {}, {"type": {}}]
+UNEXPECTED_VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    1e308,
+    10**400,
+    "",
+    "x",
+    "../..",
+    [],
+    [[]],
+    [{}],
+    {},
+    {"type": {}},
+]
 
 
-def mutants(document: Any) -> Iterator[Any]:
-    """The document with each value in turn replaced by odd ones, or left out."""
+def mutations(document: Any) -> Iterator[Any]:
+    """Yield the document with each value replaced by unexpected values or deleted."""
 
-    def places(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    def pointers(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
         yield path
         members = (
             value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         )
-        for key, inner in members:
-            yield from places(inner, (*path, key))
+        for key, member in members:
+            yield from pointers(member, (*path, key))
 
-    for path in places(document, ()):
+    for path in pointers(document, ()):
         if not path:
             continue
-        for odd in (*ODD, ...):
+        for unexpected in (*UNEXPECTED_VALUES, ...):
             changed = copy.deepcopy(document)
             holder = changed
             for key in path[:-1]:
                 holder = holder[key]
-            if odd is ...:
+            if unexpected is ...:
                 del holder[path[-1]]
             else:
-                holder[path[-1]] = copy.deepcopy(odd)
+                holder[path[-1]] = copy.deepcopy(unexpected)
             yield changed
 
 
@@ -250,7 +266,7 @@ FULL: dict[str, dict[str, Any]] = {
 
 
 class Node:
-    """A group with attributes and one array below any path, without a store: there are thousands."""
+    """A group with attributes and one array, without a store, because thousands of them are created."""
 
     zarr_format = 2
 
@@ -268,11 +284,11 @@ class Node:
 
 
 @pytest.mark.parametrize("name", FULL)
-@pytest.mark.parametrize("new", [False, True])
-def test_no_odd_value_anywhere_raises_another_error_than_ours(name: str, new: bool) -> None:
+@pytest.mark.parametrize("as_0_5", [False, True])
+def test_unexpected_values_raise_no_other_error_than_zarr_errors(name: str, as_0_5: bool) -> None:
     array = zarrfs.array([[1, 2], [3, 4]], chunks=(2, 2))
-    document = newer(FULL[name]) if new else FULL[name]
-    for attributes in mutants(document):
+    document = as_version_0_5(FULL[name]) if as_0_5 else FULL[name]
+    for attributes in mutations(document):
         parse(attributes)
         check_attributes(attributes)
         node: Any = Node(attributes, array)
@@ -283,10 +299,10 @@ def test_no_odd_value_anywhere_raises_another_error_than_ours(name: str, new: bo
             dataset.open_labels(opened)
 
 
-def test_transformations_of_an_odd_type_are_reported() -> None:
+def test_transformations_of_an_invalid_type_are_reported() -> None:
     for kind in ({}, [], None, 3):
         attributes = image(steps=[{"type": kind, "scale": [1, 1]}])
         report = check_attributes(attributes)
         assert not report.valid
-        assert all(resolves(attributes, message.pointer) for message in report.messages)
+        assert all(pointer_exists(attributes, message.pointer) for message in report.messages)
     assert "no scale" in INVALID

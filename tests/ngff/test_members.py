@@ -1,4 +1,4 @@
-"""The names of members where the store cannot list them."""
+"""The names of members in stores that cannot list."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from zarrfs.ngff import member_names
 from zarrfs.tools import consolidate_metadata
 
 
-class Unlisted(WrapperStore):
-    """A store that cannot list, as a web server, or that fails to."""
+class UnlistedStore(WrapperStore):
+    """A store that cannot list, like a web server, or whose listing fails."""
 
     def __init__(self, store: MemoryStore, listable: bool = False) -> None:
         super().__init__(store)
@@ -31,7 +31,7 @@ def group(attributes: dict[str, Any], *members: str, listable: bool = False) -> 
     zarrfs.create_group(store, attributes=attributes)
     for member in members:
         zarrfs.create_group(store, member)
-    return zarrfs.open_group(Unlisted(store, listable))
+    return zarrfs.open_group(UnlistedStore(store, listable))
 
 
 def ome(**parts: Any) -> dict[str, Any]:
@@ -53,30 +53,28 @@ IMAGE = {"axes": ["y", "x"], "datasets": [{"path": "0"}, {"path": "s/1"}]}
         (ome(**{"bioformats2raw.layout": 3, "series": ["x", "y"]}), (), ["x", "y"]),
     ],
 )
-def test_names_of_members_are_those_of_the_metadata_without_a_warning(
+def test_member_names_are_read_from_ome_metadata(
     attributes: dict[str, Any], members: tuple[str, ...], expected: list[str]
 ) -> None:
     assert member_names(group(attributes, *members)) == expected
 
 
 @pytest.mark.parametrize("attributes", [{}, {"a": 1}, ome(multiscales=[])])
-def test_a_warning_says_that_the_members_are_not_known(
-    attributes: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unknown_members_are_a_warning(attributes: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     assert member_names(group(attributes, "labels")) == []
     (record,) = caplog.records
-    assert "the members of / are not known" in record.getMessage()
+    assert "the members of / are unknown" in record.getMessage()
     assert record.levelname == "WARNING"
 
 
-def test_consolidated_metadata_name_the_members_without_a_warning() -> None:
+def test_member_names_are_read_from_consolidated_metadata() -> None:
     store = MemoryStore()
-    made = zarrfs.create_group(store)
-    made.create_group("a")
+    root = zarrfs.create_group(store)
+    root.create_group("a")
     consolidate_metadata(store)
-    assert member_names(zarrfs.open_group(Unlisted(store))) == ["a"]
+    assert member_names(zarrfs.open_group(UnlistedStore(store))) == ["a"]
 
 
-def test_a_store_that_fails_to_list_is_an_error() -> None:
+def test_a_failed_listing_is_an_error() -> None:
     with pytest.raises(StoreError, match="cannot be listed"):
         member_names(group(ome(multiscales=[IMAGE]), listable=True))

@@ -1,4 +1,4 @@
-"""Documents of all versions become one model; nothing in a document raises."""
+"""Documents of all versions are parsed to one model; invalid documents do not raise."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def with_version_05(document: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("attributes", [V04, with_version_05(V04), {"ome": V04}])
-def test_an_image_is_the_same_wherever_its_keys_are(attributes: dict[str, Any]) -> None:
+def test_images_of_0_4_and_0_5_have_equal_models(attributes: dict[str, Any]) -> None:
     (multiscales,) = parse(attributes).multiscales
     assert multiscales.name == "cells"
     assert multiscales.axes == (
@@ -57,7 +57,7 @@ def test_an_image_is_the_same_wherever_its_keys_are(attributes: dict[str, Any]) 
     assert not parse(attributes).problems
 
 
-def test_the_version_is_found_where_each_version_has_it() -> None:
+def test_the_version_is_read_from_its_place_in_each_version() -> None:
     assert parse(V04).version == "0.4"
     assert parse(with_version_05(V04)).version == "0.5"
     assert parse({"plate": {"version": "0.2"}}).version == "0.2"
@@ -65,7 +65,7 @@ def test_the_version_is_found_where_each_version_has_it() -> None:
     assert parse({"multiscales": [{"datasets": [{"path": "0"}]}]}).version is None
 
 
-def test_old_axes_are_names_or_absent() -> None:
+def test_old_axes_are_names_or_missing() -> None:
     old = {"multiscales": [{"version": "0.3", "axes": ["t", "y", "x"], "datasets": [{"path": "0"}]}]}
     (multiscales,) = parse(old).multiscales
     assert multiscales.axes == (Axis("t", "time"), Axis("y", "space"), Axis("x", "space"))
@@ -74,7 +74,7 @@ def test_old_axes_are_names_or_absent() -> None:
     assert parse(oldest).multiscales[0].axes == ()
 
 
-def test_transformations_of_the_whole_pyramid_come_after_those_of_a_level() -> None:
+def test_transformations_of_the_image_are_applied_after_those_of_a_level() -> None:
     document = {
         "multiscales": [
             {
@@ -108,11 +108,11 @@ def test_transformations_of_the_whole_pyramid_come_after_those_of_a_level() -> N
         ([{"type": "scale"}], "expected a list of finite numbers"),
         ([{"type": "scale", "scale": [1, float("nan")]}], "expected a list of finite numbers"),
         ([{"type": "scale", "scale": [1, 10**400]}], "expected a list of finite numbers"),
-        ([{"type": "affine", "affine": []}], "'affine' is not understood"),
+        ([{"type": "affine", "affine": []}], "'affine' is not supported"),
         ("nonsense", "expected a list"),
     ],
 )
-def test_a_wrong_transformation_is_left_out_and_noted(transformations: Any, problem: str) -> None:
+def test_an_invalid_transformation_is_ignored_and_recorded(transformations: Any, problem: str) -> None:
     document = {
         "multiscales": [
             {
@@ -121,13 +121,13 @@ def test_a_wrong_transformation_is_left_out_and_noted(transformations: Any, prob
             }
         ]
     }
-    found = parse(document)
-    assert found.multiscales[0].levels == (Level("0"),)
-    assert problem in found.problems[0]
-    assert found.problems[0].startswith("/multiscales/0/datasets/0/coordinateTransformations")
+    parsed = parse(document)
+    assert parsed.multiscales[0].levels == (Level("0"),)
+    assert problem in parsed.problems[0]
+    assert parsed.problems[0].startswith("/multiscales/0/datasets/0/coordinateTransformations")
 
 
-def test_a_scale_of_zero_is_taken_as_one() -> None:
+def test_a_scale_of_zero_is_replaced_with_one() -> None:
     document = {
         "multiscales": [
             {"datasets": [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [0, 2]}]}]}
@@ -136,7 +136,7 @@ def test_a_scale_of_zero_is_taken_as_one() -> None:
     assert parse(document).multiscales[0].levels[0].scale == (1, 2)
 
 
-def test_channels_may_lack_anything() -> None:
+def test_all_members_of_channels_are_optional() -> None:
     omero = {
         "channels": [
             {
@@ -153,20 +153,20 @@ def test_channels_may_lack_anything() -> None:
         ],
         "rdefs": {"defaultZ": 3, "defaultT": 0, "model": "color"},
     }
-    found = parse({**V04, "omero": omero})
-    assert found.omero is not None
-    dapi, nothing, odd, wrong = found.omero.channels
+    parsed = parse({**V04, "omero": omero})
+    assert parsed.omero is not None
+    dapi, nothing, odd, wrong = parsed.omero.channels
     assert (dapi.label, dapi.color, dapi.active, dapi.inverted) == ("DAPI", (0, 255, 128), False, True)
     assert dapi.window == Window(1, 9, 0, 255)
     assert (nothing.color, nothing.window, nothing.active, nothing.label) == (None, None, True, None)
     assert (odd.color, odd.window, odd.label) == ((0x11, 0x22, 0x33), Window(2, 5, 2, 5), "7")
     assert (wrong.color, wrong.window) == (None, Window(1, 9, 1, 9))
-    assert (found.omero.default_z, found.omero.default_t, found.omero.model) == (3, 0, "color")
-    assert len(found.problems) == 3
+    assert (parsed.omero.default_z, parsed.omero.default_t, parsed.omero.model) == (3, 0, "color")
+    assert len(parsed.problems) == 3
 
 
-def test_of_repeated_label_colors_the_last_counts() -> None:
-    found = parse(
+def test_of_repeated_label_colors_the_last_is_used() -> None:
+    parsed = parse(
         {
             "image-label": {
                 "colors": [
@@ -181,16 +181,16 @@ def test_of_repeated_label_colors_the_last_counts() -> None:
             }
         }
     ).image_label
-    assert found is not None
-    assert found.colors == {1: (5, 6, 7, 8), 2: (9, 9, 9, 255)}
-    assert found.properties == {1: {"class": "cell"}}
-    assert found.source == "../.."
+    assert parsed is not None
+    assert parsed.colors == {1: (5, 6, 7, 8), 2: (9, 9, 9, 255)}
+    assert parsed.properties == {1: {"class": "cell"}}
+    assert parsed.source == "../.."
     other = parse({"image-label": {"version": "0.4"}}).image_label
     assert other is not None
     assert other.source == "../../"
 
 
-def test_plates_with_and_without_indices() -> None:
+def test_plates_are_parsed_with_and_without_indices() -> None:
     plate = {
         "name": "screen",
         "rows": [{"name": "A"}, {"name": "B"}],
@@ -199,21 +199,21 @@ def test_plates_with_and_without_indices() -> None:
         "acquisitions": [{"id": 1, "name": "first"}, {"id": 2}],
         "field_count": 4,
     }
-    found = parse({"plate": plate}).plate
-    assert found is not None
-    assert found.rows == ("A", "B", "C")
-    assert found.columns == ("1", "2", "7")
-    assert found.wells == (PlateWell("A/1", 0, 0), PlateWell("B/2", 1, 1), PlateWell("C/7", 2, 2))
-    assert found.acquisitions == {1: "first", 2: "acquisition 2"}
-    assert found.field_count == 4
+    parsed = parse({"plate": plate}).plate
+    assert parsed is not None
+    assert parsed.rows == ("A", "B", "C")
+    assert parsed.columns == ("1", "2", "7")
+    assert parsed.wells == (PlateWell("A/1", 0, 0), PlateWell("B/2", 1, 1), PlateWell("C/7", 2, 2))
+    assert parsed.acquisitions == {1: "first", 2: "acquisition 2"}
+    assert parsed.field_count == 4
 
 
-def test_a_well_index_that_points_nowhere_is_noted_and_the_path_counts() -> None:
+def test_an_invalid_well_index_is_recorded_and_the_path_is_used() -> None:
     plate = {"rows": [{"name": "A"}], "columns": [{"name": "1"}], "wells": [{"path": "A/1", "rowIndex": 9}]}
-    found = parse({"plate": plate})
-    assert found.plate is not None
-    assert found.plate.wells == (PlateWell("A/1", 0, 0),)
-    assert "found 9" in found.problems[0]
+    parsed = parse({"plate": plate})
+    assert parsed.plate is not None
+    assert parsed.plate.wells == (PlateWell("A/1", 0, 0),)
+    assert "found 9" in parsed.problems[0]
 
 
 def test_drafts_are_recognised() -> None:
@@ -243,17 +243,17 @@ def test_drafts_are_recognised() -> None:
             ],
         }
     }
-    found = parse(draft)
-    assert found.draft == ("multiscales/coordinateSystems",)
-    assert found.version == "0.6.dev3"
-    (multiscales,) = found.multiscales
+    parsed = parse(draft)
+    assert parsed.draft == ("multiscales/coordinateSystems",)
+    assert parsed.version == "0.6.dev3"
+    (multiscales,) = parsed.multiscales
     assert [axis.name for axis in multiscales.axes] == ["y", "x"]
     assert multiscales.levels[0].scale == (2, 2)
-    assert any("rotation" in problem for problem in found.problems)
+    assert any("rotation" in problem for problem in parsed.problems)
     assert parse({"ome": {"version": "0.6", "scene": {}}}).draft == ("scene",)
 
 
-def test_no_metadata_is_false() -> None:
+def test_missing_metadata_is_falsy() -> None:
     assert not parse({})
     assert not parse({"ome": "text", "multiscale": 1, "labels": "not a list"})
     assert parse(V04)
@@ -265,7 +265,7 @@ class Node(dict[str, Any]):
         self.attrs = attrs
 
 
-def test_series_are_listed_or_counted() -> None:
+def test_series_are_read_from_a_list_or_counted() -> None:
     image = Node(V04)
     listed = Node({"bioformats2raw.layout": 3}, OME=Node({"series": ["1", "0"]}), **{"0": image, "1": image})
     assert load(listed).series == ("1", "0")
@@ -275,10 +275,10 @@ def test_series_are_listed_or_counted() -> None:
     assert load(image).series is None
 
 
-def test_a_plate_wins_over_the_layout_of_bioformats2raw() -> None:
-    found = load(Node({"bioformats2raw.layout": 3, "plate": {"wells": []}}, **{"0": Node({})}))
-    assert found.plate is not None
-    assert found.series == ()
+def test_a_plate_has_precedence_over_bioformats2raw() -> None:
+    parsed = load(Node({"bioformats2raw.layout": 3, "plate": {"wells": []}}, **{"0": Node({})}))
+    assert parsed.plate is not None
+    assert parsed.series == ()
 
 
 KEYS = st.sampled_from(
@@ -345,5 +345,5 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(KEYS, JSON, max_size=6))
-def test_no_document_makes_it_raise(attributes: dict[str, Any]) -> None:
+def test_arbitrary_documents_do_not_raise(attributes: dict[str, Any]) -> None:
     assert isinstance(parse(attributes), Ngff)

@@ -1,4 +1,4 @@
-"""OME-NGFF 0.4 <-> 0.5 as the Zarr format changes: both are valid, and nothing is lost on the way there and back."""
+"""Conversion of OME-NGFF between 0.4 and 0.5 with the Zarr format: both are valid, and the round trip loses nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def multiscales(rank: int = 3) -> list[dict[str, Any]]:
     return [{"version": "0.4", "name": "i", "axes": AXES[-rank:], "datasets": datasets}]
 
 
-def make_image(group: zarrfs.Group, rank: int = 3) -> None:
+def create_image_arrays(group: zarrfs.Group, rank: int = 3) -> None:
     for n in range(2):
         data = np.arange(2 * 8 * 8, dtype="u2").reshape(2, 8, 8)[:, :: 1 + n, :: 1 + n]
         chunks = (1, 4, 4)[-rank:]
@@ -41,7 +41,7 @@ def make_image(group: zarrfs.Group, rank: int = 3) -> None:
 
 @pytest.fixture
 def plate(tmp_path: Path) -> Path:
-    """A plate of one well with one image that has labels, and an attribute that is not OME-NGFF's."""
+    """A plate with one well, one image with labels, and an attribute that is not OME-NGFF metadata."""
     path = tmp_path / "plate.zarr"
     root = zarrfs.create_group(
         path,
@@ -58,13 +58,13 @@ def plate(tmp_path: Path) -> Path:
     )
     root.create_group("A/1", attributes={"well": {"version": "0.4", "images": [{"path": "0"}]}})
     image = root.create_group("A/1/0", attributes={"multiscales": multiscales(), "omero": omero()})
-    make_image(image)
+    create_image_arrays(image)
     image.create_group("labels", attributes={"labels": ["cells"]})
     label = {"version": "0.4", "colors": [{"label-value": 1, "rgba": [1, 2, 3, 4]}]}
     cells = image.create_group(
         "labels/cells", attributes={"multiscales": multiscales(2), "image-label": label}
     )
-    make_image(cells, 2)
+    create_image_arrays(cells, 2)
     return path
 
 
@@ -76,7 +76,7 @@ def omero() -> dict[str, Any]:
 IMAGES = ("", "A/1", "A/1/0", "A/1/0/labels", "A/1/0/labels/cells")
 
 
-def check(path: Path, version: str, zarr_format: int) -> None:
+def assert_valid(path: Path, version: str, zarr_format: int) -> None:
     for below in IMAGES:
         node = zarrfs.open_group(path, below)
         report = check_node(node)
@@ -86,63 +86,63 @@ def check(path: Path, version: str, zarr_format: int) -> None:
         assert report.version in (version, None), below
 
 
-def test_converting_changes_the_version_with_the_format(plate: Path, tmp_path: Path) -> None:
+def test_convert_changes_the_ngff_version_with_the_format(plate: Path, tmp_path: Path) -> None:
     report = convert(plate, tmp_path / "three.zarr", zarr_format=3, verify=True)
-    assert "A/1/0: group; OME-NGFF 0.4 becomes 0.5" in report
-    assert "A/1/0/0: chunks copied as they are" in report
-    check(tmp_path / "three.zarr", "0.5", 3)
-    three = zarrfs.open_group(tmp_path / "three.zarr")
-    assert set(three.attrs) == {"mine", "ome"}
-    assert three["A/1/0"].attrs["ome"]["omero"] == omero()
-    assert three["A/1/0/0"].dimension_names == ("c", "y", "x")
-    assert three["A/1/0/labels/cells/1"].dimension_names == ("y", "x")
-    assert three["A/1/0/0"].fill_value == 0
+    assert "A/1/0: group; OME-NGFF 0.4 converted to 0.5" in report
+    assert "A/1/0/0: chunks copied unchanged" in report
+    assert_valid(tmp_path / "three.zarr", "0.5", 3)
+    format_3 = zarrfs.open_group(tmp_path / "three.zarr")
+    assert set(format_3.attrs) == {"mine", "ome"}
+    assert format_3["A/1/0"].attrs["ome"]["omero"] == omero()
+    assert format_3["A/1/0/0"].dimension_names == ("c", "y", "x")
+    assert format_3["A/1/0/labels/cells/1"].dimension_names == ("y", "x")
+    assert format_3["A/1/0/0"].fill_value == 0
     report = convert(tmp_path / "three.zarr", tmp_path / "two.zarr", zarr_format=2, verify=True)
-    assert "A/1/0: group; OME-NGFF 0.5 becomes 0.4" in report
-    check(tmp_path / "two.zarr", "0.4", 2)
-    two = zarrfs.open_group(tmp_path / "two.zarr")
+    assert "A/1/0: group; OME-NGFF 0.5 converted to 0.4" in report
+    assert_valid(tmp_path / "two.zarr", "0.4", 2)
+    format_2 = zarrfs.open_group(tmp_path / "two.zarr")
     before = zarrfs.open_group(plate)
     for below in IMAGES:
-        assert dict(zarrfs.open_group(two.store, below).attrs) == dict(
+        assert dict(zarrfs.open_group(format_2.store, below).attrs) == dict(
             zarrfs.open_group(before.store, below).attrs
         )
 
 
-def test_shards_become_chunks_with_keys_as_0_4_asks_for(tmp_path: Path) -> None:
+def test_chunk_keys_of_converted_shards_follow_0_4(tmp_path: Path) -> None:
     ome = {"version": "0.5", "multiscales": [{k: v for k, v in multiscales()[0].items() if k != "version"}]}
     group = zarrfs.create_group(tmp_path / "s.zarr", attributes={"ome": ome})
     for n in range(2):
         group.create_array(str(n), data=np.ones((2, 8 >> n, 8 >> n)), chunks=(1, 2, 2), shards=(2, 4, 4))
     report = convert(tmp_path / "s.zarr", tmp_path / "t.zarr", zarr_format=2)
-    assert "0: decoded and encoded anew; shards (2, 4, 4) are dropped: format 2 has none" in report
-    found = check_node(zarrfs.open_group(tmp_path / "t.zarr"))
-    assert found.valid
-    assert [message for message in found.messages if message.tier == "semantic"] == []
+    assert "0: re-encoded; shards (2, 4, 4) are dropped: format 2 does not support sharding" in report
+    checked = check_node(zarrfs.open_group(tmp_path / "t.zarr"))
+    assert checked.valid
+    assert [message for message in checked.messages if message.tier == "semantic"] == []
 
 
-def test_migrating_changes_the_version(plate: Path) -> None:
+def test_migrate_changes_the_ngff_version(plate: Path) -> None:
     lines = migrate(plate, remove_old=True)
-    assert "A/1: 2 to 3; OME-NGFF 0.4 becomes 0.5" in lines
-    check(plate, "0.5", 3)
+    assert "A/1: 2 to 3; OME-NGFF 0.4 converted to 0.5" in lines
+    assert_valid(plate, "0.5", 3)
     assert zarrfs.open_array(plate, "A/1/0/0").dimension_names == ("c", "y", "x")
 
 
-def test_the_version_can_be_kept(plate: Path, tmp_path: Path) -> None:
+def test_keep_ngff_keeps_the_version(plate: Path, tmp_path: Path) -> None:
     attributes = dict(zarrfs.open_group(plate, "A/1/0").attrs)
     convert(plate, tmp_path / "t.zarr", zarr_format=3, keep_ngff=True)
     shutil.copytree(plate, tmp_path / "m.zarr")
     migrate(tmp_path / "m.zarr", keep_ngff=True, remove_old=True)
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         main, ["convert", str(plate), str(tmp_path / "c.zarr"), "--format", "3", "--keep-ngff"]
     )
-    assert done.exit_code == 0, done.output
+    assert result.exit_code == 0, result.output
     for name in "tmc":
         group = zarrfs.open_group(tmp_path / f"{name}.zarr", "A/1/0")
         assert dict(group.attrs) == attributes
         assert group["0"].dimension_names is None
 
 
-def test_what_is_not_of_ome_stays() -> None:
+def test_other_attributes_are_unchanged() -> None:
     others = {"labels": ["a"], "series": ["b"], "plate": 3, "multiscales": [1], "ome": {"version": "0.6"}}
     for zarr_format in (2, 3, "n5"):
         assert for_zarr_format(others, "labelled", zarr_format).attributes == others
@@ -159,10 +159,10 @@ def test_what_is_not_of_ome_stays() -> None:
 
 
 @pytest.mark.parametrize("version", ["0.1", "0.3"])
-def test_older_versions_stay_and_are_reported(version: str) -> None:
+def test_older_versions_are_unchanged_and_reported(version: str) -> None:
     attributes = {"multiscales": [{"version": version, "datasets": [{"path": "0"}]}]}
     change = for_zarr_format(attributes, "", 3)
     assert change.attributes == attributes
-    assert change.note == f"OME-NGFF {version} stays as it is, only 0.4 can become 0.5"
+    assert change.note == f"OME-NGFF {version} is unchanged: only 0.4 can be converted to 0.5"
     later = {"ome": {"version": "0.6", "multiscales": []}}
-    assert "only 0.5 can become 0.4" in for_zarr_format(later, "", 2).note
+    assert "only 0.5 can be converted to 0.4" in for_zarr_format(later, "", 2).note

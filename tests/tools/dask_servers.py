@@ -1,4 +1,4 @@
-"""A Dask cluster for the tests: a scheduler and workers, each in a process of its own; and what is sent to them."""
+"""A Dask cluster for tests, whose scheduler and workers are separate processes, and objects that are sent to it."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from zarrfs.engine.stores.local import LocalStore
 
 ROOT = Path(__file__).resolve().parents[2]
 
-__all__ = ["Elsewhere", "Note", "dask_cluster", "scheduler", "worker"]
+__all__ = ["ProcessLocalStore", "RecordItem", "dask_cluster", "scheduler", "worker"]
 
 
 @contextmanager
-def _process(*words: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _process(*arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     with open(log, "wb") as file:
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-m", *words]
+        command = [sys.executable, "-m", *arguments]
         with running(command, stdout=file, stderr=file, env=environment) as process:
             yield process
 
 
 @contextmanager
 def scheduler(log: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A scheduler without workers; yields its address and process."""
+    """Start a scheduler without workers. Yield its address and process."""
     port = free_port()
-    words = (
+    arguments = (
         "distributed.cli.dask_scheduler",
         "--host",
         "127.0.0.1",
@@ -45,22 +45,22 @@ def scheduler(log: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         "--idle-timeout",
         "3600s",
     )
-    with _process(*words, log=log) as process:
+    with _process(*arguments, log=log) as process:
         wait_for(port, process)
         yield f"tcp://127.0.0.1:{port}", process
 
 
 @contextmanager
 def worker(address: str, log: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker with one thread. It may not be there yet: wait for it by a client."""
-    words = ("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
-    with _process(*words, "--local-directory", str(log.parent), *options, log=log) as process:
+    """Start a worker with one thread. It may not have registered yet: use ``Client.wait_for_workers``."""
+    arguments = ("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+    with _process(*arguments, "--local-directory", str(log.parent), *options, log=log) as process:
         yield process
 
 
 @contextmanager
 def dask_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """A scheduler and its workers; yields its address."""
+    """Start a scheduler and workers. Yield the address."""
     with ExitStack() as processes:
         address, _ = processes.enter_context(scheduler(folder / "scheduler.log"))
         for number in range(workers):
@@ -70,10 +70,8 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
         yield address
 
 
-class Elsewhere(LocalStore):
-    """A store of the same name in every process, and in another place in each but the first: as a path of this machine
-    is on another one.
-    """
+class ProcessLocalStore(LocalStore):
+    """A store with the same URL but a different directory in each process, like a local path on several machines."""
 
     def __init__(self, home: str, process: int) -> None:
         super().__init__(f"{home}/{'here' if process == os.getpid() else os.getpid()}")
@@ -84,12 +82,12 @@ class Elsewhere(LocalStore):
         return "file:///data"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Elsewhere, (self.home, self.process)
+        return ProcessLocalStore, (self.home, self.process)
 
 
 @dataclass(frozen=True)
-class Note:
-    """Writes a line for each item, and waits until it may: it opens a pipe to read, which waits for a writer."""
+class RecordItem:
+    """Appends a line for each item. With ``gate``, a named pipe, each call blocks until a writer opens the pipe."""
 
     path: str
     gate: str | None = None

@@ -1,5 +1,5 @@
-"""A copy is complete, or an error says what is missing; what can be known beforehand is said before anything is
-written.
+"""A copy is complete, or an error names what is missing. Errors that can be detected early are raised before
+anything is written.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from zarrfs.tools import convert, copy, copy_all, migrate, rechunk, to_hdf5
 __all__ = ["site"]
 
 
-class Done(NamedTuple):
-    """What a command answered."""
+class CommandResult(NamedTuple):
+    """The result of a command."""
 
     returncode: int
     stdout: str
     stderr: str
 
 
-def command(*words: str | Path) -> Done:
-    """Run the command line in this process."""
+def command(*arguments: str | Path) -> CommandResult:
+    """Run a command in this process."""
     out, err = io.StringIO(), io.StringIO()
-    arguments = ["zarrfs", *map(str, words)]
+    arguments = ["zarrfs", *map(str, arguments)]
     with (
         redirect_stdout(out),
         redirect_stderr(err),
@@ -55,10 +55,10 @@ def command(*words: str | Path) -> Done:
         pytest.raises(SystemExit) as caught,
     ):
         run()
-    return Done(int(caught.value.code or 0), out.getvalue(), err.getvalue())
+    return CommandResult(int(caught.value.code or 0), out.getvalue(), err.getvalue())
 
 
-def make(path: Path, zarr_format: int = 3) -> zarrfs.Group:
+def create_hierarchy(path: Path, zarr_format: int = 3) -> zarrfs.Group:
     group = zarrfs.create_group(path, zarr_format=zarr_format, attributes={"a": 1})
     for name in ("good", "inner/bad", "inner/last"):
         group.create_array(name, data=np.arange(10), chunks=(4,))
@@ -68,83 +68,91 @@ def make(path: Path, zarr_format: int = 3) -> zarrfs.Group:
 # -- members that cannot be read -------------------------------------------------------------------------------
 
 
-def cut_off(document: Path) -> None:
+def truncate(document: Path) -> None:
     document.write_bytes(document.read_bytes()[:20])
 
 
-def directory(document: Path) -> None:
+def replace_with_directory(document: Path) -> None:
     document.unlink()
     document.mkdir()
 
 
-def fifo(document: Path) -> None:
+def replace_with_fifo(document: Path) -> None:
     document.unlink()
     os.mkfifo(document)
 
 
-def unknown_codec(document: Path) -> None:
+def use_unknown_codec(document: Path) -> None:
     document.write_text(document.read_text().replace('"blosc"', '"unheard-of"'))
 
 
-def wrong_type(document: Path) -> None:
+def use_wrong_node_type(document: Path) -> None:
     document.write_text(document.read_text().replace('"array"', '"matrix"'))
 
 
-BREAKING = [cut_off, directory, fifo, unknown_codec, wrong_type]
+DAMAGES = [truncate, replace_with_directory, replace_with_fifo, use_unknown_codec, use_wrong_node_type]
 
 
-@pytest.fixture(params=BREAKING, ids=lambda breaking: breaking.__name__)
-def broken(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    make(tmp_path / "s.zarr")
-    breaking: Callable[[Path], None] = request.param
-    breaking(tmp_path / "s.zarr" / "inner" / "bad" / "zarr.json")
+@pytest.fixture(params=DAMAGES, ids=lambda damage: damage.__name__)
+def damaged_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    create_hierarchy(tmp_path / "s.zarr")
+    damage: Callable[[Path], None] = request.param
+    damage(tmp_path / "s.zarr" / "inner" / "bad" / "zarr.json")
     return tmp_path / "s.zarr"
 
 
-def test_a_copy_fails_when_a_member_is_broken(broken: Path, tmp_path: Path) -> None:
+def test_copies_fail_if_a_member_is_broken(damaged_path: Path, tmp_path: Path) -> None:
     for options in ({}, {"zarr_format": 2}, {"chunks": 5}, {"dry_run": True}):
         with pytest.raises(IncompleteCopyError, match=r"nothing was written; 1 member .*: inner/bad \("):
-            convert(broken, tmp_path / "t.zarr", verify=True, **options)  # type: ignore[arg-type]
+            convert(damaged_path, tmp_path / "t.zarr", verify=True, **options)  # type: ignore[arg-type]
     for function in (copy_all, lambda source, dest: copy(source, dest, "x")):
         dest = MemoryStore()
         with pytest.raises(IncompleteCopyError, match="inner/bad"):
-            function(zarrfs.open_group(broken), zarrfs.create_group(dest))
+            function(zarrfs.open_group(damaged_path), zarrfs.create_group(dest))
         assert list(dest.list_prefix()) == ["zarr.json"]
     with pytest.raises(IncompleteCopyError, match="inner/bad"):
-        to_hdf5(broken, tmp_path / "t.h5")
+        to_hdf5(damaged_path, tmp_path / "t.h5")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.zarr"]
 
 
-def test_broken_members_are_left_out_when_that_is_allowed(broken: Path, tmp_path: Path) -> None:
-    report = rechunk(broken, tmp_path / "t.zarr", 5, verify=True, skip_broken=True)
+def test_skip_broken_skips_broken_members(damaged_path: Path, tmp_path: Path) -> None:
+    report = rechunk(damaged_path, tmp_path / "t.zarr", 5, verify=True, skip_broken=True)
     assert list(report.missing) == ["inner/bad"]
-    assert any(line.startswith("inner/bad: left out: ") for line in report)
+    assert any(line.startswith("inner/bad: skipped: ") for line in report)
     group = zarrfs.open_group(tmp_path / "t.zarr")
     assert [path for path, _ in group.walk()] == ["good", "inner", "inner/last"]
     assert group["inner/last"][...].tolist() == list(range(10))
 
 
-@pytest.mark.parametrize("verb", [("copy",), ("convert", "--format", "2"), ("rechunk", "--chunks", "5")])
-def test_the_exit_code_tells_an_incomplete_copy(verb: tuple[str, ...], tmp_path: Path) -> None:
-    make(tmp_path / "s.zarr")
-    cut_off(tmp_path / "s.zarr" / "inner" / "bad" / "zarr.json")
-    words = (verb[0], tmp_path / "s.zarr", tmp_path / "t.zarr", *verb[1:], "--verify")
-    done = command(*words)
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
+@pytest.mark.parametrize(
+    "command_words", [("copy",), ("convert", "--format", "2"), ("rechunk", "--chunks", "5")]
+)
+def test_the_exit_code_reports_an_incomplete_copy(command_words: tuple[str, ...], tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s.zarr")
+    truncate(tmp_path / "s.zarr" / "inner" / "bad" / "zarr.json")
+    arguments = (command_words[0], tmp_path / "s.zarr", tmp_path / "t.zarr", *command_words[1:], "--verify")
+    result = command(*arguments)
+    assert (result.returncode, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
     assert "inner/bad" in line
     assert "--skip-broken" in line
     assert not (tmp_path / "t.zarr").exists()
-    done = command(*words, "--skip-broken")
-    assert done.returncode == 3, done.stderr
-    (line,) = done.stderr.splitlines()
+    result = command(*arguments, "--skip-broken")
+    assert result.returncode == 3, result.stderr
+    (line,) = result.stderr.splitlines()
     assert line.startswith("zarrfs: left out: inner/bad: ")
-    done = command(verb[0], tmp_path / "s.zarr" / "good", tmp_path / "u.zarr", *verb[1:], "--skip-broken")
-    assert (done.returncode, done.stderr) == (0, "")
+    result = command(
+        command_words[0],
+        tmp_path / "s.zarr" / "good",
+        tmp_path / "u.zarr",
+        *command_words[1:],
+        "--skip-broken",
+    )
+    assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_a_store_that_fails_for_one_member_is_named(tmp_path: Path) -> None:
-    make(tmp_path / "s.zarr")
+def test_a_member_that_the_store_cannot_read_is_named(tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s.zarr")
 
     def failure(operation: str, key: str) -> Exception | None:
         return StoreError("permission denied") if key == "inner/bad/zarr.json" else None
@@ -162,30 +170,30 @@ def test_a_store_that_fails_for_one_member_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "t.zarr").exists()
 
 
-def test_migrating_names_what_cannot_be_read_and_changes_nothing(tmp_path: Path) -> None:
-    make(tmp_path / "s.zarr", 2)
-    cut_off(tmp_path / "s.zarr" / "inner" / "bad" / ".zarray")
+def test_migrate_names_unreadable_nodes_and_changes_nothing(tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s.zarr", 2)
+    truncate(tmp_path / "s.zarr" / "inner" / "bad" / ".zarray")
     with pytest.raises(UnsupportedError, match="nothing was changed: inner/bad cannot be read"):
         migrate(tmp_path / "s.zarr", remove_old=True)
     assert not list(tmp_path.rglob("zarr.json"))
 
 
-def test_what_the_destination_cannot_hold_is_named(tmp_path: Path) -> None:
-    group = make(tmp_path / "s.zarr")
+def test_nodes_that_the_format_cannot_represent_are_named(tmp_path: Path) -> None:
+    group = create_hierarchy(tmp_path / "s.zarr")
     group.create_array("flags", data=np.array([True]))
     group.create_array("words", data=np.array(["a"], object), dtype="string")
-    with pytest.raises(UnsupportedError, match=r"nothing was: flags: N5 has no .*; words: N5 has no"):
+    with pytest.raises(UnsupportedError, match=r"nothing was written: flags: N5 has no .*; words: N5 has no"):
         convert(tmp_path / "s.zarr", tmp_path / "t.n5", zarr_format="n5")
     assert not (tmp_path / "t.n5").exists()
     report = convert(tmp_path / "s.zarr", tmp_path / "t.n5", zarr_format="n5", skip_broken=True)
     assert sorted(report.missing) == ["flags", "words"]
-    done = command("convert", tmp_path / "s.zarr" / "flags", tmp_path / "u.n5", "--format", "n5")
-    assert done.returncode == 1
-    assert "N5 has no data type for bool" in done.stderr
-    assert "--skip-broken" not in done.stderr
+    result = command("convert", tmp_path / "s.zarr" / "flags", tmp_path / "u.n5", "--format", "n5")
+    assert result.returncode == 1
+    assert "N5 has no data type for bool" in result.stderr
+    assert "--skip-broken" not in result.stderr
 
 
-# -- arrays that are mostly absent -----------------------------------------------------------------------------
+# -- sparse arrays ---------------------------------------------------------------------------------------------
 
 HUGE = (10**9, 10**9)
 
@@ -193,23 +201,23 @@ HUGE = (10**9, 10**9)
 @pytest.mark.parametrize(
     "options", [{}, {"chunks": (2, 2)}, {"zarr_format": 2}, {"compressors": "gzip"}], ids=str
 )
-def test_absent_chunks_cost_nothing(options: dict[str, Any], tmp_path: Path) -> None:
+def test_missing_chunks_are_not_copied(options: dict[str, Any], tmp_path: Path) -> None:
     array = zarrfs.create_array(tmp_path / "s.zarr", shape=HUGE, dtype="u1", chunks=(1, 1), fill_value=3)
     array[10**8, 7] = 9
     target = CountingStore(MemoryStore())
     convert(tmp_path / "s.zarr", target, verify=True, **options)
-    found = zarrfs.open_array(target)
-    assert (found[10**8, 7], found[5, 5], found.shape) == (9, 3, HUGE)
+    entry = zarrfs.open_array(target)
+    assert (entry[10**8, 7], entry[5, 5], entry.shape) == (9, 3, HUGE)
     assert target.calls["set"] <= 4
 
 
-def test_too_many_absent_chunks_to_write_out_are_an_error(tmp_path: Path) -> None:
+def test_too_many_missing_chunks_to_write_are_an_error(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "s.zarr", shape=HUGE, dtype="u1", chunks=(1, 1), fill_value=3)
     with pytest.raises(UnsupportedError, match="choose larger chunks"):
         convert(tmp_path / "s.zarr", tmp_path / "t.n5", zarr_format="n5")
 
 
-# -- nothing is written before all is checked ------------------------------------------------------------------
+# -- checks before anything is written -------------------------------------------------------------------------
 
 DESTINATIONS = [
     "t.zarr",
@@ -223,45 +231,45 @@ DESTINATIONS = [
 
 @pytest.fixture(params=DESTINATIONS)
 def destination(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    place = tmp_path / "place"
-    place.mkdir()
+    target_directory = tmp_path / "place"
+    target_directory.mkdir()
     text: str = request.param
-    return text.format(place) if "://" in text else str(place / text)
+    return text.format(target_directory) if "://" in text else str(target_directory / text)
 
 
-def everything(path: Path) -> dict[str, tuple[int, bytes]]:
+def snapshot(path: Path) -> dict[str, tuple[int, bytes]]:
     return {
-        str(found): (found.stat().st_mtime_ns, found.read_bytes())
-        for found in path.rglob("*")
-        if found.is_file()
-    } | {str(found): (0, b"") for found in path.rglob("*") if found.is_dir()}
+        str(entry): (entry.stat().st_mtime_ns, entry.read_bytes())
+        for entry in path.rglob("*")
+        if entry.is_file()
+    } | {str(entry): (0, b"") for entry in path.rglob("*") if entry.is_dir()}
 
 
 def test_a_dry_run_creates_nothing(destination: str, tmp_path: Path) -> None:
-    make(tmp_path / "s.zarr")
+    create_hierarchy(tmp_path / "s.zarr")
     report = convert(tmp_path / "s.zarr", destination, dry_run=True)
-    assert "good: chunks copied as they are" in report
-    assert everything(tmp_path / "place") == {}
+    assert "good: chunks copied unchanged" in report
+    assert snapshot(tmp_path / "place") == {}
 
 
-def test_a_dry_run_changes_nothing_that_is_there(destination: str, tmp_path: Path) -> None:
-    make(tmp_path / "s.zarr")
+def test_a_dry_run_does_not_change_an_existing_destination(destination: str, tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s.zarr")
     if destination.endswith("new/deep/t.zip"):
         os.makedirs(os.path.dirname(destination))
     convert(tmp_path / "s.zarr" / "inner", destination)
-    before = everything(tmp_path / "place")
+    before = snapshot(tmp_path / "place")
     report = convert(tmp_path / "s.zarr", destination, if_exists="replace", dry_run=True)
-    assert "good: chunks copied as they are" in report
+    assert "good: chunks copied unchanged" in report
     with pytest.raises(NodeExistsError):
         convert(tmp_path / "s.zarr", destination, dry_run=True)
-    after = everything(tmp_path / "place")
-    # LMDB notes its readers in a file of locks.
+    after = snapshot(tmp_path / "place")
+    # LMDB registers readers in its lock file.
     assert {key: value for key, value in after.items() if "lock" not in key} == {
         key: value for key, value in before.items() if "lock" not in key
     }
 
 
-WRONG = [
+INVALID_OPTIONS = [
     ({"chunks": (5, 5)}, "chunks"),
     ({"chunks": 0}, "chunks"),
     ({"chunks": 4, "shards": 7}, "shards"),
@@ -272,14 +280,14 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), WRONG, ids=str)
-def test_wrong_options_are_found_before_anything_is_written(
-    options: dict[str, Any], said: str, destination: str, tmp_path: Path
+@pytest.mark.parametrize(("options", "message"), INVALID_OPTIONS, ids=str)
+def test_invalid_options_are_rejected_before_anything_is_written(
+    options: dict[str, Any], message: str, destination: str, tmp_path: Path
 ) -> None:
-    make(tmp_path / "s.zarr")
-    with pytest.raises(MetadataError, match=said):
+    create_hierarchy(tmp_path / "s.zarr")
+    with pytest.raises(MetadataError, match=message):
         convert(tmp_path / "s.zarr", destination, **options)
-    assert everything(tmp_path / "place") == {}
+    assert snapshot(tmp_path / "place") == {}
 
 
 @pytest.mark.parametrize(
@@ -293,55 +301,55 @@ def test_wrong_options_are_found_before_anything_is_written(
     ],
     ids=" ".join,
 )
-def test_a_corrected_command_works(options: tuple[str, ...], tmp_path: Path) -> None:
-    make(tmp_path / "s.zarr")
-    done = command("convert", tmp_path / "s.zarr", tmp_path / "t.zarr", *options)
-    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+def test_a_command_succeeds_after_a_rejected_option(options: tuple[str, ...], tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s.zarr")
+    result = command("convert", tmp_path / "s.zarr", tmp_path / "t.zarr", *options)
+    assert (result.returncode, len(result.stderr.splitlines())) == (1, 1), result.stderr
     assert not (tmp_path / "t.zarr").exists()
     assert command("convert", tmp_path / "s.zarr", tmp_path / "t.zarr").returncode == 0
 
 
-def test_advice_names_options_of_the_command(tmp_path: Path) -> None:
-    make(tmp_path / "s.zarr")
-    make(tmp_path / "t.zarr")
-    done = command("copy", tmp_path / "s.zarr", tmp_path / "t.zarr")
-    assert "--if-exists replace" in done.stderr
-    assert "if_exists=" not in done.stderr
+def test_errors_name_options_of_the_interface_in_use(tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s.zarr")
+    create_hierarchy(tmp_path / "t.zarr")
+    result = command("copy", tmp_path / "s.zarr", tmp_path / "t.zarr")
+    assert "--if-exists replace" in result.stderr
+    assert "if_exists=" not in result.stderr
     with pytest.raises(NodeExistsError, match="if_exists='replace'"):
         convert(tmp_path / "s.zarr", tmp_path / "t.zarr")
 
 
-# -- what is not kept ------------------------------------------------------------------------------------------
+# -- properties that are lost ----------------------------------------------------------------------------------
 
 
-def test_shards_are_kept_with_other_chunks_that_fit(tmp_path: Path) -> None:
+def test_shards_are_kept_if_they_are_multiples_of_the_new_chunks(tmp_path: Path) -> None:
     data = np.arange(64 * 64, dtype="u2").reshape(64, 64)
     zarrfs.create_array(tmp_path / "s", data=data, chunks=(16, 16), shards=(32, 32))
     for chunks in (8, (4, 32), "auto"):
         rechunk(tmp_path / "s", tmp_path / f"t{chunks}", chunks, verify=True)
         assert zarrfs.open_array(tmp_path / f"t{chunks}").shards == (32, 32)
-    with pytest.raises(MetadataError, match=r"cannot be kept with chunks 10: .*shards=False"):
+    with pytest.raises(MetadataError, match=r"do not fit chunks 10: .*shards=False"):
         rechunk(tmp_path / "s", tmp_path / "u", 10)
     assert not (tmp_path / "u").exists()
-    done = command("rechunk", tmp_path / "s", tmp_path / "u", "--chunks", "10")
-    assert "--shards none" in done.stderr
+    result = command("rechunk", tmp_path / "s", tmp_path / "u", "--chunks", "10")
+    assert "--shards none" in result.stderr
     assert (
         command("rechunk", tmp_path / "s", tmp_path / "u", "--chunks", "10", "--shards", "none").returncode
         == 0
     )
-    found = zarrfs.open_array(tmp_path / "u")
-    assert (found.chunks, found.shards) == ((10, 10), None)
+    entry = zarrfs.open_array(tmp_path / "u")
+    assert (entry.chunks, entry.shards) == ((10, 10), None)
 
 
-def test_shards_that_a_format_does_not_have_are_reported(tmp_path: Path) -> None:
+def test_dropped_shards_are_reported(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "s", data=np.arange(64), chunks=(4,), shards=(16,))
     for zarr_format in (2, "n5", "draft2019"):
         (line,) = convert(tmp_path / "s", tmp_path / f"t{zarr_format}", zarr_format=zarr_format)
-        assert f"shards (16,) are dropped: format {zarr_format} has none" in line
+        assert f"shards (16,) are dropped: format {zarr_format} does not support sharding" in line
 
 
-@pytest.mark.parametrize("number", [2, 3])
-def test_all_codecs_are_kept_with_other_chunks(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target_format", [2, 3])
+def test_all_codecs_are_kept_when_chunks_change(target_format: int, tmp_path: Path) -> None:
     options: dict[str, Any] = {
         2: {
             "filters": [{"id": "delta", "dtype": "<i4"}],
@@ -354,21 +362,23 @@ def test_all_codecs_are_kept_with_other_chunks(number: int, tmp_path: Path) -> N
             "order": "F",
             "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}},
         },
-    }[number]
+    }[target_format]
     data = np.arange(30 * 30, dtype="<i4").reshape(30, 30)
-    source = zarrfs.create_array(tmp_path / "s", data=data, chunks=(10, 10), zarr_format=number, **options)
+    source = zarrfs.create_array(
+        tmp_path / "s", data=data, chunks=(10, 10), zarr_format=target_format, **options
+    )
     (line,) = rechunk(tmp_path / "s", tmp_path / "t", (7, 7), verify=True)
-    assert line == "/: decoded and encoded anew"
-    found = zarrfs.open_array(tmp_path / "t")
-    assert found.spec.codecs == source.spec.codecs
-    assert found.order == "F"
-    assert found.spec.chunk_key_encoding == source.spec.chunk_key_encoding
+    assert line == "/: re-encoded"
+    entry = zarrfs.open_array(tmp_path / "t")
+    assert entry.spec.codecs == source.spec.codecs
+    assert entry.order == "F"
+    assert entry.spec.chunk_key_encoding == source.spec.chunk_key_encoding
     (line,) = convert(tmp_path / "s", tmp_path / "u", compressors="zstd", verify=True)
-    assert line == "/: decoded and encoded anew"
+    assert line == "/: re-encoded"
     assert "Delta" in str(zarrfs.open_array(tmp_path / "u").spec.codecs)
 
 
-def test_codecs_that_a_format_does_not_have_are_reported(tmp_path: Path) -> None:
+def test_dropped_codecs_are_reported(tmp_path: Path) -> None:
     zarrfs.create_array(
         tmp_path / "s",
         data=np.arange(100.0),
@@ -376,16 +386,16 @@ def test_codecs_that_a_format_does_not_have_are_reported(tmp_path: Path) -> None
         compressors=["zstd", "crc32c"],
     )
     (line,) = convert(tmp_path / "s", tmp_path / "t", zarr_format="n5", verify=True)
-    assert "codecs are not kept: bitround, crc32c (now: zstd)" in line
+    assert "codecs are dropped: bitround, crc32c (codecs of the copy: zstd)" in line
 
 
-def test_chunks_of_several_shapes_are_kept_or_reported(tmp_path: Path) -> None:
+def test_a_rectilinear_chunk_grid_is_kept_or_its_loss_reported(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "s", data=np.arange(10), chunks=((3, 4, 3),))
     (line,) = convert(tmp_path / "s", tmp_path / "t", compressors="zstd", verify=True)
     assert zarrfs.open_array(tmp_path / "t").chunks == ((3, 4, 3),)
-    assert line == "/: decoded and encoded anew"
+    assert line == "/: re-encoded"
     (line,) = convert(tmp_path / "s", tmp_path / "u", zarr_format=2, verify=True)
-    assert "chunks of several shapes become (3,)" in line
+    assert "the rectilinear chunk grid is replaced with chunks (3,)" in line
 
 
 PLUGIN = """
@@ -416,20 +426,20 @@ print(found.spec.data_type.name, [codec.name for codec in found.spec.codecs])
 """
 
 
-def test_a_data_type_of_another_package_is_refused_or_its_loss_allowed(site: Path, tmp_path: Path) -> None:
+def test_a_plugin_data_type_is_rejected_unless_loss_is_allowed(site: Path, tmp_path: Path) -> None:
     lines = run_with_plugins(site, PLUGIN, tmp_path / "s", tmp_path / "t").splitlines()
     assert "no data type for example.degrees" in lines[0]
     assert "no data type for example.degrees" in lines[1]
     assert "no data type for example.degrees" in lines[2]
-    assert "data type example.degrees becomes float32" in lines[3]
-    assert "codecs are not kept: example.negate, example.xor (now: blosc)" in lines[3]
+    assert "data type example.degrees is converted to float32" in lines[3]
+    assert "codecs are dropped: example.negate, example.xor (codecs of the copy: blosc)" in lines[3]
     assert lines[4] == "example.degrees ['example.negate', 'bytes', 'example.xor']"
 
 
-def test_comparing_finds_another_data_type(tmp_path: Path) -> None:
+def test_verify_detects_a_different_data_type(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "s", data=np.arange(10, dtype="i4"))
     zarrfs.create_array(tmp_path / "t", data=np.arange(10, dtype="i8"))
-    with pytest.raises(StoreError, match="data type int64, not int32"):
+    with pytest.raises(StoreError, match="found data type int64, expected int32"):
         convert(tmp_path / "s", tmp_path / "t", if_exists="skip", verify=True)
 
 
@@ -445,7 +455,7 @@ def web(tmp_path: Path) -> Iterator[WebServer]:
 
 
 def make_ome(path: Path, zarr_format: int) -> None:
-    def described(attributes: dict[str, Any], version: str = "0.4") -> dict[str, Any]:
+    def with_version(attributes: dict[str, Any], version: str = "0.4") -> dict[str, Any]:
         if zarr_format == 3:
             return {"ome": {"version": "0.5", **attributes}}
         return attributes
@@ -453,14 +463,14 @@ def make_ome(path: Path, zarr_format: int) -> None:
     axes = [{"name": name, "type": "space"} for name in "yx"]
     scale = [{"type": "scale", "scale": [1.0, 1.0]}]
     datasets = [{"path": "0", "coordinateTransformations": scale}]
-    image = described({"multiscales": [{"axes": axes, "datasets": datasets, "name": "i"}]})
+    image = with_version({"multiscales": [{"axes": axes, "datasets": datasets, "name": "i"}]})
     root = zarrfs.create_group(
-        path, zarr_format=zarr_format, attributes=described({"bioformats2raw.layout": 3})
+        path, zarr_format=zarr_format, attributes=with_version({"bioformats2raw.layout": 3})
     )
-    root.create_group("OME", attributes=described({"series": ["0"]}))
+    root.create_group("OME", attributes=with_version({"series": ["0"]}))
     root.create_group("0", attributes=image)
     root.create_array("0/0", data=np.arange(30).reshape(5, 6), chunks=(2, 3))
-    root.create_group("0/labels", attributes=described({"labels": ["cells"]}))
+    root.create_group("0/labels", attributes=with_version({"labels": ["cells"]}))
     root.create_group("0/labels/cells", attributes=image)
     root.create_array("0/labels/cells/0", data=np.ones((5, 6), "u1"), chunks=(5, 6))
 
@@ -469,7 +479,7 @@ OME_NODES = ["0", "0/0", "0/labels", "0/labels/cells", "0/labels/cells/0", "OME"
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_members_that_metadata_name_are_members_on_a_web_server(
+def test_ome_metadata_provides_member_names_on_a_web_server(
     zarr_format: int, web: WebServer, tmp_path: Path
 ) -> None:
     make_ome(tmp_path / "www" / "i.zarr", zarr_format)
@@ -478,19 +488,21 @@ def test_members_that_metadata_name_are_members_on_a_web_server(
     assert len(group) == 2
     assert sorted(path for path, _ in group.walk()) == OME_NODES
     assert "(5, 6) int64" in group.tree()
-    for number in (2, 3):
-        convert(f"{web.url}/i.zarr", tmp_path / f"t{number}.zarr", zarr_format=number, verify=True)
-        copied = zarrfs.open_group(tmp_path / f"t{number}.zarr")
-        assert sorted(path for path, _ in copied.walk()) == OME_NODES
-        assert copied["0/0"][...].tolist() == np.arange(30).reshape(5, 6).tolist()
-    for words in (("copy",), ("convert", "--format", "3"), ("rechunk", "--chunks", "2,3")):
-        target = tmp_path / f"{words[0]}.zarr"
-        done = command(words[0], f"{web.url}/i.zarr", target, *words[1:])
-        assert done.returncode == 0, done.stderr
+    for target_format in (2, 3):
+        convert(
+            f"{web.url}/i.zarr", tmp_path / f"t{target_format}.zarr", zarr_format=target_format, verify=True
+        )
+        copied_group = zarrfs.open_group(tmp_path / f"t{target_format}.zarr")
+        assert sorted(path for path, _ in copied_group.walk()) == OME_NODES
+        assert copied_group["0/0"][...].tolist() == np.arange(30).reshape(5, 6).tolist()
+    for arguments in (("copy",), ("convert", "--format", "3"), ("rechunk", "--chunks", "2,3")):
+        target = tmp_path / f"{arguments[0]}.zarr"
+        result = command(arguments[0], f"{web.url}/i.zarr", target, *arguments[1:])
+        assert result.returncode == 0, result.stderr
         assert sorted(path for path, _ in zarrfs.open_group(target).walk()) == OME_NODES
 
 
-def test_a_group_whose_members_nothing_tells_is_no_empty_group(web: WebServer, tmp_path: Path) -> None:
+def test_a_group_with_unknown_members_is_not_treated_as_empty(web: WebServer, tmp_path: Path) -> None:
     zarrfs.create_group(tmp_path / "www" / "g.zarr").create_array("a", data=np.arange(3))
     with pytest.raises(StoreError, match="cannot be listed"):
         list(zarrfs.open_group(f"{web.url}/g.zarr"))

@@ -1,4 +1,4 @@
-"""What xarray reads is the same before and after a conversion: names of dimensions, missing values, scaled values."""
+"""xarray reads the same dataset before and after a conversion: dimension names, missing values, scaled values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import xarray
 import zarrfs
 from zarrfs.tools import convert, migrate
 
-N5_LACKS = ["words", "fixed", "flags", "complex", "scalar", "spatial_ref"]
-DRAFT_LACKS = ["words", "fixed"]
+N5_UNSUPPORTED = ["words", "fixed", "flags", "complex", "scalar", "spatial_ref"]
+DRAFT_UNSUPPORTED = ["words", "fixed"]
 
 
 def dataset() -> xarray.Dataset:
@@ -49,15 +49,15 @@ ENCODING: dict[str, dict[str, Any]] = {
 }
 
 
-def write(path: Path, zarr_format: int, without: list[str]) -> None:
-    kept = dataset().drop_vars(without)
-    encoding = {name: options for name, options in ENCODING.items() if name in kept}
+def write_dataset(path: Path, zarr_format: int, excluded: list[str]) -> None:
+    supported = dataset().drop_vars(excluded)
+    encoding = {name: options for name, options in ENCODING.items() if name in supported}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # zarr-python warns of data types without a specification
-        kept.to_zarr(path, zarr_format=zarr_format, encoding=encoding, consolidated=False)
+        warnings.simplefilter("ignore")  # zarr-python warns about data types without a specification
+        supported.to_zarr(path, zarr_format=zarr_format, encoding=encoding, consolidated=False)
 
 
-def check_same(one: Path, other: Path) -> None:
+def assert_xarray_reads_equal(one: Path, other: Path) -> None:
     for mask_and_scale in (True, False):
         options: dict[str, Any] = {"mask_and_scale": mask_and_scale, "consolidated": False, "chunks": None}
         with warnings.catch_warnings():
@@ -70,41 +70,45 @@ def check_same(one: Path, other: Path) -> None:
             assert found.equals(variable), (name, mask_and_scale, found.values, variable.values)
             assert found.dtype == variable.dtype
             expected, attributes = variable.attrs, found.attrs
-            assert repr(sorted(map(plain, attributes.items()))) == repr(sorted(map(plain, expected.items())))
+            assert repr(sorted(map(as_python_value, attributes.items()))) == repr(
+                sorted(map(as_python_value, expected.items()))
+            )
 
 
-def plain(item: tuple[str, Any]) -> tuple[str, Any]:
-    """An attribute with the number that a NumPy scalar is."""
+def as_python_value(item: tuple[str, Any]) -> tuple[str, Any]:
+    """Return an attribute with NumPy scalars converted to Python numbers."""
     return item[0], item[1].item() if isinstance(item[1], np.generic) else item[1]
 
 
 @pytest.mark.parametrize("target", [2, 3])
 @pytest.mark.parametrize("source", [2, 3])
-@pytest.mark.parametrize("options", [{}, {"compressors": "gzip"}], ids=["as they are", "anew"])
-def test_xarray_reads_what_it_read_before(
+@pytest.mark.parametrize("options", [{}, {"compressors": "gzip"}], ids=["unchanged", "re-encoded"])
+def test_xarray_reads_the_same_after_conversion(
     source: int, target: int, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    write(tmp_path / "s", source, [])
+    write_dataset(tmp_path / "s", source, [])
     convert(tmp_path / "s", tmp_path / "t", zarr_format=target, verify=True, **options)
-    check_same(tmp_path / "s", tmp_path / "t")
+    assert_xarray_reads_equal(tmp_path / "s", tmp_path / "t")
 
 
-@pytest.mark.parametrize(("between", "lacks"), [("n5", N5_LACKS), ("draft2019", DRAFT_LACKS)])
+@pytest.mark.parametrize(
+    ("intermediate_format", "unsupported"), [("n5", N5_UNSUPPORTED), ("draft2019", DRAFT_UNSUPPORTED)]
+)
 @pytest.mark.parametrize("source", [2, 3])
 @pytest.mark.parametrize("target", [2, 3])
-def test_n5_and_the_draft_keep_it_too(
-    source: int, between: str, lacks: list[str], target: int, tmp_path: Path
+def test_xarray_reads_the_same_after_conversion_by_n5_and_draft(
+    source: int, intermediate_format: str, unsupported: list[str], target: int, tmp_path: Path
 ) -> None:
-    write(tmp_path / "s", source, lacks)
-    convert(tmp_path / "s", tmp_path / "between", zarr_format=between, verify=True)
-    convert(tmp_path / "between", tmp_path / "t", zarr_format=target, verify=True)
-    check_same(tmp_path / "s", tmp_path / "t")
+    write_dataset(tmp_path / "s", source, unsupported)
+    convert(tmp_path / "s", tmp_path / "intermediate", zarr_format=intermediate_format, verify=True)
+    convert(tmp_path / "intermediate", tmp_path / "t", zarr_format=target, verify=True)
+    assert_xarray_reads_equal(tmp_path / "s", tmp_path / "t")
     for _, array in zarrfs.open_group(tmp_path / "t").arrays():
         assert not {"axes", "units_of_axes", "resolution"} & set(array.attrs)
 
 
-def test_our_engine_for_xarray_reads_n5_as_the_source(tmp_path: Path) -> None:
-    write(tmp_path / "s", 2, N5_LACKS)
+def test_the_zarrfs_engine_reads_a_converted_n5_like_its_source(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "s", 2, N5_UNSUPPORTED)
     convert(tmp_path / "s", tmp_path / "t", zarr_format="n5")
     for mask_and_scale in (True, False):
         first, second = (
@@ -114,15 +118,15 @@ def test_our_engine_for_xarray_reads_n5_as_the_source(tmp_path: Path) -> None:
         assert second.equals(first)
 
 
-def test_migrating_keeps_it(tmp_path: Path) -> None:
+def test_xarray_reads_the_same_after_migration(tmp_path: Path) -> None:
     for name in ("s", "t"):
-        write(tmp_path / name, 2, [])
+        write_dataset(tmp_path / name, 2, [])
     migrate(tmp_path / "t", remove_old=True)
-    check_same(tmp_path / "s", tmp_path / "t")
+    assert_xarray_reads_equal(tmp_path / "s", tmp_path / "t")
 
 
-def test_names_are_where_the_format_has_them_and_nowhere_else(tmp_path: Path) -> None:
-    write(tmp_path / "two", 2, [])
+def test_dimension_names_and_fill_values_are_stored_by_the_convention_of_the_format(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "two", 2, [])
     convert(tmp_path / "two", tmp_path / "three", zarr_format=3)
     document = json.loads((tmp_path / "three" / "plain" / "zarr.json").read_text())
     assert document["dimension_names"] == ["y", "x"]
@@ -150,20 +154,20 @@ def test_names_are_where_the_format_has_them_and_nowhere_else(tmp_path: Path) ->
     }
 
 
-def test_arrays_that_xarray_does_not_read_keep_their_fill_value(tmp_path: Path) -> None:
+def test_arrays_without_dimension_names_keep_their_fill_value(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "s", shape=(6,), dtype="u1", chunks=(2,), fill_value=7, zarr_format=2)
     convert(tmp_path / "s", tmp_path / "t", zarr_format=3)
-    three = zarrfs.open_array(tmp_path / "t")
-    assert (dict(three.attrs), three.fill_value) == ({}, 7)
+    format_3 = zarrfs.open_array(tmp_path / "t")
+    assert (dict(format_3.attrs), format_3.fill_value) == ({}, 7)
     convert(tmp_path / "t", tmp_path / "u", zarr_format=2)
     assert zarrfs.open_array(tmp_path / "u").fill_value == 7
 
 
 @pytest.mark.parametrize("missing", [None, 5])
-def test_absent_chunks_are_written_where_their_value_cannot_be_the_fill_value(
+def test_missing_chunks_are_stored_if_their_value_cannot_be_the_fill_value(
     missing: int | None, tmp_path: Path
 ) -> None:
-    """In format 3 the fill value 7 is a value, and 5 is missing. In format 2 the fill value is missing."""
+    """In format 3 the fill value 7 is a value and 5 is the missing value. In format 2 the fill value is missing."""
     attributes = {} if missing is None else {"_FillValue": missing}
     array = zarrfs.create_array(
         tmp_path / "s",
@@ -176,27 +180,27 @@ def test_absent_chunks_are_written_where_their_value_cannot_be_the_fill_value(
     )
     array[:2] = [5, 0]
     convert(tmp_path / "s", tmp_path / "t", zarr_format=2, verify=True)
-    two = zarrfs.open_array(tmp_path / "t")
-    assert two.fill_value is None
-    assert dict(two.attrs) == {"_ARRAY_DIMENSIONS": ["x"], **attributes}
-    assert two[...].tolist() == [5, 0, 7, 7, 7, 7]
-    assert sorted(two.storage.stored_chunks()) == [(0,), (1,), (2,)]
+    format_2 = zarrfs.open_array(tmp_path / "t")
+    assert format_2.fill_value is None
+    assert dict(format_2.attrs) == {"_ARRAY_DIMENSIONS": ["x"], **attributes}
+    assert format_2[...].tolist() == [5, 0, 7, 7, 7, 7]
+    assert sorted(format_2.storage.stored_chunks()) == [(0,), (1,), (2,)]
 
 
-def test_units_of_dimensions_are_carried(tmp_path: Path) -> None:
+def test_dimension_units_are_converted(tmp_path: Path) -> None:
     names, units = ["y", "x"], ["4 nm", "8 nm"]
     options: dict[str, Any] = {"dimension_names": names, "dimension_units": units}
     zarrfs.create_array(tmp_path / "s", data=np.ones((4, 4)), zarr_format="n5", **options)
     convert(tmp_path / "s", tmp_path / "t", zarr_format=3)
-    three = zarrfs.open_array(tmp_path / "t")
-    assert three.spec.dimension_units == ("4 nm", "8 nm")
-    assert dict(three.attrs) == {"dimension_units": units}
-    assert three.dimension_names == ("y", "x")
+    format_3 = zarrfs.open_array(tmp_path / "t")
+    assert format_3.spec.dimension_units == ("4 nm", "8 nm")
+    assert dict(format_3.attrs) == {"dimension_units": units}
+    assert format_3.dimension_names == ("y", "x")
 
 
 @pytest.mark.parametrize("value", ["no number", [], {}, 300, True, None, "AAA"])
 @pytest.mark.parametrize("dtype", ["f4", "u1", "S2", "c8", "U2", "?"])
-def test_a_missing_value_that_is_none_is_kept_as_it_is(value: Any, dtype: str, tmp_path: Path) -> None:
+def test_an_invalid_missing_value_is_unchanged(value: Any, dtype: str, tmp_path: Path) -> None:
     zarrfs.create_array(
         tmp_path / "s",
         data=np.zeros(3, dtype),

@@ -1,4 +1,6 @@
-"""Copies of arrays and hierarchies: same values, attributes and names, whatever the stores, formats and chunks."""
+"""Copies of arrays and hierarchies have the same values, attributes and names in all stores, formats and chunk
+shapes.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import CountingStore, FailingStore
 from zarrfs.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zarrfs.tools import convert, copy, copy_all, copy_store, rechunk
-from zarrfs.tools.copying.planning import blocks
+from zarrfs.tools.copying.planning import copy_blocks
 
 FORMATS: list[Any] = [2, 3, "n5", "draft2019"]
 RNG = np.random.default_rng(0)
 
 
-def make(path: Path, zarr_format: Any) -> zarrfs.Group:
-    """A hierarchy of several data types, with an empty and a partly stored array."""
+def create_hierarchy(path: Path, zarr_format: Any) -> zarrfs.Group:
+    """Create a hierarchy of several data types, with a partly stored array."""
     group = zarrfs.create_group(path, zarr_format=zarr_format, attributes={"title": "t", "n": [1, 2]})
     names = None if zarr_format in (2, "draft2019") else ["y", "x"]
     group.create_array(
@@ -47,37 +49,39 @@ def make(path: Path, zarr_format: Any) -> zarrfs.Group:
     return group
 
 
-def plain(node: Any) -> dict[str, Any]:
-    """The attributes without those in which v2 and N5 keep the names of dimensions."""
+def own_attributes(node: Any) -> dict[str, Any]:
+    """Return the attributes without those in which v2 and N5 store dimension names."""
     return {key: value for key, value in node.attrs.items() if key not in ("_ARRAY_DIMENSIONS", "axes")}
 
 
-def same(one: zarrfs.Group, other: zarrfs.Group) -> None:
+def assert_equal_hierarchies(one: zarrfs.Group, other: zarrfs.Group) -> None:
     assert dict(other.attrs) == dict(one.attrs)
     first, second = dict(one.walk()), dict(other.walk())
     assert sorted(first) == sorted(second)
     for path, node in first.items():
-        found = second[path]
-        assert plain(found) == plain(node)
+        copied = second[path]
+        assert own_attributes(copied) == own_attributes(node)
         if isinstance(node, zarrfs.Array):
-            assert isinstance(found, zarrfs.Array)
-            assert found.dtype.newbyteorder("=") == node.dtype.newbyteorder("=")
-            assert np.array_equal(found[...], node[...])
-            assert found.dimension_names == node.dimension_names
+            assert isinstance(copied, zarrfs.Array)
+            assert copied.dtype.newbyteorder("=") == node.dtype.newbyteorder("=")
+            assert np.array_equal(copied[...], node[...])
+            assert copied.dimension_names == node.dimension_names
 
 
 @pytest.mark.parametrize("target", FORMATS)
 @pytest.mark.parametrize("source", FORMATS)
-def test_every_format_becomes_every_other(source: Any, target: Any, tmp_path: Path) -> None:
-    group = make(tmp_path / "source.zarr", source)
+def test_every_format_converts_to_every_other(source: Any, target: Any, tmp_path: Path) -> None:
+    group = create_hierarchy(tmp_path / "source.zarr", source)
     convert(tmp_path / "source.zarr", tmp_path / "target.zarr", zarr_format=target, verify=True)
-    found = zarrfs.open_group(tmp_path / "target.zarr")
-    assert found.zarr_format == target
-    same(group, found)
+    copied = zarrfs.open_group(tmp_path / "target.zarr")
+    assert copied.zarr_format == target
+    assert_equal_hierarchies(group, copied)
 
 
 @pytest.mark.parametrize(("source", "target"), [(2, 3), (3, 2), (3, 3), (2, 2)])
-def test_chunks_are_untouched_where_only_documents_differ(source: int, target: int, tmp_path: Path) -> None:
+def test_encoded_chunks_are_unchanged_if_only_documents_differ(
+    source: int, target: int, tmp_path: Path
+) -> None:
     array = zarrfs.create_array(
         tmp_path / "s",
         data=RNG.integers(0, 9, (20, 20)),
@@ -86,15 +90,15 @@ def test_chunks_are_untouched_where_only_documents_differ(source: int, target: i
         compressors="zstd",
     )
     lines = convert(tmp_path / "s", tmp_path / "t", zarr_format=target)
-    assert lines == ["/: chunks copied as they are"]
-    found = zarrfs.open_array(tmp_path / "t")
+    assert lines == ["/: chunks copied unchanged"]
+    copied = zarrfs.open_array(tmp_path / "t")
     for coords in array.storage.stored_chunks():
-        old = array.store.get(array.storage.key(coords))
-        assert old == found.store.get(found.storage.key(coords))
+        old_chunks = array.store.get(array.storage.key(coords))
+        assert old_chunks == copied.store.get(copied.storage.key(coords))
     assert np.array_equal(np.asarray(zarr.open_array(str(tmp_path / "t"), mode="r")[...]), array[...])
 
 
-def test_peers_read_what_was_converted(tmp_path: Path) -> None:
+def test_other_implementations_read_converted_arrays(tmp_path: Path) -> None:
     data = RNG.integers(0, 999, (33, 21)).astype("u2")
     zarr.create_array(tmp_path / "v2", data=data, chunks=(10, 10), zarr_format=2)
     convert(tmp_path / "v2", tmp_path / "v3", zarr_format=3, shards=(20, 20))
@@ -104,73 +108,75 @@ def test_peers_read_what_was_converted(tmp_path: Path) -> None:
     assert np.array_equal(tensorstore.open(spec).result().read().result().T, data)
 
 
-def test_compression_and_shards_are_changed(tmp_path: Path) -> None:
+def test_convert_changes_compressors_and_shards(tmp_path: Path) -> None:
     data = RNG.integers(0, 5, (64, 64)).astype("u1")
     zarrfs.create_array(tmp_path / "a", data=data, chunks=(16, 16), shards=(32, 32))
     convert(tmp_path / "a", tmp_path / "b", compressors={"name": "gzip", "configuration": {"level": 9}})
-    found = zarrfs.open_array(tmp_path / "b")
-    assert (found.chunks, found.shards) == ((16, 16), (32, 32))
-    assert "gzip" in str(found.info["codecs"])
+    copied = zarrfs.open_array(tmp_path / "b")
+    assert (copied.chunks, copied.shards) == ((16, 16), (32, 32))
+    assert "gzip" in str(copied.info["codecs"])
     convert(tmp_path / "a", tmp_path / "c", compressors="none", shards=False)
-    plain = zarrfs.open_array(tmp_path / "c")
-    assert plain.shards is None
-    assert plain.nbytes_stored() >= data.nbytes
-    for array in (found, plain):
+    unsharded = zarrfs.open_array(tmp_path / "c")
+    assert unsharded.shards is None
+    assert unsharded.nbytes_stored() >= data.nbytes
+    for array in (copied, unsharded):
         assert np.array_equal(array[...], data)
 
 
-def test_strings_and_structures_are_kept(tmp_path: Path) -> None:
-    words = np.array([["a", "größe"], ["", "日本"]], object)
-    zarrfs.create_array(tmp_path / "w", data=words, dtype="string", chunks=(1, 2), zarr_format=2)
+def test_strings_and_structured_types_are_copied(tmp_path: Path) -> None:
+    arguments = np.array([["a", "größe"], ["", "日本"]], object)
+    zarrfs.create_array(tmp_path / "w", data=arguments, dtype="string", chunks=(1, 2), zarr_format=2)
     records = np.array([(1, 2.5), (3, 4.5)], [("i", "<i4"), ("f", "<f8")])
     zarrfs.create_array(tmp_path / "r", data=records, chunks=(1,), zarr_format=2)
-    for name, expected in (("w", words), ("r", records)):
+    for name, expected in (("w", arguments), ("r", records)):
         convert(tmp_path / name, tmp_path / f"{name}3", zarr_format=3, verify=True)
-        found = zarrfs.open_array(tmp_path / f"{name}3")[...]
-        assert np.asarray(found).tolist() == expected.tolist()
+        copied = zarrfs.open_array(tmp_path / f"{name}3")[...]
+        assert np.asarray(copied).tolist() == expected.tolist()
 
 
-def test_a_rechunk_writes_each_chunk_once_and_bounds_memory(tmp_path: Path) -> None:
+def test_rechunk_writes_each_chunk_once_with_bounded_memory(tmp_path: Path) -> None:
     data = RNG.integers(0, 2**16, (16, 64, 64)).astype("u2")
     planes = zarrfs.create_array(MemoryStore(), data=data, chunks=(1, 64, 64))
     store = CountingStore(MemoryStore())
     rechunk(planes.store, store, (16, 8, 8), memory=16 << 10, shards=(16, 16, 16))
-    found = zarrfs.open_array(store)
-    assert np.array_equal(found[...], data)
-    assert found.shards == (16, 16, 16)
+    copied = zarrfs.open_array(store)
+    assert np.array_equal(copied[...], data)
+    assert copied.shards == (16, 16, 16)
     assert store.calls["set"] == 16 + 1
-    for block in blocks(found, planes, 16 << 10):
+    for block in copy_blocks(copied, planes, 16 << 10):
         assert np.empty(data.shape, "u1")[block].size * 2 <= 16 << 10
 
 
 SIDE = 128
 PLANES, CUBES = (1, SIDE, SIDE), (16, 16, 16)
 SLAB = 16 * SIDE * SIDE * 2
-"""The bytes of as many planes as a cube has."""
+"""The size in bytes of the planes that one cube spans."""
 
 
-@pytest.mark.parametrize("times", [1, 2, 4])
-@pytest.mark.parametrize(("old", "new"), [(PLANES, CUBES), (CUBES, PLANES)], ids=["cubes", "planes"])
-def test_a_rechunk_reads_as_often_as_memory_is_too_small_and_takes_no_more(
-    old: tuple[int, ...], new: tuple[int, ...], times: int, tmp_path: Path
+@pytest.mark.parametrize("passes", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("old_chunks", "new_chunks"), [(PLANES, CUBES), (CUBES, PLANES)], ids=["cubes", "planes"]
+)
+def test_rechunk_decodes_source_chunks_at_most_slab_size_divided_by_memory_times(
+    old_chunks: tuple[int, ...], new_chunks: tuple[int, ...], passes: int, tmp_path: Path
 ) -> None:
     data = RNG.integers(0, 2**16, (SIDE, SIDE, SIDE)).astype("u2")
-    zarrfs.create_array(tmp_path / "s", data=data, chunks=old)
+    zarrfs.create_array(tmp_path / "s", data=data, chunks=old_chunks)
     source = CountingStore(LocalStore(tmp_path / "s"))
-    memory, threads = SLAB // times, 2
+    memory, threads = SLAB // passes, 2
     tracemalloc.start()
     try:
         with at_most(threads):
-            rechunk(source, tmp_path / "t", new, memory=memory)
+            rechunk(source, tmp_path / "t", new_chunks, memory=memory)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     reads = {key: count for key, count in source.keys.items() if key.startswith("c/")}
     assert len(reads) == zarrfs.open_array(tmp_path / "s").nchunks
-    if times == 1:
+    if passes == 1:
         assert set(reads.values()) == {1}
-    assert max(reads.values()) <= times
-    # What is decoded, what is kept, and a chunk or two as they are stored.
+    assert max(reads.values()) <= passes
+    # Decoded values of each thread, the cache of source chunks, and one or two encoded chunks.
     assert peak < (threads + 1) * memory + (1 << 19)
     assert peak < data.nbytes
     assert np.array_equal(zarrfs.open_array(tmp_path / "t")[...], data)
@@ -178,63 +184,63 @@ def test_a_rechunk_reads_as_often_as_memory_is_too_small_and_takes_no_more(
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    "options", [{}, {"compressors": "gzip"}, {"chunks": (8, 8)}], ids=["as it is", "gzip", "chunks"]
+    "options", [{}, {"compressors": "gzip"}, {"chunks": (8, 8)}], ids=["unchanged", "gzip", "chunks"]
 )
-def test_an_interrupted_copy_goes_on(options: dict[str, Any], threads: int, tmp_path: Path) -> None:
+def test_an_interrupted_copy_is_resumed(options: dict[str, Any], threads: int, tmp_path: Path) -> None:
     data = RNG.integers(1, 99, (40, 40)).astype("u2")
     zarrfs.create_array(tmp_path / "s", data=data, chunks=(10, 10))
-    kept = MemoryStore()
+    target_store = MemoryStore()
     lock = threading.Lock()
-    left = 5
+    remaining_writes = 5
 
     def failure(operation: str, key: str) -> Exception | None:
-        nonlocal left
+        nonlocal remaining_writes
         if operation == "set" and key.startswith("c/"):
             with lock:
-                left -= 1
-                if left < 0:
+                remaining_writes -= 1
+                if remaining_writes < 0:
                     return StoreError("the disk is full")
         return None
 
     with at_most(threads), pytest.raises(StoreError, match="full"):
-        convert(tmp_path / "s", FailingStore(kept, failure), **options)
-    done = {key for key in kept.list_prefix() if key.startswith("c/")}
-    assert len(done) == 5
+        convert(tmp_path / "s", FailingStore(target_store, failure), **options)
+    result = {key for key in target_store.list_prefix() if key.startswith("c/")}
+    assert len(result) == 5
     written: list[str] = []
 
     def record(operation: str, key: str) -> None:
         if operation == "set" and key.startswith("c/"):
             written.append(key)
 
-    convert(tmp_path / "s", FailingStore(kept, record), if_exists="resume", **options)
-    found = zarrfs.open_array(kept)
-    assert np.array_equal(found[...], data)
+    convert(tmp_path / "s", FailingStore(target_store, record), if_exists="resume", **options)
+    copied = zarrfs.open_array(target_store)
+    assert np.array_equal(copied[...], data)
     assert len(set(written)) == len(written)
-    assert done | set(written) == {key for key in kept.list_prefix() if key.startswith("c/")}
+    assert result | set(written) == {key for key in target_store.list_prefix() if key.startswith("c/")}
     if "chunks" not in options:
-        assert done.isdisjoint(written)
+        assert result.isdisjoint(written)
     elif threads == 1:
-        # A block of four chunks was complete. Two threads may both have been at incomplete blocks.
-        assert len(done & set(written)) == 1
+        # One of the five chunks belongs to an incomplete block. With two threads both blocks may be incomplete.
+        assert len(result & set(written)) == 1
 
 
-def test_another_array_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_resume_rejects_a_different_array(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "s", data=np.ones((4, 4)), chunks=(2, 2))
     zarrfs.create_array(tmp_path / "t", data=np.ones((5, 4)), chunks=(2, 2))
     for options in ({}, {"chunks": (4, 4)}):
-        with pytest.raises(MetadataError, match="no interrupted copy"):
+        with pytest.raises(MetadataError, match="not an interrupted copy"):
             convert(tmp_path / "s", tmp_path / "t", if_exists="resume", **options)  # type: ignore[arg-type]
     assert zarrfs.open_array(tmp_path / "t").shape == (5, 4)
 
 
-def test_what_is_there_is_respected(tmp_path: Path) -> None:
-    make(tmp_path / "s", 3)
+def test_if_exists_raises_skips_or_replaces(tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s", 3)
     zarrfs.create_array(tmp_path / "t", "a", data=np.zeros(3))
-    with pytest.raises(NodeExistsError, match="already something"):
+    with pytest.raises(NodeExistsError, match="a node exists at"):
         convert(tmp_path / "s", tmp_path / "t")
     assert list(zarrfs.open_group(tmp_path / "t").names()) == ["a"]
     lines = convert(tmp_path / "s", tmp_path / "t", if_exists="skip")
-    assert "a: skipped, it is there" in lines
+    assert "a: skipped: it exists" in lines
     assert zarrfs.open_array(tmp_path / "t", "a").shape == (3,)
     convert(tmp_path / "s", tmp_path / "t", if_exists="replace")
     assert zarrfs.open_array(tmp_path / "t", "a").shape == (30, 41)
@@ -248,10 +254,10 @@ LAST_CHUNK = ("/4", "c/4")
 @pytest.mark.parametrize("old_format", FORMATS)
 @pytest.mark.parametrize("new_format", FORMATS)
 @pytest.mark.parametrize("where", ["", "a", "deep/a"])
-def test_a_replacement_that_fails_leaves_the_old_array(
+def test_a_failed_replacement_keeps_the_old_array(
     old_format: Any, new_format: Any, where: str, tmp_path: Path
 ) -> None:
-    """Be it the source that breaks, the destination that fills up, or the comparison that finds a difference."""
+    """The copy fails because a source chunk is corrupt, or because the destination is full."""
     zarrfs.create_array(tmp_path / "s", data=np.arange(100), chunks=10, zarr_format=2, compressors="zlib")
 
     def replace(store: Store, zarr_format: Any) -> None:
@@ -262,48 +268,50 @@ def test_a_replacement_that_fails_leaves_the_old_array(
             convert(tmp_path / "s", store, **options)
 
     broken = tmp_path / "s" / "7"
-    sound = broken.read_bytes()
+    original_bytes = broken.read_bytes()
     broken.write_bytes(b"broken")
-    old = zarrfs.create_array(tmp_path / "t", where, data=np.arange(6), chunks=2, zarr_format=old_format)
-    before = {key: old.store.get(key) for key in old.store.list_prefix()}
+    old_chunks = zarrfs.create_array(
+        tmp_path / "t", where, data=np.arange(6), chunks=2, zarr_format=old_format
+    )
+    before = {key: old_chunks.store.get(key) for key in old_chunks.store.list_prefix()}
     with pytest.raises(zarrfs.ZarrError):
-        replace(old.store, new_format)
-    assert {key: old.store.get(key) for key in old.store.list_prefix()} == before
-    broken.write_bytes(sound)
+        replace(old_chunks.store, new_format)
+    assert {key: old_chunks.store.get(key) for key in old_chunks.store.list_prefix()} == before
+    broken.write_bytes(original_bytes)
 
     def failure(operation: str, key: str) -> Exception | None:
         return StoreError("the disk is full") if operation == "set" and key.endswith(LAST_CHUNK) else None
 
     with pytest.raises(StoreError, match="disk is full"):
-        replace(FailingStore(old.store, failure), new_format)
-    assert {key: old.store.get(key) for key in old.store.list_prefix()} == before
-    replace(old.store, old_format)
+        replace(FailingStore(old_chunks.store, failure), new_format)
+    assert {key: old_chunks.store.get(key) for key in old_chunks.store.list_prefix()} == before
+    replace(old_chunks.store, old_format)
     assert (zarrfs.open_array(tmp_path / "t", where)[...] == np.arange(100)).all()
-    assert not [key for key in old.store.list_prefix() if "zarrfs-copy" in key]
+    assert not [key for key in old_chunks.store.list_prefix() if "zarrfs-copy" in key]
 
 
-def test_a_group_replaces_an_array_once_it_is_complete(tmp_path: Path) -> None:
-    make(tmp_path / "s", 3)
+def test_a_group_replaces_an_array_only_when_complete(tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s", 3)
     chunk = tmp_path / "s" / "inner" / "f" / "c" / "0" / "0"
-    sound = chunk.read_bytes()
+    original_bytes = chunk.read_bytes()
     zarrfs.create_array(tmp_path / "t", "x", data=np.arange(3))
     chunk.write_bytes(b"")
     with pytest.raises(zarrfs.ZarrError):
         convert(tmp_path / "s", tmp_path / "t" / "x", if_exists="replace", zarr_format=3, compressors="none")
     assert zarrfs.open_array(tmp_path / "t", "x")[...].tolist() == [0, 1, 2]
-    chunk.write_bytes(sound)
+    chunk.write_bytes(original_bytes)
     convert(tmp_path / "s", tmp_path / "t" / "x", if_exists="replace")
-    same(zarrfs.open_group(tmp_path / "s"), zarrfs.open_group(tmp_path / "t", "x"))
+    assert_equal_hierarchies(zarrfs.open_group(tmp_path / "s"), zarrfs.open_group(tmp_path / "t", "x"))
 
 
-def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
-    make(tmp_path / "s", 2)
+def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s", 2)
     lines = convert(tmp_path / "s", tmp_path / "t", zarr_format=3, dry_run=True)
-    assert "a: chunks copied as they are" in lines
+    assert "a: chunks copied unchanged" in lines
     assert not (tmp_path / "t").exists()
 
 
-def test_a_difference_is_found(tmp_path: Path) -> None:
+def test_verify_detects_a_difference(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "s", data=np.arange(100), chunks=(10,))
     convert(tmp_path / "s", tmp_path / "t")
     array = zarrfs.open_array(tmp_path / "t", mode="r+")
@@ -312,14 +320,14 @@ def test_a_difference_is_found(tmp_path: Path) -> None:
         convert(tmp_path / "s", tmp_path / "t", if_exists="resume", verify=True)
 
 
-def test_shards_of_a_format_without_them_are_refused(tmp_path: Path) -> None:
+def test_shards_are_rejected_for_formats_without_sharding(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "s", data=np.arange(100), chunks=(10,))
     with pytest.raises(UnsupportedError, match="shards need zarr_format 3"):
         convert(tmp_path / "s", tmp_path / "t", zarr_format=2, shards=(20,))
 
 
-def test_copy_and_copy_all(tmp_path: Path) -> None:
-    source = make(tmp_path / "s", 2)
+def test_copy_and_copy_all_copy_between_groups(tmp_path: Path) -> None:
+    source = create_hierarchy(tmp_path / "s", 2)
     dest = zarrfs.create_group(tmp_path / "t")
     copy(source["inner"], dest, "other")
     assert np.array_equal(dest["other/f"][...], source["inner/f"][...])
@@ -328,8 +336,8 @@ def test_copy_and_copy_all(tmp_path: Path) -> None:
     assert sorted(dest.names()) == ["a", "inner", "other"]
 
 
-def test_copy_store(tmp_path: Path) -> None:
-    make(tmp_path / "s", 3)
+def test_copy_store_copies_keys_below_a_path(tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s", 3)
     source, dest = LocalStore(tmp_path / "s"), MemoryStore()
     count, skipped, nbytes = copy_store(source, dest, "inner", "below", dry_run=True)
     assert list(dest.list_prefix()) == []
@@ -341,27 +349,27 @@ def test_copy_store(tmp_path: Path) -> None:
     assert copy_store(source, dest, "inner", "below", if_exists="skip") == (0, count, 0)
 
 
-def test_the_commands(tmp_path: Path) -> None:
-    group = make(tmp_path / "s.zarr", 2)
+def test_commands_copy_convert_and_rechunk(tmp_path: Path) -> None:
+    group = create_hierarchy(tmp_path / "s.zarr", 2)
 
-    def run(*words: str) -> str:
-        done = CliRunner().invoke(main, [str(word) for word in words])
-        assert done.exit_code == 0, done.output
-        return done.output
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        assert result.exit_code == 0, result.output
+        return result.output
 
     s, t = str(tmp_path / "s.zarr"), str(tmp_path / "t.zarr")
     assert "would be" in run("convert", s, t, "--format", "3", "--dry-run")
-    assert "as they are" in run("convert", s, t, "--format", "3", "--verify")
-    same(group, zarrfs.open_group(t))
+    assert "copied unchanged" in run("convert", s, t, "--format", "3", "--verify")
+    assert_equal_hierarchies(group, zarrfs.open_group(t))
     run("copy", s, str(tmp_path / "c.zarr.zip"))
-    same(group, zarrfs.open_group(tmp_path / "c.zarr.zip"))
+    assert_equal_hierarchies(group, zarrfs.open_group(tmp_path / "c.zarr.zip"))
     run("copy", s, f"sqlite://{tmp_path}/c.sqldb")
     with zarrfs.open_group(tmp_path / "c.sqldb").store as store:
-        same(group, zarrfs.open_group(store))
+        assert_equal_hierarchies(group, zarrfs.open_group(store))
     run("rechunk", f"{t}/a", str(tmp_path / "r.zarr"), "--chunks", "5,-1", "--shards", "10,41")
-    found = zarrfs.open_array(tmp_path / "r.zarr")
-    assert (found.chunks, found.shards) == ((5, 41), (10, 41))
+    copied = zarrfs.open_array(tmp_path / "r.zarr")
+    assert (copied.chunks, copied.shards) == ((5, 41), (10, 41))
     run("convert", f"{t}/a", str(tmp_path / "g.zarr"), "--compressor", "gzip:9")
     assert "gzip" in str(zarrfs.open_array(tmp_path / "g.zarr").info["codecs"])
-    done = CliRunner().invoke(main, ["convert", s, t])
-    assert isinstance(done.exception, NodeExistsError) or done.exit_code
+    result = CliRunner().invoke(main, ["convert", s, t])
+    assert isinstance(result.exception, NodeExistsError)

@@ -1,4 +1,6 @@
-"""Copies on a Dask cluster: the same results as on threads, and clear words where it cannot be."""
+"""Copies on a Dask cluster have the same results as copies by threads, and errors state why a cluster cannot be
+used.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ import zarr
 import zarrfs
 from tests.engine.stores.servers import free_port, web_server
 from tests.processes import TIMEOUT, running, wait_for_event
-from tests.tools.dask_servers import Elsewhere, Note, dask_cluster, scheduler, worker
+from tests.tools.dask_servers import ProcessLocalStore, RecordItem, dask_cluster, scheduler, worker
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import FailingStore
@@ -33,7 +35,7 @@ from zarrfs.errors import (
     UnsupportedError,
 )
 from zarrfs.tools import convert, rechunk
-from zarrfs.tools.copying.dask_cluster import AHEAD, Cluster
+from zarrfs.tools.copying.dask_cluster import IN_FLIGHT_PER_THREAD, Cluster
 
 RNG = np.random.default_rng(0)
 DATA = RNG.integers(1, 999, (40, 50)).astype("u2")
@@ -41,18 +43,18 @@ DATA = RNG.integers(1, 999, (40, 50)).astype("u2")
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A cluster of two workers with a thread each, on this machine."""
-    with dask_cluster(tmp_path_factory.mktemp("dask")) as found:
-        yield found
+    """The address of a local cluster with two single-threaded workers."""
+    with dask_cluster(tmp_path_factory.mktemp("dask")) as yielded:
+        yield yielded
 
 
 @pytest.fixture
 def client(address: str) -> Iterator[distributed.Client]:
-    with distributed.Client(address, set_as_default=False) as found:
-        yield found
+    with distributed.Client(address, set_as_default=False) as yielded:
+        yield yielded
 
 
-def make(path: Path, **options: Any) -> zarrfs.Group:
+def create_hierarchy(path: Path, **options: Any) -> zarrfs.Group:
     group = zarrfs.create_group(path, attributes={"title": "t"})
     group.create_array(
         "a", data=DATA, chunks=(8, 9), dimension_names=["y", "x"], attributes={"k": 1}, **options
@@ -61,10 +63,10 @@ def make(path: Path, **options: Any) -> zarrfs.Group:
     return group
 
 
-def same(one: Path, other: Any) -> None:
-    first, second = (dict(zarrfs.open_group(place).walk()) for place in (one, other))
-    assert sorted(first) == sorted(second)
-    for path, node in first.items():
+def assert_equal_arrays(one: Path, other: Any) -> None:
+    remaining, second = (dict(zarrfs.open_group(place).walk()) for place in (one, other))
+    assert sorted(remaining) == sorted(second)
+    for path, node in remaining.items():
         if isinstance(node, zarrfs.Array):
             assert np.array_equal(node[...], second[path][...])
 
@@ -72,34 +74,34 @@ def same(one: Path, other: Any) -> None:
 @pytest.mark.parametrize(
     "options",
     [{}, {"zarr_format": 2}, {"compressors": "gzip"}, {"chunks": -1}],
-    ids=["as they are", "v2", "gzip", "one chunk"],
+    ids=["unchanged", "v2", "gzip", "one-chunk"],
 )
-def test_a_copy_is_the_same_as_on_threads(options: dict[str, Any], address: str, tmp_path: Path) -> None:
-    make(tmp_path / "s")
-    told: list[tuple[str, int, int]] = []
+def test_a_copy_equals_one_by_threads(options: dict[str, Any], address: str, tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s")
+    progress_calls: list[tuple[str, int, int]] = []
     lines = convert(
         tmp_path / "s",
         tmp_path / "t",
         dask=address,
         verify=True,
-        progress=lambda *what: told.append(what),
+        progress=lambda *what: progress_calls.append(what),
         **options,
     )
     assert lines == convert(tmp_path / "s", tmp_path / "threads", **options)
-    same(tmp_path / "s", tmp_path / "t")
-    # What was stored is the same too, and nothing else is.
+    assert_equal_arrays(tmp_path / "s", tmp_path / "t")
+    # The stored files are identical.
     files = [
         {f.relative_to(tmp_path / name): f.read_bytes() for f in (tmp_path / name).rglob("*") if f.is_file()}
         for name in ("t", "threads")
     ]
     assert files[0] == files[1]
-    counts = [(done, total) for name, done, total in told if name == "/a"]
+    counts = [(done, total) for name, done, total in progress_calls if name == "/a"]
     assert counts[0][0] == 0
     assert counts[-1][0] == counts[-1][1]
     assert counts == sorted(counts)
 
 
-def test_shards_are_made_of_planes_on_a_client(client: distributed.Client, tmp_path: Path) -> None:
+def test_rechunk_to_shards_uses_a_given_client(client: distributed.Client, tmp_path: Path) -> None:
     data = RNG.integers(0, 2**16, (16, 64, 64)).astype("u2")
     zarrfs.create_array(tmp_path / "s", data=data, chunks=(1, 64, 64))
     rechunk(
@@ -115,25 +117,25 @@ def test_shards_are_made_of_planes_on_a_client(client: distributed.Client, tmp_p
     assert np.array_equal(np.asarray(zarr.open_array(tmp_path / "t", mode="r")[...]), data)
 
 
-def test_stores_of_other_kinds(address: str, tmp_path: Path) -> None:
-    make(tmp_path / "s")
+def test_zip_sqlite_and_http_stores_are_copied(address: str, tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s")
     convert(tmp_path / "s", tmp_path / "s.zip")
     convert(tmp_path / "s.zip", f"sqlite://{tmp_path}/t.sqldb", dask=address, verify=True)
     with web_server(tmp_path) as web:
         zarrfs.tools.consolidate_metadata(tmp_path / "s")
         convert(f"{web.url}/s", tmp_path / "t", dask=address, verify=True)
-    same(tmp_path / "s", f"sqlite://{tmp_path}/t.sqldb")
-    same(tmp_path / "s", tmp_path / "t")
+    assert_equal_arrays(tmp_path / "s", f"sqlite://{tmp_path}/t.sqldb")
+    assert_equal_arrays(tmp_path / "s", tmp_path / "t")
 
 
-def test_what_cannot_be_reached_is_told_before_anything_is_written(address: str, tmp_path: Path) -> None:
-    make(tmp_path / "s")
+def test_inaccessible_stores_are_rejected_before_anything_is_written(address: str, tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s")
     with pytest.raises(UnsupportedError, match=r"memory of this process.*without dask"):
         convert(tmp_path / "s", MemoryStore(), dask=address)
-    kept = MemoryStore()
-    convert(tmp_path / "s", kept)
+    memory_store = MemoryStore()
+    convert(tmp_path / "s", memory_store)
     with pytest.raises(UnsupportedError, match="memory of this process"):
-        convert(kept, tmp_path / "t", dask=address)
+        convert(memory_store, tmp_path / "t", dask=address)
     failing = FailingStore(LocalStore(tmp_path / "t"), lambda operation, key: None)
     with pytest.raises(UnsupportedError, match="cannot be pickled"):
         convert(tmp_path / "s", failing, dask=address)
@@ -145,46 +147,50 @@ def test_what_cannot_be_reached_is_told_before_anything_is_written(address: str,
         convert(tmp_path / "s", tmp_path / "there", dask=address)
 
 
-@pytest.mark.parametrize("which", ["source", "target"])
-def test_a_path_of_another_machine(which: str, address: str, tmp_path: Path) -> None:
-    make(tmp_path / "s")
-    apart = Elsewhere(str(tmp_path / "data"), os.getpid())
+@pytest.mark.parametrize("location_kind", ["source", "target"])
+def test_stores_that_differ_between_processes_are_rejected(
+    location_kind: str, address: str, tmp_path: Path
+) -> None:
+    create_hierarchy(tmp_path / "s")
+    process_local = ProcessLocalStore(str(tmp_path / "data"), os.getpid())
     source: Any = tmp_path / "s"
     target: Any = tmp_path / "t"
-    if which == "source":
-        convert(source, apart)
-        source = apart
+    if location_kind == "source":
+        convert(source, process_local)
+        source = process_local
     else:
-        target = apart
+        target = process_local
     with pytest.raises(
-        StoreError, match=r"worker tcp://127.0.0.1:\d+ cannot take part.*that all machines share"
+        StoreError, match=r"worker tcp://127.0.0.1:\d+ cannot be used.*that all machines share"
     ):
         convert(source, target, dask=address)
     assert not (tmp_path / "t").exists()
-    if which == "target":
-        assert list(apart.list_prefix()) == []
+    if location_kind == "target":
+        assert list(process_local.list_prefix()) == []
 
 
-def test_no_cluster_is_told_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path / "s")
+def test_an_invalid_scheduler_address_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_hierarchy(tmp_path / "s")
     monkeypatch.setattr("zarrfs.tools.copying.dask_cluster.ANSWER_TIMEOUT_SECONDS", 1)
     with web_server(tmp_path) as web:
-        for wrong in (
+        for invalid_address in (
             "nonsense",
             "gopher://x",
             f"tcp://127.0.0.1:{free_port()}",
             web.url.replace("http", "tcp"),
         ):
-            with pytest.raises(LocationError, match="no Dask scheduler answers"):
-                convert(tmp_path / "s", tmp_path / "t", dask=wrong)
+            with pytest.raises(LocationError, match="no Dask scheduler responds"):
+                convert(tmp_path / "s", tmp_path / "t", dask=invalid_address)
     for no_address in ("", 3):
         with pytest.raises(LocationError, match="expected an address"):
             convert(tmp_path / "s", tmp_path / "t", dask=no_address)  # type: ignore[arg-type]
     assert not (tmp_path / "t").exists()
 
 
-def test_without_distributed_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path / "s")
+def test_a_missing_distributed_package_is_reported_with_an_install_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_hierarchy(tmp_path / "s")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UnsupportedError, match=r"pip install 'dask>=.*' 'distributed>="):
         convert(tmp_path / "s", tmp_path / "t", dask="tcp://127.0.0.1:8786")
@@ -192,33 +198,33 @@ def test_without_distributed_it_says_what_to_install(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("options", [{"compressors": "gzip"}, {"chunks": 20}], ids=["gzip", "chunks"])
-def test_a_failing_block_stops_the_copy_with_its_error_and_it_goes_on(
+def test_a_corrupt_chunk_stops_the_copy_which_can_be_resumed(
     options: dict[str, Any], address: str, tmp_path: Path
 ) -> None:
-    make(tmp_path / "s")
+    create_hierarchy(tmp_path / "s")
     chunk = tmp_path / "s" / "a" / "c" / "3" / "2"
-    sound = chunk.read_bytes()
+    original_bytes = chunk.read_bytes()
     chunk.write_bytes(b"broken")
     with pytest.raises(ChunkDecodeError, match=r"chunk \(3, 2\)") as caught:
         convert(tmp_path / "s", tmp_path / "t", dask=address, **options)
     assert caught.value.__cause__ is None
-    chunk.write_bytes(sound)
+    chunk.write_bytes(original_bytes)
     before = {f: f.stat().st_mtime_ns for f in (tmp_path / "t" / "a").rglob("*") if f.is_file()}
     convert(tmp_path / "s", tmp_path / "t", dask=address, if_exists="resume", verify=True, **options)
-    same(tmp_path / "s", tmp_path / "t")
+    assert_equal_arrays(tmp_path / "s", tmp_path / "t")
     assert {f: f.stat().st_mtime_ns for f in before} == before
 
 
-def test_a_difference_is_found(address: str, tmp_path: Path) -> None:
-    make(tmp_path / "s")
+def test_verify_detects_a_difference(address: str, tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s")
     convert(tmp_path / "s", tmp_path / "t")
     zarrfs.open_array(tmp_path / "t", "a", mode="r+")[5, 7] = 0
     with pytest.raises(StoreError, match="differs from the source"):
         convert(tmp_path / "s", tmp_path / "t", dask=address, if_exists="resume", verify=True)
 
 
-def test_a_replacement_that_fails_leaves_the_old_array(address: str, tmp_path: Path) -> None:
-    make(tmp_path / "s")
+def test_a_failed_replacement_keeps_the_old_array(address: str, tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "s")
     zarrfs.create_array(tmp_path / "t", "a", data=np.arange(3))
     before = {f: f.read_bytes() for f in (tmp_path / "t").rglob("*") if f.is_file()}
     (tmp_path / "s" / "a" / "c" / "4" / "5").write_bytes(b"broken")
@@ -228,9 +234,9 @@ def test_a_replacement_that_fails_leaves_the_old_array(address: str, tmp_path: P
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 1000])
-def test_each_piece_is_done_once(count: int, client: distributed.Client, tmp_path: Path) -> None:
+def test_each_item_is_processed_once(count: int, client: distributed.Client, tmp_path: Path) -> None:
     done: list[int] = []
-    Cluster(client).run(Note(str(tmp_path / "notes")), range(count), 1, done.append)
+    Cluster(client).run(RecordItem(str(tmp_path / "notes")), range(count), 1, done.append)
     lines = (tmp_path / "notes").read_text().split() if count else []
     assert Counter(map(int, lines)) == Counter(range(count))
     assert sum(done) == count
@@ -239,43 +245,43 @@ def test_each_piece_is_done_once(count: int, client: distributed.Client, tmp_pat
 def test_tasks_in_flight_are_bounded(client: distributed.Client, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    work = Note(str(tmp_path / "notes"), str(gate))
-    most: list[int] = []
+    work = RecordItem(str(tmp_path / "notes"), str(gate))
+    in_flight: list[int] = []
     caller = threading.Thread(
         target=Cluster(client).run,
-        args=(work, range(500), 1, lambda count: most.append(len(client.futures))),
+        args=(work, range(500), 1, lambda count: in_flight.append(len(client.futures))),
     )
     caller.start()
     while caller.is_alive():
         try:
-            # Opens for as long as somebody waits to read.
+            # Succeeds while a reader is waiting.
             os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
         except OSError:
             caller.join(0.001)
     assert len((tmp_path / "notes").read_text().split()) == 500
-    assert max(most) <= AHEAD * 2 + 1
+    assert max(in_flight) <= IN_FLIGHT_PER_THREAD * 2 + 1
 
 
-def test_a_cluster_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path / "s")
-    monkeypatch.setattr("zarrfs.tools.copying.dask_cluster.SECONDS_FOR_WORKERS", 0.1)
+def test_a_cluster_without_workers_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_hierarchy(tmp_path / "s")
+    monkeypatch.setattr("zarrfs.tools.copying.dask_cluster.WORKER_TIMEOUT_SECONDS", 0.1)
     with scheduler(tmp_path / "scheduler.log") as (address, _):
         with pytest.raises(LocationError, match="has no workers; start some: dask worker tcp://"):
             convert(tmp_path / "s", tmp_path / "t", dask=address)
         assert not (tmp_path / "t").exists()
 
 
-def test_a_piece_that_kills_its_workers(tmp_path: Path) -> None:
+def test_a_task_that_kills_its_workers_is_an_error(tmp_path: Path) -> None:
     with scheduler(tmp_path / "scheduler.log") as (address, _), ExitStack() as workers:
         for number in range(5):
             workers.enter_context(worker(address, tmp_path / f"{number}.log"))
         with distributed.Client(address, set_as_default=False) as client:
             client.wait_for_workers(5, timeout=TIMEOUT)
-            with pytest.raises(StoreError, match=r"died of one piece.*resume"):
+            with pytest.raises(StoreError, match=r"were killed while they ran one task.*resume"):
                 Cluster(client).run(os._exit, [1], 1, lambda count: None)
 
 
-def test_a_scheduler_that_goes(tmp_path: Path) -> None:
+def test_a_scheduler_that_stops_is_an_error(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     with (
@@ -283,36 +289,35 @@ def test_a_scheduler_that_goes(tmp_path: Path) -> None:
         worker(address, tmp_path / "worker.log"),
         distributed.Client(address, set_as_default=False) as client,
     ):
-        client._timeout = (
-            1  # how long it tries to connect again; as an argument it would bound the first time too
-        )
+        # The timeout of reconnection. The argument of Client would also limit the first connection.
+        client._timeout = 1
         client.wait_for_workers(1, timeout=TIMEOUT)
-        work = Note(str(tmp_path / "notes"), str(gate))
+        work = RecordItem(str(tmp_path / "notes"), str(gate))
 
         def end() -> None:
-            with open(gate, "wb"):  # the first piece is being done
+            with open(gate, "wb"):  # the first task is running
                 process.kill()
 
         ending = threading.Thread(target=end)
         ending.start()
-        with pytest.raises(StoreError, match=r"has gone, or was restarted.*resume"):
+        with pytest.raises(StoreError, match=r"was stopped or restarted.*resume"):
             Cluster(client).run(work, range(100), 1, lambda count: None)
         ending.join()
 
 
-def test_an_interrupted_command_says_how_to_go_on_and_does(address: str, tmp_path: Path) -> None:
-    """The chunks come from a web server, which gives out a few, and the others when the command has understood."""
+def test_an_interrupted_command_can_be_resumed(address: str, tmp_path: Path) -> None:
+    """A web server serves ten chunks, and the others after the command has handled the interruption."""
     data = RNG.integers(1, 99, (100, 4)).astype("u2")
     zarrfs.create_array(tmp_path / "s", data=data, chunks=(1, 4))
-    first, gate, lock = [10], threading.Event(), threading.Lock()
+    remaining, gate, lock = [10], threading.Event(), threading.Lock()
     blocked = threading.Event()
 
     def wait(path: str) -> None:
         if "/c/" in path:
             with lock:
-                first[0] -= 1
-                free = first[0] >= 0
-            if not free:
+                remaining[0] -= 1
+                is_free = remaining[0] >= 0
+            if not is_free:
                 blocked.set()
                 gate.wait()
 
@@ -325,19 +330,19 @@ def test_an_interrupted_command_says_how_to_go_on_and_does(address: str, tmp_pat
             try:
                 wait_for_event(blocked, process)
                 process.send_signal(signal.SIGINT)
-                assert "stopping: what the workers are at is finished" in process.stderr.readline()
+                assert "stopping: running tasks are completed" in process.stderr.readline()
             finally:
                 gate.set()
-            said = process.stderr.read()
+            stderr = process.stderr.read()
             assert process.wait(TIMEOUT) == 130
-        assert said == "zarrfs: stopped; give the same command with --if-exists resume to go on\n"
-        there = [path for path in (tmp_path / "t" / "c").rglob("*") if path.is_file()]
-        assert 0 < len(there) < 30
-        before = {path: path.stat().st_mtime_ns for path in there}
+        assert stderr == "zarrfs: stopped; give the same command with --if-exists resume to go on\n"
+        copied_chunks = [path for path in (tmp_path / "t" / "c").rglob("*") if path.is_file()]
+        assert 0 < len(copied_chunks) < 30
+        before = {path: path.stat().st_mtime_ns for path in copied_chunks}
         web.requests.clear()
         done = subprocess.run(
             [*command, "--if-exists", "resume", "--verify"], capture_output=True, text=True, check=False
         )
         assert (done.returncode, done.stderr) == (0, "")
-        assert {path: path.stat().st_mtime_ns for path in there} == before
+        assert {path: path.stat().st_mtime_ns for path in copied_chunks} == before
     assert np.array_equal(zarrfs.open_array(tmp_path / "t")[...], data)

@@ -1,4 +1,4 @@
-"""Dask and xarray on our arrays, held against xarray's own Zarr engine on the same data."""
+"""Dask and xarray with arrays of zarrfs, compared with xarray's own Zarr engine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def dataset() -> xarray.Dataset:
 
 
 @pytest.fixture(params=[2, 3])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def dataset_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / "d.zarr"
     encoding = {"temperature": {"chunks": (2, 4, 3), "_FillValue": -999.0}, "count": {"chunks": (2, 5)}}
     dataset().drop_vars("station").to_zarr(
@@ -45,53 +45,55 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_dataset_is_that_of_xarray(place: Path) -> None:
+def test_a_dataset_equals_that_of_the_zarr_engine(dataset_path: Path) -> None:
     with (
-        xarray.open_dataset(place, engine="zarrfs") as ours,
-        xarray.open_zarr(place, consolidated=False) as theirs,
+        xarray.open_dataset(dataset_path, engine="zarrfs") as opened,
+        xarray.open_zarr(dataset_path, consolidated=False) as expected,
     ):
-        xarray.testing.assert_identical(ours.load(), theirs.load())
-        assert set(ours.coords) == {"time", "lat", "x"}
+        xarray.testing.assert_identical(opened.load(), expected.load())
+        assert set(opened.coords) == {"time", "lat", "x"}
 
 
-def test_it_is_lazy_and_indexed_in_every_way(place: Path) -> None:
-    with xarray.open_dataset(place, engine="zarrfs") as ours:
-        truth = dataset()["temperature"]
-        lazy = ours["temperature"]
+def test_variables_are_lazy_and_support_all_indexers(dataset_path: Path) -> None:
+    with xarray.open_dataset(dataset_path, engine="zarrfs") as opened:
+        expected_array = dataset()["temperature"]
+        lazy = opened["temperature"]
         assert not lazy.variable._in_memory
-        for part in (
+        for indexers in (
             {"time": 3},
             {"time": slice(1, None, 2), "x": slice(None, None, -1)},
             {"time": [0, 4, 2], "x": [1, 1]},
             {"y": xarray.DataArray([0, 3], dims="p"), "x": xarray.DataArray([4, 0], dims="p")},
         ):
-            np.testing.assert_allclose(lazy.isel(part).values, truth.isel(part).values)
+            np.testing.assert_allclose(lazy.isel(indexers).values, expected_array.isel(indexers).values)
 
 
-def test_chunks_are_ours_in_dask(place: Path) -> None:
-    with xarray.open_dataset(place, engine="zarrfs", chunks={}) as ours:
-        assert ours["temperature"].chunks == ((2, 2, 2), (4,), (3, 2))
-        xarray.testing.assert_allclose(ours["temperature"].mean().compute(), dataset()["temperature"].mean())
+def test_dask_chunks_are_those_of_the_array(dataset_path: Path) -> None:
+    with xarray.open_dataset(dataset_path, engine="zarrfs", chunks={}) as opened:
+        assert opened["temperature"].chunks == ((2, 2, 2), (4,), (3, 2))
+        xarray.testing.assert_allclose(
+            opened["temperature"].mean().compute(), dataset()["temperature"].mean()
+        )
 
 
-def test_groups_are_a_tree(tmp_path: Path) -> None:
+def test_groups_open_as_datatree(tmp_path: Path) -> None:
     path = tmp_path / "t.zarr"
     flat = dataset().drop_vars("station")
     flat.to_zarr(path, group="a/b", consolidated=False)
-    with xarray.open_dataset(path, engine="zarrfs", group="a/b") as ours:
-        xarray.testing.assert_allclose(ours.load(), flat)
+    with xarray.open_dataset(path, engine="zarrfs", group="a/b") as opened:
+        xarray.testing.assert_allclose(opened.load(), flat)
     with xarray.open_datatree(path, engine="zarrfs") as tree:
         xarray.testing.assert_allclose(tree["a/b"].to_dataset().load(), flat)
 
 
-def test_without_names_of_dimensions_it_says_so(tmp_path: Path) -> None:
+def test_missing_dimension_names_are_an_error(tmp_path: Path) -> None:
     zarrfs.create_group(tmp_path / "n.zarr").create_array("a", data=np.eye(3))
     with pytest.raises(MetadataError, match="dimension_names"):
         xarray.open_dataset(tmp_path / "n.zarr", engine="zarrfs")
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3, "n5"])
-def test_dask_reads_and_writes_our_arrays(zarr_format: Any, tmp_path: Path) -> None:
+def test_dask_reads_and_writes_arrays(zarr_format: Any, tmp_path: Path) -> None:
     data = np.arange(20 * 30).reshape(20, 30)
     array = zarrfs.create_array(tmp_path / "a", data=data, chunks=(7, 8), zarr_format=zarr_format)
     assert all(
@@ -105,15 +107,15 @@ def test_dask_reads_and_writes_our_arrays(zarr_format: Any, tmp_path: Path) -> N
     assert np.array_equal(target[...], data * 2)
 
 
-def test_a_token_is_that_of_the_place_and_its_metadata(tmp_path: Path) -> None:
+def test_a_dask_token_depends_on_location_and_metadata(tmp_path: Path) -> None:
     array = zarrfs.create_array(tmp_path / "a", data=np.arange(9), chunks=(3,))
-    again = zarrfs.open_array(tmp_path / "a", mode="r+")
-    assert dask.base.tokenize(array) == dask.base.tokenize(again)
-    again.resize(12)
-    assert dask.base.tokenize(array) != dask.base.tokenize(again)
+    reopened = zarrfs.open_array(tmp_path / "a", mode="r+")
+    assert dask.base.tokenize(array) == dask.base.tokenize(reopened)
+    reopened.resize(12)
+    assert dask.base.tokenize(array) != dask.base.tokenize(reopened)
 
 
-def test_numpy_takes_it_as_an_array() -> None:
+def test_numpy_functions_accept_arrays() -> None:
     array = zarrfs.array(np.arange(6).reshape(2, 3))
     assert np.array_equal(np.asarray(array), np.arange(6).reshape(2, 3))
     assert np.asarray(array, dtype="f4").dtype == np.dtype("f4")

@@ -1,4 +1,4 @@
-"""HDF5 to Zarr and back, written and read by h5py on the other side."""
+"""Conversion of HDF5 files to Zarr and vice versa. h5py writes and reads the HDF5 files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from zarrfs.tools.hdf5.output import HDF5Output
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "s.h5"
-    with h5py.File(path, "w") as made:
-        made.attrs["title"] = "a run"
-        made.attrs["sizes"] = np.array([1, 2, 3])
-        group = made.create_group("g", track_order=True)
+    with h5py.File(path, "w") as output:
+        output.attrs["title"] = "a run"
+        output.attrs["sizes"] = np.array([1, 2, 3])
+        group = output.create_group("g", track_order=True)
         group.attrs["bytes"] = np.bytes_(b"abc")
         cube = group.create_dataset(
             "cube",
@@ -41,24 +41,24 @@ def file(tmp_path: Path) -> Path:
         for number, label in enumerate("zyx"):
             cube.dims[number].label = label
         cube.attrs["unit"] = "K"
-        made.create_dataset("whole", data=np.linspace(0, 1, 7))
-        made.create_dataset("scalar", data=3.5)
-        made.create_dataset("flags", data=np.array([True, False]))
-        made.create_dataset("words", data=["a", "größe", ""], dtype=h5py.string_dtype())
-        made.create_dataset("fixed", data=np.array([b"ab", b"c"], "S2"))
-        made.create_dataset("records", data=np.array([(1, 2.5)], [("i", "<i4"), ("f", "<f8")]))
-        made.create_dataset("empty", shape=(0, 3), dtype="f4")
-        time = made.create_dataset("time", data=np.arange(3))
+        output.create_dataset("whole", data=np.linspace(0, 1, 7))
+        output.create_dataset("scalar", data=3.5)
+        output.create_dataset("flags", data=np.array([True, False]))
+        output.create_dataset("words", data=["a", "größe", ""], dtype=h5py.string_dtype())
+        output.create_dataset("fixed", data=np.array([b"ab", b"c"], "S2"))
+        output.create_dataset("records", data=np.array([(1, 2.5)], [("i", "<i4"), ("f", "<f8")]))
+        output.create_dataset("empty", shape=(0, 3), dtype="f4")
+        time = output.create_dataset("time", data=np.arange(3))
         time.make_scale("time")
-        series = made.create_dataset("series", data=np.arange(3.0))
+        series = output.create_dataset("series", data=np.arange(3.0))
         series.dims[0].attach_scale(time)
-        made.create_dataset("refs", data=[cube.ref], dtype=h5py.ref_dtype)
-        made["dangling"] = h5py.SoftLink("/nowhere")
+        output.create_dataset("refs", data=[cube.ref], dtype=h5py.ref_dtype)
+        output["dangling"] = h5py.SoftLink("/nowhere")
     return path
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_a_file_becomes_a_group(zarr_format: int, file: Path, tmp_path: Path) -> None:
+def test_a_file_converts_to_a_group(zarr_format: int, file: Path, tmp_path: Path) -> None:
     lines = from_hdf5(file, tmp_path / "t.zarr", zarr_format=zarr_format, skip_broken=True)
     group = zarrfs.open_group(tmp_path / "t.zarr")
     assert dict(group.attrs) == {"title": "a run", "sizes": [1, 2, 3]}
@@ -76,12 +76,12 @@ def test_a_file_becomes_a_group(zarr_format: int, file: Path, tmp_path: Path) ->
     assert group["series"].dimension_names == ("time",)
     assert group["words"][...].tolist() == ["a", "größe", ""]
     assert "refs" not in group
-    assert any(line.startswith("refs: left out") for line in lines)
+    assert any(line.startswith("refs: skipped: ") for line in lines)
     assert list(lines.missing) == ["refs"]
     assert "dangling: link to /nowhere, which does not exist" in lines
 
 
-def test_there_and_back(file: Path, tmp_path: Path) -> None:
+def test_conversion_to_zarr_and_back_keeps_the_data(file: Path, tmp_path: Path) -> None:
     from_hdf5(file, tmp_path / "t.zarr", shards="auto", skip_broken=True)
     to_hdf5(tmp_path / "t.zarr", tmp_path / "back.h5")
     with h5py.File(file) as first, h5py.File(tmp_path / "back.h5") as second:
@@ -93,7 +93,7 @@ def test_there_and_back(file: Path, tmp_path: Path) -> None:
         assert second.attrs["sizes"].tolist() == [1, 2, 3]
 
 
-def test_what_is_there_or_broken_is_told(file: Path, tmp_path: Path) -> None:
+def test_existing_targets_and_invalid_files_are_errors(file: Path, tmp_path: Path) -> None:
     from_hdf5(file, tmp_path / "t.zarr", skip_broken=True)
     with pytest.raises(NodeExistsError):
         from_hdf5(file, tmp_path / "t.zarr", skip_broken=True)
@@ -105,7 +105,7 @@ def test_what_is_there_or_broken_is_told(file: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "u.zarr").exists()
 
 
-def test_a_copy_that_fails_leaves_no_file(tmp_path: Path) -> None:
+def test_a_failed_copy_leaves_no_file(tmp_path: Path) -> None:
     array = zarrfs.create_group(tmp_path / "b.zarr").create_array("a", data=np.arange(40), chunks=(10,))
     chunk = tmp_path / "b.zarr" / "a" / "c" / "2"
     chunk.write_bytes(chunk.read_bytes()[:5])
@@ -115,20 +115,20 @@ def test_a_copy_that_fails_leaves_no_file(tmp_path: Path) -> None:
     assert [f.name for f in tmp_path.iterdir()] == ["b.zarr"]
 
 
-def test_the_command(file: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["copy", str(file), str(tmp_path / "c.zarr"), "--skip-broken"])
-    assert done.exit_code == 3, done.output
-    assert "left out: refs: " in done.output
-    assert "g/cube: 10 x 6 x 10 uint16" in done.output
-    done = CliRunner().invoke(main, ["copy", str(tmp_path / "c.zarr"), str(tmp_path / "c.h5")])
-    assert done.exit_code == 0, done.output
+def test_the_copy_command_converts_both_ways(file: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["copy", str(file), str(tmp_path / "c.zarr"), "--skip-broken"])
+    assert result.exit_code == 3, result.output
+    assert "left out: refs: " in result.output
+    assert "g/cube: 10 x 6 x 10 uint16" in result.output
+    result = CliRunner().invoke(main, ["copy", str(tmp_path / "c.zarr"), str(tmp_path / "c.h5")])
+    assert result.exit_code == 0, result.output
     with h5py.File(tmp_path / "c.h5") as back:
         assert back["whole"].shape == (7,)
 
 
 # -- hostile and unusual files ---------------------------------------------------------------------------------
 
-DEEP = 16
+DEPTH = 16
 
 
 def test_each_object_is_copied_once(tmp_path: Path) -> None:
@@ -154,13 +154,13 @@ def test_each_object_is_copied_once(tmp_path: Path) -> None:
 def test_groups_linked_twice_at_each_level_are_copied_once(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "s.h5", "w") as file:
         group = file
-        for _ in range(DEEP):
-            inner = group.create_group("left")
-            group["right"] = inner
-            group = inner
+        for _ in range(DEPTH):
+            child = group.create_group("left")
+            group["right"] = child
+            group = child
     report = from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr")
-    assert len(report) == 2 * DEEP
-    assert len(list(zarrfs.open_group(tmp_path / "t.zarr").walk())) == DEEP
+    assert len(report) == 2 * DEPTH
+    assert len(list(zarrfs.open_group(tmp_path / "t.zarr").walk())) == DEPTH
 
 
 HUGE = (10**9, 10**9)
@@ -184,7 +184,7 @@ def test_chunks_that_are_not_stored_are_not_copied(tmp_path: Path) -> None:
         assert file["part"].shape == HUGE
 
 
-def test_a_dataset_whose_absent_chunks_need_too_many_writes_is_left_out(tmp_path: Path) -> None:
+def test_a_dataset_with_too_many_missing_chunks_to_write_is_skipped(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "s.h5", "w") as file:
         file.create_dataset("a", HUGE, "u1", chunks=(1, 1), fillvalue=7)
         file.create_dataset("b", data=np.arange(3))
@@ -193,7 +193,7 @@ def test_a_dataset_whose_absent_chunks_need_too_many_writes_is_left_out(tmp_path
     assert list(zarrfs.open_group(tmp_path / "t.n5")) == ["b"]
 
 
-def test_a_fill_value_that_the_format_does_not_have_is_written_out(tmp_path: Path) -> None:
+def test_an_unsupported_fill_value_is_stored_explicitly(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "s.h5", "w") as file:
         file.create_dataset("a", (20,), "u2", chunks=(5,), fillvalue=7)
     from_hdf5(tmp_path / "s.h5", tmp_path / "t.n5", zarr_format="n5")
@@ -201,7 +201,7 @@ def test_a_fill_value_that_the_format_does_not_have_is_written_out(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["...", "__reserved", "zarr.json", "a\\b"])
-def test_a_name_that_no_node_can_have_stops_nothing_else(name: str, tmp_path: Path) -> None:
+def test_an_invalid_name_does_not_affect_other_objects(name: str, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "s.h5", "w") as file:
         file.create_group(name).create_dataset("x", data=np.arange(3))
         file.create_dataset("z", data=np.arange(4))
@@ -216,20 +216,20 @@ def test_a_name_that_no_node_can_have_stops_nothing_else(name: str, tmp_path: Pa
         assert group["z"][...].tolist() == [0, 1, 2, 3]
 
 
-def test_a_broken_chunk_leaves_out_its_dataset_only(tmp_path: Path) -> None:
+def test_a_corrupt_chunk_affects_only_its_dataset(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "s.h5", "w") as file:
         broken = file.create_dataset("a", data=np.arange(100), chunks=(50,), compression="gzip")
         file.create_dataset("b", data=np.arange(100), chunks=(50,), compression="gzip")
-        place = broken.id.get_chunk_info(0)
+        chunk_info = broken.id.get_chunk_info(0)
     with (tmp_path / "s.h5").open("r+b") as raw:
-        raw.seek(place.byte_offset)
-        raw.write(b"\xff" * place.size)
+        raw.seek(chunk_info.byte_offset)
+        raw.write(b"\xff" * chunk_info.size)
     report = from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr", skip_broken=True)
     assert list(report.missing) == ["a"]
     assert list(zarrfs.open_group(tmp_path / "t.zarr")) == ["b"]
 
 
-def test_named_types_and_attributes_of_other_kinds_are_reported(tmp_path: Path) -> None:
+def test_named_types_and_unsupported_attributes_are_reported(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "s.h5", "w") as file:
         file["type"] = np.dtype("f8")
         dataset = file.create_dataset("a", data=np.arange(3))
@@ -237,11 +237,11 @@ def test_named_types_and_attributes_of_other_kinds_are_reported(tmp_path: Path) 
         dataset.attrs["unit"] = "m"
     report = from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr", skip_broken=True)
     assert list(report.missing) == ["type"]
-    assert "a: attribute 'where' left out: Zarr has nothing like its data type" in report
+    assert "a: attribute 'where' skipped: its data type has no JSON representation" in report
     assert dict(zarrfs.open_array(tmp_path / "t.zarr", "a").attrs) == {"unit": "m"}
 
 
-def test_other_files_are_read_only_when_allowed(tmp_path: Path) -> None:
+def test_other_files_are_read_only_with_allow_external(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file.create_dataset("secret", data=np.arange(5))
     (tmp_path / "raw.bin").write_bytes(np.arange(5, dtype="<i4").tobytes())
@@ -262,7 +262,7 @@ def test_other_files_are_read_only_when_allowed(tmp_path: Path) -> None:
     }
 
 
-def test_an_archive_is_complete_when_it_is_done(tmp_path: Path) -> None:
+def test_a_zip_file_is_complete_after_conversion(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "s.h5", "w") as file:
         file.create_dataset("a", data=np.arange(3))
     from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr.zip")
@@ -270,14 +270,14 @@ def test_an_archive_is_complete_when_it_is_done(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fifo", "directory"])
-def test_what_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+def test_a_source_that_is_not_a_regular_file_is_rejected(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "s.h5"
     path.mkdir() if kind == "directory" else os.mkfifo(path)
     with pytest.raises(StoreError, match="is not a regular file"):
         from_hdf5(path, tmp_path / "t.zarr")
 
 
-FULL = """
+COPY_WITH_FILE_SIZE_LIMIT = """
 import resource, sys
 import numpy as np
 import zarrfs
@@ -291,29 +291,29 @@ run()
 """
 
 
-def noise(path: Path) -> None:
+def create_random_hierarchy(path: Path) -> None:
     group = zarrfs.create_group(path)
     for name in "abc":
         data = np.random.default_rng(0).integers(0, 2**16, (1000, 1000)).astype("u2")
         group.create_array(name, data=data, chunks=(100, 100), attributes={"k": list(range(1000))})
 
 
-def copied(source: Path, target: Path, limit: int) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", FULL, str(source), str(target), str(limit)]
+def run_copy(source: Path, target: Path, limit: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", COPY_WITH_FILE_SIZE_LIMIT, str(source), str(target), str(limit)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("limit", [0, 500, 100_000, 1_000_000, 2_050_000, 4_000_000])
-def test_a_file_that_may_not_grow_is_one_error_and_leaves_nothing(limit: int, tmp_path: Path) -> None:
-    """RLIMIT_FSIZE fails a write as a full disk does, at any place of the file."""
-    noise(tmp_path / "s.zarr")
-    done = copied(tmp_path / "s.zarr", tmp_path / "y.h5", limit)
+def test_a_file_size_limit_is_one_error_and_leaves_no_file(limit: int, tmp_path: Path) -> None:
+    """RLIMIT_FSIZE lets writes beyond a file size fail, like a full disk."""
+    create_random_hierarchy(tmp_path / "s.zarr")
+    result = run_copy(tmp_path / "s.zarr", tmp_path / "y.h5", limit)
     if limit == 0:
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (result.returncode, result.stderr) == (0, "")
         assert (tmp_path / "y.h5").exists()
         return
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
-    assert "y.h5 cannot be written: File too large; nothing is left of it" in done.stderr
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1), result.stderr
+    assert "y.h5 cannot be written: File too large; the incomplete file was removed" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.zarr"]
 
 
@@ -324,23 +324,23 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"a tmpfs cannot be mounted here: {done.stderr.strip()}")
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.skip(f"a tmpfs cannot be mounted here: {result.stderr.strip()}")
     yield disk
     subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_full_disk_is_one_error_and_leaves_nothing(small_disk: Path, tmp_path: Path) -> None:
-    noise(tmp_path / "s.zarr")
+def test_a_full_disk_is_one_error_and_leaves_no_file(small_disk: Path, tmp_path: Path) -> None:
+    create_random_hierarchy(tmp_path / "s.zarr")
     (small_disk / "old.h5").write_bytes(b"old")
-    done = copied(tmp_path / "s.zarr", small_disk / "y.h5", 0)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
-    assert "y.h5 cannot be written: No space left on device; nothing is left of it" in done.stderr
+    result = run_copy(tmp_path / "s.zarr", small_disk / "y.h5", 0)
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1), result.stderr
+    assert "y.h5 cannot be written: No space left on device; the incomplete file was removed" in result.stderr
     assert [path.name for path in small_disk.iterdir()] == ["old.h5"]
 
 
-def test_what_hdf5_writes_after_a_failure_is_kept_in_memory(tmp_path: Path) -> None:
+def test_writes_after_a_failure_are_buffered_in_memory(tmp_path: Path) -> None:
     output = HDF5Output(str(tmp_path / "f"))
     output.write(b"0123456789")
     os.close(output._fd)
@@ -360,14 +360,14 @@ def test_what_hdf5_writes_after_a_failure_is_kept_in_memory(tmp_path: Path) -> N
 
 
 def test_a_virtual_dataset_of_the_same_file_is_copied(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "s.h5", "w") as made:
-        made["values"] = np.arange(6)
+    with h5py.File(tmp_path / "s.h5", "w") as output:
+        output["values"] = np.arange(6)
         layout = h5py.VirtualLayout((6,), "i8")
-        layout[:] = h5py.VirtualSource(made["values"])
-        made.create_virtual_dataset("there", layout)
-        made["soft"] = h5py.SoftLink("/values")
+        layout[:] = h5py.VirtualSource(output["values"])
+        output.create_virtual_dataset("virtual", layout)
+        output["soft"] = h5py.SoftLink("/values")
     from_hdf5(tmp_path / "s.h5", tmp_path / "a.zarr")
-    assert zarrfs.open_array(tmp_path / "a.zarr", "there")[...].tolist() == list(range(6))
+    assert zarrfs.open_array(tmp_path / "a.zarr", "virtual")[...].tolist() == list(range(6))
 
 
 @pytest.mark.parametrize("kind", SPECIAL_KINDS)

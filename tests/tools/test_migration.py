@@ -1,4 +1,4 @@
-"""Migrating in place, and consolidated metadata that are written and found out of date."""
+"""In-place migration, and writing and checking consolidated metadata."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from zarrfs.tools import consolidate_metadata, migrate, stale_consolidation
 DATA = np.arange(30 * 20, dtype="i4").reshape(30, 20)
 
 
-def make(path: Path) -> None:
+def create_hierarchy(path: Path) -> None:
     group = zarrfs.create_group(path, zarr_format=2, attributes={"a": 1})
     group.create_array("dots", data=DATA, chunks=(7, 7), attributes={"unit": "m"})
     group.create_array("inner/slashes", data=DATA, chunks=(7, 7), dimension_separator="/", order="F")
     group.create_array("gzip", data=DATA, chunks=(30, 20), compressors="gzip", attributes={"x": 1})
 
 
-def check(path: Path) -> None:
+def assert_data_unchanged(path: Path) -> None:
     for name in ("dots", "inner/slashes", "gzip"):
         assert np.array_equal(zarrfs.open_array(path, name)[...], DATA)
 
 
 @pytest.mark.parametrize("remove_old", [True, False])
-def test_v2_becomes_v3_and_no_chunk_is_touched(
+def test_v2_migrates_to_v3_without_changing_chunks(
     remove_old: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    make(tmp_path)
+    create_hierarchy(tmp_path)
     documents = (".zarray", ".zgroup", ".zattrs", "zarr.json")
     chunks = {f: f.read_bytes() for f in tmp_path.rglob("*") if f.is_file() and f.name not in documents}
     assert migrate(tmp_path, dry_run=True)[0] == "/: 2 to 3"
     assert not list(tmp_path.rglob("zarr.json"))
     assert len(migrate(tmp_path, remove_old=remove_old)) == 5
-    check(tmp_path)
+    assert_data_unchanged(tmp_path)
     assert {f: f.read_bytes() for f in chunks} == chunks
     assert bool(list(tmp_path.rglob(".zarray"))) is not remove_old
-    theirs = zarr.open_group(str(tmp_path), mode="r", zarr_format=3)
-    assert np.array_equal(np.asarray(theirs["inner/slashes"][...]), DATA)
-    assert dict(theirs["dots"].attrs) == {"unit": "m"}
+    by_zarr_python = zarr.open_group(str(tmp_path), mode="r", zarr_format=3)
+    assert np.array_equal(np.asarray(by_zarr_python["inner/slashes"][...]), DATA)
+    assert dict(by_zarr_python["dots"].attrs) == {"unit": "m"}
     if remove_old:
         assert migrate(tmp_path) == []
     else:
@@ -54,17 +54,17 @@ def test_v2_becomes_v3_and_no_chunk_is_touched(
         caplog.clear()
 
 
-def test_what_cannot_be_described_changes_nothing(tmp_path: Path) -> None:
+def test_an_unsupported_migration_changes_nothing(tmp_path: Path) -> None:
     zarrfs.create_group(tmp_path)
     with pytest.raises(UnsupportedError, match="nothing was changed"):
         migrate(tmp_path, 2)
-    make(tmp_path / "two")
+    create_hierarchy(tmp_path / "two")
     zarrfs.create_array(tmp_path / "two", "extra", data=DATA, zarr_format=3)
     with pytest.raises(UnsupportedError, match="format 3"):
         migrate(tmp_path / "two", 2)
 
 
-def test_v1_becomes_v2_and_v3(tmp_path: Path) -> None:
+def test_v1_migrates_to_v2_and_v3(tmp_path: Path) -> None:
     meta = {
         "zarr_format": 1,
         "shape": [30, 20],
@@ -75,63 +75,65 @@ def test_v1_becomes_v2_and_v3(tmp_path: Path) -> None:
         "fill_value": 0,
         "order": "C",
     }
-    for number in (2, 3):
-        path = tmp_path / str(number)
+    for target_format in (2, 3):
+        path = tmp_path / str(target_format)
         path.mkdir()
         (path / "meta").write_text(json.dumps(meta))
         (path / "attrs").write_text('{"old": true}')
         (path / "0.0").write_bytes(DATA.tobytes())
-        migrate(path, number, remove_old=True)
-        found = zarrfs.open_array(path)
-        assert found.zarr_format == number
-        assert np.array_equal(found[...], DATA)
-        assert dict(found.attrs) == {"old": True}
+        migrate(path, target_format, remove_old=True)
+        array = zarrfs.open_array(path)
+        assert array.zarr_format == target_format
+        assert np.array_equal(array[...], DATA)
+        assert dict(array.attrs) == {"old": True}
         assert np.array_equal(np.asarray(zarr.open_array(str(path), mode="r")[...]), DATA)
         assert not (path / "meta").exists()
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_consolidated_metadata(zarr_format: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    make(tmp_path)
+def test_consolidated_metadata_is_written_and_checked(
+    zarr_format: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_hierarchy(tmp_path)
     if zarr_format == 3:
         migrate(tmp_path, remove_old=True)
     assert stale_consolidation(zarrfs.open_group(tmp_path)) == []
     assert consolidate_metadata(tmp_path).nmembers(None) == 4
     group = zarrfs.open_group(tmp_path, mode="r+")
     assert stale_consolidation(group) == []
-    theirs = zarr.open_consolidated(str(tmp_path), zarr_format=zarr_format)  # type: ignore[arg-type]
-    assert np.array_equal(np.asarray(theirs["inner/slashes"][...]), DATA)
+    by_zarr_python = zarr.open_consolidated(str(tmp_path), zarr_format=zarr_format)  # type: ignore[arg-type]
+    assert np.array_equal(np.asarray(by_zarr_python["inner/slashes"][...]), DATA)
     group.create_array("new", data=DATA)
     del group["dots"]
     group["gzip"].attrs["changed"] = True
     problems = "\n".join(stale_consolidation(group))
-    for words in (
+    for expected_text in (
         "dots",
-        "but not there",
+        "but not in the store",
         "new",
-        "is there, but not in",
+        "exists but is missing from",
         "gzip",
-        "is otherwise in",
+        "differs from its",
     ):
-        assert words in problems
-    done = CliRunner().invoke(main, ["consolidate", str(tmp_path), "--check"])
-    assert done.exit_code == 1
-    assert "out of date" in done.output
+        assert expected_text in problems
+    result = CliRunner().invoke(main, ["consolidate", str(tmp_path), "--check"])
+    assert result.exit_code == 1
+    assert "out of date" in result.output
     assert CliRunner().invoke(main, ["consolidate", str(tmp_path)]).exit_code == 0
     assert CliRunner().invoke(main, ["consolidate", str(tmp_path), "--check"]).output == "up to date\n"
 
 
-def test_the_command(tmp_path: Path) -> None:
-    make(tmp_path)
-    done = CliRunner().invoke(main, ["migrate", str(tmp_path), "--remove-old"])
-    assert done.exit_code == 0
-    assert "dots: 2 to 3" in done.output
-    check(tmp_path)
-    done = CliRunner().invoke(main, ["migrate", str(tmp_path)])
-    assert "already" in done.output
+def test_the_migrate_command(tmp_path: Path) -> None:
+    create_hierarchy(tmp_path)
+    result = CliRunner().invoke(main, ["migrate", str(tmp_path), "--remove-old"])
+    assert result.exit_code == 0
+    assert "dots: 2 to 3" in result.output
+    assert_data_unchanged(tmp_path)
+    result = CliRunner().invoke(main, ["migrate", str(tmp_path)])
+    assert "already" in result.output
 
 
-def test_an_archive_is_complete_when_it_is_done(tmp_path: Path) -> None:
+def test_a_zip_file_is_complete_after_consolidation_and_migration(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     group = zarrfs.create_group(path, zarr_format=2)
     group.create_array("a", data=DATA)

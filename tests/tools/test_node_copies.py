@@ -1,4 +1,4 @@
-"""``copy``, ``copy_all`` and ``copy_store``, held against zarr-python 2; and Dask."""
+"""``copy``, ``copy_all`` and ``copy_store`` with the behaviour of zarr-python 2, and Dask."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zarrfs.engine.stores.memory import MemoryStore
 DATA = np.arange(24, dtype="i4").reshape(4, 6)
 
 
-def build(store: Any, zarr_format: Any = 2) -> zarrfs.Group:
+def create_hierarchy(store: Any, zarr_format: Any = 2) -> zarrfs.Group:
     root = zarrfs.group(store, zarr_format=zarr_format, attributes={"root": 1})
     foo = root.create_group("foo", attributes={"level": 1})
     foo.create_array("x", data=DATA, chunks=(2, 3), attributes={"unit": "m"}, compressors=numcodecs.Zlib(2))
@@ -27,7 +27,7 @@ def build(store: Any, zarr_format: Any = 2) -> zarrfs.Group:
     return root
 
 
-def everything(group: zarrfs.Group) -> dict[str, Any]:
+def contents(group: zarrfs.Group) -> dict[str, Any]:
     return {
         "": dict(group.attrs),
         **{
@@ -37,17 +37,17 @@ def everything(group: zarrfs.Group) -> dict[str, Any]:
     }
 
 
-def test_a_copy_has_values_attributes_and_codecs() -> None:
-    source, dest = build({}), zarrfs.group({}, zarr_format=2)
+def test_a_copy_has_the_values_attributes_and_codecs_of_the_source() -> None:
+    source, dest = create_hierarchy({}), zarrfs.group({}, zarr_format=2)
     assert zarrfs.copy(source["foo"], dest) == (4, 0, DATA.nbytes + DATA[0].nbytes)
-    assert everything(dest["foo"]) == everything(source["foo"])  # type: ignore[arg-type]
+    assert contents(dest["foo"]) == contents(source["foo"])  # type: ignore[arg-type]
     assert dest["foo/x"].metadata == source["foo/x"].metadata
     assert zarrfs.copy(source["foo/x"], dest, name="other/name").copied == 1
     assert dest["other/name"].attrs["unit"] == "m"
 
 
-def test_what_is_different_of_a_copy() -> None:
-    source, dest = build({}), zarrfs.group({})
+def test_options_change_properties_of_the_copy() -> None:
+    source, dest = create_hierarchy({}), zarrfs.group({})
     zarrfs.copy(source["foo/x"], dest, chunks=(4, 6), compressors=None, without_attrs=True)
     copied = dest["x"]
     assert (copied.chunks, copied.zarr_format, dict(copied.attrs)) == ((4, 6), 3, {})
@@ -61,20 +61,20 @@ def test_what_is_different_of_a_copy() -> None:
     assert dict(shallow["bare"].attrs) == dict(shallow["bare/x"].attrs) == {}
 
 
-def test_copy_all_takes_the_attributes_of_the_group() -> None:
+def test_copy_all_copies_the_attributes_of_the_group() -> None:
     for zarr_format in (2, 3):
-        source, dest = build({}), zarrfs.group({}, zarr_format=zarr_format)
+        source, dest = create_hierarchy({}), zarrfs.group({}, zarr_format=zarr_format)
         assert zarrfs.copy_all(source, dest).copied == 5
-        assert everything(dest) == everything(source)
+        assert contents(dest) == contents(source)
         bare = zarrfs.group({}, zarr_format=zarr_format)
         zarrfs.copy_all(source, bare, without_attrs=True)
         assert dict(bare.attrs) == {}
 
 
-def test_what_is_there_already() -> None:
-    source, dest = build({}), zarrfs.group({}, zarr_format=2)
+def test_if_exists_raises_skips_or_replaces() -> None:
+    source, dest = create_hierarchy({}), zarrfs.group({}, zarr_format=2)
     dest.create_array("x", data=[1])
-    with pytest.raises(zarrfs.NodeExistsError, match="there is already an array"):
+    with pytest.raises(zarrfs.NodeExistsError, match="an array exists already"):
         zarrfs.copy(source["foo/x"], dest)
     assert zarrfs.copy(source["foo/x"], dest, if_exists="skip") == (0, 1, 0)
     assert zarrfs.copy(source["foo/x"], dest, if_exists="skip_initialized") == (0, 1, 0)
@@ -92,27 +92,27 @@ def test_what_is_there_already() -> None:
     assert np.array_equal(dest["x/x"][...], DATA)
 
 
-def test_what_cannot_be_copied() -> None:
-    root = build({})
+def test_invalid_sources_and_destinations_are_errors() -> None:
+    root = create_hierarchy({})
     for call in (zarrfs.copy, zarrfs.copy_all):
         with pytest.raises(zarrfs.NodeTypeError, match="must be a group"):
             call(root["foo"], root["z"])  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="if_exists must be"):
             call(root["foo"], root, if_exists="perhaps")  # type: ignore[arg-type]
-    with pytest.raises(zarrfs.NodeTypeError, match="copies the members of a group"):
+    with pytest.raises(zarrfs.NodeTypeError, match="source of copy_all must be a group"):
         zarrfs.copy_all(root["z"], root)
     with pytest.raises(TypeError, match="has no name"):
         zarrfs.copy(root, zarrfs.group({}))
     with pytest.raises(zarrfs.NodeExistsError, match="itself"):
         zarrfs.copy(root["z"], root, if_exists="replace")
     assert np.array_equal(root["z"][...], DATA[:, 0])
-    for place in (root, root["foo/deep"]):
+    for destination in (root, root["foo/deep"]):
         with pytest.raises(zarrfs.NodeExistsError, match="into itself"):
-            zarrfs.copy(root["foo"], place, "foo")  # type: ignore[arg-type]
+            zarrfs.copy(root["foo"], destination, "foo")  # type: ignore[arg-type]
 
 
-def test_a_copy_that_fails_leaves_what_it_was_to_replace() -> None:
-    class Breaking(MemoryStore):
+def test_a_failed_replacement_keeps_the_existing_array() -> None:
+    class FailingMemoryStore(MemoryStore):
         broken = False
 
         def get(self, key: str) -> bytes | None:
@@ -120,8 +120,8 @@ def test_a_copy_that_fails_leaves_what_it_was_to_replace() -> None:
                 raise zarrfs.StoreError("no more")
             return super().get(key)
 
-    store = Breaking()
-    source, dest = build(store, 3), zarrfs.group({})
+    store = FailingMemoryStore()
+    source, dest = create_hierarchy(store, 3), zarrfs.group({})
     dest.create_array("x", data=[1, 2])
     store.broken = True
     with pytest.raises(zarrfs.StoreError, match="no more"):
@@ -129,8 +129,8 @@ def test_a_copy_that_fails_leaves_what_it_was_to_replace() -> None:
     assert dest["x"][...].tolist() == [1, 2]
 
 
-def test_lines_of_the_log(tmp_path: Path) -> None:
-    source = build({})
+def test_log_receives_a_line_per_node(tmp_path: Path) -> None:
+    source = create_hierarchy({})
     lines: list[str] = []
     zarrfs.copy(source["foo"], zarrfs.group({}), log=lines.append)
     assert lines[0] == "copy /foo"
@@ -145,7 +145,7 @@ def test_lines_of_the_log(tmp_path: Path) -> None:
         zarrfs.copy(source["foo"], zarrfs.group({}), log=5)  # type: ignore[arg-type]
 
 
-def test_groups_and_arrays_of_h5py(tmp_path: Path) -> None:
+def test_h5py_groups_and_arrays_are_copied(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("g/x", data=DATA, chunks=(2, 3)).attrs["n"] = np.arange(2)
         file["g"].attrs["unit"] = "m"
@@ -158,7 +158,7 @@ def test_groups_and_arrays_of_h5py(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shards", [None, (4, 6)])
-def test_chunks_are_copied_as_they_are_stored(shards: Any) -> None:
+def test_encoded_chunks_are_copied_unchanged(shards: Any) -> None:
     source = zarrfs.group({})
     source.create_array("a", data=DATA, chunks=(2, 3), shards=shards)
     dest = zarrfs.group({})
@@ -167,10 +167,10 @@ def test_chunks_are_copied_as_they_are_stored(shards: Any) -> None:
         assert dest.store.get(key) == source.store.get(key), key
 
 
-def test_keys_are_copied_between_locations(tmp_path: Path) -> None:
-    build(tmp_path / "source")
+def test_copy_store_copies_keys_between_locations(tmp_path: Path) -> None:
+    create_hierarchy(tmp_path / "source")
     lines: list[str] = []
-    found = zarrfs.copy_store(
+    result = zarrfs.copy_store(
         tmp_path / "source",
         tmp_path / "dest",
         "foo",
@@ -179,7 +179,7 @@ def test_keys_are_copied_between_locations(tmp_path: Path) -> None:
         includes="deep",
         log=lines.append,
     )
-    assert found.copied == len(lines)
+    assert result.copied == len(lines)
     copied = zarrfs.open_group(tmp_path / "dest", "bar")
     assert np.array_equal(copied["x"][...], DATA)
     assert dict(copied["x"].attrs) == {}
@@ -188,8 +188,10 @@ def test_keys_are_copied_between_locations(tmp_path: Path) -> None:
             with pytest.raises(zarrfs.NodeExistsError):
                 zarrfs.copy_store(tmp_path / "source", tmp_path / "dest", "foo", "bar")
         else:
-            again = zarrfs.copy_store(tmp_path / "source", tmp_path / "dest", "foo", "bar", if_exists=kind)  # type: ignore[arg-type]
-            assert (again.copied > 2) == (kind == "replace")
+            second_result = zarrfs.copy_store(
+                tmp_path / "source", tmp_path / "dest", "foo", "bar", if_exists=kind
+            )  # type: ignore[arg-type]
+            assert (second_result.copied > 2) == (kind == "replace")
     with pytest.raises(ValueError, match="if_exists must be"):
         zarrfs.copy_store({}, {}, if_exists="perhaps")  # type: ignore[arg-type]
 
@@ -208,6 +210,6 @@ def test_dask_reads_and_writes_arrays_and_locations(tmp_path: Path) -> None:
         zarrfs.save_array(tmp_path / "c", DATA, chunks=(2, 3), zarr_format=zarr_format)
         assert np.array_equal(da.from_zarr(str(tmp_path / "c")).compute(), DATA)
     da.to_zarr(lazy * 2, str(tmp_path / "d"))
-    found = zarrfs.open_array(tmp_path / "d")
-    assert np.array_equal(found[...], DATA * 2)
-    assert found.chunks == (2, 3)
+    result = zarrfs.open_array(tmp_path / "d")
+    assert np.array_equal(result[...], DATA * 2)
+    assert result.chunks == (2, 3)

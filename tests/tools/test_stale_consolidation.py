@@ -1,4 +1,4 @@
-"""Consolidated metadata that are out of date: found when looked for, and warned of when made so or met."""
+"""Consolidated metadata that is out of date: reports of ``stale_consolidation``, and warnings on changes and reads."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from zarrfs.tools import consolidate_metadata, copy, stale_consolidation
 
 FORMATS = [2, 3]
 
-MISSING = "is there, but not in the consolidated metadata"
-EXTRA = "is in the consolidated metadata, but not there"
-DIFFERENT = "is otherwise in the consolidated metadata than it is"
+MISSING = "exists but is missing from the consolidated metadata"
+EXTRA = "is in the consolidated metadata but not in the store"
+DIFFERENT = "differs from its consolidated metadata"
 
 
 @pytest.fixture
-def web(tmp_path: Path) -> Iterator[WebServer]:
+def server(tmp_path: Path) -> Iterator[WebServer]:
     with web_server(tmp_path) as server:
         yield server
 
 
-def make_by_zarrfs(path: Path, zarr_format: int) -> None:
+def create_with_zarrfs(path: Path, zarr_format: int) -> None:
     group = zarrfs.create_group(path, zarr_format=zarr_format, attributes={"nan": float("nan")})
     group.create_array("a", data=np.arange(12), chunks=5, fill_value=3)
     group.create_array("nan", data=np.ones(3), fill_value=np.nan, attributes={"x": [1, None]})
@@ -41,7 +41,7 @@ def make_by_zarrfs(path: Path, zarr_format: int) -> None:
     consolidate_metadata(path)
 
 
-def make_by_zarr_python(path: Path, zarr_format: int) -> None:
+def create_with_zarr_python(path: Path, zarr_format: int) -> None:
     group = zarr.create_group(path, zarr_format=zarr_format, attributes={"t": 1})  # type: ignore[arg-type]
     group.create_array("a", data=np.arange(12), chunks=(5,), fill_value=3)
     group.create_array("nan", data=np.ones(3), fill_value=np.nan, attributes={"x": [1, None]})
@@ -49,23 +49,23 @@ def make_by_zarr_python(path: Path, zarr_format: int) -> None:
     zarr.consolidate_metadata(str(path), zarr_format=zarr_format)  # type: ignore[arg-type]
 
 
-def make_by_both(path: Path, zarr_format: int) -> None:
-    make_by_zarrfs(path, zarr_format)
+def create_with_both(path: Path, zarr_format: int) -> None:
+    create_with_zarrfs(path, zarr_format)
     zarr.consolidate_metadata(str(path), zarr_format=zarr_format)  # type: ignore[arg-type]
 
 
-MAKERS = {"zarrfs": make_by_zarrfs, "zarr-python": make_by_zarr_python, "both": make_by_both}
+CREATORS = {"zarrfs": create_with_zarrfs, "zarr-python": create_with_zarr_python, "both": create_with_both}
 
 pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")
 
 
-@pytest.fixture(params=MAKERS)
-def maker(request: pytest.FixtureRequest) -> Any:
-    return MAKERS[request.param]
+@pytest.fixture(params=CREATORS)
+def create(request: pytest.FixtureRequest) -> Any:
+    return CREATORS[request.param]
 
 
-def spoil(path: Path) -> None:
-    """Change the hierarchy with what does not see the group above, and so says nothing."""
+def change_hierarchy(path: Path) -> None:
+    """Change the hierarchy below the group, so that no warning is logged."""
     zarrfs.open_array(path / "a", mode="r+").append(np.arange(3))
     zarrfs.create_array(path / "new", data=np.zeros(2), zarr_format=zarrfs.open_group(path).zarr_format)
     for file in sorted((path / "inner" / "b").rglob("*"), reverse=True):
@@ -73,78 +73,78 @@ def spoil(path: Path) -> None:
     (path / "inner" / "b").rmdir()
 
 
-def names(problems: list[str], what: str) -> set[str]:
-    """The nodes of which something is said; v2 has several documents of a node."""
-    found = {problem.split(" ")[0] for problem in problems if what in problem}
-    return {name.rpartition("/")[0] if "/." in name else name for name in found}
+def nodes_with_problem(problems: list[str], problem_text: str) -> set[str]:
+    """Return the nodes that have the problem. In v2 a node has several documents."""
+    document_names = {problem.split(" ")[0] for problem in problems if problem_text in problem}
+    return {name.rpartition("/")[0] if "/." in name else name for name in document_names}
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_what_is_out_of_date_is_found(maker: Any, zarr_format: int, tmp_path: Path) -> None:
-    maker(tmp_path / "g", zarr_format)
+def test_differences_are_reported(create: Any, zarr_format: int, tmp_path: Path) -> None:
+    create(tmp_path / "g", zarr_format)
     assert stale_consolidation(zarrfs.open_group(tmp_path / "g")) == []
-    spoil(tmp_path / "g")
+    change_hierarchy(tmp_path / "g")
     problems = stale_consolidation(zarrfs.open_group(tmp_path / "g"))
-    assert names(problems, MISSING) == {"new"}
-    assert names(problems, EXTRA) == {"inner/b"}
-    assert names(problems, DIFFERENT) == {"a"}
+    assert nodes_with_problem(problems, MISSING) == {"new"}
+    assert nodes_with_problem(problems, EXTRA) == {"inner/b"}
+    assert nodes_with_problem(problems, DIFFERENT) == {"a"}
     consolidate_metadata(tmp_path / "g")
     assert stale_consolidation(zarrfs.open_group(tmp_path / "g")) == []
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_over_a_web_server(maker: Any, zarr_format: int, web: WebServer) -> None:
-    """It does not list: what is missing is not to be found."""
-    maker(web.folder / "g", zarr_format)
-    assert stale_consolidation(zarrfs.open_group(f"{web.url}/g")) == []
-    spoil(web.folder / "g")
-    problems = stale_consolidation(zarrfs.open_group(f"{web.url}/g"))
-    assert names(problems, MISSING) == set()
-    assert names(problems, EXTRA) == {"inner/b"}
-    assert names(problems, DIFFERENT) == {"a"}
+def test_differences_are_reported_on_a_web_server(create: Any, zarr_format: int, server: WebServer) -> None:
+    """A web server cannot list, so nodes that are missing from the consolidated metadata are not found."""
+    create(server.folder / "g", zarr_format)
+    assert stale_consolidation(zarrfs.open_group(f"{server.url}/g")) == []
+    change_hierarchy(server.folder / "g")
+    problems = stale_consolidation(zarrfs.open_group(f"{server.url}/g"))
+    assert nodes_with_problem(problems, MISSING) == set()
+    assert nodes_with_problem(problems, EXTRA) == {"inner/b"}
+    assert nodes_with_problem(problems, DIFFERENT) == {"a"}
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_a_group_below_with_its_own(zarr_format: int, tmp_path: Path) -> None:
-    make_by_zarrfs(tmp_path / "g", zarr_format)
+def test_a_subgroup_with_consolidated_metadata_is_checked(zarr_format: int, tmp_path: Path) -> None:
+    create_with_zarrfs(tmp_path / "g", zarr_format)
     consolidate_metadata(tmp_path / "g" / "inner")
     assert stale_consolidation(zarrfs.open_group(tmp_path / "g")) == []
     zarrfs.open_array(tmp_path / "g" / "inner" / "b", mode="r+").attrs["x"] = 1
     problems = stale_consolidation(zarrfs.open_group(tmp_path / "g"))
     assert len(problems) == 2
-    assert [problem.endswith(", of inner") for problem in problems] == [False, True]
+    assert [problem.endswith("(consolidated metadata of inner)") for problem in problems] == [False, True]
 
 
-def test_broken_ones_are_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    make_by_zarrfs(tmp_path / "g", 2)
+def test_invalid_consolidated_metadata_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    create_with_zarrfs(tmp_path / "g", 2)
     (tmp_path / "g" / ".zmetadata").write_text('{"metadata": []}')
     (problem,) = stale_consolidation(zarrfs.open_group(tmp_path / "g"))
-    assert "broken" in problem
+    assert "invalid" in problem
     assert "/metadata" in problem
 
 
-def test_what_has_none_is_not_stale(tmp_path: Path) -> None:
+def test_a_group_without_consolidated_metadata_is_not_stale(tmp_path: Path) -> None:
     for zarr_format in (2, 3, "n5", "draft2019"):
         zarrfs.create_group(tmp_path / str(zarr_format), zarr_format=zarr_format).create_group("x")
         assert stale_consolidation(zarrfs.open_group(tmp_path / str(zarr_format))) == []
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_the_command(zarr_format: int, tmp_path: Path) -> None:
+def test_the_check_command_reports_stale_metadata(zarr_format: int, tmp_path: Path) -> None:
     version = "0.4" if zarr_format == 2 else "0.5"
     synthetic.write_image(tmp_path / "g", synthetic.make_picture((4, 32, 32)), levels=1, version=version)
     consolidate_metadata(tmp_path / "g")
-    done = CliRunner().invoke(main, ["check", str(tmp_path / "g")])
-    assert done.exit_code == 0, done.output
-    assert "out of date" not in done.output
+    result = CliRunner().invoke(main, ["check", str(tmp_path / "g")])
+    assert result.exit_code == 0, result.output
+    assert "out of date" not in result.output
     zarrfs.create_array(tmp_path / "g" / "new", data=np.zeros(2), zarr_format=zarr_format)
-    done = CliRunner().invoke(main, ["check", str(tmp_path / "g")])
-    assert done.exit_code == 1
-    assert "consolidated metadata are out of date (zarrfs consolidate writes them anew)" in done.output
-    assert MISSING in done.output
-    done = CliRunner().invoke(main, ["check", str(tmp_path / "g"), "--json"])
-    assert done.exit_code == 1
-    assert len(json.loads(done.output)["stale"]) == 1
+    result = CliRunner().invoke(main, ["check", str(tmp_path / "g")])
+    assert result.exit_code == 1
+    assert "consolidated metadata are out of date (zarrfs consolidate writes them anew)" in result.output
+    assert MISSING in result.output
+    result = CliRunner().invoke(main, ["check", str(tmp_path / "g"), "--json"])
+    assert result.exit_code == 1
+    assert len(json.loads(result.output)["stale"]) == 1
     assert CliRunner().invoke(main, ["consolidate", str(tmp_path / "g")]).exit_code == 0
     assert CliRunner().invoke(main, ["check", str(tmp_path / "g")]).exit_code == 0
 
@@ -165,16 +165,16 @@ CHANGES = {
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_that_makes_it_stale_warns_once(
+def test_a_change_that_makes_the_metadata_stale_warns_once(
     change: str, zarr_format: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    make_by_zarrfs(tmp_path / "g", zarr_format)
+    create_with_zarrfs(tmp_path / "g", zarr_format)
     group = zarrfs.open_group(tmp_path / "g", mode="r+")
     CHANGES[change](group)
     assert len(caplog.records) == 1
-    said = caplog.records[0].getMessage()
-    assert "the consolidated metadata of '/' are out of date" in said
-    assert "zarrfs consolidate writes them anew" in said
+    messages = caplog.records[0].getMessage()
+    assert "the consolidated metadata of '/' are out of date" in messages
+    assert "zarrfs consolidate writes them anew" in messages
     assert stale_consolidation(zarrfs.open_group(tmp_path / "g"))
     group.create_group("again")
     assert len(caplog.records) == 1
@@ -184,44 +184,44 @@ def test_a_change_that_makes_it_stale_warns_once(
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_data_and_what_is_not_consolidated_make_nothing_stale(zarr_format: int, tmp_path: Path) -> None:
-    make_by_zarrfs(tmp_path / "g", zarr_format)
+def test_changes_of_chunks_and_of_other_nodes_do_not_make_the_metadata_stale(
+    zarr_format: int, tmp_path: Path
+) -> None:
+    create_with_zarrfs(tmp_path / "g", zarr_format)
     array = zarrfs.open_array(tmp_path / "g", "a", mode="r+")
     array[...] = 7
     zarrfs.open_group(tmp_path, mode="a", zarr_format=zarr_format).create_group("other")
     if zarr_format == 3:
-        # The group's own attributes are beside its consolidated metadata, not in them.
+        # The consolidated metadata of a group does not contain its own attributes.
         zarrfs.open_group(tmp_path / "g", mode="r+").attrs["x"] = 1
     assert stale_consolidation(zarrfs.open_group(tmp_path / "g")) == []
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_a_reader_is_told_of_what_it_meets(
-    maker: Any, zarr_format: int, web: WebServer, caplog: pytest.LogCaptureFixture
+def test_a_reader_warns_of_stale_metadata(
+    create: Any, zarr_format: int, server: WebServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    maker(web.folder / "g", zarr_format)
-    spoil(web.folder / "g")
-    group = zarrfs.open_group(f"{web.url}/g")
+    create(server.folder / "g", zarr_format)
+    change_hierarchy(server.folder / "g")
+    group = zarrfs.open_group(f"{server.url}/g")
     for _ in range(2):
         array = group["a"]
-        assert array.shape == (12,)  # as the consolidated metadata have it
+        assert array.shape == (12,)  # from the consolidated metadata
         array.refresh()
         assert array.shape == (15,)
         assert group["new"].shape == (2,)
         group["nan"].refresh()
         group["inner"].refresh()
-    said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert len(said) == 2
-    assert "'a' is otherwise in the consolidated metadata than it is; zarrfs consolidate" in said[0]
-    assert "'new' is missing from the consolidated metadata; zarrfs consolidate" in said[1]
+    messages = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(messages) == 2
+    assert "'a' " in messages[0]
+    assert "'new' is missing from the consolidated metadata; zarrfs consolidate" in messages[1]
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_where_asking_costs_little_consolidated_metadata_are_not_asked(
-    zarr_format: int, tmp_path: Path
-) -> None:
-    make_by_zarrfs(tmp_path / "g", zarr_format)
-    spoil(tmp_path / "g")
+def test_consolidated_metadata_is_not_used_for_local_stores(zarr_format: int, tmp_path: Path) -> None:
+    create_with_zarrfs(tmp_path / "g", zarr_format)
+    change_hierarchy(tmp_path / "g")
     store, _ = open_store(tmp_path / "g")
     assert zarrfs.open_group(store)["a"].shape == (15,)
     assert sorted(zarrfs.open_group(store)) == ["a", "inner", "nan", "new"]

@@ -23,7 +23,9 @@ RNG = np.random.default_rng(3)
 
 
 def weather() -> xarray.Dataset:
-    """Times, bounds, a mask, a scale, a scalar for the projection, and coordinates of two dimensions."""
+    """Return a dataset with times, bounds, masked and scaled values, a grid mapping, and two-dimensional
+    coordinates.
+    """
     temperature = RNG.normal(15, 8, (6, 4, 5)).astype("f4")
     temperature[0, 0] = np.nan
     return xarray.Dataset(
@@ -47,8 +49,8 @@ def weather() -> xarray.Dataset:
     )
 
 
-def kinds() -> xarray.Dataset:
-    """Every kind of value that xarray writes."""
+def data_types() -> xarray.Dataset:
+    """Return a dataset with every data type that xarray writes."""
     return xarray.Dataset(
         {
             "text": ("n", np.array(["a", "bb", "ccc"], object)),
@@ -90,16 +92,18 @@ ENCODING: dict[str, dict[str, Any]] = {
 }
 SOURCES: dict[str, Callable[[], xarray.Dataset]] = {
     "weather": weather,
-    "kinds": kinds,
+    "kinds": data_types,
     "scalars": scalars,
     "empty": empty,
 }
 
 
-def write(dataset: xarray.Dataset, path: Path, zarr_format: int, consolidated: bool, **options: Any) -> None:
+def write_dataset(
+    dataset: xarray.Dataset, path: Path, zarr_format: int, consolidated: bool, **options: Any
+) -> None:
     encoding = {name: value for name, value in ENCODING.items() if name in dataset.variables}
     with warnings.catch_warnings():
-        # zarr-python warns of consolidated metadata and of types that are not in the specification of version 3.
+        # zarr-python warns about consolidated metadata and data types that are not in the v3 specification.
         warnings.simplefilter("ignore")
         dataset.to_zarr(
             path, zarr_format=zarr_format, consolidated=consolidated, encoding=encoding, **options
@@ -107,7 +111,7 @@ def write(dataset: xarray.Dataset, path: Path, zarr_format: int, consolidated: b
 
 
 def codec_document(codec: Any) -> Any:
-    """A codec of zarr-python, of numcodecs, or a document of ours, in one form."""
+    """Return the document of a codec of zarr-python, numcodecs or zarrfs in a common form."""
     if isinstance(codec, numcodecs.abc.Codec):
         return codec.get_config()
     document = dict(codec.to_dict() if hasattr(codec, "to_dict") else codec)
@@ -115,7 +119,7 @@ def codec_document(codec: Any) -> Any:
 
 
 def comparable(value: Any) -> Any:
-    """A value of attributes or encodings in a form that ``==`` compares, also for NaN."""
+    """Return a value of attributes or encodings in a form in which NaN equals NaN."""
     if isinstance(value, dict):
         return {key: comparable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -126,33 +130,33 @@ def comparable(value: Any) -> Any:
 
 
 def encoding_of(variable: xarray.Variable) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    opened: dict[str, Any] = {}
     for key, value in variable.encoding.items():
         if key in ("compressors", "filters"):
-            found[key] = [codec_document(codec) for codec in value]
+            opened[key] = [codec_document(codec) for codec in value]
         elif key == "serializer":
-            found[key] = codec_document(value)
+            opened[key] = codec_document(value)
         elif key == "dtype":
-            found[key] = np.dtype(value) if not isinstance(value, np.dtype) else value
+            opened[key] = np.dtype(value) if not isinstance(value, np.dtype) else value
         else:
-            found[key] = comparable(value)
-    return found
+            opened[key] = comparable(value)
+    return opened
 
 
-def assert_same(ours: xarray.Dataset, theirs: xarray.Dataset) -> None:
-    assert dict(ours.sizes) == dict(theirs.sizes)
-    assert set(ours.coords) == set(theirs.coords)
-    assert set(ours.variables) == set(theirs.variables)
-    assert comparable(ours.attrs) == comparable(theirs.attrs)
-    assert set(ours.xindexes) == set(theirs.xindexes)
-    for name in theirs.variables:
-        left, right = ours.variables[name], theirs.variables[name]
-        assert left.dims == right.dims, name
-        assert left.dtype == right.dtype, name
-        assert comparable(left.attrs) == comparable(right.attrs), name
-        assert encoding_of(left) == encoding_of(right), name
-        assert left.chunks == right.chunks, name
-    xarray.testing.assert_identical(ours.load(), theirs.load())
+def assert_equal_datasets(by_zarrfs: xarray.Dataset, by_zarr: xarray.Dataset) -> None:
+    assert dict(by_zarrfs.sizes) == dict(by_zarr.sizes)
+    assert set(by_zarrfs.coords) == set(by_zarr.coords)
+    assert set(by_zarrfs.variables) == set(by_zarr.variables)
+    assert comparable(by_zarrfs.attrs) == comparable(by_zarr.attrs)
+    assert set(by_zarrfs.xindexes) == set(by_zarr.xindexes)
+    for name in by_zarr.variables:
+        actual_variable, expected_variable = by_zarrfs.variables[name], by_zarr.variables[name]
+        assert actual_variable.dims == expected_variable.dims, name
+        assert actual_variable.dtype == expected_variable.dtype, name
+        assert comparable(actual_variable.attrs) == comparable(expected_variable.attrs), name
+        assert encoding_of(actual_variable) == encoding_of(expected_variable), name
+        assert actual_variable.chunks == expected_variable.chunks, name
+    xarray.testing.assert_identical(by_zarrfs.load(), by_zarr.load())
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -171,14 +175,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int, bool], Path]:
-    """Each dataset, written once."""
+def dataset_path(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int, bool], Path]:
+    """Return a function that returns the path of a dataset, which is written once."""
     root = tmp_path_factory.mktemp("xarray")
 
     def place(name: str, zarr_format: int, consolidated: bool) -> Path:
         path = root / f"{name}-{zarr_format}-{consolidated}.zarr"
         if not path.exists():
-            write(SOURCES[name](), path, zarr_format, consolidated)
+            write_dataset(SOURCES[name](), path, zarr_format, consolidated)
         return path
 
     return place
@@ -196,54 +200,54 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "zarr_format", "options"), CASES)
 def test_a_dataset_is_the_same_as_with_the_zarr_engine(
-    name: str, zarr_format: int, options: str, places: Callable[[str, int, bool], Path]
+    name: str, zarr_format: int, options: str, dataset_path: Callable[[str, int, bool], Path]
 ) -> None:
-    path = places(name, zarr_format, False)
+    path = dataset_path(name, zarr_format, False)
     keywords = dict(OPTIONS[options])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        theirs = open_theirs(path, **keywords)
-        ours = xarray.open_dataset(path, engine="zarrfs", **keywords)
-    with ours, theirs:
-        assert_same(ours, theirs)
+        by_zarr = open_with_zarr_engine(path, **keywords)
+        by_zarrfs = xarray.open_dataset(path, engine="zarrfs", **keywords)
+    with by_zarrfs, by_zarr:
+        assert_equal_datasets(by_zarrfs, by_zarr)
 
 
-def open_theirs(path: Path, **keywords: Any) -> xarray.Dataset:
-    """xarray's engine; it does not pass ``use_zarr_fill_value_as_mask`` on to its store by itself."""
+def open_with_zarr_engine(path: Path, **keywords: Any) -> xarray.Dataset:
+    """Open with xarray's engine, which does not pass ``use_zarr_fill_value_as_mask`` on to its store."""
     mask = keywords.pop("use_zarr_fill_value_as_mask", None)
     if mask is None:
         return xarray.open_dataset(path, engine="zarr", consolidated=False, **keywords)
     store = xarray.backends.ZarrStore.open_group(
         str(path), consolidated=False, use_zarr_fill_value_as_mask=mask
     )
-    found = xarray.open_dataset(store, engine="store", **keywords)  # type: ignore[arg-type]
-    found.encoding["source"] = str(path)
-    return found
+    opened = xarray.open_dataset(store, engine="store", **keywords)  # type: ignore[arg-type]
+    opened.encoding["source"] = str(path)
+    return opened
 
 
-@pytest.mark.parametrize("asked", [None, True, False])
+@pytest.mark.parametrize("consolidated", [None, True, False])
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_consolidated_metadata_make_no_difference(
-    zarr_format: int, asked: bool | None, places: Callable[[str, int, bool], Path]
+def test_consolidated_metadata_makes_no_difference(
+    zarr_format: int, consolidated: bool | None, dataset_path: Callable[[str, int, bool], Path]
 ) -> None:
-    path = places("weather", zarr_format, True)
+    path = dataset_path("weather", zarr_format, True)
     with (
-        xarray.open_dataset(path, engine="zarrfs", consolidated=asked) as ours,
-        xarray.open_dataset(path, engine="zarr", consolidated=asked) as theirs,
+        xarray.open_dataset(path, engine="zarrfs", consolidated=consolidated) as by_zarrfs,
+        xarray.open_dataset(path, engine="zarr", consolidated=consolidated) as by_zarr,
     ):
-        assert_same(ours, theirs)
+        assert_equal_datasets(by_zarrfs, by_zarr)
 
 
-def test_consolidated_metadata_that_are_demanded_must_exist(
-    places: Callable[[str, int, bool], Path],
+def test_required_consolidated_metadata_must_exist(
+    dataset_path: Callable[[str, int, bool], Path],
 ) -> None:
-    path = places("weather", 3, False)
+    path = dataset_path("weather", 3, False)
     with pytest.raises(ValueError, match="no consolidated metadata"):
         xarray.open_dataset(path, engine="zarrfs", consolidated=True)
 
 
-class CountingStore(MemoryStore):
-    """Counts what is read, and passes for a remote store, where consolidated metadata are used."""
+class RecordingRemoteStore(MemoryStore):
+    """Records the documents that are read. It acts as a remote store, for which consolidated metadata is used."""
 
     concurrency = 8
 
@@ -257,16 +261,16 @@ class CountingStore(MemoryStore):
         return super().get(key)
 
 
-@pytest.mark.parametrize(("asked", "used"), [(None, True), (True, True), (False, False)])
-def test_consolidated_metadata_are_used_for_remote_stores_unless_refused(
-    asked: bool | None, used: bool, places: Callable[[str, int, bool], Path]
+@pytest.mark.parametrize(("consolidated", "expected"), [(None, True), (True, True), (False, False)])
+def test_consolidated_metadata_is_used_for_remote_stores_unless_disabled(
+    consolidated: bool | None, expected: bool, dataset_path: Callable[[str, int, bool], Path]
 ) -> None:
-    path = places("weather", 3, True)
+    path = dataset_path("weather", 3, True)
     values = {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
-    store = CountingStore(values)
-    with xarray.open_dataset(store, engine="zarrfs", consolidated=asked) as found:  # type: ignore[arg-type]
-        assert len(found.variables) == 8
-    assert ("temperature/zarr.json" not in store.documents) == used
+    store = RecordingRemoteStore(values)
+    with xarray.open_dataset(store, engine="zarrfs", consolidated=consolidated) as opened:  # type: ignore[arg-type]
+        assert len(opened.variables) == 8
+    assert ("temperature/zarr.json" not in store.documents) == expected
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -274,26 +278,26 @@ def test_groups_have_the_paths_of_the_zarr_engine(zarr_format: int, tmp_path: Pa
     small = xarray.Dataset({"v": ("x", np.arange(3))})
     path = tmp_path / "t.zarr"
     for group in ("/", "a", "a/b", "c/d"):
-        write(small, path, zarr_format, False, group=group, mode="a")
+        write_dataset(small, path, zarr_format, False, group=group, mode="a")
     for group in (None, "/", "a", "/a", "a/b"):
-        theirs = xarray.open_groups(path, engine="zarr", group=group, consolidated=False)
-        ours = xarray.open_groups(path, engine="zarrfs", group=group)
-        assert sorted(ours) == sorted(theirs)
-        for key in theirs:
-            assert_same(ours[key], theirs[key])
+        by_zarr = xarray.open_groups(path, engine="zarr", group=group, consolidated=False)
+        by_zarrfs = xarray.open_groups(path, engine="zarrfs", group=group)
+        assert sorted(by_zarrfs) == sorted(by_zarr)
+        for key in by_zarr:
+            assert_equal_datasets(by_zarrfs[key], by_zarr[key])
         with (
-            xarray.open_datatree(path, engine="zarr", group=group, consolidated=False) as their_tree,
+            xarray.open_datatree(path, engine="zarr", group=group, consolidated=False) as tree_by_zarr,
             xarray.open_datatree(path, engine="zarrfs", group=group) as tree,
         ):
-            assert set(tree.groups) == set(their_tree.groups)
-            xarray.testing.assert_identical(tree.load(), their_tree.load())
+            assert set(tree.groups) == set(tree_by_zarr.groups)
+            xarray.testing.assert_identical(tree.load(), tree_by_zarr.load())
     with xarray.open_datatree(path, engine="zarrfs", decode_cf=False, chunks={}) as lazy:
         assert lazy["a/b"]["v"].chunks == ((3,),)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_what_was_opened_can_be_written_by_the_zarr_engine(
-    zarr_format: int, places: Callable[[str, int, bool], Path], tmp_path: Path
+def test_an_opened_dataset_can_be_written_by_the_zarr_engine(
+    zarr_format: int, dataset_path: Callable[[str, int, bool], Path], tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {"compressors": [numcodecs.Zlib(3)], "filters": [numcodecs.Delta("<i4")]}
     if zarr_format == 3:
@@ -304,8 +308,8 @@ def test_what_was_opened_can_be_written_by_the_zarr_engine(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         data.to_zarr(tmp_path / "a", zarr_format=zarr_format, consolidated=False, encoding={"a": options})
-        with xarray.open_dataset(tmp_path / "a", engine="zarrfs") as ours:
-            ours.to_zarr(tmp_path / "b", zarr_format=zarr_format, consolidated=False)
+        with xarray.open_dataset(tmp_path / "a", engine="zarrfs") as by_zarrfs:
+            by_zarrfs.to_zarr(tmp_path / "b", zarr_format=zarr_format, consolidated=False)
     first, second = zarr.open_group(tmp_path / "a")["a"], zarr.open_group(tmp_path / "b")["a"]
     assert [codec_document(c) for c in first.compressors] == [codec_document(c) for c in second.compressors]
     assert [codec_document(c) for c in first.filters] == [codec_document(c) for c in second.filters]
@@ -318,63 +322,63 @@ def test_shards_are_in_the_encoding(tmp_path: Path) -> None:
         "a", data=np.arange(64).reshape(8, 8), chunks=(2, 4), shards=(4, 8), dimension_names=["y", "x"]
     )
     with (
-        xarray.open_dataset(tmp_path / "s.zarr", engine="zarrfs") as ours,
-        xarray.open_dataset(tmp_path / "s.zarr", engine="zarr", consolidated=False) as theirs,
+        xarray.open_dataset(tmp_path / "s.zarr", engine="zarrfs") as by_zarrfs,
+        xarray.open_dataset(tmp_path / "s.zarr", engine="zarr", consolidated=False) as by_zarr,
     ):
-        assert ours["a"].encoding["shards"] == (4, 8)
-        assert_same(ours, theirs)
+        assert by_zarrfs["a"].encoding["shards"] == (4, 8)
+        assert_equal_datasets(by_zarrfs, by_zarr)
 
 
 def test_chunks_of_different_lengths_are_preferred_by_dask(tmp_path: Path) -> None:
     group = zarrfs.create_group(tmp_path / "r.zarr")
     group.create_array("a", data=np.arange(12), chunks=((2, 4, 6),), dimension_names=["x"])
-    with xarray.open_dataset(tmp_path / "r.zarr", engine="zarrfs", chunks={}) as ours:
-        assert ours["a"].chunks == ((2, 4, 6),)
+    with xarray.open_dataset(tmp_path / "r.zarr", engine="zarrfs", chunks={}) as by_zarrfs:
+        assert by_zarrfs["a"].chunks == ((2, 4, 6),)
 
 
-def test_arrays_of_netcdf_have_their_dimensions(tmp_path: Path) -> None:
+def test_nczarr_arrays_have_their_dimension_names(tmp_path: Path) -> None:
     group = zarrfs.create_group(
         tmp_path / "n.zarr", zarr_format=2, attributes={"_nczarr_group": {}, "title": "t"}
     )
     names = {"dimension_references": ["/time", "/place/x"], "storage": "chunked"}
     group.create_array("a", data=np.eye(3), attributes={"_nczarr_array": names, "units": "m"})
-    with xarray.open_dataset(tmp_path / "n.zarr", engine="zarrfs") as ours:
-        assert ours["a"].dims == ("time", "x")
-        assert ours["a"].attrs == {"units": "m"}
-        assert ours.attrs == {"title": "t"}
+    with xarray.open_dataset(tmp_path / "n.zarr", engine="zarrfs") as by_zarrfs:
+        assert by_zarrfs["a"].dims == ("time", "x")
+        assert by_zarrfs["a"].attrs == {"units": "m"}
+        assert by_zarrfs.attrs == {"title": "t"}
 
 
-def test_an_array_in_a_group_without_names_of_dimensions_is_an_error(tmp_path: Path) -> None:
+def test_an_array_without_dimension_names_in_a_group_is_an_error(tmp_path: Path) -> None:
     zarrfs.create_group(tmp_path / "n.zarr").create_array("a", data=np.eye(3))
-    with pytest.raises(MetadataError, match=r"/a has no names .*dimension_names.*group='a'"):
+    with pytest.raises(MetadataError, match=r"/a has no dimension names.*dimension_names.*group='a'"):
         xarray.open_dataset(tmp_path / "n.zarr", engine="zarrfs")
 
 
 def test_a_single_array_is_a_dataset(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "cells.zarr", data=np.eye(3, 4))
-    with xarray.open_dataset(tmp_path / "cells.zarr", engine="zarrfs") as found:
-        assert list(found.variables) == ["cells"]
-        assert found["cells"].dims == ("dim_0", "dim_1")
-        assert np.array_equal(found["cells"], np.eye(3, 4))
+    with xarray.open_dataset(tmp_path / "cells.zarr", engine="zarrfs") as opened:
+        assert list(opened.variables) == ["cells"]
+        assert opened["cells"].dims == ("dim_0", "dim_1")
+        assert np.array_equal(opened["cells"], np.eye(3, 4))
     zarrfs.create_group(tmp_path / "g.zarr").create_array("a", data=np.eye(2), dimension_names=["y", "x"])
     for options in ({"group": "a"}, {"group": "/a"}):
-        with xarray.open_dataset(tmp_path / "g.zarr", engine="zarrfs", **options) as found:  # type: ignore[arg-type]
-            assert found["a"].dims == ("y", "x")
-    with xarray.open_dataset(tmp_path / "g.zarr" / "a", engine="zarrfs") as found:
-        assert found["a"].dims == ("y", "x")
+        with xarray.open_dataset(tmp_path / "g.zarr", engine="zarrfs", **options) as opened:  # type: ignore[arg-type]
+            assert opened["a"].dims == ("y", "x")
+    with xarray.open_dataset(tmp_path / "g.zarr" / "a", engine="zarrfs") as opened:
+        assert opened["a"].dims == ("y", "x")
     with pytest.raises(NodeNotFoundError, match="is an array"):
         xarray.open_dataset(tmp_path / "cells.zarr", engine="zarrfs", group="x")
     with xarray.open_datatree(tmp_path / "cells.zarr", engine="zarrfs") as tree:
         assert tree.groups == ("/",)
 
 
-def test_another_version_than_the_demanded_one_is_an_error(tmp_path: Path) -> None:
+def test_a_different_zarr_format_is_an_error(tmp_path: Path) -> None:
     zarrfs.create_group(tmp_path / "g.zarr", zarr_format=2)
-    with pytest.raises(MetadataError, match="has Zarr format 2, zarr_format=3 was demanded"):
+    with pytest.raises(MetadataError, match="has Zarr format 2, expected zarr_format=3"):
         xarray.open_dataset(tmp_path / "g.zarr", engine="zarrfs", zarr_format=3)
 
 
-def test_a_store_of_the_caller_stays_open_and_others_are_closed(tmp_path: Path) -> None:
+def test_a_store_that_is_passed_in_stays_open(tmp_path: Path) -> None:
     path = tmp_path / "z.zarr.zip"
     with zarrfs.open_group(path, mode="w").store as store:
         zarrfs.create_array(store, "a", data=np.arange(3), dimension_names=["x"])
@@ -386,14 +390,14 @@ def test_a_store_of_the_caller_stays_open_and_others_are_closed(tmp_path: Path) 
     groups["/"].close()
     assert groups["/b"]["c"].sum() == 3
     groups["/b"].close()
-    mine = zarrfs.open_group(path)
-    with xarray.open_dataset(mine.store, engine="zarrfs") as found:  # type: ignore[arg-type]
-        assert found["a"].sum() == 3
-    assert np.array_equal(mine["a"][...], np.arange(3))
-    mine.store.close()
+    group_of_caller = zarrfs.open_group(path)
+    with xarray.open_dataset(group_of_caller.store, engine="zarrfs") as opened:  # type: ignore[arg-type]
+        assert opened["a"].sum() == 3
+    assert np.array_equal(group_of_caller["a"][...], np.arange(3))
+    group_of_caller.store.close()
 
 
-def test_it_guesses_what_it_can_open() -> None:
+def test_guess_can_open_checks_the_suffix() -> None:
     backend = ZarrfsBackend()
     assert backend.guess_can_open("a/b.zarr/")
     assert backend.guess_can_open(Path("b.zarr.zip"))
@@ -405,7 +409,7 @@ def test_it_guesses_what_it_can_open() -> None:
 
 
 def write_pyramid(path: Path, version: str = "0.5", **parts: Any) -> Path:
-    """Two levels of a two-channel stack with scale and translation, and a label image."""
+    """Write two levels of a two-channel image with scale and translation, and a label image."""
     axes = [
         {"name": "c", "type": "channel"},
         {"name": "z", "type": "space", "unit": "micrometer"},
@@ -421,9 +425,9 @@ def write_pyramid(path: Path, version: str = "0.5", **parts: Any) -> Path:
     multiscales = {"name": "cells", "axes": axes, "datasets": [dataset("0", 1, 0), dataset("1", 2, 0.25)]}
     omero = {"channels": [{"label": "DNA", "color": "FF0000"}, {"label": "actin", "color": "00FF00"}]}
     document: dict[str, Any] = {"multiscales": [multiscales], "omero": omero, **parts}
-    old = version < "0.5"
-    attributes = document if old else {"ome": {"version": version, **document}}
-    zarr_format = 2 if old else 3
+    is_old = version < "0.5"
+    attributes = document if is_old else {"ome": {"version": version, **document}}
+    zarr_format = 2 if is_old else 3
     group = zarrfs.create_group(path, zarr_format=zarr_format, attributes=attributes)
     data = np.arange(2 * 3 * 8 * 8, dtype="u2").reshape(2, 3, 8, 8)
     group.create_array("0", data=data, chunks=(1, 1, 4, 4))
@@ -434,31 +438,33 @@ def write_pyramid(path: Path, version: str = "0.5", **parts: Any) -> Path:
     }
     labels["image-label"] = {"version": version}
     members: dict[str, Any] = {"labels": ["nuclei"]}
-    group.create_group("labels", attributes=members if old else {"ome": {"version": version, **members}})
-    group.create_group("labels/nuclei", attributes=labels if old else {"ome": {"version": version, **labels}})
+    group.create_group("labels", attributes=members if is_old else {"ome": {"version": version, **members}})
+    group.create_group(
+        "labels/nuclei", attributes=labels if is_old else {"ome": {"version": version, **labels}}
+    )
     group.create_array("labels/nuclei/0", data=np.ones((3, 8, 8), "u1"))
     return path
 
 
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
-def test_the_finest_level_of_a_pyramid_is_a_dataset_in_physical_units(version: str, tmp_path: Path) -> None:
+def test_an_image_opens_as_its_finest_level_with_physical_coordinates(version: str, tmp_path: Path) -> None:
     path = write_pyramid(tmp_path / "i.zarr", version)
-    with xarray.open_dataset(path, engine="zarrfs") as found:
-        image = found["image"]
+    with xarray.open_dataset(path, engine="zarrfs") as opened:
+        image = opened["image"]
         assert image.dims == ("c", "z", "y", "x")
-        assert image.dtype == np.dtype("u2"), "a fill value of 0 is not a missing value"
+        assert image.dtype == np.dtype("u2"), "the fill value 0 is not treated as missing"
         assert image.sel(c="actin", z=102.0, y=0.5, x=1.0).item() == 64 * 3 + 64 + 8 + 2
-        assert found["z"].attrs == {"units": "micrometer"}
-        assert found["x"].attrs == {}
-        assert list(found["x"].values) == [0.5 * n for n in range(8)]
+        assert opened["z"].attrs == {"units": "micrometer"}
+        assert opened["x"].attrs == {}
+        assert list(opened["x"].values) == [0.5 * n for n in range(8)]
     for location, group in ((path, "1"), (path / "1", None)):
-        with xarray.open_dataset(location, engine="zarrfs", group=group) as found:
-            assert found["image"].shape == (2, 3, 4, 4)
-            assert list(found["y"].values) == [0.25, 1.25, 2.25, 3.25]
+        with xarray.open_dataset(location, engine="zarrfs", group=group) as opened:
+            assert opened["image"].shape == (2, 3, 4, 4)
+            assert list(opened["y"].values) == [0.25, 1.25, 2.25, 3.25]
 
 
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
-def test_a_pyramid_is_a_tree(version: str, tmp_path: Path) -> None:
+def test_an_image_opens_as_datatree(version: str, tmp_path: Path) -> None:
     path = write_pyramid(tmp_path / "i.zarr", version)
     with xarray.open_datatree(path, engine="zarrfs", chunks={}) as tree:
         assert set(tree.groups) == {"/", "/0", "/1", "/labels", "/labels/nuclei", "/labels/nuclei/0"}
@@ -479,16 +485,16 @@ def test_a_pyramid_is_a_tree(version: str, tmp_path: Path) -> None:
         ([{"name": "c", "type": {}}, "z", "y", "x"], ("c", "z", "y", "x")),
     ],
 )
-def test_axes_that_do_not_fit_are_replaced(axes: Any, dims: tuple[str, ...], tmp_path: Path) -> None:
+def test_invalid_axes_are_replaced(axes: Any, dims: tuple[str, ...], tmp_path: Path) -> None:
     multiscales: dict[str, Any] = {"version": "0.3", "datasets": [{"path": "0"}, {"path": "gone"}]}
     if axes is not None:
         multiscales["axes"] = axes
     path = write_pyramid(tmp_path / "i.zarr", "0.4", multiscales=[multiscales])
-    with xarray.open_dataset(path, engine="zarrfs", group="0") as found:
-        assert found["image"].dims == dims
+    with xarray.open_dataset(path, engine="zarrfs", group="0") as opened:
+        assert opened["image"].dims == dims
 
 
-def test_axes_of_any_declared_length_are_opened(tmp_path: Path) -> None:
+def test_a_very_long_axis_has_no_coordinates(tmp_path: Path) -> None:
     steps = [{"type": "scale", "scale": [1, 1]}]
     axes = [{"name": "y", "type": "space"}, {"name": "x", "type": "space"}]
     multiscales = {"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": steps}]}
@@ -496,6 +502,6 @@ def test_axes_of_any_declared_length_are_opened(tmp_path: Path) -> None:
         tmp_path / "i.zarr", attributes={"ome": {"version": "0.5", "multiscales": [multiscales]}}
     )
     group.create_array("0", shape=(1 << 50, 4), chunks=(4, 4), dtype="u1")
-    with xarray.open_dataset(tmp_path / "i.zarr", engine="zarrfs") as found:
-        assert found["image"].shape == (1 << 50, 4)
-        assert set(found.coords) == {"x"}
+    with xarray.open_dataset(tmp_path / "i.zarr", engine="zarrfs") as opened:
+        assert opened["image"].shape == (1 << 50, 4)
+        assert set(opened.coords) == {"x"}

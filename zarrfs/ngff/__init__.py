@@ -1,4 +1,4 @@
-"""OME-NGFF 0.1 to 0.5: documents to one frozen model, and an offline check. Knows nothing of Qt or FUSE."""
+"""OME-NGFF 0.1 to 0.5: a model of the metadata with a parser, and an offline check. Independent of Qt and FUSE."""
 
 from zarrfs.ngff.checks import Message, Report, Tier, check_attributes, check_node
 from zarrfs.ngff.load import load

@@ -1,4 +1,4 @@
-"""A node of a store -> the model, reading what belongs to it from its neighbours."""
+"""Reading the OME-NGFF model of a node, including metadata of its members where needed."""
 
 from __future__ import annotations
 
@@ -14,25 +14,23 @@ __all__ = ["Node", "load"]
 
 
 class Node(Protocol):
-    """A group or an array of the engine, or anything else with attributes; members are looked up in
-    groups.
-    """
+    """A group or array, or another object with attributes. Groups also have ``__getitem__`` for their members."""
 
     @property
     def attrs(self) -> Mapping[str, Any]: ...
 
 
 def load(node: Node) -> Ngff:
-    """Return what OME-NGFF metadata say of a node.
+    """Return the OME-NGFF model of a node. Reads from the store.
 
-    The ``OME`` member of a bioformats2raw root is read for its list of series; where that is missing,
-    ``series`` is the members ``0``, ``1``, ... that exist, counted up to the first gap. Blocks on the store.
+    The list of series of a bioformats2raw root is read from its member ``OME``. If that is missing, ``series`` is the
+    members ``0``, ``1``, ... that exist, up to the first missing one.
     """
-    found = parse(node.attrs)
-    if found.series != () or found.plate is not None or not hasattr(node, "__getitem__"):
-        return found
+    ngff = parse(node.attrs)
+    if ngff.series != () or ngff.plate is not None or not hasattr(node, "__getitem__"):
+        return ngff
     listed = _listed_series(node)
-    return replace(found, series=listed if listed else _counted_series(node))
+    return replace(ngff, series=listed if listed else _counted_series(node))
 
 
 def _listed_series(group: Any) -> tuple[str, ...]:

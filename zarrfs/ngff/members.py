@@ -1,4 +1,4 @@
-"""The names of a group's members, also where the store cannot list them: a web server tells no names, metadata do."""
+"""The names of the members of a group. If the store cannot list (a web server), they are taken from metadata."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ LABELS, OME = "labels", "OME"
 
 
 def member_names(group: Group) -> list[str]:
-    """Return the names below a group that may be members, sorted, without looking whether they are: those of
-    ``Group.names``, or none, with a warning, where nothing tells the names.
+    """Return the sorted names of possible members of a group, without opening them. The list is empty, and a warning is
+    logged, if the store cannot list and no metadata names the members.
 
-    Raises StoreError when a store that lists fails to.
+    Raises StoreError if a store that can list fails.
     """
     try:
         return group.names()
@@ -24,8 +24,8 @@ def member_names(group: Group) -> list[str]:
         if group.store.listable:
             raise
     logger.warning(
-        "%s: the members of %s are not known: a web server lists nothing, and no metadata name them (zarrfs "
-        "consolidate makes such metadata)",
+        "%s: the members of %s are unknown: the store cannot list, and no metadata names them (zarrfs consolidate "
+        "creates such metadata)",
         group.store.url,
         group.name,
     )
@@ -33,23 +33,23 @@ def member_names(group: Group) -> list[str]:
 
 
 def named_members(group: Group) -> set[str] | None:
-    """Return the names of members that OME-NGFF metadata mention: levels, labels, wells, fields, series. None for a
-    group without such metadata.
+    """Return the names of members in OME-NGFF metadata: levels, labels, wells, fields, series. None for a group without
+    OME-NGFF metadata.
     """
-    found = load(group)
-    named = (found.multiscales, found.labels, found.plate, found.well, found.series) if found else ()
+    ngff = load(group)
+    named = (ngff.multiscales, ngff.labels, ngff.plate, ngff.well, ngff.series) if ngff else ()
     if all(value is None or value == () for value in named):
         return None
-    if group.basename == OME and found.series is not None and not found.multiscales:
-        return set()  # it lists the series that are beside it, not below
-    names = {level.path for multiscales in found.multiscales for level in multiscales.levels}
-    names |= set(found.labels or ())
-    if found.multiscales:
+    if group.basename == OME and ngff.series is not None and not ngff.multiscales:
+        return set()  # its series are siblings, not members
+    names = {level.path for multiscales in ngff.multiscales for level in multiscales.levels}
+    names |= set(ngff.labels or ())
+    if ngff.multiscales:
         names |= {name for name in (LABELS, OME) if name in group}
-    if found.plate is not None:
-        names |= {well.path for well in found.plate.wells}
-    if found.well is not None:
-        names |= {image.path for image in found.well.images}
-    if found.series is not None:
-        names |= {*found.series, *([OME] if OME in group else [])}
+    if ngff.plate is not None:
+        names |= {well.path for well in ngff.plate.wells}
+    if ngff.well is not None:
+        names |= {image.path for image in ngff.well.images}
+    if ngff.series is not None:
+        names |= {*ngff.series, *([OME] if OME in group else [])}
     return {name.strip("/").partition("/")[0] for name in names} - {"", ".", ".."}

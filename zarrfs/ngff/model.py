@@ -1,7 +1,6 @@
-"""OME-NGFF documents of every version as one frozen model. No parsing (``parse``), no checks (``check``), no
-I/O.
+"""The model of OME-NGFF metadata of all versions (0.1 to 0.5). Parsing is in ``parse``, checking in ``checks``.
 
-After OME-NGFF 0.1 to 0.5, https://ngff.openmicroscopy.org; words are the specification's.
+The terms are those of the specification, https://ngff.openmicroscopy.org.
 """
 
 from __future__ import annotations
@@ -31,9 +30,7 @@ Rgba = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis. ``type`` is ``space``, ``time``, ``channel``, another string, or None where nothing is
-    known.
-    """
+    """One axis. ``type`` is ``space``, ``time``, ``channel``, another string, or None if it is unknown."""
 
     name: str
     type: str | None = None
@@ -42,8 +39,8 @@ class Axis:
 
 @dataclass(frozen=True)
 class Level:
-    """One dataset of a pyramid. ``scale`` and ``translation`` are None where the document declares none
-    (before 0.4); else they have one entry per axis, and include the transforms of the whole multiscale.
+    """One dataset of a multiscale image. ``scale`` and ``translation`` have one entry per axis and include the
+    transformations of the whole multiscale image. They are None if the document has none (before 0.4).
     """
 
     path: str
@@ -53,7 +50,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Multiscales:
-    """One pyramid, finest level first. ``axes`` is empty where the document has none (0.1, 0.2)."""
+    """One multiscale image, finest level first. ``axes`` is empty if the document has none (0.1, 0.2)."""
 
     name: str
     axes: tuple[Axis, ...]
@@ -64,7 +61,7 @@ class Multiscales:
 
 @dataclass(frozen=True)
 class Window:
-    """A channel's contrast: ``start`` to ``end`` is shown, ``min`` to ``max`` is possible."""
+    """The contrast limits of a channel: ``start`` and ``end`` within the range ``min`` to ``max``."""
 
     start: float
     end: float
@@ -74,7 +71,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Channel:
-    """How one channel wants to be shown. Missing parts are None or the defaults."""
+    """The rendering settings of a channel. Missing members are None or have defaults."""
 
     label: str | None = None
     color: tuple[int, int, int] | None = None
@@ -85,7 +82,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class Omero:
-    """The ``omero`` block: rendering hints."""
+    """The ``omero`` object: rendering settings."""
 
     channels: tuple[Channel, ...] = ()
     default_t: int | None = None
@@ -95,7 +92,7 @@ class Omero:
 
 @dataclass(frozen=True)
 class ImageLabel:
-    """What a label image says of its labels. Of repeated colours the last one counts."""
+    """The colours and properties of labels. Of repeated labels the last one is used."""
 
     colors: Mapping[int, Rgba] = field(default_factory=dict)
     properties: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -104,7 +101,7 @@ class ImageLabel:
 
 @dataclass(frozen=True)
 class PlateWell:
-    """A well by its path below the plate, and its place in the grid."""
+    """A well: its path below the plate, and its row and column."""
 
     path: str
     row: int
@@ -125,7 +122,7 @@ class Plate:
 
 @dataclass(frozen=True)
 class WellImage:
-    """A field of view by its path below the well."""
+    """A field of view: its path below the well, and its acquisition."""
 
     path: str
     acquisition: int | None = None
@@ -133,19 +130,18 @@ class WellImage:
 
 @dataclass(frozen=True)
 class Well:
-    """A well's fields of view."""
+    """The fields of view of a well."""
 
     images: tuple[WellImage, ...]
 
 
 @dataclass(frozen=True)
 class Ngff:
-    """All that OME-NGFF metadata says of one group. Parts that are absent are None or empty.
+    """The OME-NGFF metadata of one group. Missing parts are None or empty.
 
-    ``version`` is the declared one, None where none is. ``series`` is the list of image paths of a
-    bioformats2raw root (None: not such a root; empty: none found, the children ``0``, ``1``, ... are meant).
-    ``draft`` names what belongs to a draft later than 0.5 and is not understood. ``problems`` are sentences
-    about what was tolerated.
+    ``version`` is the declared version or None. ``series`` is the list of image paths of a bioformats2raw root; None if
+    the group is not such a root, and empty if the images are the members ``0``, ``1``, ... ``draft`` names unsupported
+    members of drafts later than 0.5. ``problems`` describes invalid parts, which were ignored or corrected.
     """
 
     version: str | None = None
@@ -160,7 +156,7 @@ class Ngff:
     problems: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """True where there is any OME-NGFF metadata at all."""
+        """Whether the group has OME-NGFF metadata."""
         return bool(
             self.version
             or self.multiscales

@@ -1,9 +1,8 @@
-"""Attributes of a node -> the frozen model, for OME-NGFF 0.1 to 0.5. Tolerant: never raises for what a
-document says.
+"""Parsing the attributes of a node to the model, for OME-NGFF 0.1 to 0.5. Invalid metadata never raises an error.
 
-What is missing or wrong in a part is left out and noted in ``Ngff.problems``; whether a document keeps to its
-specification is ``check``'s business. Where the keys are: at the root of the attributes up to 0.4, below
-``ome`` from 0.5 on; either place is accepted.
+Invalid parts are ignored and recorded in ``Ngff.problems``. Conformance to the specification is checked by ``checks``.
+The metadata is at the root of the attributes up to 0.4, and in the member ``ome`` from 0.5 on. Both are accepted for
+all versions.
 """
 
 from __future__ import annotations
@@ -19,23 +18,34 @@ from zarrfs.text import short_repr
 
 __all__ = ["ome_attributes", "parse"]
 
-KNOWN = ("multiscales", "omero", "labels", "image-label", "plate", "well", "bioformats2raw.layout", "series")
-DRAFT = ("coordinateSystems", "scene", "collection")
-"""Keys that only drafts later than 0.5 have."""
+OME_KEYS = (
+    "multiscales",
+    "omero",
+    "labels",
+    "image-label",
+    "plate",
+    "well",
+    "bioformats2raw.layout",
+    "series",
+)
+DRAFT_KEYS = ("coordinateSystems", "scene", "collection")
+"""Keys of drafts later than 0.5."""
 
 AXIS_TYPES = {"x": "space", "y": "space", "z": "space", "t": "time", "c": "channel"}
 
 
 def ome_attributes(attributes: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Return the part of a node's attributes that OME-NGFF rules, and the JSON pointer to it."""
+    """Return the object within the attributes that contains the OME-NGFF metadata, and the JSON pointer to it."""
     ome = attributes.get("ome")
-    if isinstance(ome, Mapping) and (ome.get("version") or any(key in ome for key in (*KNOWN, *DRAFT))):
+    if isinstance(ome, Mapping) and (
+        ome.get("version") or any(key in ome for key in (*OME_KEYS, *DRAFT_KEYS))
+    ):
         return ome, "/ome"
     return attributes, ""
 
 
 def parse(attributes: Mapping[str, Any]) -> Ngff:
-    """Return the model of a node's attributes; an empty (false) one where there is no OME-NGFF metadata."""
+    """Return the model of the attributes of a node. It is falsy if there is no OME-NGFF metadata."""
     ome, pointer = ome_attributes(attributes)
     reader = Reader(ome, pointer, [])
     omero = reader.mapping("omero")
@@ -59,14 +69,19 @@ def parse(attributes: Mapping[str, Any]) -> Ngff:
 
 
 def _version(ome: Mapping[str, Any], pointer: str) -> str | None:
-    places: list[Any] = [ome if pointer else None, ome.get("plate"), ome.get("well"), ome.get("image-label")]
+    versioned_objects: list[Any] = [
+        ome if pointer else None,
+        ome.get("plate"),
+        ome.get("well"),
+        ome.get("image-label"),
+    ]
     multiscales = ome.get("multiscales")
     if isinstance(multiscales, list):
-        places[1:1] = multiscales[:1]
-    places.append(ome.get("omero"))
-    for place in places:
-        if isinstance(place, Mapping) and isinstance(place.get("version"), str):
-            return str(place["version"])
+        versioned_objects[1:1] = multiscales[:1]
+    versioned_objects.append(ome.get("omero"))
+    for versioned_object in versioned_objects:
+        if isinstance(versioned_object, Mapping) and isinstance(versioned_object.get("version"), str):
+            return str(versioned_object["version"])
     return None
 
 
@@ -82,7 +97,7 @@ def _series(reader: Reader) -> tuple[str, ...] | None:
 
 
 def _draft(ome: Mapping[str, Any]) -> Iterator[str]:
-    for key in DRAFT:
+    for key in DRAFT_KEYS:
         if key in ome:
             yield key
     multiscales = ome.get("multiscales")
@@ -97,7 +112,7 @@ def _multiscales(reader: Reader) -> Iterator[Multiscales]:
         axes = _axes(item)
         levels = tuple(_levels(item, len(axes) or None))
         if not levels:
-            item.note("datasets", "no dataset with a path: nothing to show")
+            item.note("datasets", "no dataset has a path: the image is ignored")
             continue
         metadata = item.document.get("metadata")
         yield Multiscales(
@@ -114,11 +129,11 @@ def _axes(item: Reader) -> tuple[Axis, ...]:
         for system in item.mappings("coordinateSystems"):
             return _axes(system)
         return ()
-    found = item.document["axes"]
-    if not isinstance(found, list):
-        item.note("axes", f"expected a list, found {short_repr(found)}: taken as absent")
+    axes = item.document["axes"]
+    if not isinstance(axes, list):
+        item.note("axes", f"expected a list, found {short_repr(axes)}: ignored")
         return ()
-    return tuple(_axis(item, number, axis) for number, axis in enumerate(found))
+    return tuple(_axis(item, number, axis) for number, axis in enumerate(axes))
 
 
 def _axis(item: Reader, number: int, axis: Any) -> Axis:
@@ -141,7 +156,7 @@ def _levels(item: Reader, rank: int | None) -> Iterator[Level]:
     for dataset in item.mappings("datasets"):
         path = dataset.string("path")
         if path is None:
-            dataset.note("path", "no path: the level is left out")
+            dataset.note("path", "no path: the level is ignored")
             continue
         inner = _affine(dataset, rank)
         if inner is None:
@@ -155,9 +170,7 @@ def _levels(item: Reader, rank: int | None) -> Iterator[Level]:
 
 
 def _affine(item: Reader, rank: int | None) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Return scale and translation of ``coordinateTransformations``, applied in turn; None where there are
-    none.
-    """
+    """Return the scale and translation of the composed ``coordinateTransformations``; None if there are none."""
     scale: tuple[float, ...] | None = None
     translation: tuple[float, ...] | None = None
     for step in _steps(item, 0):
@@ -175,7 +188,7 @@ def _affine(item: Reader, rank: int | None) -> tuple[tuple[float, ...], tuple[fl
             else:
                 translation = tuple(a + b for a, b in zip(translation, values, strict=True))
         elif kind != "identity":
-            step.note("type", f"transformation {short_repr(kind)} is not understood: left out")
+            step.note("type", f"transformation {short_repr(kind)} is not supported: ignored")
     return None if scale is None or translation is None else (scale, translation)
 
 
@@ -191,12 +204,12 @@ def _steps(item: Reader, depth: int) -> Iterator[Reader]:
 def _numbers(step: Reader, key: str, rank: int | None) -> tuple[float, ...] | None:
     values = step.document.get(key)
     if not isinstance(values, list) or not values or not all(is_number(value) for value in values):
-        step.note(key, f"expected a list of finite numbers, found {short_repr(values)}: left out")
+        step.note(key, f"expected a list of finite numbers, found {short_repr(values)}: ignored")
         return None
     if rank is not None and len(values) != rank:
-        step.note(key, f"expected {rank} numbers, one per axis, found {len(values)}: left out")
+        step.note(key, f"expected {rank} numbers, one per axis, found {len(values)}: ignored")
         return None
     if key == "scale" and 0 in values:
-        step.note(key, "a scale of 0 is taken as 1")
+        step.note(key, "a scale of 0 is replaced with 1")
         return tuple(float(value) or 1.0 for value in values)
     return tuple(float(value) for value in values)

@@ -1,4 +1,4 @@
-"""The ``omero`` and ``image-label`` objects -> the model: hints for drawing, tolerant of missing parts."""
+"""Parsing the rendering settings in the ``omero`` and ``image-label`` objects. Missing parts are tolerated."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def _color(channel: Reader) -> tuple[int, int, int] | None:
     if text is None:
         return None
     digits = text.strip().removeprefix("#")
-    if len(digits) == 8:  # some writers append the opacity
+    if len(digits) == 8:  # some writers append the alpha channel
         digits = digits[:6]
     try:
         if len(digits) != 6:
             raise ValueError(digits)
         red, green, blue = bytes.fromhex(digits)
     except ValueError:
-        channel.note("color", f"expected 6 hexadecimal digits, found {short_repr(text)}: left out")
+        channel.note("color", f"expected 6 hexadecimal digits, found {short_repr(text)}: ignored")
         return None
     return red, green, blue
 
@@ -61,7 +61,7 @@ def _window(window: Reader | None) -> Window | None:
     if start is None or end is None:
         return None
     if start > end:
-        window.note("start", f"start {start} is above end {end}: exchanged")
+        window.note("start", f"start {start} is greater than end {end}: swapped")
         start, end = end, start
     low = start if low is None else min(low, start)
     high = end if high is None else max(high, end)
@@ -69,7 +69,7 @@ def _window(window: Reader | None) -> Window | None:
 
 
 def parse_image_label(image_label: Reader) -> ImageLabel:
-    """Return the model of an ``image-label`` object; of repeated colours the last counts."""
+    """Return the model of an ``image-label`` object. Of repeated labels the last one is used."""
     colors: dict[int, Rgba] = {}
     for item in image_label.mappings("colors"):
         value, rgba = item.integer("label-value"), _rgba(item)
@@ -88,9 +88,9 @@ def _rgba(item: Reader) -> Rgba | None:
     values = item.document.get("rgba")
     if values is None:
         return None
-    right = isinstance(values, list) and len(values) in (3, 4)
-    if not right or not all(isinstance(v, int) and 0 <= v <= 255 for v in values):
-        item.note("rgba", f"expected four numbers from 0 to 255, found {short_repr(values)}: left out")
+    has_valid_length = isinstance(values, list) and len(values) in (3, 4)
+    if not has_valid_length or not all(isinstance(v, int) and 0 <= v <= 255 for v in values):
+        item.note("rgba", f"expected four integers from 0 to 255, found {short_repr(values)}: ignored")
         return None
     red, green, blue, alpha = (*values, 255)[:4]
     return int(red), int(green), int(blue), int(alpha)

@@ -1,4 +1,4 @@
-"""The ``plate`` and ``well`` objects -> the model, tolerant of missing parts."""
+"""Parsing the ``plate`` and ``well`` objects. Missing parts are tolerated."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ __all__ = ["parse_plate", "parse_well"]
 
 
 def parse_plate(plate: Reader) -> Plate:
-    """Return the model of a ``plate`` object. Names of rows and columns that only well paths tell are
-    added.
-    """
+    """Return the model of a ``plate`` object. Row and column names that occur only in well paths are added."""
     rows = _Names(row.string("name") or "" for row in plate.mappings("rows"))
     columns = _Names(column.string("name") or "" for column in plate.mappings("columns"))
     wells = tuple(_wells(plate, rows, columns))
@@ -34,7 +32,7 @@ def parse_plate(plate: Reader) -> Plate:
 
 
 class _Names:
-    """Names with their positions; of repeated names the first counts."""
+    """Names with their positions. Of repeated names the first one is used."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = list(names)
@@ -43,7 +41,7 @@ class _Names:
             self._positions.setdefault(name, position)
 
     def position(self, name: str) -> int:
-        """Return the position of a name, which is added if it is new."""
+        """Return the position of a name. A new name is appended."""
         if name not in self._positions:
             self._positions[name] = len(self.names)
             self.names.append(name)
@@ -54,23 +52,24 @@ def _wells(plate: Reader, rows: _Names, columns: _Names) -> Iterator[PlateWell]:
     for well in plate.mappings("wells"):
         path = well.string("path")
         if path is None:
-            well.note("path", "no path: the well is left out")
+            well.note("path", "no path: the well is ignored")
             continue
         row_name, _, column_name = path.strip("/").partition("/")
-        row = _place(well, "rowIndex", row_name, rows)
-        column = _place(well, "columnIndex", column_name, columns)
+        row = _grid_index(well, "rowIndex", row_name, rows)
+        column = _grid_index(well, "columnIndex", column_name, columns)
         yield PlateWell(path, row, column)
 
 
-def _place(well: Reader, key: str, name: str, names: _Names) -> int:
+def _grid_index(well: Reader, key: str, name: str, names: _Names) -> int:
     index = well.integer(key)
     if index is not None and 0 <= index < len(names.names):
         return index
     if index is not None:
         well.note(
-            key, f"expected 0 to {len(names.names) - 1}, found {index}: the path {short_repr(name)} counts"
+            key,
+            f"expected 0 to {len(names.names) - 1}, found {index}: the name {short_repr(name)} of the path is used",
         )
-    # 0.1 has no indices, and some writers no rows and columns either.
+    # 0.1 has no indices, and some writers omit rows and columns as well.
     return names.position(name)
 
 
@@ -80,7 +79,7 @@ def parse_well(well: Reader) -> Well:
     for item in well.mappings("images"):
         path = item.string("path")
         if path is None:
-            item.note("path", "no path: the field is left out")
+            item.note("path", "no path: the field is ignored")
         else:
             images.append(WellImage(path, item.integer("acquisition")))
     return Well(tuple(images))

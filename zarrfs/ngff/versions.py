@@ -1,7 +1,7 @@
-"""OME-NGFF metadata of version 0.4 <-> 0.5. Version 0.4 is kept in Zarr v2, 0.5 in Zarr v3.
+"""Conversion of OME-NGFF metadata between version 0.4 (stored in Zarr v2) and 0.5 (stored in Zarr v3).
 
-0.5 differs from 0.4 in where things are: all is below the attribute ``ome``, which has the version, and arrays have the
-names of the axes as names of their dimensions. https://ngff.openmicroscopy.org/0.5/#version-history
+In 0.5 all metadata and the version are in the attribute ``ome``, and the dimension names of arrays are the names of the
+axes. See https://ngff.openmicroscopy.org/0.5/#version-history
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 __all__ = ["VersionChange", "for_zarr_format"]
 
 VERSIONED = ("plate", "well", "image-label")
-"""Objects that have a version of their own in 0.4."""
+"""Objects with a version member in 0.4, in addition to multiscales."""
 
 OME = "ome"
 
 
 @dataclass(frozen=True)
 class VersionChange:
-    """Attributes of a node as the other version has them.
+    """The result of a conversion.
 
     Attributes:
-        attributes: all attributes of the node.
-        note: what was done, or why nothing was; empty where the node has no OME-NGFF metadata.
-        axes: the names of the axes of the arrays, by path relative to the node.
+        attributes: all attributes of the node after the conversion.
+        note: what was converted, or why nothing was; empty if the node has no OME-NGFF metadata.
+        axes: the axis names of the arrays, by path relative to the node.
     """
 
     attributes: dict[str, Any]
@@ -34,43 +34,45 @@ class VersionChange:
 
 
 def for_zarr_format(attributes: Mapping[str, Any], name: str, zarr_format: int | str) -> VersionChange:
-    """Return the attributes of a group with the version of OME-NGFF that belongs into a Zarr format: 0.5 in 3, 0.4 in
-    2. ``name`` is that of the group. Other versions, and what is no OME-NGFF, stay as they are.
+    """Return the attributes of a group with the OME-NGFF version of a Zarr format: 0.5 for format 3, 0.4 for format 2.
+    ``name`` is the name of the group. Other versions and other attributes are unchanged.
     """
     if zarr_format == 3:
-        return _upgraded(attributes, name)
+        return _to_0_5(attributes, name)
     if zarr_format == 2:
-        return _downgraded(attributes)
+        return _to_0_4(attributes)
     return VersionChange(dict(attributes))
 
 
-def _upgraded(attributes: Mapping[str, Any], name: str) -> VersionChange:
-    found = _parts_of_0_4(attributes, name)
-    if not found or OME in attributes:
+def _to_0_5(attributes: Mapping[str, Any], name: str) -> VersionChange:
+    ngff = _parts_of_0_4(attributes, name)
+    if not ngff or OME in attributes:
         return VersionChange(dict(attributes))
-    versions = {_version(part) for part in _versioned(found)} - {None, "0.4"}
-    if versions or not all(_has_axes(item) for item in found.get("multiscales", ())):
-        known = ", ".join(sorted(map(str, versions))) or "before 0.4"
-        return VersionChange(dict(attributes), f"OME-NGFF {known} stays as it is, only 0.4 can become 0.5")
-    rest = {key: value for key, value in attributes.items() if key not in found}
+    versions = {_version(part) for part in _versioned(ngff)} - {None, "0.4"}
+    if versions or not all(_has_axes(item) for item in ngff.get("multiscales", ())):
+        found_versions = ", ".join(sorted(map(str, versions))) or "before 0.4"
+        return VersionChange(
+            dict(attributes), f"OME-NGFF {found_versions} is unchanged: only 0.4 can be converted to 0.5"
+        )
+    other_attributes = {key: value for key, value in attributes.items() if key not in ngff}
     ome: dict[str, Any] = {"version": "0.5"}
-    for key, value in found.items():
+    for key, value in ngff.items():
         if key == "multiscales":
             ome[key] = [_without_version(item) for item in value]
         else:
             ome[key] = _without_version(value) if isinstance(value, Mapping) else value
-    return VersionChange({**rest, OME: ome}, "OME-NGFF 0.4 becomes 0.5", _axes(ome))
+    return VersionChange({**other_attributes, OME: ome}, "OME-NGFF 0.4 converted to 0.5", _axes(ome))
 
 
-def _downgraded(attributes: Mapping[str, Any]) -> VersionChange:
+def _to_0_4(attributes: Mapping[str, Any]) -> VersionChange:
     ome = attributes.get(OME)
     if not isinstance(ome, Mapping):
         return VersionChange(dict(attributes))
     if ome.get("version") != "0.5":
         return VersionChange(
-            dict(attributes), f"OME-NGFF {ome.get('version')} stays as it is, only 0.5 can become 0.4"
+            dict(attributes), f"OME-NGFF {ome.get('version')} is unchanged: only 0.5 can be converted to 0.4"
         )
-    found = {}
+    ngff = {}
     for key, value in ome.items():
         if key == "version":
             continue
@@ -78,39 +80,41 @@ def _downgraded(attributes: Mapping[str, Any]) -> VersionChange:
             value = [_with_version(item) for item in value]
         elif key in VERSIONED:
             value = _with_version(value)
-        found[key] = value
-    rest = {key: value for key, value in attributes.items() if key != OME}
-    return VersionChange({**rest, **found}, "OME-NGFF 0.5 becomes 0.4", _axes(ome))
+        ngff[key] = value
+    other_attributes = {key: value for key, value in attributes.items() if key != OME}
+    return VersionChange({**other_attributes, **ngff}, "OME-NGFF 0.5 converted to 0.4", _axes(ome))
 
 
 def _parts_of_0_4(attributes: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the attributes that are OME-NGFF: ``labels`` and ``series`` are words that others use too."""
-    found: dict[str, Any] = {}
+    """Return the attributes that are OME-NGFF metadata. ``labels`` and ``series`` count only in groups of the name that
+    the specification requires, because other software uses these keys as well.
+    """
+    ngff: dict[str, Any] = {}
     multiscales = attributes.get("multiscales")
     if (
         isinstance(multiscales, list)
         and multiscales
         and all(isinstance(item, Mapping) and isinstance(item.get("datasets"), list) for item in multiscales)
     ):
-        found["multiscales"] = multiscales
+        ngff["multiscales"] = multiscales
         for key in ("omero", "image-label"):
             if isinstance(attributes.get(key), Mapping):
-                found[key] = attributes[key]
+                ngff[key] = attributes[key]
     for key, inner in (("plate", "wells"), ("well", "images")):
         value = attributes.get(key)
         if isinstance(value, Mapping) and isinstance(value.get(inner), list):
-            found[key] = value
+            ngff[key] = value
     for key, group in (("labels", "labels"), ("series", "OME")):
         value = attributes.get(key)
         if name == group and isinstance(value, list) and all(isinstance(item, str) for item in value):
-            found[key] = value
+            ngff[key] = value
     if "bioformats2raw.layout" in attributes:
-        found["bioformats2raw.layout"] = attributes["bioformats2raw.layout"]
-    return found
+        ngff["bioformats2raw.layout"] = attributes["bioformats2raw.layout"]
+    return ngff
 
 
-def _versioned(found: Mapping[str, Any]) -> list[Any]:
-    return [*found.get("multiscales", ()), *(found[key] for key in VERSIONED if key in found)]
+def _versioned(ngff: Mapping[str, Any]) -> list[Any]:
+    return [*ngff.get("multiscales", ()), *(ngff[key] for key in VERSIONED if key in ngff)]
 
 
 def _version(part: Mapping[str, Any]) -> Any:
@@ -134,12 +138,12 @@ def _with_version(part: Any) -> Any:
 
 
 def _axes(ome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    ngff: dict[str, tuple[str, ...]] = {}
     multiscales = ome.get("multiscales")
     for item in multiscales if isinstance(multiscales, list) else ():
         if not isinstance(item, Mapping) or not _has_axes(item):
             continue
         for dataset in item.get("datasets", ()):
             if isinstance(dataset, Mapping) and isinstance(dataset.get("path"), str):
-                found[dataset["path"].strip("/")] = tuple(axis["name"] for axis in item["axes"])
-    return found
+                ngff[dataset["path"].strip("/")] = tuple(axis["name"] for axis in item["axes"])
+    return ngff

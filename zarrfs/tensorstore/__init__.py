@@ -1,7 +1,7 @@
-"""Specs of TensorStore: arrays opened and created by them, with the same options, defaults and errors that say which.
+"""Opening and creating arrays by TensorStore specs, with the options and defaults of TensorStore.
 
-A program that describes its arrays by specs (``{"driver": "zarr3", "kvstore": ...}``) can hand them to ``open`` here
-and gets an ``Array``. TensorStore itself is not needed.
+``open`` takes a spec (``{"driver": "zarr3", "kvstore": ...}``) and returns an ``Array``. TensorStore itself is not
+needed.
 """
 
 from zarrfs.tensorstore.context import Context

@@ -1,7 +1,7 @@
-"""Codec chains that are only partly given: whether a stored one fits, and what a new one becomes.
+"""Partial codec chains: checking a stored chain against one, merging two, and completing one for a new array.
 
-"CodecChain" in the documentation of TensorStore's zarr3 driver: a codec may be a mere name, members of its
-configuration may be missing, and so may the array -> bytes codec.
+See "CodecChain" in the documentation of TensorStore's zarr3 driver. A codec may be given by name only, its
+configuration may be incomplete, and the array -> bytes codec may be missing.
 """
 
 from __future__ import annotations
@@ -14,20 +14,25 @@ from zarrfs.engine.codecs.registry import ALIASES, codec_class
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy
 from zarrfs.errors import MetadataError, UnsupportedError
 
-__all__ = ["chain_from_json", "check_chain", "completed", "is_sharded", "merged_chains", "sharding_shape"]
+__all__ = ["chain_from_json", "check_chain", "complete_chain", "is_sharded", "merge_chains", "sharding_shape"]
 
 Entry = dict[str, Any]
 Chain = list[Entry]
 
 SHARDING = "sharding_indexed"
 
-USUAL_INDEX: Chain = [{"name": "bytes", "configuration": {}}, {"name": "crc32c", "configuration": {}}]
-CHAINS = ("codecs", "index_codecs")
-"""Members of a configuration that are chains themselves."""
+DEFAULT_INDEX_CODECS: Chain = [
+    {"name": "bytes", "configuration": {}},
+    {"name": "crc32c", "configuration": {}},
+]
+CHAIN_MEMBERS = ("codecs", "index_codecs")
+"""Configuration members of the sharding codec that are codec chains."""
 
 
 def chain_from_json(value: Any, where: str) -> Chain:
-    """Return a chain as objects with ``name`` and ``configuration``. Raises MetadataError that says where."""
+    """Return a chain as objects with ``name`` and ``configuration``. Raises MetadataError with the JSON path
+    ``where``.
+    """
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise MetadataError(f"{where}: expected a list of codecs, found {value!r}")
     chain: Chain = []
@@ -41,31 +46,35 @@ def chain_from_json(value: Any, where: str) -> Chain:
                 f"{where}/{position}/configuration: expected an object, found {configuration!r}"
             )
         name = str(ALIASES.get(entry["name"], entry["name"]))
-        known = codec_class(name)
-        if known is None:
-            raise UnsupportedError(f"{where}/{position}: codec {name!r} is not known here")
+        codec_type = codec_class(name)
+        if codec_type is None:
+            raise UnsupportedError(f"{where}/{position}: codec {name!r} is not supported")
         options = dict(configuration)
-        for key in CHAINS:
+        for key in CHAIN_MEMBERS:
             if name == SHARDING and key in options:
                 options[key] = chain_from_json(options[key], f"{where}/{position}/{key}")
         chain.append({"name": name, "configuration": options})
     if [_kind(entry) for entry in chain] != sorted(_kind(entry) for entry in chain):
         names = ", ".join(entry["name"] for entry in chain)
-        raise MetadataError(f"{where}: codecs of arrays come first and codecs of bytes last, found {names}")
+        raise MetadataError(
+            f"{where}: expected array -> array codecs first and bytes -> bytes codecs last, found {names}"
+        )
     if sum(_kind(entry) == 1 for entry in chain) > 1:
-        raise MetadataError(f"{where}: more than one codec makes bytes of arrays")
+        raise MetadataError(f"{where}: found more than one array -> bytes codec")
     return chain
 
 
 def _kind(entry: Entry) -> int:
-    known = codec_class(entry["name"])
-    assert known is not None
-    return 0 if issubclass(known, ArrayArrayCodec) else 2 if issubclass(known, BytesBytesCodec) else 1
+    codec_type = codec_class(entry["name"])
+    assert codec_type is not None
+    return (
+        0 if issubclass(codec_type, ArrayArrayCodec) else 2 if issubclass(codec_type, BytesBytesCodec) else 1
+    )
 
 
-def _parts(chain: Chain) -> tuple[Chain, Entry | None, Chain]:
-    first, middle, last = ([entry for entry in chain if _kind(entry) == kind] for kind in range(3))
-    return [e for e in first if not _is_identity(e)], middle[0] if middle else None, last
+def _split_chain(chain: Chain) -> tuple[Chain, Entry | None, Chain]:
+    first, serializer, last = ([entry for entry in chain if _kind(entry) == kind] for kind in range(3))
+    return [e for e in first if not _is_identity(e)], serializer[0] if serializer else None, last
 
 
 def _is_identity(entry: Entry) -> bool:
@@ -76,12 +85,12 @@ def _is_identity(entry: Entry) -> bool:
 
 
 def is_sharded(chain: Chain) -> bool:
-    """Whether chunks are made of smaller ones."""
+    """Return whether a chain contains the sharding codec."""
     return any(entry["name"] == SHARDING for entry in chain)
 
 
 def sharding_shape(chain: Chain) -> tuple[int, ...] | None:
-    """Return the innermost shape of inner chunks that is given."""
+    """Return the innermost ``chunk_shape`` that a chain specifies; None if it has none."""
     for entry in chain:
         if entry["name"] == SHARDING:
             inner = sharding_shape(entry["configuration"].get("codecs", []))
@@ -90,17 +99,15 @@ def sharding_shape(chain: Chain) -> tuple[int, ...] | None:
     return None
 
 
-def check_chain(wanted: Chain, stored: Chain, where: str) -> None:
-    """Raise MetadataError unless the stored chain is one of those that ``wanted`` describes."""
+def check_chain(expected: Chain, stored: Chain, where: str) -> None:
+    """Raise MetadataError unless the stored chain matches the partial chain ``expected``."""
     for kind, one, other in zip(
-        ("array -> array", None, "bytes -> bytes"), _parts(wanted), _parts(stored), strict=True
+        ("array -> array", None, "bytes -> bytes"), _split_chain(expected), _split_chain(stored), strict=True
     ):
         if isinstance(one, list) and isinstance(other, list):
             if len(one) != len(other):
                 names = [[entry["name"] for entry in part] for part in (one, other)]
-                raise MetadataError(
-                    f"{where}: the {kind} codecs asked for are {names[0]}, stored are {names[1]}"
-                )
+                raise MetadataError(f"{where}: expected the {kind} codecs {names[0]}, found {names[1]}")
             for first, second in zip(one, other, strict=True):
                 _check_entry(first, second, where)
         elif isinstance(one, dict):
@@ -108,20 +115,20 @@ def check_chain(wanted: Chain, stored: Chain, where: str) -> None:
             _check_entry(one, other, where)
 
 
-def _check_entry(wanted: Entry, stored: Entry, where: str) -> None:
-    if wanted["name"] != stored["name"]:
-        raise MetadataError(f"{where}: codec {wanted['name']!r} is asked for, {stored['name']!r} is stored")
-    for key, value in wanted["configuration"].items():
-        found = stored["configuration"].get(key)
-        place = f"{where}/{wanted['name']}/{key}"
-        if wanted["name"] == SHARDING and key in CHAINS:
-            check_chain(value, found or [], place)
+def _check_entry(expected: Entry, stored: Entry, where: str) -> None:
+    if expected["name"] != stored["name"]:
+        raise MetadataError(f"{where}: expected codec {expected['name']!r}, found {stored['name']!r}")
+    for key, value in expected["configuration"].items():
+        actual = stored["configuration"].get(key)
+        path = f"{where}/{expected['name']}/{key}"
+        if expected["name"] == SHARDING and key in CHAIN_MEMBERS:
+            check_chain(value, actual or [], path)
             continue
-        if wanted["name"] == "transpose" and isinstance(found, list | tuple):
-            value = _order(value, len(found))
-            found = list(found)
-        if value != found:
-            raise MetadataError(f"{place}: {value!r} is asked for, {found!r} is stored")
+        if expected["name"] == "transpose" and isinstance(actual, list | tuple):
+            value = _order(value, len(actual))
+            actual = list(actual)
+        if value != actual:
+            raise MetadataError(f"{path}: expected {value!r}, found {actual!r}")
 
 
 def _order(value: Any, rank: int) -> Any:
@@ -132,36 +139,36 @@ def _order(value: Any, rank: int) -> Any:
     return list(value) if isinstance(value, list | tuple) else value
 
 
-def merged_chains(one: Chain | None, other: Chain | None, where: str) -> Chain | None:
-    """Return the chain that both describe. Raises MetadataError where they contradict each other."""
+def merge_chains(one: Chain | None, other: Chain | None, where: str) -> Chain | None:
+    """Return the chain that satisfies both partial chains. Raises MetadataError if they conflict."""
     if one is None or other is None:
         return other if one is None else one
-    merged: list[Any] = []
-    for first, second in zip(_parts(one), _parts(other), strict=True):
+    result: list[Any] = []
+    for first, second in zip(_split_chain(one), _split_chain(other), strict=True):
         if isinstance(first, list) and isinstance(second, list):
             if len(first) != len(second):
                 names = [[entry["name"] for entry in chain] for chain in (one, other)]
-                raise MetadataError(f"{where}: {names[0]} are asked for, and {names[1]} too")
-            merged += [_merged_entries(a, b, where) for a, b in zip(first, second, strict=True)]
+                raise MetadataError(f"{where}: conflicting codecs {names[0]} and {names[1]}")
+            result += [_merge_entries(a, b, where) for a, b in zip(first, second, strict=True)]
         elif first is None or second is None:
-            merged += [entry for entry in (first, second) if entry is not None]
+            result += [entry for entry in (first, second) if entry is not None]
         else:
-            merged.append(_merged_entries(first, second, where))  # type: ignore[arg-type]
-    return merged
+            result.append(_merge_entries(first, second, where))  # type: ignore[arg-type]
+    return result
 
 
-def _merged_entries(one: Entry, other: Entry, where: str) -> Entry:
+def _merge_entries(one: Entry, other: Entry, where: str) -> Entry:
     if one["name"] != other["name"]:
-        raise MetadataError(f"{where}: codec {one['name']!r} is asked for, and {other['name']!r} too")
+        raise MetadataError(f"{where}: conflicting codecs {one['name']!r} and {other['name']!r}")
     options = dict(one["configuration"])
     for key, value in other["configuration"].items():
         if key not in options:
             options[key] = value
-        elif one["name"] == SHARDING and key in CHAINS:
-            options[key] = merged_chains(options[key], value, f"{where}/{one['name']}/{key}")
+        elif one["name"] == SHARDING and key in CHAIN_MEMBERS:
+            options[key] = merge_chains(options[key], value, f"{where}/{one['name']}/{key}")
         elif options[key] != value:
             raise MetadataError(
-                f"{where}/{one['name']}/{key}: {options[key]!r} is asked for, and {value!r} too"
+                f"{where}/{one['name']}/{key}: conflicting values {options[key]!r} and {value!r}"
             )
     return {"name": one["name"], "configuration": options}
 
@@ -169,59 +176,59 @@ def _merged_entries(one: Entry, other: Entry, where: str) -> Entry:
 # -- new chains ------------------------------------------------------------------------------------------------
 
 
-def completed(
+def complete_chain(
     chain: Chain | None,
     data_type: DataType,
     read_shape: tuple[int, ...],
     write_shape: tuple[int, ...],
     inner_order: tuple[int, ...] | None,
 ) -> Chain:
-    """Return the chain of a new array with what was left open chosen as TensorStore chooses it: no compression, and
-    shards where what is written as one is larger than what is read as one.
+    """Return the complete chain of a new array, with the defaults of TensorStore: no compression, and sharding if the
+    write chunk shape differs from the read chunk shape.
     """
     if read_shape != write_shape and not is_sharded(chain or []):
         chain = [{"name": SHARDING, "configuration": {} if chain is None else {"codecs": chain}}]
-    return _completed(chain, data_type, read_shape, inner_order)
+    return _complete_inner_chain(chain, data_type, read_shape, inner_order)
 
 
-def _completed(
+def _complete_inner_chain(
     chain: Chain | None, data_type: DataType, read_shape: tuple[int, ...], inner_order: tuple[int, ...] | None
 ) -> Chain:
-    before, middle, after = _parts(chain or [])
+    array_codecs, serializer, bytes_codecs = _split_chain(chain or [])
     rank = len(read_shape)
-    if middle is not None and middle["name"] == SHARDING:
-        options = dict(middle["configuration"])
+    if serializer is not None and serializer["name"] == SHARDING:
+        options = dict(serializer["configuration"])
         options.setdefault("chunk_shape", list(read_shape))
-        options["codecs"] = _completed(options.get("codecs"), data_type, read_shape, inner_order)
+        options["codecs"] = _complete_inner_chain(options.get("codecs"), data_type, read_shape, inner_order)
         index = data_type_from_numpy("uint64")
         options["index_codecs"] = [
-            _completed_bytes(entry, index) for entry in options.get("index_codecs", USUAL_INDEX)
+            _complete_serializer(entry, index) for entry in options.get("index_codecs", DEFAULT_INDEX_CODECS)
         ]
         options.setdefault("index_location", "end")
-        middle = {"name": SHARDING, "configuration": options}
+        serializer = {"name": SHARDING, "configuration": options}
     else:
         if inner_order is not None and inner_order != tuple(range(rank)) and chain is None:
-            before = [{"name": "transpose", "configuration": {"order": list(inner_order)}}]
-        middle = _completed_bytes(middle, data_type)
-    before = [_completed_transpose(entry, rank) for entry in before]
+            array_codecs = [{"name": "transpose", "configuration": {"order": list(inner_order)}}]
+        serializer = _complete_serializer(serializer, data_type)
+    array_codecs = [_complete_transpose(entry, rank) for entry in array_codecs]
     itemsize = 1 if data_type.numpy.hasobject else data_type.numpy.itemsize
-    # What another codec has made has no elements to shuffle.
-    sizes = [itemsize, *(None for _ in after)]
+    # Only the first bytes -> bytes codec sees the elements of the array. Later ones have none to shuffle.
+    sizes = [itemsize, *(None for _ in bytes_codecs)]
     return [
-        *before,
-        middle,
-        *(_completed_compressor(entry, size) for entry, size in zip(after, sizes, strict=False)),
+        *array_codecs,
+        serializer,
+        *(_complete_compressor(entry, size) for entry, size in zip(bytes_codecs, sizes, strict=False)),
     ]
 
 
-def _completed_transpose(entry: Entry, rank: int) -> Entry:
+def _complete_transpose(entry: Entry, rank: int) -> Entry:
     if entry["name"] != "transpose":
         return entry
     order = _order(entry["configuration"].get("order", "C"), rank)
     return {"name": "transpose", "configuration": {"order": order}}
 
 
-def _completed_bytes(entry: Entry | None, data_type: DataType) -> Entry:
+def _complete_serializer(entry: Entry | None, data_type: DataType) -> Entry:
     if entry is None:
         if data_type.numpy.hasobject:
             return {"name": "vlen-utf8" if data_type.name == "string" else "vlen-bytes"}
@@ -233,8 +240,8 @@ def _completed_bytes(entry: Entry | None, data_type: DataType) -> Entry:
     return entry if entry["configuration"] else {"name": entry["name"]}
 
 
-def _completed_compressor(entry: Entry, itemsize: int | None) -> Entry:
-    usual: dict[str, dict[str, Any]] = {
+def _complete_compressor(entry: Entry, itemsize: int | None) -> Entry:
+    defaults: dict[str, dict[str, Any]] = {
         "gzip": {"level": 6},
         "zstd": {"level": 3, "checksum": False},
         "blosc": {
@@ -245,9 +252,9 @@ def _completed_compressor(entry: Entry, itemsize: int | None) -> Entry:
             "blocksize": 0,
         },
     }
-    if entry["name"] not in usual and not entry["configuration"]:
+    if entry["name"] not in defaults and not entry["configuration"]:
         return {"name": entry["name"]}
     return {
         "name": entry["name"],
-        "configuration": {**usual.get(entry["name"], {}), **entry["configuration"]},
+        "configuration": {**defaults.get(entry["name"], {}), **entry["configuration"]},
     }

@@ -1,4 +1,4 @@
-"""What the arrays of one context share: memory for chunks and for metadata, threads, a store in memory."""
+"""Resources that the arrays of a context share: chunk cache, metadata cache, concurrency limit, memory store."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from zarrfs.errors import MetadataError
 __all__ = ["Context", "MetadataCache"]
 
 METADATA_NBYTES = 16 << 20
-"""Memory for metadata where none is asked for."""
+"""The default capacity of the metadata cache."""
 
 RESOURCES = ("cache_pool", "metadata_cache_pool", "data_copy_concurrency")
 
 
 class MetadataCache:
-    """Metadata of nodes, and when they were read, up to ``capacity`` bytes of their documents. Safe under threads."""
+    """LRU cache of node metadata with the time of reading. ``capacity`` limits the size of the documents.
+    Thread-safe.
+    """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -31,16 +33,16 @@ class MetadataCache:
         self._lock = threading.Lock()
 
     def get(self, store: Store, path: str) -> tuple[NodeSpec, float] | None:
-        """Return what was read of a node, and when (seconds since 1970); None if it is not kept."""
+        """Return the spec of a node and the time of reading in seconds since 1970; None if it is not cached."""
         with self._lock:
-            found = self._entries.get((store.url, path))
-            if found is None:
+            resource = self._entries.get((store.url, path))
+            if resource is None:
                 return None
             self._entries.move_to_end((store.url, path))
-            return found[:2]
+            return resource[:2]
 
     def put(self, store: Store, path: str, spec: NodeSpec, read_at: float) -> None:
-        """Keep what was read of a node."""
+        """Cache the spec of a node."""
         nbytes = len(repr(spec.document))
         key = store.url, path
         with self._lock:
@@ -57,56 +59,58 @@ class MetadataCache:
 class Context:
     """Resources that arrays share, by the names that specs use.
 
-    ``Context({"cache_pool": {"total_bytes_limit": 100_000_000}})``; ``metadata_cache_pool`` likewise, and
+    Examples: ``Context({"cache_pool": {"total_bytes_limit": 100_000_000}})``, ``metadata_cache_pool`` likewise, and
     ``{"data_copy_concurrency": {"limit": 4}}``. A name may have an identifier, as in ``"cache_pool#labels"``. Without
-    a ``cache_pool`` the cache that the whole process shares is used.
+    a ``cache_pool`` the chunk cache of the process is used.
     """
 
     def __init__(self, spec: Mapping[str, Any] | None = None, parent: Context | None = None) -> None:
         self._spec = {} if spec is None else dict(spec)
         self._parent = parent
-        self._made: dict[str, Any] = {}
+        self._resources: dict[str, Any] = {}
         self._lock = threading.RLock()
         for name, value in self._spec.items():
             if not isinstance(value, Mapping) and value != name.partition("#")[0] and value is not None:
                 raise MetadataError(f"context/{name}: expected an object, found {value!r}")
 
     def cache(self, reference: Any = None) -> ChunkCache:
-        """Return the memory for decoded chunks that a spec's ``cache_pool`` means."""
-        found: ChunkCache | None = self._resource("cache_pool", reference, _chunk_cache)
-        return default_cache() if found is None else found
+        """Return the chunk cache that ``cache_pool`` of a spec refers to."""
+        resource: ChunkCache | None = self._resource("cache_pool", reference, _chunk_cache)
+        return default_cache() if resource is None else resource
 
     def metadata(self, reference: Any = None, cache_pool: Any = None) -> MetadataCache:
-        """Return the memory for metadata; as large as the cache pool unless a size of its own is given."""
-        found: MetadataCache | None = self._resource("metadata_cache_pool", reference, _metadata_cache)
-        if found is None:
-            found = self._resource("cache_pool", cache_pool, _metadata_cache, kind="metadata of cache_pool")
-        return self._root()._usual_metadata() if found is None else found
+        """Return the metadata cache. It has the size of the cache pool unless ``metadata_cache_pool`` is specified."""
+        resource: MetadataCache | None = self._resource("metadata_cache_pool", reference, _metadata_cache)
+        if resource is None:
+            resource = self._resource(
+                "cache_pool", cache_pool, _metadata_cache, kind="metadata of cache_pool"
+            )
+        return self._root()._default_metadata() if resource is None else resource
 
     def concurrency(self, reference: Any = None) -> int | None:
-        """Return the most threads for one read or write, None for as many as help."""
+        """Return the maximum number of threads of one read or write; None for the default."""
         limit: int | None = self._resource("data_copy_concurrency", reference, _limit)
         return limit
 
     @property
     def memory(self) -> MemoryStore:
-        """The store behind the key-value driver "memory"."""
+        """The store of the key-value driver "memory"."""
         root = self._root()
         with root._lock:
-            store: MemoryStore = root._made.setdefault("memory", MemoryStore())
+            store: MemoryStore = root._resources.setdefault("memory", MemoryStore())
         return store
 
     def _root(self) -> Context:
         return self if self._parent is None else self._parent._root()
 
-    def _usual_metadata(self) -> MetadataCache:
+    def _default_metadata(self) -> MetadataCache:
         with self._lock:
-            cache: MetadataCache = self._made.setdefault("metadata", MetadataCache(METADATA_NBYTES))
+            cache: MetadataCache = self._resources.setdefault("metadata", MetadataCache(METADATA_NBYTES))
         return cache
 
-    def _resource(self, name: str, reference: Any, make: Any, kind: str = "") -> Any:
+    def _resource(self, name: str, reference: Any, create: Any, kind: str = "") -> Any:
         if isinstance(reference, Mapping):
-            return make(reference, name)
+            return create(reference, name)
         if reference is None:
             reference = name
         if not isinstance(reference, str) or reference.partition("#")[0] != name:
@@ -114,13 +118,13 @@ class Context:
         with self._lock:
             if isinstance(self._spec.get(reference), Mapping):
                 key = f"{kind or name} {reference}"
-                if key not in self._made:
-                    self._made[key] = make(self._spec[reference], reference)
-                return self._made[key]
+                if key not in self._resources:
+                    self._resources[key] = create(self._spec[reference], reference)
+                return self._resources[key]
         if self._parent is not None:
-            return self._parent._resource(name, reference, make, kind)
+            return self._parent._resource(name, reference, create, kind)
         if "#" in reference:
-            raise MetadataError(f"{reference}: the context has no such resource")
+            raise MetadataError(f"{reference}: the context does not define this resource")
         return None
 
 

@@ -1,4 +1,4 @@
-"""Key-value stores as specs name them -> a store of ours and the path in it."""
+"""Conversion of key-value store specs and URLs to a store and a path."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["open_kvstore", "spec_of_url"]
 
 
 def spec_of_url(url: str) -> dict[str, Any]:
-    """Return the spec that a URL such as ``file:///data/a.zip|zip:inner/|zarr3:`` abbreviates."""
+    """Return the spec of a URL such as ``file:///data/a.zip|zip:inner/|zarr3:``."""
     head, *rest = url.split("|")
     kvstore: Any = head
     spec: dict[str, Any] | None = None
     for part in rest:
         scheme, _, path = part.partition(":")
         if spec is not None:
-            raise MetadataError(f"{url}: nothing can follow {spec['driver']!r}, found {part!r}")
+            raise MetadataError(f"{url}: expected nothing after driver {spec['driver']!r}, found {part!r}")
         if scheme == "zip":
             kvstore = {"driver": "zip", "base": kvstore, "path": unquote(path)}
         else:
@@ -32,9 +32,9 @@ def spec_of_url(url: str) -> dict[str, Any]:
 
 
 def open_kvstore(spec: Any, path: str, mode: str, context: Context) -> tuple[Store, str]:
-    """Return the store that ``spec`` (an object or a URL) names, and the path in it with ``path`` joined to it.
+    """Return the store of ``spec`` (an object or a URL), and its path joined with ``path``.
 
-    ``mode`` as for ``open_store``. Raises MetadataError that names the member, LocationError.
+    ``mode`` is that of ``open_store``. Raises MetadataError, which names the invalid member, and LocationError.
     """
     if isinstance(spec, str):
         spec = _kvstore_of_url(spec)
@@ -53,11 +53,11 @@ def open_kvstore(spec: Any, path: str, mode: str, context: Context) -> tuple[Sto
 
 def _kvstore_of_url(url: str) -> dict[str, Any]:
     if "|" in url:
-        found: dict[str, Any] = spec_of_url(url)["kvstore"]
-        return found
-    scheme, mark, rest = url.partition("://")
-    if not mark:
-        raise MetadataError(f"kvstore: {url!r} is no URL; expected such as file:///data/image.zarr/")
+        kvstore: dict[str, Any] = spec_of_url(url)["kvstore"]
+        return kvstore
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        raise MetadataError(f"kvstore: {url!r} is not a URL; expected for example file:///data/image.zarr/")
     if scheme in ("s3", "gs"):
         bucket, _, path = rest.partition("/")
         return {"driver": "gcs" if scheme == "gs" else "s3", "bucket": bucket, "path": unquote(path)}
@@ -76,9 +76,9 @@ def _text(spec: Mapping[str, Any], name: str, default: str | None = None) -> str
 
 
 def _file(spec: Mapping[str, Any], path: str, mode: str, context: Context) -> tuple[Store, str]:
-    # The slash of an absolute path is part of it.
-    start = "/" if _text(spec, "path", "").startswith("/") else ""
-    return open_store(start + path or ".", mode=mode)
+    # Keep the leading slash of an absolute path.
+    leading_slash = "/" if _text(spec, "path", "").startswith("/") else ""
+    return open_store(leading_slash + path or ".", mode=mode)
 
 
 def _memory(spec: Mapping[str, Any], path: str, mode: str, context: Context) -> tuple[Store, str]:
@@ -86,14 +86,14 @@ def _memory(spec: Mapping[str, Any], path: str, mode: str, context: Context) -> 
 
 
 Address = tuple[str, dict[str, Any] | None]
-"""A URL, and options for it as fsspec takes them."""
+"""A URL and its fsspec options."""
 
 
 def _http(spec: Mapping[str, Any], path: str) -> Address:
-    base, mark, query = _text(spec, "base_url").partition("?")
+    base, separator, query = _text(spec, "base_url").partition("?")
     url = f"{base.rstrip('/')}/{quote(path)}" if path else base
     headers = dict(entry.split(": ", 1) for entry in spec.get("headers", ()))
-    return url + mark + query, {"client_kwargs": {"headers": headers}} if headers else None
+    return url + separator + query, {"client_kwargs": {"headers": headers}} if headers else None
 
 
 def _s3(spec: Mapping[str, Any], path: str) -> Address:
@@ -129,7 +129,7 @@ def _zip(spec: Mapping[str, Any], path: str, mode: str, context: Context) -> tup
         raise MetadataError(f"kvstore/base: expected a key-value store that holds a zip file, found {base!r}")
     url, options = SERVERS[driver](base, _text(base, "path", "").strip("/"))
     if mode != "r":
-        raise LocationError(f"{url}: a zip file on a server can only be read")
+        raise LocationError(f"{url}: a remote zip file is read-only")
     return open_store(f"zip::{url}", mode=mode, storage_options=options)[0], normalise_path(path)
 
 

@@ -1,4 +1,4 @@
-"""Opening and creating arrays by a spec."""
+"""Opening and creating arrays by TensorStore specs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError
 from zarrfs.tensorstore.context import Context
 from zarrfs.tensorstore.kvstores import open_kvstore, spec_of_url
-from zarrfs.tensorstore.metadata import FORMATS, check, creation_options, wanted_from_json
-from zarrfs.tensorstore.schema import Schema, merged, schema_from_json
+from zarrfs.tensorstore.metadata import FORMATS, check, constraints_from_json, creation_options
+from zarrfs.tensorstore.schema import Schema, merge_schemas, schema_from_json
 from zarrfs.tensorstore.units import units_from_json
 
 __all__ = ["open"]
@@ -39,7 +39,7 @@ FLAGS = (
     *("fill_missing_data_reads", "store_data_equal_to_fill_value"),
 )
 
-_usual_context = Context()
+_default_context = Context()
 
 
 def open(
@@ -57,36 +57,36 @@ def open(
     dimension_units: Sequence[Any] | None = None,
     **members: Any,
 ) -> Array:
-    """Open or create the array that a spec of TensorStore describes.
+    """Open or create the array of a TensorStore spec.
 
     Args:
-        spec: the JSON of a spec as an object (drivers ``zarr3``, ``zarr``, ``zarr2``, and ``auto`` for what is there),
+        spec: the spec as a JSON object (drivers ``zarr3``, ``zarr`` and ``zarr2``, or ``auto`` to detect the format),
             or a URL such as ``file:///data/a.zip|zip:image|zarr3:``.
-        context: what the array shares with others; by default one for the whole process.
-        read_only: refuse writing; otherwise the array can be written where the store can.
-        dtype, shape, rank, domain, chunk_layout, codec, fill_value, dimension_units: constraints as in a schema,
-            besides those of the spec.
-        members: of the spec, instead of those that it has: ``open``, ``create``, ``delete_existing``,
+        context: the resources that the array shares with others; by default a context of the process.
+        read_only: open read-only. Otherwise the array is writable if the store is.
+        dtype, shape, rank, domain, chunk_layout, codec, fill_value, dimension_units: schema constraints in addition
+            to those of the spec.
+        members: members that override those of the spec: ``open``, ``create``, ``delete_existing``,
             ``assume_metadata``, ``recheck_cached_data`` ...
 
     Raises:
-        MetadataError: the spec is wrong, or the array that is there does not meet it; says which member.
-        NodeNotFoundError, LocationError: there is nothing to open.
-        NodeExistsError: there is something, and the spec says to create only.
+        MetadataError: the spec is invalid, or the existing array does not match it. The message names the member.
+        NodeNotFoundError, LocationError: the array does not exist.
+        NodeExistsError: the array exists, and the spec does not allow opening it.
     """
     if isinstance(spec, str):
         spec = spec_of_url(spec)
     given = {**spec, **members}
     for name in given:
         if name not in MEMBERS:
-            raise MetadataError(f"{name}: a spec has no such member; there are {', '.join(MEMBERS)}")
+            raise MetadataError(f"{name}: unknown member; expected one of {', '.join(MEMBERS)}")
     for name in FLAGS:
         if name in given and not isinstance(given[name], bool):
             raise MetadataError(f"{name}: expected true or false, found {given[name]!r}")
     driver = given.get("driver")
     if driver not in (*FORMATS, "auto"):
         raise MetadataError(f"driver: expected one of {', '.join([*FORMATS, 'auto'])}, found {driver!r}")
-    resources = Context(given.get("context"), context or _usual_context)
+    resources = Context(given.get("context"), context or _default_context)
     schema = _schema(given)
     for extra in (
         {"dtype": _dtype_name(dtype)} if dtype is not None else {},
@@ -94,50 +94,50 @@ def open(
         {"domain": domain} if domain is not None else {},
         {"rank": rank, "chunk_layout": chunk_layout, "codec": codec},
     ):
-        schema = merged(schema, schema_from_json(extra))
+        schema = merge_schemas(schema, schema_from_json(extra))
     if fill_value is not None:
-        schema = merged(schema, Schema(fill_value=fill_value))
+        schema = merge_schemas(schema, Schema(fill_value=fill_value))
     if dimension_units is not None:
-        schema = merged(schema, Schema(units=units_from_json(list(dimension_units), "dimension_units")))
+        schema = merge_schemas(
+            schema, Schema(units=units_from_json(list(dimension_units), "dimension_units"))
+        )
     access = _access(given, resources)
-    wants = _Wants(given, read_only)
-    store, path = _store(given, wants, resources)
+    open_mode = _OpenMode(given, read_only)
+    store, path = _store(given, open_mode, resources)
     if driver == "auto":
-        driver = _found_driver(store, path)
-    wanted = wanted_from_json(driver, given.get("metadata"), schema)
+        driver = _detect_driver(store, path)
+    constraints = constraints_from_json(driver, given.get("metadata"), schema)
     cache = resources.cache(given.get("cache_pool"))
-    kept = resources.metadata(given.get("metadata_cache_pool"), given.get("cache_pool"))
-    closed_to_writing = read_only or store.read_only
+    metadata_cache = resources.metadata(given.get("metadata_cache_pool"), given.get("cache_pool"))
+    is_read_only = read_only or store.read_only
 
     def array(spec: ArraySpec) -> Array:
-        return Array(store, path, spec, cache, closed_to_writing, access)
+        return Array(store, path, spec, cache, is_read_only, access)
 
     if access.assumed is not None:
-        return array(array_spec(**creation_options(wanted)))
-    if wants.open:
-        found, read_at = _read(store, path, access, kept)
-        if found is not None:
-            opened = array(found)
-            check(opened, wanted)
-            kept.put(store, path, found, read_at)
+        return array(array_spec(**creation_options(constraints)))
+    if open_mode.open:
+        existing, read_at = _read(store, path, access, metadata_cache)
+        if existing is not None:
+            opened = array(existing)
+            check(opened, constraints)
+            metadata_cache.put(store, path, existing, read_at)
             return opened
-        if not wants.create:
-            raise NodeNotFoundError(
-                f"{store.url}/{path}: there is no array, and the spec does not say to create one"
-            )
-    elif not wants.delete and formats.read_kind(store, path) is not None:
+        if not open_mode.create:
+            raise NodeNotFoundError(f"{store.url}/{path}: no array found, and the spec does not set 'create'")
+    elif not open_mode.delete and formats.read_kind(store, path) is not None:
         raise NodeExistsError(
-            f"{store.url}/{path}: there is something already; say 'open' to open it, or 'delete_existing'"
+            f"{store.url}/{path}: a node exists; set 'open' to open it, or 'delete_existing' to replace it"
         )
-    options = creation_options(wanted)
+    options = creation_options(constraints)
     formats.check_writable(array_spec(**options))
-    if wants.delete:
+    if open_mode.delete:
         store.delete_prefix(path)
     return creation.create_array_node(store, path, cache, access=access, **options)
 
 
-class _Wants:
-    """Whether to open, create or delete, checked for sense."""
+class _OpenMode:
+    """The options ``open``, ``create`` and ``delete_existing``. Raises MetadataError for invalid combinations."""
 
     def __init__(self, given: Mapping[str, Any], read_only: bool) -> None:
         self.create: bool = given.get("create", False)
@@ -148,7 +148,7 @@ class _Wants:
         if self.delete and (self.open or not self.create):
             raise MetadataError("delete_existing: needs create to be true and open to be false")
         if self.create and read_only:
-            raise MetadataError("create: an array that is created cannot be read-only")
+            raise MetadataError("create: a new array cannot be opened read-only")
         for name in ("assume_metadata", "assume_cached_metadata"):
             if given.get(name) and not self.open:
                 raise MetadataError(f"{name}: needs open to be true")
@@ -156,63 +156,65 @@ class _Wants:
         self.mode = "r" if read_only else "a" if self.create or assumed else "r+"
 
 
-def _store(given: Mapping[str, Any], wants: _Wants, context: Context) -> tuple[Store, str]:
+def _store(given: Mapping[str, Any], open_mode: _OpenMode, context: Context) -> tuple[Store, str]:
     if "kvstore" not in given:
-        raise MetadataError("kvstore: is missing; it says where the array is")
+        raise MetadataError("kvstore: the member is missing; it specifies the location of the array")
     path = given.get("path", "")
     if not isinstance(path, str):
         raise MetadataError(f"path: expected a string, found {path!r}")
     try:
-        return open_kvstore(given["kvstore"], path, wants.mode, context)
+        return open_kvstore(given["kvstore"], path, open_mode.mode, context)
     except LocationError:
-        if wants.mode == "r+":
-            # What can only be read, such as a zip file on a server, is opened to be read.
+        if open_mode.mode == "r+":
+            # A store that is read-only, such as a remote zip file, is opened for reading.
             return open_kvstore(given["kvstore"], path, "r", context)
         raise
 
 
-def _found_driver(store: Store, path: str) -> str:
-    found = formats.read_node(store, path)
-    if found is None:
-        raise NodeNotFoundError(f"{store.url}/{path}: there is no array")
+def _detect_driver(store: Store, path: str) -> str:
+    existing = formats.read_node(store, path)
+    if existing is None:
+        raise NodeNotFoundError(f"{store.url}/{path}: no array found")
     drivers = {number: name for name, number in reversed(FORMATS.items())}
-    if found.zarr_format not in drivers:
-        raise MetadataError(f"{store.url}/{path}: format {found.zarr_format!r} has no driver here")
-    return drivers[found.zarr_format]
+    if existing.zarr_format not in drivers:
+        raise MetadataError(
+            f"{store.url}/{path}: format {existing.zarr_format!r} is not supported by any driver"
+        )
+    return drivers[existing.zarr_format]
 
 
-def _read(store: Store, path: str, access: Access, kept: Any) -> tuple[ArraySpec | None, float]:
-    remembered = kept.get(store, path)
-    if remembered is not None and access.may_reuse_metadata(remembered[1]):
-        found, read_at = remembered
+def _read(store: Store, path: str, access: Access, metadata_cache: Any) -> tuple[ArraySpec | None, float]:
+    cached = metadata_cache.get(store, path)
+    if cached is not None and access.may_reuse_metadata(cached[1]):
+        existing, read_at = cached
     else:
         read_at = time.time()
-        found = formats.read_node(store, path)
-    if found is not None and not isinstance(found, ArraySpec):
-        raise NodeTypeError(f"{store.url}/{path}: there is a group, the spec is of an array")
-    return found, read_at
+        existing = formats.read_node(store, path)
+    if existing is not None and not isinstance(existing, ArraySpec):
+        raise NodeTypeError(f"{store.url}/{path}: expected an array, found a group")
+    return existing, read_at
 
 
 def _dtype_name(dtype: Any) -> Any:
     name = getattr(dtype, "name", None)
     if isinstance(name, str) and not isinstance(dtype, type | np.dtype):
-        return name  # TensorStore's own
+        return name  # a tensorstore.dtype
     return data_type_to_v3(data_type_from_numpy(dtype))
 
 
 def _schema(given: Mapping[str, Any]) -> Schema:
     schema = schema_from_json(given.get("schema") or {})
     extra = {name: given[name] for name in ("dtype", "rank") if given.get(name) is not None}
-    schema = merged(schema, schema_from_json(extra, "spec"))
+    schema = merge_schemas(schema, schema_from_json(extra, "spec"))
     transform = given.get("transform")
-    return schema if transform is None else merged(schema, _identity(transform))
+    return schema if transform is None else merge_schemas(schema, _identity_domain(transform))
 
 
-INPUT = ("inclusive_min", "exclusive_max", "inclusive_max", "shape", "labels")
+DOMAIN_MEMBERS = ("inclusive_min", "exclusive_max", "inclusive_max", "shape", "labels")
 
 
-def _identity(transform: Any) -> Schema:
-    """Return the domain of a transform that changes nothing, as a schema. Others are refused: index the array."""
+def _identity_domain(transform: Any) -> Schema:
+    """Return the domain of an identity transform as a schema. Raises MetadataError for other transforms."""
     if not isinstance(transform, Mapping):
         raise MetadataError(f"transform: expected an object, found {transform!r}")
     for position, output in enumerate(transform.get("output", ())):
@@ -222,23 +224,23 @@ def _identity(transform: Any) -> Schema:
             "stride": 1,
         }:
             raise MetadataError(
-                f"transform/output/{position}: expected dimension {position} as it is, found {output!r}; "
+                f"transform/output/{position}: expected the identity for dimension {position}, found {output!r}; "
                 "index the array instead"
             )
-    domain = {name: transform[f"input_{name}"] for name in INPUT if f"input_{name}" in transform}
-    found = schema_from_json({"domain": domain, "rank": transform.get("input_rank")}, "transform")
-    # Labels of a transform are its own, not the array's.
-    return replace(found, labels=None)
+    domain = {name: transform[f"input_{name}"] for name in DOMAIN_MEMBERS if f"input_{name}" in transform}
+    existing = schema_from_json({"domain": domain, "rank": transform.get("input_rank")}, "transform")
+    # The labels of a transform are not those of the array.
+    return replace(existing, labels=None)
 
 
 def _access(given: Mapping[str, Any], context: Context) -> Access:
-    both = given.get("recheck_cached")
+    recheck_default = given.get("recheck_cached")
     assumed: Literal["only", "cached"] | None = (
         "only" if given.get("assume_metadata") else "cached" if given.get("assume_cached_metadata") else None
     )
     bounds = {}
-    for name, usual in (("recheck_cached_metadata", "open"), ("recheck_cached_data", True)):
-        value = given.get(name, usual if both is None else both)
+    for name, default in (("recheck_cached_metadata", "open"), ("recheck_cached_data", True)):
+        value = given.get(name, default if recheck_default is None else recheck_default)
         if value != "open" and not isinstance(value, bool | int | float):
             raise MetadataError(
                 f"{name}: expected true, false, 'open' or seconds since 1970, found {value!r}"

@@ -1,7 +1,8 @@
-"""Schemas: what a program asks of an array, whatever the format. TensorStore's ``Schema`` and ``ChunkLayout`` as JSON.
+"""Schemas: constraints on an array that do not depend on the format. JSON of TensorStore's ``Schema`` and
+``ChunkLayout``.
 
-Constraints are hard (to be met, or an error that says which was not) or soft (a wish for new arrays). They may come
-from several places and are merged; hard ones that contradict each other are an error.
+A hard constraint must be met. A soft constraint is a preference for new arrays. Constraints of several sources are
+merged. Conflicting hard constraints are an error.
 """
 
 from __future__ import annotations
@@ -14,30 +15,30 @@ from zarrfs.engine.creation.chunk_shapes import ChunkConstraint
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.units import units_from_json
 
-__all__ = ["MAX_DIMENSIONS", "Grid", "Schema", "merged", "schema_from_json"]
+__all__ = ["MAX_DIMENSIONS", "GridConstraints", "Schema", "merge_schemas", "schema_from_json"]
 
 MAX_DIMENSIONS = 32
 
 
 @dataclass(frozen=True)
-class Grid:
-    """What is asked of the chunks that are read, or written, as one."""
+class GridConstraints:
+    """The constraints on the read chunks or write chunks."""
 
     hard: ChunkConstraint = field(default_factory=ChunkConstraint)
     soft: ChunkConstraint = field(default_factory=ChunkConstraint)
 
     @property
-    def wanted(self) -> ChunkConstraint:
-        """The hard constraints, and the soft ones where there is no hard one."""
+    def preferred(self) -> ChunkConstraint:
+        """The hard constraints, and soft constraints where no hard one is given."""
         hard, soft = self.hard, self.soft
         return ChunkConstraint(
-            _either(hard.shape, soft.shape),
-            _either(hard.aspect_ratio, soft.aspect_ratio),
+            _first_given(hard.shape, soft.shape),
+            _first_given(hard.aspect_ratio, soft.aspect_ratio),
             soft.elements if hard.elements is None else hard.elements,
         )
 
 
-def _either(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
+def _first_given(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(first) != len(second):
         return first or second
     return tuple(one or other for one, other in zip(first, second, strict=True))
@@ -45,16 +46,16 @@ def _either(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Schema:
-    """What is asked of an array; None and empty for nothing.
+    """Constraints on an array. None and empty values mean no constraint.
 
     Attributes:
-        dtype: a data type by its name in Zarr v3.
-        shape, labels: of the domain; None within the shape for a length that is not said.
-        inner_order: the order of dimensions within chunks, the slowest first.
-        read, write: what is asked of chunks and of shards.
-        codec: the object with ``driver`` and what belongs to it.
-        fill_value: as it is in JSON, or a scalar.
-        units: of each dimension, None where none is asked for.
+        dtype: the name of a Zarr v3 data type.
+        shape, labels: the shape and dimension labels of the domain. A length of None is unconstrained.
+        inner_order: the order of dimensions within chunks, slowest-varying first.
+        read, write: the constraints on read chunks (chunks) and write chunks (shards).
+        codec: the codec object with ``driver`` and driver-specific members.
+        fill_value: the fill value as JSON or a scalar.
+        units: the unit of each dimension; None is unconstrained.
     """
 
     rank: int | None = None
@@ -63,8 +64,8 @@ class Schema:
     labels: tuple[str, ...] | None = None
     inner_order: tuple[int, ...] | None = None
     soft_inner_order: tuple[int, ...] | None = None
-    read: Grid = field(default_factory=Grid)
-    write: Grid = field(default_factory=Grid)
+    read: GridConstraints = field(default_factory=GridConstraints)
+    write: GridConstraints = field(default_factory=GridConstraints)
     codec: Mapping[str, Any] | None = None
     fill_value: Any = None
     units: tuple[str | None, ...] | None = None
@@ -77,8 +78,8 @@ class Schema:
             ("domain", self.shape),
             ("labels", self.labels),
             ("inner_order", self.inner_order),
-            ("read_chunk", self.read.wanted.shape or self.read.wanted.aspect_ratio or None),
-            ("write_chunk", self.write.wanted.shape or self.write.wanted.aspect_ratio or None),
+            ("read_chunk", self.read.preferred.shape or self.read.preferred.aspect_ratio or None),
+            ("write_chunk", self.write.preferred.shape or self.write.preferred.aspect_ratio or None),
             ("dimension_units", self.units),
         ):
             if value is not None:
@@ -86,68 +87,72 @@ class Schema:
         if self.rank is not None:
             ranks["rank"] = self.rank
         if len(set(ranks.values())) > 1:
-            said = ", ".join(f"{name} has {rank}" for name, rank in ranks.items())
-            raise MetadataError(f"the numbers of dimensions differ: {said}")
+            descriptions = ", ".join(f"{name} has {rank}" for name, rank in ranks.items())
+            raise MetadataError(f"the ranks of the constraints differ: {descriptions}")
 
 
-def merged(one: Schema, other: Schema) -> Schema:
-    """Return what both ask. Raises MetadataError where their hard constraints contradict each other."""
+def merge_schemas(one: Schema, other: Schema) -> Schema:
+    """Return the constraints of both schemas. Raises MetadataError if hard constraints conflict."""
     values: dict[str, Any] = {}
     for item in fields(Schema):
         first, second = getattr(one, item.name), getattr(other, item.name)
-        if isinstance(first, Grid):
-            values[item.name] = _merged_grids(first, second, f"{item.name}_chunk")
+        if isinstance(first, GridConstraints):
+            values[item.name] = _merge_grids(first, second, f"{item.name}_chunk")
         elif (
             item.name in ("units", "shape")
             and first is not None
             and second is not None
             and len(first) == len(second)
         ):
-            values[item.name] = tuple(_same(a, b, item.name) for a, b in zip(first, second, strict=True))
+            values[item.name] = tuple(
+                _merge_values(a, b, item.name) for a, b in zip(first, second, strict=True)
+            )
         elif item.name == "codec":
-            # Both may be parts of one; whoever knows the driver puts them together.
+            # Both may be partial. Merging them depends on the driver and is done by ArrayConstraints.chain.
             values["codec"] = (
                 second if first is None else first if second is None else {**first, "and": second}
             )
         elif item.name == "soft_inner_order":
             values[item.name] = first or second
         else:
-            values[item.name] = _same(first, second, item.name)
+            values[item.name] = _merge_values(first, second, item.name)
     return Schema(**values)
 
 
-def _same(first: Any, second: Any, what: str) -> Any:
+def _merge_values(first: Any, second: Any, property_name: str) -> Any:
     if first is None or second is None:
         return second if first is None else first
     if first != second:
-        raise MetadataError(f"{what}: {first!r} is asked for, and {second!r} too")
+        raise MetadataError(f"{property_name}: conflicting values {first!r} and {second!r}")
     return first
 
 
-def _merged_grids(one: Grid, other: Grid, what: str) -> Grid:
+def _merge_grids(one: GridConstraints, other: GridConstraints, property_name: str) -> GridConstraints:
     first, second = one.hard, other.hard
     hard = ChunkConstraint(
-        _merged_vectors(first.shape, second.shape, f"{what} shape"),
-        _merged_vectors(first.aspect_ratio, second.aspect_ratio, f"{what} aspect_ratio"),
-        _same(first.elements, second.elements, f"{what} elements"),
+        _merge_vectors(first.shape, second.shape, f"{property_name} shape"),
+        _merge_vectors(first.aspect_ratio, second.aspect_ratio, f"{property_name} aspect_ratio"),
+        _merge_values(first.elements, second.elements, f"{property_name} elements"),
     )
     soft = ChunkConstraint(
-        _either(one.soft.shape, other.soft.shape),
-        _either(one.soft.aspect_ratio, other.soft.aspect_ratio),
+        _first_given(one.soft.shape, other.soft.shape),
+        _first_given(one.soft.aspect_ratio, other.soft.aspect_ratio),
         one.soft.elements if one.soft.elements is not None else other.soft.elements,
     )
-    return Grid(hard, soft)
+    return GridConstraints(hard, soft)
 
 
-def _merged_vectors(first: tuple[Any, ...], second: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+def _merge_vectors(first: tuple[Any, ...], second: tuple[Any, ...], property_name: str) -> tuple[Any, ...]:
     if not first or not second:
         return first or second
     if len(first) != len(second):
-        raise MetadataError(f"{what}: {list(first)} is asked for, and {list(second)} too")
+        raise MetadataError(f"{property_name}: conflicting values {list(first)} and {list(second)}")
     for dimension, (one, other) in enumerate(zip(first, second, strict=True)):
         if one and other and one != other and -1 not in (one, other):
-            raise MetadataError(f"{what} of dimension {dimension}: {one} is asked for, and {other} too")
-    # "The whole dimension" gives way to a length.
+            raise MetadataError(
+                f"{property_name} of dimension {dimension}: conflicting values {one} and {other}"
+            )
+    # -1 (the whole dimension) is overridden by a length.
     return tuple(
         (one or other) if one != -1 else (other or one) for one, other in zip(first, second, strict=True)
     )
@@ -155,16 +160,16 @@ def _merged_vectors(first: tuple[Any, ...], second: tuple[Any, ...], what: str) 
 
 # -- JSON ------------------------------------------------------------------------------------------------------
 
-MEMBERS = ("rank", "dtype", "domain", "chunk_layout", "codec", "fill_value", "dimension_units")
+SCHEMA_MEMBERS = ("rank", "dtype", "domain", "chunk_layout", "codec", "fill_value", "dimension_units")
 
 
 def schema_from_json(value: Any, where: str = "schema") -> Schema:
-    """Return the schema that JSON says. Raises MetadataError that names the member."""
-    members = _object(value, where, MEMBERS)
+    """Return the schema of a JSON value. Raises MetadataError, which names the invalid member."""
+    members = _object(value, where, SCHEMA_MEMBERS)
     dtype = members.get("dtype")
     if dtype is not None and not isinstance(dtype, str):
         raise MetadataError(f"{where}/dtype: expected the name of a data type, found {dtype!r}")
-    shape, labels = _domain(members.get("domain"), f"{where}/domain")
+    shape, labels = _domain_from_json(members.get("domain"), f"{where}/domain")
     units = members.get("dimension_units")
     codec = members.get("codec")
     if codec is not None and not isinstance(codec, Mapping):
@@ -177,7 +182,7 @@ def schema_from_json(value: Any, where: str = "schema") -> Schema:
         dtype=dtype,
         shape=shape,
         labels=labels,
-        **_layout(members.get("chunk_layout"), f"{where}/chunk_layout"),
+        **_layout_from_json(members.get("chunk_layout"), f"{where}/chunk_layout"),
         codec=codec,
         fill_value=members.get("fill_value"),
         units=None if units is None else units_from_json(units, f"{where}/dimension_units"),
@@ -189,7 +194,7 @@ def _object(value: Any, where: str, names: Sequence[str]) -> Mapping[str, Any]:
         raise MetadataError(f"{where}: expected an object, found {value!r}")
     for name in value:
         if name not in names:
-            raise MetadataError(f"{where}/{name}: there is no such member; there are {', '.join(names)}")
+            raise MetadataError(f"{where}/{name}: unknown member; expected one of {', '.join(names)}")
     return value
 
 
@@ -197,7 +202,7 @@ def _vector(value: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise MetadataError(f"{where}: expected a list, found {value!r}")
     if len(value) > MAX_DIMENSIONS:
-        raise MetadataError(f"{where}: {len(value)} dimensions, there can be {MAX_DIMENSIONS} at most")
+        raise MetadataError(f"{where}: expected at most {MAX_DIMENSIONS} dimensions, found {len(value)}")
     return tuple(value)
 
 
@@ -208,17 +213,17 @@ def _integers(value: Any, where: str) -> tuple[int, ...]:
     return numbers
 
 
-DOMAIN = ("rank", "inclusive_min", "exclusive_max", "inclusive_max", "shape", "labels")
+DOMAIN_MEMBERS = ("rank", "inclusive_min", "exclusive_max", "inclusive_max", "shape", "labels")
 
 
-def _domain(value: Any, where: str) -> tuple[tuple[int | None, ...] | None, tuple[str, ...] | None]:
-    """Return shape and labels of a domain, which starts at zero here. An infinite bound says nothing."""
+def _domain_from_json(value: Any, where: str) -> tuple[tuple[int | None, ...] | None, tuple[str, ...] | None]:
+    """Return shape and labels of a domain. Its origin must be zero. Infinite bounds are unconstrained (None)."""
     if value is None:
         return None, None
-    members = _object(value, where, DOMAIN)
+    members = _object(value, where, DOMAIN_MEMBERS)
     if any(_bound(entry) for entry in _vector(members.get("inclusive_min", ()), f"{where}/inclusive_min")):
         raise MetadataError(
-            f"{where}/inclusive_min: arrays start at 0 in all dimensions, found {members['inclusive_min']!r}"
+            f"{where}/inclusive_min: expected 0 for all dimensions, found {members['inclusive_min']!r}"
         )
     shape: tuple[int | None, ...] | None = None
     for name, add in (("shape", 0), ("exclusive_max", 0), ("inclusive_max", 1)):
@@ -240,25 +245,23 @@ def _bound(entry: Any) -> Any:
     return None if isinstance(entry, str) and entry in ("+inf", "-inf") else entry
 
 
-LAYOUT = (
+LAYOUT_MEMBERS = (
     *("inner_order", "inner_order_soft_constraint", "grid_origin", "grid_origin_soft_constraint"),
     *("chunk", "write_chunk", "read_chunk", "codec_chunk"),
 )
-GRID = tuple(
-    f"{name}{end}" for name in ("shape", "aspect_ratio", "elements") for end in ("", "_soft_constraint")
+GRID_MEMBERS = tuple(
+    f"{name}{suffix}" for name in ("shape", "aspect_ratio", "elements") for suffix in ("", "_soft_constraint")
 )
 
 
-def _layout(value: Any, where: str) -> dict[str, Any]:
+def _layout_from_json(value: Any, where: str) -> dict[str, Any]:
     if value is None:
         return {}
-    members = _object(value, where, LAYOUT)
+    members = _object(value, where, LAYOUT_MEMBERS)
     origin = _vector(members.get("grid_origin") or (), f"{where}/grid_origin")
     if any(origin):
-        raise MetadataError(
-            f"{where}/grid_origin: the grid of a Zarr array begins at 0, found {list(origin)}"
-        )
-    both = _grid(members.get("chunk", {}), f"{where}/chunk")
+        raise MetadataError(f"{where}/grid_origin: expected 0 for all dimensions, found {list(origin)}")
+    both = _grid_from_json(members.get("chunk", {}), f"{where}/chunk")
     orders: dict[str, Any] = {}
     for name, key in (("inner_order", "inner_order"), ("soft_inner_order", "inner_order_soft_constraint")):
         if members.get(key) is not None:
@@ -266,32 +269,32 @@ def _layout(value: Any, where: str) -> dict[str, Any]:
             if sorted(order) != list(range(len(order))):
                 raise MetadataError(f"{where}/{key}: expected each dimension once, found {list(order)}")
             orders[name] = order
-    _grid(members.get("codec_chunk", {}), f"{where}/codec_chunk")
+    _grid_from_json(members.get("codec_chunk", {}), f"{where}/codec_chunk")
     return {
-        "read": _merged_grids(
-            _grid(members.get("read_chunk", {}), f"{where}/read_chunk"), both, "read_chunk"
+        "read": _merge_grids(
+            _grid_from_json(members.get("read_chunk", {}), f"{where}/read_chunk"), both, "read_chunk"
         ),
-        "write": _merged_grids(
-            _grid(members.get("write_chunk", {}), f"{where}/write_chunk"), both, "write_chunk"
+        "write": _merge_grids(
+            _grid_from_json(members.get("write_chunk", {}), f"{where}/write_chunk"), both, "write_chunk"
         ),
         **orders,
     }
 
 
-def _grid(value: Any, where: str) -> Grid:
-    members = _object(value, where, GRID)
-    made = []
-    for end in ("", "_soft_constraint"):
-        shape = _vector(members.get(f"shape{end}", ()), f"{where}/shape{end}")
-        ratios = _vector(members.get(f"aspect_ratio{end}", ()), f"{where}/aspect_ratio{end}")
+def _grid_from_json(value: Any, where: str) -> GridConstraints:
+    members = _object(value, where, GRID_MEMBERS)
+    constraints = []
+    for suffix in ("", "_soft_constraint"):
+        shape = _vector(members.get(f"shape{suffix}", ()), f"{where}/shape{suffix}")
+        ratios = _vector(members.get(f"aspect_ratio{suffix}", ()), f"{where}/aspect_ratio{suffix}")
         try:
-            made.append(
+            constraints.append(
                 ChunkConstraint(
                     tuple(0 if length is None else length for length in shape),
                     tuple(0.0 if ratio is None else ratio for ratio in ratios),
-                    members.get(f"elements{end}"),
+                    members.get(f"elements{suffix}"),
                 )
             )
         except (MetadataError, TypeError) as error:
             raise MetadataError(f"{where}: {error}") from error
-    return Grid(*made)
+    return GridConstraints(*constraints)

@@ -1,4 +1,4 @@
-"""Physical units as specs write them: ``"4 nm"``, ``[4, "nm"]``, ``4`` or null, kept as one string."""
+"""Conversion of physical units of specs (``"4 nm"``, ``[4, "nm"]``, ``4`` or null) to strings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", r
 
 
 def units_from_json(value: Any, where: str) -> tuple[str | None, ...]:
-    """Return the unit of each dimension, None where there is none."""
+    """Return the unit of each dimension; None for a dimension without unit."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise MetadataError(f"{where}: expected a list of units, found {value!r}")
     return tuple(
@@ -23,14 +23,14 @@ def units_from_json(value: Any, where: str) -> tuple[str | None, ...]:
 
 
 def unit_from_json(value: Any, where: str) -> str:
-    """Return a unit as text: its multiplier unless that is 1, and its name; ``"1"`` for one without a name."""
+    """Return a unit as a string of multiplier (omitted if 1) and name; ``"1"`` if both are trivial."""
     if isinstance(value, bool):
         raise MetadataError(f"{where}: expected a unit, found {value!r}")
     if isinstance(value, int | float):
         return _text(float(value), "")
     if isinstance(value, str):
-        found = _NUMBER.fullmatch(value)
-        return _text(1.0, value.strip()) if found is None else _text(float(found[1]), found[2].strip())
+        match = _NUMBER.fullmatch(value)
+        return _text(1.0, value.strip()) if match is None else _text(float(match[1]), match[2].strip())
     if isinstance(value, Sequence) and len(value) == 2 and isinstance(value[1], str):
         number = value[0]
         if isinstance(number, int | float) and not isinstance(number, bool):

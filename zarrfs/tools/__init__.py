@@ -1,5 +1,5 @@
-"""Whole hierarchies at once: copying, converting, migrating, rechunking, consolidating, cleaning. Above the engine,
-below the command line.
+"""Operations on hierarchies: copying, converting, migrating, rechunking, consolidating and cleaning. They use the
+engine and are used by the command line.
 """
 
 from zarrfs.tools.cleaning import clean

@@ -1,4 +1,4 @@
-"""Removing what writers left behind that were killed: hidden files that hold parts of values, or of an archive."""
+"""Removal of temporary files that killed writers left behind: hidden files with parts of values or of an archive."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ __all__ = ["clean"]
 def clean(
     location: Location, *, dry_run: bool = False, storage_options: dict[str, Any] | None = None
 ) -> list[str]:
-    """Remove the hidden files below a directory, or beside an archive, that writers left behind when they were
-    killed; return their paths. ``dry_run`` only returns them. Other stores leave no such files.
+    """Remove the hidden files below a directory, or beside an archive, that killed writers left behind, and return
+    their paths. ``dry_run`` only returns them. Other stores leave no such files.
 
-    What a living process of this machine writes is never touched; what another machine wrote, only when it was not
-    changed for a day and nobody holds a lock on it. Raises LocationError, and StoreError where a file cannot be
-    removed.
+    Files of running processes of this machine are not removed. Files of another machine are removed if they have not
+    changed for a day and are not locked. Raises LocationError, and StoreError if a file cannot be removed.
     """
     store, _ = open_store(location, mode="r" if dry_run else "r+", storage_options=storage_options)
     try:

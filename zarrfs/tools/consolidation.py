@@ -1,6 +1,6 @@
-"""Consolidated metadata: writing them, and finding out whether they are out of date.
+"""Consolidated metadata: writing it, and checking whether it is up to date.
 
-v2: ``.zmetadata`` beside the group's documents. v3: ``consolidated_metadata`` inline in the group's ``zarr.json``, as
+v2: the document ``.zmetadata`` of the group. v3: the member ``consolidated_metadata`` of the group's ``zarr.json``, as
 zarr-python writes it.
 """
 
@@ -34,8 +34,8 @@ def consolidate_metadata(
     *,
     storage_options: dict[str, Any] | None = None,
 ) -> Group:
-    """Write the documents of all nodes below a group into one, and return the group, opened for reading. Its
-    ``spec.consolidated`` holds the nodes by path.
+    """Write the metadata documents of all nodes below a group into one document, and return the group, opened
+        read-only. Its ``spec.consolidated`` has the nodes by path.
 
     Raises UnsupportedError for a format that has no consolidated metadata.
     """
@@ -45,7 +45,7 @@ def consolidate_metadata(
         forget_warnings(group.store, group.path)
     finally:
         if not isinstance(store, Store | Mapping):
-            group.store.close()  # of a zip file, it is complete only then
+            group.store.close()  # completes a zip file
     return open_group(store, path, "r", storage_options=storage_options, zarr_format=zarr_format)
 
 
@@ -53,7 +53,7 @@ def _consolidate(group: Group) -> None:
     documents = dict(_documents(group))
     if group.zarr_format == 2:
         entries = {join(below, name): document for (below, name), document in documents.items()}
-        write_object(group.store, join(group.path, ".zmetadata"), _v2(entries))
+        write_object(group.store, join(group.path, ".zmetadata"), _zmetadata(entries))
         return
     key = join(group.path, "zarr.json")
     own = read_object(group.store, key) or {}
@@ -62,27 +62,27 @@ def _consolidate(group: Group) -> None:
     write_object(group.store, key, own)
 
 
-def _v2(entries: Mapping[str, Any]) -> dict[str, Any]:
+def _zmetadata(entries: Mapping[str, Any]) -> dict[str, Any]:
     return {"zarr_consolidated_format": 1, "metadata": dict(entries)}
 
 
 def _documents(group: Group, known: Collection[str] = ()) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
-    """Yield ((path below the group, name), document) of all nodes, the group's own included. Where the store cannot
-    list, of the nodes at the paths that are ``known``.
+    """Yield ((path below the group, document name), document) for the group and all nodes below it. If the store cannot
+    list, only the nodes at the paths ``known`` are read.
     """
     if group.zarr_format not in (2, 3):
         raise UnsupportedError(f"{group.store.url}: format {group.zarr_format} has no consolidated metadata")
     names = V2_DOCUMENTS if group.zarr_format == 2 else ("zarr.json",)
-    below_it = _paths(group, "") if group.store.listable or not known else (path for path in known if path)
-    for below in ["", *below_it]:
+    paths = _paths(group, "") if group.store.listable or not known else (path for path in known if path)
+    for below in ["", *paths]:
         for name in names:
             document = read_object(group.store, join(join(group.path, below), name))
             if document is not None:
-                yield (below, name), _plain(document)
+                yield (below, name), _without_consolidated(document)
 
 
 def _paths(group: Group, below: str) -> Iterator[str]:
-    """Yield the paths of all nodes below a group, as the store has them, not as consolidated metadata say."""
+    """Yield the paths of all nodes below a group, from the store rather than from consolidated metadata."""
     for name in formats.child_names(group.store, join(group.path, below), group.spec):
         path = join(below, name)
         kind = formats.read_kind(group.store, join(group.path, path))
@@ -93,87 +93,95 @@ def _paths(group: Group, below: str) -> Iterator[str]:
 
 
 def stale_consolidation(group: Group) -> list[str]:
-    """Return what is out of date in the consolidated metadata of a group, and of groups below it that have their own: a
-    sentence for each document that is missing from them, in them without being there, or there with another meaning.
-    Nothing where they are up to date, or where there are none. ``consolidate_metadata`` puts them right.
+    """Return the differences between the consolidated metadata of a group and the documents of its nodes: a sentence
+    for each document that is missing from the consolidated metadata, that does not exist in the store, or that differs.
+    Groups below with consolidated metadata of their own are included. The list is empty if there are no differences or
+    no consolidated metadata. ``consolidate_metadata`` brings the metadata up to date.
 
-    Reads every document below. In a store that cannot list (a web server) what is missing cannot be found.
+    Reads all documents below the group. In a store that cannot list (a web server), documents that are missing from the
+    consolidated metadata are not found.
     """
     if group.zarr_format not in (2, 3):
         return []
-    problems = _stale(group)
+    problems = _differences(group)
     for below, node in group.walk():
         if isinstance(node, Group) and node.zarr_format == group.zarr_format:
-            own = open_group(group.store, node.path)  # not as the group's consolidated metadata have it
-            problems += [f"{problem}, of {below}" for problem in _stale(own)]
+            own = open_group(
+                group.store, node.path
+            )  # read from the store, not from the parent's consolidated metadata
+            problems += [f"{problem} (consolidated metadata of {below})" for problem in _differences(own)]
     return problems
 
 
-def _stale(group: Group) -> list[str]:
+def _differences(group: Group) -> list[str]:
     try:
-        listed = _listed(group)
+        consolidated = _consolidated_documents(group)
     except MetadataError as error:
-        return [f"the consolidated metadata of {group.name} are broken: {error}"]
-    if listed is None:
+        return [f"the consolidated metadata of {group.name} is invalid: {error}"]
+    if consolidated is None:
         return []
     actual = {
         (below, name): document
-        for (below, name), document in _documents(group, {below for below, _ in listed})
-        if (below or group.zarr_format == 2) and not _is_nothing(name, document)
+        for (below, name), document in _documents(group, {below for below, _ in consolidated})
+        if (below or group.zarr_format == 2) and not _is_empty(name, document)
     }
-    names = {key: join(*key) if group.zarr_format == 2 else key[0] for key in {*listed, *actual}}
+    names = {key: join(*key) if group.zarr_format == 2 else key[0] for key in {*consolidated, *actual}}
     problems = [
-        (names[key], "is in the consolidated metadata, but not there") for key in set(listed) - set(actual)
+        (names[key], "is in the consolidated metadata but not in the store")
+        for key in set(consolidated) - set(actual)
     ]
     problems += [
-        (names[key], "is there, but not in the consolidated metadata") for key in set(actual) - set(listed)
+        (names[key], "exists but is missing from the consolidated metadata")
+        for key in set(actual) - set(consolidated)
     ]
     problems += [
-        (names[key], "is otherwise in the consolidated metadata than it is")
-        for key in set(actual) & set(listed)
-        if not _alike(key[1], listed[key], actual[key])
+        (names[key], "differs from its consolidated metadata")
+        for key in set(actual) & set(consolidated)
+        if not _equivalent_documents(key[1], consolidated[key], actual[key])
     ]
-    return [f"{name} {what}" for name, what in sorted(problems)]
+    return [f"{name} {problem}" for name, problem in sorted(problems)]
 
 
-def _listed(group: Group) -> dict[tuple[str, str], dict[str, Any]] | None:
-    """Return the documents that are consolidated by (path below the group, name); None where none are. Raises
-    MetadataError where they cannot be read.
+def _consolidated_documents(group: Group) -> dict[tuple[str, str], dict[str, Any]] | None:
+    """Return the consolidated documents by (path below the group, document name); None if there is no consolidated
+    metadata. Raises MetadataError if it is invalid.
     """
     if group.zarr_format == 2:
         key = join(group.path, ".zmetadata")
-        found = read_object(group.store, key)
-        if found is None:
+        section = read_object(group.store, key)
+        if section is None:
             return None
     else:
         key = join(group.path, "zarr.json")
-        found = (read_object(group.store, key) or {}).get("consolidated_metadata")
-        if not isinstance(found, Mapping):
+        section = (read_object(group.store, key) or {}).get("consolidated_metadata")
+        if not isinstance(section, Mapping):
             return None
     where = f"{location(group.store, key)}: /metadata"
-    listed = {}
-    for place, entry in expect_object(found.get("metadata"), where).items():
+    consolidated = {}
+    for key_in_document, entry in expect_object(section.get("metadata"), where).items():
         path, _, name = (
-            place.rpartition("/") if group.zarr_format == 2 else (place.strip("/"), "", "zarr.json")
+            key_in_document.rpartition("/")
+            if group.zarr_format == 2
+            else (key_in_document.strip("/"), "", "zarr.json")
         )
-        document = _plain(expect_object(entry, f"{where}/{place}"))
-        if not _is_nothing(name, document):
-            listed[path, name] = document
-    return listed
+        document = _without_consolidated(expect_object(entry, f"{where}/{key_in_document}"))
+        if not _is_empty(name, document):
+            consolidated[path, name] = document
+    return consolidated
 
 
-def _is_nothing(name: str, document: Mapping[str, Any]) -> bool:
-    """Whether a document says no more than if it were not there."""
+def _is_empty(name: str, document: Mapping[str, Any]) -> bool:
+    """Return whether a document is equivalent to a missing one: empty v2 attributes."""
     return name == ".zattrs" and not document
 
 
-def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
+def _without_consolidated(document: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key != "consolidated_metadata"}
 
 
-def _alike(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two documents say the same: implementations leave out what goes without saying, or do not."""
-    # Not by equality: NaN is to be the same as NaN.
+def _equivalent_documents(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two documents are equivalent. Implementations may omit members with default values."""
+    # Comparison as JSON text, because NaN must equal NaN.
     if json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True):
         return True
     if name not in (".zarray", "zarr.json"):

@@ -1,7 +1,7 @@
-"""Migrating a hierarchy in place: new documents beside the old ones, chunks untouched.
+"""In-place migration of a hierarchy to another format: new metadata documents are added, chunks are unchanged.
 
-Everything is planned and checked before anything is written. Documents of the leaves come first and the root's last, so
-that an interrupted migration leaves a hierarchy that opens as it did before, and may be begun again.
+All nodes are checked before anything is written. The documents of the leaves are written first and that of the root
+last. An interrupted migration therefore leaves a hierarchy that opens as before and can be migrated again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import UnsupportedError
 from zarrfs.ngff.versions import VersionChange, for_zarr_format
-from zarrfs.tools.copying.conventions import carried
-from zarrfs.tools.copying.planning import Form, same_chunks
+from zarrfs.tools.copying.conventions import convert_conventions
+from zarrfs.tools.copying.planning import TargetOptions, spec_for_chunk_copy
 from zarrfs.tools.copying.walking import walk
 
 __all__ = ["migrate"]
@@ -46,23 +46,24 @@ def migrate(
     keep_ngff: bool = False,
     storage_options: dict[str, Any] | None = None,
 ) -> list[str]:
-    """Give every node at and below a location the documents of another format, in place; chunks stay as they are.
+    """Write metadata documents of another format for the node at a location and all nodes below it. Chunks are
+    unchanged.
 
-    v1 to v2 or v3, and v2 to v3. ``remove_old`` deletes the old documents once all new ones are there; without it both
-    are there, and the newer format is taken by readers that know it.
+    Supported migrations are v1 to v2 or v3, and v2 to v3. ``remove_old`` deletes the old documents after all new ones
+    are written. Without it both exist, and readers use the newest format that they support.
 
-    Names of dimensions and missing values are put where xarray looks for them in the new format. In format 3 OME-NGFF
-    0.4 becomes 0.5, unless ``keep_ngff``.
+    Dimension names and missing values are stored as xarray expects them in the new format. OME-NGFF 0.4 is converted
+    to 0.5 in format 3, unless ``keep_ngff`` is set.
 
-    Returns a line for each node. Raises UnsupportedError, naming every node that cannot be read or whose chunks the
-    format cannot describe, before anything is written.
+    Returns one line for each node. Raises UnsupportedError before anything is written; it names every node that cannot
+    be read, or whose chunks the format cannot describe.
     """
     node = open_node(location, mode="r+", storage_options=storage_options)
     try:
         return _migrate(node, zarr_format, remove_old, dry_run, keep_ngff)
     finally:
         if not isinstance(location, Store | Mapping):
-            node.store.close()  # of a zip file, it is complete only then
+            node.store.close()  # completes a zip file
 
 
 def _migrate(
@@ -70,44 +71,46 @@ def _migrate(
 ) -> list[str]:
     nodes: list[tuple[str, Array | Group | Exception]] = [(node.path, node)]
     if isinstance(node, Group):
-        nodes += [(join(node.path, below), inner) for below, inner in walk(node)]
+        nodes += [(join(node.path, below), member) for below, member in walk(node)]
     steps: list[_Step] = []
-    refused: list[str] = []
+    rejected: list[str] = []
     axes: dict[str, tuple[str, ...]] = {}
-    for path, inner in nodes:
-        if isinstance(inner, Exception):
-            refused.append(f"{path or '/'} cannot be read: {inner}")
+    for path, member in nodes:
+        if isinstance(member, Exception):
+            rejected.append(f"{path or '/'} cannot be read: {member}")
             continue
-        old = inner.zarr_format
-        if old == zarr_format:
+        old_format = member.zarr_format
+        if old_format == zarr_format:
             continue
-        if old not in (1, 2) or (old == 2 and zarr_format != 3):
-            refused.append(f"{path or '/'} is in format {old}, which cannot become {zarr_format} in place")
+        if old_format not in (1, 2) or (old_format == 2 and zarr_format != 3):
+            rejected.append(
+                f"{path or '/'} has format {old_format}, which cannot be migrated to {zarr_format} in place"
+            )
             continue
         note = ""
         spec: NodeSpec | None
-        if isinstance(inner, Array):
-            carrying = carried(inner.spec, zarr_format, lambda: False)
-            if zarr_format == 3 and carrying.dimension_names is None:
+        if isinstance(member, Array):
+            converted = convert_conventions(member.spec, zarr_format, lambda: False)
+            if zarr_format == 3 and converted.dimension_names is None:
                 names = axes.get(path, ())
-                carrying = replace(carrying, dimension_names=names if len(names) == inner.ndim else None)
-            spec = same_chunks(carrying, Form(zarr_format), in_place=True)
+                converted = replace(converted, dimension_names=names if len(names) == member.ndim else None)
+            spec = spec_for_chunk_copy(converted, TargetOptions(zarr_format), in_place=True)
         else:
-            change = VersionChange(dict(inner.attrs))
+            change = VersionChange(dict(member.attrs))
             if zarr_format == 3 and not keep_ngff:
-                change = for_zarr_format(inner.attrs, inner.basename, 3)
+                change = for_zarr_format(member.attrs, member.basename, 3)
             axes.update({join(path, below): names for below, names in change.axes.items()})
             spec, note = GroupSpec(zarr_format, change.attributes), change.note
         if spec is None:
-            refused.append(
+            rejected.append(
                 f"{path or '/'} has codecs, a data type or keys that format {zarr_format} cannot describe"
             )
         else:
-            steps.append(_Step(path, old, spec, note))
-    if refused:
+            steps.append(_Step(path, old_format, spec, note))
+    if rejected:
         raise UnsupportedError(
-            f"{node.store.url} cannot be migrated; nothing was changed: {'; '.join(refused)}. "
-            "zarrfs convert makes a copy that is encoded anew"
+            f"{node.store.url} cannot be migrated; nothing was changed: {'; '.join(rejected)}. "
+            "Use zarrfs convert to create a re-encoded copy"
         )
     if not dry_run:
         for step in reversed(steps):

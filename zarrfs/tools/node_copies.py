@@ -1,6 +1,6 @@
-"""Copying nodes between groups, and keys between stores, by the rules of zarr-python 2.
+"""``copy``, ``copy_all`` and ``copy_store`` of zarr-python 2: copying nodes between groups, and keys between stores.
 
-``convert`` in ``copying.py`` copies a whole hierarchy to a location: verified, resumable, on a cluster.
+``convert`` in ``copying.conversion`` copies to a location, and can verify, resume and use a cluster.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError, NodeTypeError
 from zarrfs.tools.copying.copy_tasks import CopyChunk
 from zarrfs.tools.copying.executors import Threads
-from zarrfs.tools.copying.planning import Form, same_chunks
+from zarrfs.tools.copying.planning import TargetOptions, spec_for_chunk_copy
 from zarrfs.tools.copying.reports import CopyReport
 from zarrfs.tools.copying.walking import readable_nodes
 
 __all__ = ["Copied", "IfPresent", "copy", "copy_all", "copy_store"]
 
 IfPresent = Literal["raise", "replace", "skip", "skip_initialized"]
-"""What to do about a node that is at the destination: an error; replace it; leave it; leave it if all its chunks are
-there, and replace it otherwise.
+"""What to do if a node exists at the destination: raise an error, replace it, skip it, or skip it only if all its
+chunks are stored and replace it otherwise.
 """
 
 Log = str | IO[str] | Callable[[str], object] | None
-"""Where to write a line for each node or key: a path, a file, or a function; None for nowhere."""
+"""Receives a line for each node or key: the path of a file, an open text file, or a function. None disables it."""
 
 
 class Copied(NamedTuple):
-    """How many nodes or keys were copied and skipped, and the bytes of the values copied."""
+    """The number of nodes or keys copied and skipped, and the number of bytes of the copied values."""
 
     copied: int
     skipped: int
@@ -63,28 +63,28 @@ def copy(
     skip_broken: bool = False,
     **options: Any,
 ) -> Copied:
-    """Copy an array or a group with all below it into a group, under its own name or another one.
+    """Copy an array, or a group and all nodes below it, into a group.
 
     Args:
-        source: an array or group, also one of h5py.
-        name: the name in the destination; needed if the source is the root of a hierarchy.
-        shallow: copy of a group only the arrays in it, not the groups.
-        without_attrs: leave attributes out.
+        source: an array or group of zarrfs or h5py.
+        name: the name in the destination, by default that of the source. Required if the source is a root.
+        shallow: copy the arrays of a group but not its subgroups.
+        without_attrs: do not copy attributes.
         if_exists: see ``IfPresent``.
-        dry_run: change nothing.
+        dry_run: write nothing.
         skip_broken: leave out members whose metadata cannot be read, with a warning. By default they are an error,
             raised before anything is written.
-        options: what is to be different of the arrays, as ``create_array`` takes it. Without any, chunks are copied
-            as they are stored where the formats allow it.
+        options: properties of the arrays that differ from the source, as for ``create_array``. Without options,
+            encoded chunks are copied unchanged if the formats allow it.
 
     Raises NodeExistsError, NodeTypeError if ``dest`` is not a group, and IncompleteCopyError.
     """
     _check(dest, if_exists)
     _check_readable(source, shallow, skip_broken)
-    with _lines(log) as write:
-        task = _Task(shallow, without_attrs, if_exists, dry_run, options, write)
-        task.node(source, dest, name or _name(source), is_root=True)
-        return task.finished()
+    with _line_writer(log) as write:
+        operation = _CopyOperation(shallow, without_attrs, if_exists, dry_run, options, write)
+        operation.node(source, dest, name or _name(source), is_root=True)
+        return operation.finish()
 
 
 def copy_all(
@@ -98,25 +98,25 @@ def copy_all(
     skip_broken: bool = False,
     **options: Any,
 ) -> Copied:
-    """Copy all members of a group into another one, and its attributes; arguments as ``copy``."""
+    """Copy all members of a group and its attributes into another group. Arguments are those of ``copy``."""
     _check(dest, if_exists)
     if not isinstance(source, Mapping):
-        raise NodeTypeError(f"copy_all copies the members of a group, found {source!r}; copy copies an array")
+        raise NodeTypeError(
+            f"the source of copy_all must be a group, found {source!r}; use copy for an array"
+        )
     _check_readable(source, shallow, skip_broken)
-    with _lines(log) as write:
-        task = _Task(shallow, without_attrs, if_exists, dry_run, options, write)
+    with _line_writer(log) as write:
+        operation = _CopyOperation(shallow, without_attrs, if_exists, dry_run, options, write)
         for name in source:
-            task.node(source[name], dest, name, is_root=False)
+            operation.node(source[name], dest, name, is_root=False)
         if not (without_attrs or dry_run):
-            task.attributes(source, dest)
-        return task.finished()
+            operation.attributes(source, dest)
+        return operation.finish()
 
 
 def _check(dest: Any, if_exists: str) -> None:
     if not isinstance(dest, Group):
-        raise NodeTypeError(
-            f"the destination must be a group, found {dest!r}; copy into the group that holds it"
-        )
+        raise NodeTypeError(f"the destination must be a group, found {dest!r}; use the parent group")
     if if_exists not in ("raise", "replace", "skip", "skip_initialized"):
         raise ValueError(
             f"if_exists must be 'raise', 'replace', 'skip' or 'skip_initialized', found {if_exists!r}"
@@ -132,13 +132,13 @@ def _check_readable(source: Any, shallow: bool, skip_broken: bool) -> None:
 def _name(source: Any) -> str:
     name = str(source.name).rpartition("/")[2]
     if not name:
-        raise TypeError("the source is the root of a hierarchy and has no name: give the name of the copy")
+        raise TypeError("the source is the root of a hierarchy and has no name; pass the name of the copy")
     return name
 
 
 @dataclass
-class _Task:
-    """A copy on its way: how it is to be made, and what has been done."""
+class _CopyOperation:
+    """The options and the counters of a copy."""
 
     shallow: bool
     without_attrs: bool
@@ -151,75 +151,75 @@ class _Task:
     nbytes: int = field(default=0, init=False)
 
     def node(self, source: Any, dest: Group | None, name: str, *, is_root: bool) -> None:
-        """Copy a node into a group (None: one that is only pretended to be there)."""
+        """Copy a node into a group; None for a group that a dry run would have created."""
         if hasattr(source, "shape"):
             self._array(source, dest, name)
         elif is_root or not self.shallow:
             self._group(source, dest, name)
 
     def _array(self, source: Any, dest: Group | None, name: str) -> None:
-        there = _member(dest, name)
-        if there is not None:
+        existing = _member(dest, name)
+        if existing is not None:
             if self.if_exists == "raise":
-                raise _exists(there)
-            complete = isinstance(there, Array) and there.nchunks_initialized == there.nchunks
+                raise _exists(existing)
+            complete = isinstance(existing, Array) and existing.nchunks_initialized == existing.nchunks
             if self.if_exists == "skip" or (self.if_exists == "skip_initialized" and complete):
                 self._skip(source)
                 return
         self.write(f"copy {_described(source)}")
         if not self.dry_run and dest is not None:
             path = dest._join(name)
-            if isinstance(source, Array) and _is_place(dest.store, path, source):
+            if isinstance(source, Array) and _is_same_node(dest.store, path, source):
                 raise NodeExistsError(f"{source._where}: an array cannot be copied to itself")
-            # What is replaced stays until the copy is complete.
-            with nullcontext(dest.store) if there is None else replacing(dest.store, path) as store:
+            # The existing array is deleted after the copy is complete.
+            with nullcontext(dest.store) if existing is None else replacing(dest.store, path) as store:
                 self.nbytes += self._copy_array(source, store, path, dest.zarr_format).nbytes
         self.copied += 1
 
     def _copy_array(self, source: Any, store: Store, path: str, zarr_format: int | str) -> Array:
         spec = None
         if isinstance(source, Array) and not self.options:
-            spec = same_chunks(source.spec, Form(zarr_format=zarr_format))
+            spec = spec_for_chunk_copy(source.spec, TargetOptions(zarr_format=zarr_format))
         if spec is None or not isinstance(source, Array):
             options = options_like(source, {"zarr_format": zarr_format, **self.options})
             options.setdefault("attributes", {} if self.without_attrs else _attributes(source))
-            made = creation.create_array_node(store, path, ChunkCache(0), **options)
-            copy_values(source, made)
-            return made
+            target = creation.create_array_node(store, path, ChunkCache(0), **options)
+            copy_values(source, target)
+            return target
         if self.without_attrs:
             spec = replace(spec, attributes={}, document={})
         formats.check_path(store, path, spec.zarr_format)
         creation.create_ancestors(store, path, spec.zarr_format)
         written = formats.write_node(store, path, spec)
         warn_of_change(store, path, spec.zarr_format)
-        made = Array(store, path, written, ChunkCache(0), False)
+        target = Array(store, path, written, ChunkCache(0), False)
         workers = max(CORES, source.store.concurrency, store.concurrency)
-        Threads().run(CopyChunk(source, made, False), _chunks(source), workers, lambda _: None)
-        return made
+        Threads().run(CopyChunk(source, target, False), _chunks(source), workers, lambda _: None)
+        return target
 
     def _group(self, source: Any, dest: Group | None, name: str) -> None:
-        there = _member(dest, name)
-        if isinstance(there, Array):
+        existing = _member(dest, name)
+        if isinstance(existing, Array):
             if self.if_exists == "raise":
-                raise _exists(there)
+                raise _exists(existing)
             if self.if_exists != "replace":
                 self._skip(source)
                 return
         self.write(f"copy {source.name}")
-        below: Group | None = there if isinstance(there, Group) else None
+        target_group: Group | None = existing if isinstance(existing, Group) else None
         if not self.dry_run and dest is not None:
             if isinstance(source, Group) and _is_within(dest, name, source):
                 raise NodeExistsError(f"{source._where}: a group cannot be copied to itself or into itself")
-            below = dest.require_group(name, overwrite=isinstance(there, Array))
+            target_group = dest.require_group(name, overwrite=isinstance(existing, Array))
             if not self.without_attrs:
-                self.attributes(source, below)
+                self.attributes(source, target_group)
         for key in list(source):
-            self.node(source[key], below, key, is_root=False)
+            self.node(source[key], target_group, key, is_root=False)
         self.copied += 1
 
     @staticmethod
     def attributes(source: Any, target: Array | Group) -> None:
-        """Set the attributes of the source in the target."""
+        """Copy the attributes of the source to the target."""
         values = _attributes(source)
         if values:
             target.attrs.update(values)
@@ -228,21 +228,23 @@ class _Task:
         self.write(f"skip {_described(source)}")
         self.skipped += 1
 
-    def finished(self) -> Copied:
-        """Write the last line, and return what has been done."""
-        what = "dry run" if self.dry_run else "all done"
-        self.write(f"{what}: {self.copied:,} copied, {self.skipped:,} skipped, {self.nbytes:,} bytes copied")
+    def finish(self) -> Copied:
+        """Write the last line of the log, and return the counters."""
+        summary = "dry run" if self.dry_run else "all done"
+        self.write(
+            f"{summary}: {self.copied:,} copied, {self.skipped:,} skipped, {self.nbytes:,} bytes copied"
+        )
         return Copied(self.copied, self.skipped, self.nbytes)
 
 
 def _chunks(array: Array) -> list[tuple[int, ...]]:
-    """Return the coordinates of the chunks that may be there."""
-    layout = array.storage
-    return sorted(layout.stored_chunks()) if array.store.listable else list(np.ndindex(*layout.grid_shape))
+    """Return the coordinates of the stored chunks, or of all chunks if the store cannot list."""
+    storage = array.storage
+    return sorted(storage.stored_chunks()) if array.store.listable else list(np.ndindex(*storage.grid_shape))
 
 
 def _attributes(node: Any) -> dict[str, Any]:
-    """Return attributes as JSON can hold them: h5py has NumPy values."""
+    """Return attributes as JSON values: h5py returns NumPy values."""
     return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in node.attrs.items()}
 
 
@@ -256,24 +258,24 @@ def _member(group: Group | None, name: str) -> Array | Group | None:
 
 def _exists(node: Array | Group) -> NodeExistsError:
     kind = "a group" if isinstance(node, Group) else "an array"
-    return NodeExistsError(f"{node._where}: there is already {kind}; give if_exists='replace' or 'skip'")
+    return NodeExistsError(f"{node._where}: {kind} exists already; use if_exists='replace' or 'skip'")
 
 
-def _is_place(store: Store, path: str, node: Array | Group) -> bool:
-    """Tell whether a node is at the path in the store."""
+def _is_same_node(store: Store, path: str, node: Array | Group) -> bool:
+    """Return whether ``node`` is the node at the path in the store."""
     return node.path == path and (node.store == store or node.store.url == store.url)
 
 
 def _is_within(dest: Group, name: str, source: Group) -> bool:
-    """Tell whether a member of ``dest`` is the source, or would be below it."""
+    """Return whether the member ``name`` of ``dest`` is the source, or below it."""
     if dest.store != source.store and dest.store.url != source.store.url:
         return False
     return f"{dest._join(name)}/".startswith(f"{source.path}/" if source.path else "")
 
 
 @contextmanager
-def _lines(log: Log) -> Iterator[Callable[[str], object]]:
-    """Yield a function that writes a line to the log."""
+def _line_writer(log: Log) -> Iterator[Callable[[str], object]]:
+    """Yield a function that writes a line to ``log``."""
     if log is None:
         yield lambda line: None
     elif isinstance(log, str):
@@ -303,77 +305,82 @@ def copy_store(
     dry_run: bool = False,
     log: Log = None,
 ) -> Copied:
-    """Copy keys and values between stores as they are.
+    """Copy keys and values between stores unchanged.
 
     Args:
-        excludes, includes: regular expressions. A key that one of ``excludes`` matches is left out, unless one of
-            ``includes`` matches it too. ``flags`` are those of ``re.compile``.
+        excludes, includes: regular expressions. A key that matches one of ``excludes`` is skipped, unless it matches
+            one of ``includes``. ``flags`` are those of ``re.compile``.
 
-    Raises NodeExistsError for the first key that is there, before anything is copied.
+    Raises NodeExistsError before anything is copied if a key exists in the destination.
     """
     if if_exists not in ("raise", "replace", "skip"):
         raise ValueError(f"if_exists must be 'raise', 'replace' or 'skip', found {if_exists!r}")
-    old, inner = open_store(source, mode="r")
-    new, outer = open_store(dest, mode="a")
-    start = "/".join(part for part in (inner, normalise_path(source_path)) if part)
-    goal = "/".join(part for part in (outer, normalise_path(dest_path)) if part)
+    source_store, source_root = open_store(source, mode="r")
+    dest_store, dest_root = open_store(dest, mode="a")
+    source_prefix = "/".join(part for part in (source_root, normalise_path(source_path)) if part)
+    dest_prefix = "/".join(part for part in (dest_root, normalise_path(dest_path)) if part)
     try:
-        return _copy_keys(old, new, start, goal, _chosen(excludes, includes, flags), if_exists, dry_run, log)
+        is_selected = _key_selector(excludes, includes, flags)
+        return _copy_keys(
+            source_store, dest_store, source_prefix, dest_prefix, is_selected, if_exists, dry_run, log
+        )
     finally:
-        for store, given in ((old, source), (new, dest)):
+        for store, given in ((source_store, source), (dest_store, dest)):
             if isinstance(given, str) or hasattr(given, "__fspath__"):
                 store.close()
 
 
-def _chosen(
+def _key_selector(
     excludes: str | list[str] | None, includes: str | list[str] | None, flags: int
 ) -> Callable[[str], bool]:
-    without, nevertheless = (
+    exclude_patterns, include_patterns = (
         [re.compile(pattern, flags) for pattern in ([given] if isinstance(given, str) else given or ())]
         for given in (excludes, includes)
     )
 
-    def chosen(key: str) -> bool:
-        return not any(p.search(key) for p in without) or any(p.search(key) for p in nevertheless)
+    def is_selected(key: str) -> bool:
+        return not any(p.search(key) for p in exclude_patterns) or any(
+            p.search(key) for p in include_patterns
+        )
 
-    return chosen
+    return is_selected
 
 
 def _copy_keys(
     source: Store,
     dest: Store,
-    start: str,
-    goal: str,
-    chosen: Callable[[str], bool],
+    source_prefix: str,
+    dest_prefix: str,
+    is_selected: Callable[[str], bool],
     if_exists: str,
     dry_run: bool,
     log: Log,
 ) -> Copied:
-    cut = len(start) + 1 if start else 0
+    prefix_length = len(source_prefix) + 1 if source_prefix else 0
     keys = {
-        key: "/".join(part for part in (goal, key[cut:]) if part)
-        for key in sorted(source.list_prefix(start))
-        if chosen(key)
+        key: "/".join(part for part in (dest_prefix, key[prefix_length:]) if part)
+        for key in sorted(source.list_prefix(source_prefix))
+        if is_selected(key)
     }
-    there = {key for key, new in keys.items() if dest.exists(new)}
-    if there and if_exists == "raise":
+    existing = {key for key, new in keys.items() if dest.exists(new)}
+    if existing and if_exists == "raise":
         raise NodeExistsError(
-            f"{dest.url}: {keys[min(there)]!r} is there already, and {len(there) - 1} more of the keys; "
-            "give if_exists='replace' or 'skip'"
+            f"{dest.url}: key {keys[min(existing)]!r} and {len(existing) - 1} more exist already; "
+            "use if_exists='replace' or 'skip'"
         )
-    wanted = [key for key in keys if if_exists != "skip" or key not in there]
-    with _lines(log) as write:
+    selected = [key for key in keys if if_exists != "skip" or key not in existing]
+    with _line_writer(log) as write:
         for key, new in keys.items():
-            write(f"{'copy' if if_exists != 'skip' or key not in there else 'skip'} {key} -> {new}")
+            write(f"{'copy' if if_exists != 'skip' or key not in existing else 'skip'} {key} -> {new}")
         if dry_run:
-            return Copied(len(wanted), len(keys) - len(wanted), 0)
+            return Copied(len(selected), len(keys) - len(selected), 0)
         nbytes: list[int] = []
 
-        def carry(key: str) -> None:
+        def copy_key(key: str) -> None:
             value = source.get(key)
             if value is not None:
                 dest.set(keys[key], value)
                 nbytes.append(len(value))
 
-        for_each(carry, wanted, max(CORES, source.concurrency, dest.concurrency))
-    return Copied(len(nbytes), len(keys) - len(wanted), sum(nbytes))
+        for_each(copy_key, selected, max(CORES, source.concurrency, dest.concurrency))
+    return Copied(len(nbytes), len(keys) - len(selected), sum(nbytes))

@@ -1,9 +1,8 @@
 """The offline check of OME-NGFF metadata, in three tiers.
 
-- ``schema``: what the JSON schemas of the specification demand; it alone makes a document invalid.
-- ``strict``: what they recommend.
-- ``semantic``: what the specification's text demands beyond its schemas, and whether the store holds what the
-  document says.
+- ``schema``: the JSON schemas of the specification. Only these findings make a document invalid.
+- ``strict``: the strict JSON schemas, which cover recommendations.
+- ``semantic``: requirements of the specification's text beyond its schemas, and consistency of document and store.
 """
 
 from zarrfs.ngff.checks.report import Message, Report, Tier

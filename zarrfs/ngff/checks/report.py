@@ -1,4 +1,4 @@
-"""What a check finds: messages, each with its tier and the place in the document."""
+"""The result of a check: messages with their tier and their JSON pointer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ Tier = Literal["schema", "strict", "semantic"]
 
 
 class Finding(NamedTuple):
-    """What one tier finds: a JSON pointer within the part of the attributes that OME-NGFF rules, and a
-    sentence.
-    """
+    """A finding of one tier: a JSON pointer relative to the OME-NGFF metadata, and a sentence."""
 
     pointer: str
     message: str
@@ -21,9 +19,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Message:
-    """One message. ``pointer`` is a JSON pointer (RFC 6901) into the node's attributes; ``""`` is all of
-    them.
-    """
+    """One message. ``pointer`` is a JSON pointer (RFC 6901) into the attributes of the node; ``""`` is the root."""
 
     tier: Tier
     pointer: str
@@ -32,8 +28,8 @@ class Message:
 
 @dataclass(frozen=True)
 class Report:
-    """The result. ``valid`` is the verdict of the schema tier; ``version`` the version that was checked
-    against, None where there is nothing to check.
+    """The result of a check. ``valid`` is whether the schema tier has no findings. ``version`` is the version of the
+    specification that was used, None if there is no metadata to check.
     """
 
     valid: bool
@@ -53,5 +49,5 @@ class Report:
 
 
 def pointer(*parts: str | int) -> str:
-    """Return the JSON pointer of a path of keys and positions."""
+    """Return the JSON pointer of a path of keys and list indices."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)

@@ -1,4 +1,4 @@
-"""Running the tiers over a node, and over its attributes alone."""
+"""Running the tiers on a node, or on its attributes alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zarrfs.ngff.checks.semantic import semantic_findings
 from zarrfs.ngff.checks.stored import stored_findings
 from zarrfs.ngff.checks.strict import strict_findings
 from zarrfs.ngff.load import Node
-from zarrfs.ngff.parse import KNOWN, ome_attributes, parse
+from zarrfs.ngff.parse import OME_KEYS, ome_attributes, parse
 from zarrfs.text import MAX_MESSAGE, safe_text
 
 __all__ = ["VERSIONS", "check_attributes", "check_node"]
@@ -21,30 +21,29 @@ VERSIONS = ("0.1", "0.2", "0.3", "0.4", "0.5")
 
 
 def check_attributes(attributes: Mapping[str, Any]) -> Report:
-    """Check the attributes of a node, without looking at the store.
+    """Check the attributes of a node, without reading from the store.
 
-    Raises UnsupportedError where the model library that knows the schemas is needed and not installed.
+    Raises UnsupportedError if the library with the schemas is needed and not installed.
     """
     return _report(attributes, None)
 
 
 def check_node(node: Node) -> Report:
-    """Check the attributes of a node, and that the store holds what they say. Blocks on the store.
+    """Check the attributes of a node, and that they are consistent with the store. Reads from the store.
 
-    The nodes below are looked at only as far as this node's document speaks of them. Raises as
-    ``check_attributes``.
+    Of the nodes below, only those that the document refers to are opened. Raises as ``check_attributes``.
     """
     return _report(node.attrs, node)
 
 
 def _report(attributes: Mapping[str, Any], node: Node | None) -> Report:
-    attributes = dict(attributes)  # those of a node write through, and are no plain JSON
+    attributes = dict(attributes)  # the attributes of a node are a write-through mapping, not a dictionary
     document, base = ome_attributes(attributes)
     try:
         return _checked(attributes, document, base, node)
     except RecursionError:
         return Report(
-            False, None, (Message("schema", base, "the metadata are nested too deeply to be checked"),)
+            False, None, (Message("schema", base, "the metadata is nested too deeply to be checked"),)
         )
 
 
@@ -53,18 +52,18 @@ def _checked(
 ) -> Report:
     version = _version(attributes, document, base)
     if version is None:
-        message = "there is no OME-NGFF metadata: expected one of " + ", ".join(KNOWN)
+        message = "no OME-NGFF metadata found: expected one of " + ", ".join(OME_KEYS)
         return Report(False, None, (Message("schema", "", message),))
     if version not in VERSIONS:
-        return Report(False, version, (Message("schema", base, _unknown(version)),))
+        return Report(False, version, (Message("schema", base, _unsupported_version_message(version)),))
     schema = _messages("schema", base, schema_findings(document, version))
-    others = [
+    other_messages = [
         *_messages("strict", base, strict_findings(document, version)),
         *_messages("semantic", base, semantic_findings(document, version)),
     ]
     if node is not None:
-        others += _messages("semantic", base, stored_findings(node, document, version))
-    return Report(not schema, version, (*schema, *others))
+        other_messages += _messages("semantic", base, stored_findings(node, document, version))
+    return Report(not schema, version, (*schema, *other_messages))
 
 
 def _messages(tier: Tier, base: str, findings: Iterable[Finding]) -> list[Message]:
@@ -75,23 +74,23 @@ def _messages(tier: Tier, base: str, findings: Iterable[Finding]) -> list[Messag
 
 
 def _version(attributes: Mapping[str, Any], document: Mapping[str, Any], base: str) -> str | None:
-    """Return the version to check against: the declared one, else what the form of the document tells; None
-    where there is nothing to check.
+    """Return the version to check against: the declared one, else the one that the structure of the document indicates;
+    None if there is nothing to check.
     """
-    found = parse(attributes)
-    if not found and not any(key in document for key in KNOWN):
+    ngff = parse(attributes)
+    if not ngff and not any(key in document for key in OME_KEYS):
         return None
-    if found.version is not None:
-        # 0.4.1 would be checked as 0.4; what is no version at all is checked, and refused, as the newest that fits.
-        matched = re.match(r"\d+\.\d+", found.version)
-        if matched is None:
+    if ngff.version is not None:
+        # 0.4.1 is checked as 0.4. An invalid version is checked as the newest possible one, whose schema rejects it.
+        match = re.match(r"\d+\.\d+", ngff.version)
+        if match is None:
             return "0.5" if base else "0.4"
-        return matched.group()
-    if found.draft:
+        return match.group()
+    if ngff.draft:
         return "0.6"
     if base:
         return "0.5"
-    if found.multiscales and not found.multiscales[0].axes:
+    if ngff.multiscales and not ngff.multiscales[0].axes:
         return "0.2"
     axes = [item.get("axes") for item in _objects(document.get("multiscales"))]
     if axes and isinstance(axes[0], list) and all(isinstance(axis, str) for axis in axes[0]):
@@ -103,8 +102,8 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
-def _unknown(version: str) -> str:
-    known = f"known are {VERSIONS[0]} to {VERSIONS[-1]}"
+def _unsupported_version_message(version: str) -> str:
+    supported = f"supported versions are {VERSIONS[0]} to {VERSIONS[-1]}"
     if tuple(map(int, version.split("."))) > (0, 5):
-        return f"version {version} is a draft later than OME-NGFF 0.5, which cannot be checked; {known}"
-    return f"version {version} of OME-NGFF does not exist; {known}"
+        return f"version {version} is a draft later than OME-NGFF 0.5, which cannot be checked; {supported}"
+    return f"version {version} of OME-NGFF does not exist; {supported}"

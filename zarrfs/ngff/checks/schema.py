@@ -1,10 +1,10 @@
-"""The schema tier: what the JSON schemas demand.
+"""The schema tier: violations of the JSON schemas.
 
-For 0.4 and 0.5 the models of ``yaozarrs`` (BSD-3-Clause) do the work; it was preferred to ``ome-zarr-models``
-for its closeness to the schemas, and because it needs nothing but pydantic. Its models also hold the
-specification's text; messages of that kind belong to the semantic tier, which finds them itself. Older
-versions, which no model library covers, have their few rules in ``schema_old``, as have label images: the library
-accepts an ``image-label`` without ``multiscales`` unchecked.
+Versions 0.4 and 0.5 are checked by the models of ``yaozarrs`` (BSD-3-Clause). It was preferred to ``ome-zarr-models``
+because it follows the schemas more closely and needs only pydantic. Its models also implement rules of the
+specification's text. These messages are dropped, because the semantic tier has its own. Older versions are checked by
+``schema_old``, because no model library supports them. So are label images, because the library does not check an
+``image-label`` without ``multiscales``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from zarrfs.text import short_repr
 __all__ = ["schema_findings"]
 
 TRANSFORMATIONS = {"scale": "ScaleTransformation", "translation": "TranslationTransformation"}
-"""How the library calls what a transformation may be, in the locations of its errors."""
+"""The class names of transformations in the error locations of the library, by type."""
 
 MODELS = {
     "plate": "Plate",
@@ -31,9 +31,9 @@ MODELS = {
     "bioformats2raw.layout": "Bf2Raw",
     "series": "Series",
 }
-"""The model of a document that has this key."""
+"""The model that checks a document with this key."""
 
-BEYOND_SCHEMA = (
+SEMANTIC_MESSAGES = (
     "Axis names must be unique",
     "There can be at most 1 axis of type",
     "Axes are not in the required order",
@@ -48,13 +48,11 @@ BEYOND_SCHEMA = (
     "rows exist",
     "columns exist",
 )
-"""Messages of the library about rules that are in the specification's text only: the semantic tier has
-them.
-"""
+"""Parts of messages of the library about rules that are only in the specification's text (see the semantic tier)."""
 
 
 def schema_findings(document: Mapping[str, Any], version: str) -> Iterator[Finding]:
-    """Yield what breaks the schema of that version. Raises UnsupportedError where the library is missing."""
+    """Yield the violations of the schema of a version. Raises UnsupportedError if the library is not installed."""
     if version < "0.4":
         yield from old_findings(document, version)
         return
@@ -87,10 +85,10 @@ def _library_findings(document: Mapping[str, Any], version: str) -> Iterator[Fin
         ) from error
     models: Any = v04 if version == "0.4" else v05
     for name in _model_names(document):
-        # Read from JSON, and strictly: a number as text is no number to the schema.
+        # Strict validation of JSON: the schema does not accept a number as a string.
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about units: the strict tier has them
+                warnings.simplefilter("ignore")  # warnings about units, which are in the strict tier
                 getattr(models, name).model_validate_json(_dump(document), strict=True)
         except ValidationError as error:
             for problem in error.errors(include_url=False, include_input=False):
@@ -101,7 +99,7 @@ def _model_names(document: Mapping[str, Any]) -> Iterator[str]:
     if "multiscales" in document:
         yield "Image"
     for key, name in MODELS.items():
-        # A group may carry the layout of bioformats2raw beside a plate or an image; each part is checked.
+        # A group may have bioformats2raw.layout in addition to a plate or an image. Each part is checked.
         if key in document:
             yield name
 
@@ -111,24 +109,26 @@ def _dump(document: Mapping[str, Any]) -> str:
 
 
 def _finding(problem: Any, document: Mapping[str, Any]) -> Iterator[Finding]:
-    """Turn an error of pydantic into a finding: its location follows the document, its words are ours."""
+    """Convert an error of pydantic to a finding. The location is mapped to a path in the document."""
     message = " ".join(str(problem["msg"]).removeprefix("Value error, ").split("\n\n")[0].split())
-    if problem["type"] == "value_error" and any(part in message for part in BEYOND_SCHEMA):
+    if problem["type"] == "value_error" and any(part in message for part in SEMANTIC_MESSAGES):
         return
-    place: list[str | int] = []
-    here: Any = document
+    path: list[str | int] = []
+    value: Any = document
     for part in problem["loc"]:
-        if (isinstance(here, Mapping) and part in here) or (isinstance(here, list) and isinstance(part, int)):
-            place.append(part)
-            here = here[part]
+        if (isinstance(value, Mapping) and part in value) or (
+            isinstance(value, list) and isinstance(part, int)
+        ):
+            path.append(part)
+            value = value[part]
         elif str(part).endswith("Transformation"):
-            kind = here.get("type") if isinstance(here, Mapping) else None
-            if not isinstance(kind, str) or kind not in TRANSFORMATIONS:
-                found = short_repr(here)
-                yield Finding(pointer(*place), f"expected a scale or a translation, found {found}")
+            transformation_type = value.get("type") if isinstance(value, Mapping) else None
+            if not isinstance(transformation_type, str) or transformation_type not in TRANSFORMATIONS:
+                found = short_repr(value)
+                yield Finding(pointer(*path), f"expected a scale or a translation, found {found}")
                 return
-            if part != TRANSFORMATIONS[kind]:
-                return  # what is wrong with it as the transformation that it is not
+            if part != TRANSFORMATIONS[transformation_type]:
+                return  # an error for the other transformation type
         elif problem["type"] == "missing":
             message = f"{short_repr(part)} is missing"
-    yield Finding(pointer(*place), message)
+    yield Finding(pointer(*path), message)

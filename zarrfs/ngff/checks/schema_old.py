@@ -1,6 +1,4 @@
-"""The rules of the JSON schemas of OME-NGFF 0.1 to 0.3, and those for axes and label images that all versions share.
-Pure.
-"""
+"""The rules of the JSON schemas of OME-NGFF 0.1 to 0.3, and those for axes and label images of all versions."""
 
 from __future__ import annotations
 
@@ -16,20 +14,22 @@ __all__ = ["axes_findings", "image_label_findings", "labels_findings", "old_find
 
 Kind = tuple[str, Callable[[Any], bool]]
 
-TEXT: Kind = ("text", lambda value: isinstance(value, str))
+STRING: Kind = ("a string", lambda value: isinstance(value, str))
 NUMBER: Kind = ("a number", is_number)
 BOOLEAN: Kind = ("true or false", lambda value: isinstance(value, bool))
-INTEGER: Kind = ("a whole number", lambda value: is_number(value) and value == int(value))
-COUNT: Kind = ("a whole number above 0", lambda value: INTEGER[1](value) and value > 0)
-INDEX: Kind = ("a whole number, 0 or above", lambda value: INTEGER[1](value) and value >= 0)
+INTEGER: Kind = ("an integer", lambda value: is_number(value) and value == int(value))
+COUNT: Kind = ("a positive integer", lambda value: INTEGER[1](value) and value > 0)
+INDEX: Kind = ("a non-negative integer", lambda value: INTEGER[1](value) and value >= 0)
 OBJECT: Kind = ("an object", lambda value: isinstance(value, Mapping))
 LIST: Kind = ("a list", lambda value: isinstance(value, list))
 
 
 def old_findings(document: Mapping[str, Any], version: str) -> Iterator[Finding]:
-    """Yield what breaks the schemas of 0.1, 0.2 or 0.3."""
+    """Yield the violations of the schemas of 0.1, 0.2 or 0.3."""
     if "multiscales" in document:
-        yield from _items(document, "", "multiscales", lambda item, place: _multiscale(item, place, version))
+        yield from _items(
+            document, "", "multiscales", lambda item, location: _multiscale(item, location, version)
+        )
     if "omero" in document:
         yield from _omero(document["omero"])
     if "plate" in document:
@@ -43,77 +43,77 @@ def old_findings(document: Mapping[str, Any], version: str) -> Iterator[Finding]
 
 
 def _field(
-    item: Mapping[str, Any], place: str, key: str, kind: Kind, required: bool = False
+    item: Mapping[str, Any], location: str, key: str, kind: Kind, required: bool = False
 ) -> Iterator[Finding]:
     if key not in item:
         if required:
-            yield Finding(place, f"{short_repr(key)} is missing")
+            yield Finding(location, f"{short_repr(key)} is missing")
     elif not kind[1](item[key]):
-        yield Finding(place + pointer(key), f"expected {kind[0]}, found {short_repr(item[key])}")
+        yield Finding(location + pointer(key), f"expected {kind[0]}, found {short_repr(item[key])}")
 
 
 def _items(
     item: Mapping[str, Any],
-    place: str,
+    location: str,
     key: str,
     check: Callable[[Mapping[str, Any], str], Iterator[Finding]],
     unique: bool = True,
 ) -> Iterator[Finding]:
-    """Check a required list of objects: at least one, and no two alike."""
+    """Check a required, non-empty list of objects, which must be distinct if ``unique``."""
     values = item.get(key)
-    here = place + pointer(key)
+    list_location = location + pointer(key)
     if key not in item:
-        yield Finding(place, f"{short_repr(key)} is missing")
+        yield Finding(location, f"{short_repr(key)} is missing")
         return
     if not isinstance(values, list) or not values:
-        yield Finding(here, f"expected a list that is not empty, found {short_repr(values)}")
+        yield Finding(list_location, f"expected a non-empty list, found {short_repr(values)}")
         return
-    first: dict[str, int] = {}
+    first_positions: dict[str, int] = {}
     for number, value in enumerate(values):
         if not isinstance(value, Mapping):
-            yield Finding(here + pointer(number), f"expected an object, found {short_repr(value)}")
+            yield Finding(list_location + pointer(number), f"expected an object, found {short_repr(value)}")
             continue
         if unique:
-            earlier = first.setdefault(canonical_json(value), number)
+            earlier = first_positions.setdefault(canonical_json(value), number)
             if earlier != number:
-                yield Finding(here + pointer(number), f"is the same as item {earlier}")
-        yield from check(value, here + pointer(number))
+                yield Finding(list_location + pointer(number), f"duplicate of item {earlier}")
+        yield from check(value, list_location + pointer(number))
 
 
 def canonical_json(value: Any) -> str:
-    """Return a text that is the same for equal values, whatever the order of their keys."""
+    """Return JSON text that is equal for equal values, independent of the order of keys."""
     return json.dumps(value, sort_keys=True)
 
 
-def _version(item: Mapping[str, Any], place: str, version: str) -> Iterator[Finding]:
+def _version(item: Mapping[str, Any], location: str, version: str) -> Iterator[Finding]:
     if "version" in item and item["version"] != version:
         yield Finding(
-            place + "/version", f"expected {short_repr(version)}, found {short_repr(item['version'])}"
+            location + "/version", f"expected {short_repr(version)}, found {short_repr(item['version'])}"
         )
 
 
-def _multiscale(item: Mapping[str, Any], place: str, version: str) -> Iterator[Finding]:
-    yield from _version(item, place, version)
-    yield from _field(item, place, "name", TEXT)
-    yield from _items(item, place, "datasets", _dataset, unique=False)
+def _multiscale(item: Mapping[str, Any], location: str, version: str) -> Iterator[Finding]:
+    yield from _version(item, location, version)
+    yield from _field(item, location, "name", STRING)
+    yield from _items(item, location, "datasets", _dataset, unique=False)
     if version != "0.3":
         return
     axes = item.get("axes")
     if not isinstance(axes, list) or len(axes) < 2:
         yield Finding(
-            place + ("/axes" if "axes" in item else ""),
+            location + ("/axes" if "axes" in item else ""),
             f"expected at least two axes, found {short_repr(axes)}",
         )
         return
     for number, axis in enumerate(axes):
         if axis not in ("t", "c", "z", "y", "x"):
             yield Finding(
-                place + pointer("axes", number), f"expected one of t, c, z, y, x, found {short_repr(axis)}"
+                location + pointer("axes", number), f"expected one of t, c, z, y, x, found {short_repr(axis)}"
             )
 
 
-def _dataset(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
-    yield from _field(item, place, "path", TEXT, required=True)
+def _dataset(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
+    yield from _field(item, location, "path", STRING, required=True)
 
 
 def _omero(omero: Any) -> Iterator[Finding]:
@@ -123,16 +123,16 @@ def _omero(omero: Any) -> Iterator[Finding]:
         yield from _items(omero, "/omero", "channels", _channel, unique=False)
 
 
-def _channel(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
-    yield from _field(item, place, "color", TEXT, required=True)
-    yield from _field(item, place, "label", TEXT)
-    yield from _field(item, place, "family", TEXT)
-    yield from _field(item, place, "active", BOOLEAN)
-    yield from _field(item, place, "window", OBJECT, required=True)
+def _channel(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
+    yield from _field(item, location, "color", STRING, required=True)
+    yield from _field(item, location, "label", STRING)
+    yield from _field(item, location, "family", STRING)
+    yield from _field(item, location, "active", BOOLEAN)
+    yield from _field(item, location, "window", OBJECT, required=True)
     window = item.get("window")
     if isinstance(window, Mapping):
         for key in ("start", "min", "end", "max"):
-            yield from _field(window, place + "/window", key, NUMBER, required=True)
+            yield from _field(window, location + "/window", key, NUMBER, required=True)
 
 
 def _plate(plate: Any, version: str) -> Iterator[Finding]:
@@ -140,7 +140,7 @@ def _plate(plate: Any, version: str) -> Iterator[Finding]:
         yield Finding("/plate", f"expected an object, found {short_repr(plate)}")
         return
     yield from _version(plate, "/plate", version)
-    yield from _field(plate, "/plate", "name", TEXT)
+    yield from _field(plate, "/plate", "name", STRING)
     yield from _field(plate, "/plate", "field_count", COUNT)
     yield from _items(plate, "/plate", "rows", _named)
     yield from _items(plate, "/plate", "columns", _named)
@@ -149,18 +149,18 @@ def _plate(plate: Any, version: str) -> Iterator[Finding]:
         yield from _items(plate, "/plate", "acquisitions", _acquisition, unique=False)
 
 
-def _named(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
-    yield from _field(item, place, "name", TEXT, required=True)
+def _named(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
+    yield from _field(item, location, "name", STRING, required=True)
 
 
-def _plate_well(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
-    yield from _field(item, place, "path", TEXT, required=True)
+def _plate_well(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
+    yield from _field(item, location, "path", STRING, required=True)
 
 
-def _acquisition(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
-    yield from _field(item, place, "id", INDEX, required=True)
-    yield from _field(item, place, "name", TEXT)
-    yield from _field(item, place, "maximumfieldcount", COUNT)
+def _acquisition(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
+    yield from _field(item, location, "id", INDEX, required=True)
+    yield from _field(item, location, "name", STRING)
+    yield from _field(item, location, "maximumfieldcount", COUNT)
 
 
 def _well(well: Any, version: str) -> Iterator[Finding]:
@@ -171,23 +171,23 @@ def _well(well: Any, version: str) -> Iterator[Finding]:
     yield from _items(well, "/well", "images", _field_of_view)
 
 
-def _field_of_view(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
-    yield from _field(item, place, "path", TEXT, required=True)
-    yield from _field(item, place, "acquisition", INTEGER)
+def _field_of_view(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
+    yield from _field(item, location, "path", STRING, required=True)
+    yield from _field(item, location, "acquisition", INTEGER)
 
 
 def labels_findings(labels: Any) -> Iterator[Finding]:
-    """Yield what is wrong with the list of label images of a ``labels`` group."""
+    """Yield the violations in the list of label images of a ``labels`` group."""
     if not isinstance(labels, list) or not labels:
-        yield Finding("/labels", f"expected a list that is not empty, found {short_repr(labels)}")
+        yield Finding("/labels", f"expected a non-empty list, found {short_repr(labels)}")
         return
     for number, path in enumerate(labels):
         if not isinstance(path, str):
-            yield Finding(pointer("labels", number), f"expected text, found {short_repr(path)}")
+            yield Finding(pointer("labels", number), f"expected a string, found {short_repr(path)}")
 
 
 def image_label_findings(label: Any, version: str) -> Iterator[Finding]:
-    """Yield what breaks the schema of ``image-label``, which is the same in all versions."""
+    """Yield the violations of the schema of ``image-label``, which is the same in all versions."""
     if not isinstance(label, Mapping):
         yield Finding("/image-label", f"expected an object, found {short_repr(label)}")
         return
@@ -198,38 +198,38 @@ def image_label_findings(label: Any, version: str) -> Iterator[Finding]:
     yield from _field(label, "/image-label", "source", OBJECT)
     source = label.get("source")
     if isinstance(source, Mapping):
-        yield from _field(source, "/image-label/source", "image", TEXT)
+        yield from _field(source, "/image-label/source", "image", STRING)
 
 
-def _label_color(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
-    yield from _field(item, place, "label-value", NUMBER, required=True)
+def _label_color(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
+    yield from _field(item, location, "label-value", NUMBER, required=True)
     if "rgba" in item:
         rgba = item["rgba"]
         if not isinstance(rgba, list) or len(rgba) != 4:
-            yield Finding(place + "/rgba", f"expected a list of four numbers, found {short_repr(rgba)}")
+            yield Finding(location + "/rgba", f"expected a list of four numbers, found {short_repr(rgba)}")
             return
         for number, value in enumerate(rgba):
             if not INTEGER[1](value) or not 0 <= value <= 255:
                 yield Finding(
-                    place + pointer("rgba", number),
-                    f"expected a whole number from 0 to 255, found {short_repr(value)}",
+                    location + pointer("rgba", number),
+                    f"expected an integer from 0 to 255, found {short_repr(value)}",
                 )
 
 
-def _label_property(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
-    yield from _field(item, place, "label-value", INTEGER, required=True)
+def _label_property(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
+    yield from _field(item, location, "label-value", INTEGER, required=True)
 
 
-def axes_findings(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
-    """Yield the schema's counting of a multiscale's axes in 0.4 and 0.5: two or three of space.
+def axes_findings(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
+    """Yield a finding unless a multiscale image of 0.4 or 0.5 has two or three space axes.
 
-    The model library only counts where nothing else is wrong with the axes.
+    The model library checks this only if the axes have no other errors.
     """
     axes = item.get("axes")
     if not isinstance(axes, list) or not all(isinstance(axis, Mapping) for axis in axes):
         return
     if not 2 <= len(axes) <= 5:
         return
-    space = sum(axis.get("type") == "space" for axis in axes)
-    if not 2 <= space <= 3:
-        yield Finding(place + "/axes", "There must be 2 or 3 axes of type 'space'.")
+    space_axes_count = sum(axis.get("type") == "space" for axis in axes)
+    if not 2 <= space_axes_count <= 3:
+        yield Finding(location + "/axes", "There must be 2 or 3 axes of type 'space'.")

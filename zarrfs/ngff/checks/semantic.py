@@ -1,6 +1,6 @@
-"""The semantic tier, as far as the document alone tells: what the specification's text demands. Pure.
+"""The part of the semantic tier that needs only the document: requirements of the specification's text.
 
-Whatever has the wrong form is left to the schema tier.
+Members of the wrong type are ignored; the schema tier reports them.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from zarrfs.text import short_repr
 __all__ = ["semantic_findings"]
 
 AXES = ("t", "c", "z", "y", "x")
-"""The names that axes have in OME-NGFF 0.3, in their order."""
+"""The axis names of OME-NGFF 0.3, in the required order."""
 
 
 def semantic_findings(document: Mapping[str, Any], version: str) -> Iterator[Finding]:
-    """Yield what contradicts the specification or itself."""
+    """Yield the violations of the specification's text, and contradictions within the document."""
     for number, item in _objects(document.get("multiscales")):
-        place = pointer("multiscales", number)
-        yield from _axes(item, place, version)
-        yield from _transformations(item, place)
-        yield from _datasets(item, place)
+        location = pointer("multiscales", number)
+        yield from _axes(item, location, version)
+        yield from _transformations(item, location)
+        yield from _datasets(item, location)
     yield from _omero(document.get("omero"))
     if isinstance(document.get("image-label"), Mapping) and "multiscales" not in document:
         yield Finding("/image-label", "a label image must have 'multiscales' beside 'image-label'")
@@ -54,71 +54,78 @@ def _repeated(values: list[Any]) -> list[Any]:
 # -- images ------------------------------------------------------------------------------------------------------
 
 
-def _axes(item: Mapping[str, Any], place: str, version: str) -> Iterator[Finding]:
+def _axes(item: Mapping[str, Any], location: str, version: str) -> Iterator[Finding]:
     axes = _list(item.get("axes"))
-    here = place + "/axes"
+    list_location = location + "/axes"
     names = [
         axis if isinstance(axis, str) else axis.get("name")
         for axis in axes
         if isinstance(axis, str | Mapping)
     ]
     for name in _repeated([name for name in names if isinstance(name, str)]):
-        yield Finding(here, f"axis names must be unique, but {short_repr(name)} occurs more than once")
+        yield Finding(
+            list_location, f"axis names must be unique, but {short_repr(name)} occurs more than once"
+        )
     if version == "0.3":
         order = [name for name in AXES if name in names]
         known = all(isinstance(name, str) and name in AXES for name in names)
         if known and not _repeated(names) and names != order:
             yield Finding(
-                here, f"axes must be in the order t, c, z, y, x, found {', '.join(map(str, names))}"
+                list_location, f"axes must be in the order t, c, z, y, x, found {', '.join(map(str, names))}"
             )
         return
     types = [axis.get("type") for axis in axes if isinstance(axis, Mapping)]
     for kind in ("time", "channel"):
         if types.count(kind) > 1:
             yield Finding(
-                here, f"there may be at most one axis of type {short_repr(kind)}, found {types.count(kind)}"
+                list_location,
+                f"there may be at most one axis of type {short_repr(kind)}, found {types.count(kind)}",
             )
     ranks = [0 if kind == "time" else 2 if kind == "space" else 1 for kind in types]
     if ranks != sorted(ranks):
-        yield Finding(here, "axes must be ordered by type: time first, then channel or custom, then space")
+        yield Finding(
+            list_location, "axes must be ordered by type: time first, then channel or custom, then space"
+        )
 
 
-def _transformations(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
+def _transformations(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
     rank = len(item["axes"]) if isinstance(item.get("axes"), list) else None
-    yield from _sequence(item, place, rank)
+    yield from _sequence(item, location, rank)
     for number, dataset in _objects(item.get("datasets")):
-        yield from _sequence(dataset, place + pointer("datasets", number), rank)
+        yield from _sequence(dataset, location + pointer("datasets", number), rank)
 
 
-def _sequence(item: Mapping[str, Any], place: str, rank: int | None) -> Iterator[Finding]:
+def _sequence(item: Mapping[str, Any], location: str, rank: int | None) -> Iterator[Finding]:
     kinds = []
-    here = place + "/coordinateTransformations"
+    list_location = location + "/coordinateTransformations"
     for number, step in _objects(item.get("coordinateTransformations")):
         kind = step.get("type")
         kinds.append(kind)
         values = step.get(kind) if isinstance(kind, str) else None
         if not isinstance(values, list) or not all(is_number(value) for value in values):
             continue
-        spot = here + pointer(number, str(kind))
+        step_location = list_location + pointer(number, str(kind))
         if rank is not None and len(values) != rank:
-            yield Finding(spot, f"expected {rank} numbers, one per axis, found {len(values)}")
+            yield Finding(step_location, f"expected {rank} numbers, one per axis, found {len(values)}")
         if kind == "scale" and any(value <= 0 for value in values):
-            yield Finding(spot, f"a scale must be above 0, found {short_repr(values)}")
+            yield Finding(step_location, f"scale factors must be positive, found {short_repr(values)}")
     if kinds.count("translation") > 1:
-        yield Finding(here, f"there may be at most one translation, found {kinds.count('translation')}")
+        yield Finding(
+            list_location, f"there may be at most one translation, found {kinds.count('translation')}"
+        )
     if "scale" in kinds and "translation" in kinds and kinds.index("translation") < kinds.index("scale"):
-        yield Finding(here, "the translation must come after the scale")
+        yield Finding(list_location, "the translation must come after the scale")
 
 
-def _datasets(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
-    here = place + "/datasets"
+def _datasets(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
+    list_location = location + "/datasets"
     datasets = list(_objects(item.get("datasets")))
     paths = [dataset["path"] for _, dataset in datasets if isinstance(dataset.get("path"), str)]
     for path in _repeated(paths):
-        yield Finding(here, f"path {short_repr(path)} is that of more than one level")
+        yield Finding(list_location, f"path {short_repr(path)} is used by more than one level")
     for number, dataset in datasets:
         if isinstance(dataset.get("path"), str):
-            yield from _path(dataset["path"], here + pointer(number, "path"))
+            yield from _path(dataset["path"], list_location + pointer(number, "path"))
     space = [
         number
         for number, axis in enumerate(_list(item.get("axes")))
@@ -127,7 +134,10 @@ def _datasets(item: Mapping[str, Any], place: str) -> Iterator[Finding]:
     scales = [scale for _, dataset in datasets if (scale := _scale(dataset)) is not None]
     for finer, coarser in pairwise(scales):
         if len(finer) == len(coarser) and any(coarser[a] < finer[a] for a in space if a < len(finer)):
-            yield Finding(here, f"levels must go from fine to coarse, but scale {coarser} follows {finer}")
+            yield Finding(
+                list_location,
+                f"levels must be ordered from fine to coarse, but scale {coarser} follows {finer}",
+            )
 
 
 def _scale(dataset: Mapping[str, Any]) -> list[float] | None:
@@ -138,26 +148,28 @@ def _scale(dataset: Mapping[str, Any]) -> list[float] | None:
     return None
 
 
-def _path(path: str, place: str) -> Iterator[Finding]:
+def _path(path: str, location: str) -> Iterator[Finding]:
     if path.startswith("/") or ".." in path.split("/"):
-        yield Finding(place, f"path {short_repr(path)} leads out of its group")
+        yield Finding(location, f"path {short_repr(path)} points outside its group")
 
 
 def _omero(omero: Any) -> Iterator[Finding]:
     if not isinstance(omero, Mapping):
         return
     for number, channel in _objects(omero.get("channels")):
-        place = pointer("omero", "channels", number)
+        location = pointer("omero", "channels", number)
         color = channel.get("color")
         if isinstance(color, str) and not re.fullmatch(r"[0-9A-Fa-f]{6}", color):
-            yield Finding(place + "/color", f"expected 6 hexadecimal digits, found {short_repr(color)}")
+            yield Finding(location + "/color", f"expected 6 hexadecimal digits, found {short_repr(color)}")
         window = channel.get("window")
         if not isinstance(window, Mapping):
             continue
         values = {key: window[key] for key in ("min", "start", "end", "max") if is_number(window.get(key))}
         for low, high in (("start", "end"), ("min", "max")):
             if low in values and high in values and values[low] > values[high]:
-                yield Finding(place + "/window", f"{low} {values[low]} is above {high} {values[high]}")
+                yield Finding(
+                    location + "/window", f"{low} {values[low]} is greater than {high} {values[high]}"
+                )
 
 
 # -- labels, plates ----------------------------------------------------------------------------------------------
@@ -170,14 +182,14 @@ def _image_label(label: Any) -> Iterator[Finding]:
         values = [item.get("label-value") for _, item in _objects(label.get(key))]
         for value in _repeated([value for value in values if is_number(value)]):
             yield Finding(
-                pointer("image-label", key), f"label {value} occurs more than once; the last one counts"
+                pointer("image-label", key), f"label {value} occurs more than once; the last one is used"
             )
         for number, item in _objects(label.get(key)):
             found: Any = item.get("label-value")
             if is_number(found) and found != int(found):
                 yield Finding(
                     pointer("image-label", key, number, "label-value"),
-                    f"a label is a whole number, found {short_repr(found)}",
+                    f"label values must be integers, found {short_repr(found)}",
                 )
 
 
@@ -201,25 +213,26 @@ def _plate(plate: Any) -> Iterator[Finding]:
 
 
 def _plate_well(
-    well: Mapping[str, Any], place: str, names: Mapping[str, list[Any]], known: Mapping[str, set[str]]
+    well: Mapping[str, Any], location: str, names: Mapping[str, list[Any]], known: Mapping[str, set[str]]
 ) -> Iterator[Finding]:
     path = well.get("path")
     parts = path.split("/") if isinstance(path, str) else []
     for position, (key, list_key) in enumerate((("rowIndex", "rows"), ("columnIndex", "columns"))):
         index = well.get(key)
         if len(parts) == 2 and names[list_key] and parts[position] not in known[list_key]:
-            yield Finding(place + "/path", f"{short_repr(parts[position])} is none of the {list_key}")
+            yield Finding(location + "/path", f"{short_repr(parts[position])} is not one of the {list_key}")
         if not isinstance(index, int) or isinstance(index, bool):
             continue
         if not 0 <= index < len(names[list_key]):
             yield Finding(
-                f"{place}/{key}", f"there are only {len(names[list_key])} {list_key}, found {index}"
+                f"{location}/{key}",
+                f"index {index} is out of range: there are {len(names[list_key])} {list_key}",
             )
         elif len(parts) == 2 and parts[position] != names[list_key][index]:
             found = names[list_key][index]
             yield Finding(
-                f"{place}/{key}",
-                f"{index} means {short_repr(found)}, but the path says {short_repr(parts[position])}",
+                f"{location}/{key}",
+                f"index {index} is {short_repr(found)}, but the path has {short_repr(parts[position])}",
             )
 
 

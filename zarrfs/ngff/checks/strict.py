@@ -1,4 +1,4 @@
-"""The strict tier: what the strict JSON schemas ask for, which the specification only recommends. Pure."""
+"""The strict tier: violations of the strict JSON schemas, which cover recommendations of the specification."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["strict_findings"]
 
 
 def strict_findings(document: Mapping[str, Any], version: str) -> Iterator[Finding]:
-    """Yield what is recommended and absent. From 0.5 on the version stands beside the parts, not in them."""
+    """Yield recommended members that are missing. From 0.5 on the version is not in the individual objects."""
     versioned = ("version",) if version < "0.5" else ()
     for number, item in _objects(document.get("multiscales")):
-        place = pointer("multiscales", number)
-        yield from _recommended(item, place, (*versioned, "metadata", "type", "name"))
+        location = pointer("multiscales", number)
+        yield from _recommended(item, location, (*versioned, "metadata", "type", "name"))
         for position, axis in _objects(item.get("axes")):
-            yield from _unit(axis, place + pointer("axes", position))
+            yield from _unit(axis, location + pointer("axes", position))
     label = document.get("image-label")
     if isinstance(label, Mapping):
         yield from _recommended(label, "/image-label", (*versioned, "colors"))
@@ -41,17 +41,17 @@ def _objects(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
             yield number, item
 
 
-def _recommended(item: Mapping[str, Any], place: str, keys: tuple[str, ...]) -> Iterator[Finding]:
+def _recommended(item: Mapping[str, Any], location: str, keys: tuple[str, ...]) -> Iterator[Finding]:
     for key in keys:
         if key not in item:
-            yield Finding(place, f"{short_repr(key)} is recommended, but missing")
+            yield Finding(location, f"recommended member {short_repr(key)} is missing")
 
 
-def _unit(axis: Mapping[str, Any], place: str) -> Iterator[Finding]:
+def _unit(axis: Mapping[str, Any], location: str) -> Iterator[Finding]:
     known = {"space": SPACE_UNITS, "time": TIME_UNITS}.get(str(axis.get("type")))
     unit = axis.get("unit")
     if known is not None and isinstance(unit, str) and unit not in known:
         example = "micrometer" if axis["type"] == "space" else "second"
         yield Finding(
-            place + "/unit", f"{short_repr(unit)} is no unit of UDUNITS-2, such as {short_repr(example)}"
+            location + "/unit", f"{short_repr(unit)} is not a UDUNITS-2 unit such as {short_repr(example)}"
         )

@@ -1,4 +1,4 @@
-"""The units that OME-NGFF recommends for axes: names of UDUNITS-2."""
+"""The units that OME-NGFF recommends for axes, which are names of UDUNITS-2."""
 
 from __future__ import annotations
 

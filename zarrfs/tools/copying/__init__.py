@@ -1,1 +1,1 @@
-"""Copying, converting and rechunking whole hierarchies."""
+"""Copying, converting and rechunking arrays and hierarchies."""

@@ -1,4 +1,4 @@
-"""An array cut into boxes of one shape, without a list of all of them: an empty array may have 10^18."""
+"""Partition of an array into blocks of one shape. Blocks are computed on demand: an empty array may have 10^18."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import overload
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import UnsupportedError
 
-__all__ = ["Block", "BlockGrid", "ChunkCoords", "Coords", "stored_boxes", "stored_part"]
+__all__ = ["Block", "BlockGrid", "ChunkCoords", "Coords", "blocks_to_copy", "stored_regions"]
 
 Block = tuple[slice, ...]
-"""A box of an array: one slice per dimension, with start and stop."""
+"""A region of an array: one slice per dimension, with start and stop."""
 
 Coords = tuple[int, ...]
-"""The place of a chunk, or a block, in its grid."""
+"""The coordinates of a chunk or block in its grid."""
 
 MAX_BLOCKS = 1 << 32
-"""More pieces than this are not copied one by one: at ten microseconds each that takes half a day."""
+"""The maximum number of chunks or blocks of one copy. At ten microseconds each, this many take half a day."""
 
 
 class ChunkCoords(Sequence[Coords]):
     """The coordinates of all cells of a grid, in C order.
 
-    Raises UnsupportedError when there are more than ``MAX_BLOCKS``, as soon as their number is needed.
+    ``len`` and indexing raise UnsupportedError if there are more than ``MAX_BLOCKS`` cells.
     """
 
     def __init__(self, counts: Sequence[int]) -> None:
@@ -35,8 +35,7 @@ class ChunkCoords(Sequence[Coords]):
         count = prod(self.counts)
         if count > MAX_BLOCKS:
             raise UnsupportedError(
-                f"there are {count:,} chunks or blocks to copy one by one, at most {MAX_BLOCKS:,} are; "
-                "choose larger chunks"
+                f"the copy has {count:,} chunks or blocks, the limit is {MAX_BLOCKS:,}; choose larger chunks"
             )
         return count
 
@@ -48,7 +47,7 @@ class ChunkCoords(Sequence[Coords]):
 
     def __getitem__(self, index: int | slice) -> Coords | list[Coords]:
         if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
             raise IndexError(index)
         coords = []
@@ -59,8 +58,8 @@ class ChunkCoords(Sequence[Coords]):
 
 
 class BlockGrid(Sequence[Block]):
-    """The boxes of shape ``step`` that tile an array of ``shape``, in C order; the last along a dimension is cut off.
-    As many as ``ChunkCoords`` allows.
+    """The blocks of shape ``step`` that tile an array of ``shape``, in C order. The last block of a dimension is
+    clipped to the array. The number of blocks is limited as in ``ChunkCoords``.
     """
 
     def __init__(self, shape: Sequence[int], step: Sequence[int]) -> None:
@@ -75,7 +74,7 @@ class BlockGrid(Sequence[Block]):
 
     @property
     def total(self) -> int:
-        """How many blocks there are, be they too many."""
+        """The number of blocks, not limited by ``MAX_BLOCKS``."""
         return prod(self._coords.counts)
 
     @overload
@@ -95,36 +94,36 @@ class BlockGrid(Sequence[Block]):
             for coord, side, length in zip(coords, self.step, self.shape, strict=True)
         )
 
-    def touching(self, boxes: Iterable[Block]) -> list[Block]:
-        """Return the blocks that have an element of any of the boxes, each once, in C order."""
-        found: set[tuple[int, ...]] = set()
-        for box in boxes:
+    def overlapping(self, regions: Iterable[Block]) -> list[Block]:
+        """Return the blocks that overlap any of the regions, each once, in C order."""
+        overlapping_coords: set[tuple[int, ...]] = set()
+        for region in regions:
             spans = [
                 range(part.start // side, -(-min(part.stop, length) // side))
-                for part, side, length in zip(box, self.step, self.shape, strict=True)
+                for part, side, length in zip(region, self.step, self.shape, strict=True)
             ]
-            found.update(product(*spans))
-        return [self._block(coords) for coords in sorted(found)]
+            overlapping_coords.update(product(*spans))
+        return [self._block(coords) for coords in sorted(overlapping_coords)]
 
 
-def stored_part(
-    shape: Sequence[int], step: Sequence[int], itemsize: int, nbytes: int, boxes: Iterable[Block] | None
+def blocks_to_copy(
+    shape: Sequence[int], step: Sequence[int], itemsize: int, nbytes: int, regions: Iterable[Block] | None
 ) -> Sequence[Block]:
-    """Return the blocks to copy of an array: those with an element of any of the ``boxes``, all for None.
+    """Return the blocks of an array to copy: those that overlap any of the ``regions``, or all if that is None.
 
-    A block is ``step``, or as many of it as fit into ``nbytes`` where most of the array is stored: where little is,
-    large blocks would be made of chunks that are absent.
+    If at least half of the array is stored, a block is a multiple of ``step`` of at most ``nbytes`` bytes. Otherwise
+    it is ``step``, because larger blocks would consist mostly of missing chunks.
     """
-    small = BlockGrid(shape, [max(1, side) for side in step])
-    found = None if boxes is None else small.touching(boxes)
-    if found is not None and 2 * len(found) < small.total:
-        return found
-    large = BlockGrid(shape, _enlarged(shape, small.step, itemsize, nbytes))
-    return large if found is None else large.touching(found)
+    step_grid = BlockGrid(shape, [max(1, side) for side in step])
+    step_blocks = None if regions is None else step_grid.overlapping(regions)
+    if step_blocks is not None and 2 * len(step_blocks) < step_grid.total:
+        return step_blocks
+    block_grid = BlockGrid(shape, _enlarged_step(shape, step_grid.step, itemsize, nbytes))
+    return block_grid if step_blocks is None else block_grid.overlapping(step_blocks)
 
 
-def _enlarged(shape: Sequence[int], step: Sequence[int], itemsize: int, nbytes: int) -> list[int]:
-    """Return the shape of a block of whole steps, doubled from the last dimension on while it fits into ``nbytes``."""
+def _enlarged_step(shape: Sequence[int], step: Sequence[int], itemsize: int, nbytes: int) -> list[int]:
+    """Return ``step`` doubled along each dimension, the last one first, while the block has at most ``nbytes``."""
     sides = list(step)
     for axis in reversed(range(len(shape))):
         while sides[axis] < shape[axis] and prod(sides) * itemsize * 2 <= nbytes:
@@ -132,8 +131,8 @@ def _enlarged(shape: Sequence[int], step: Sequence[int], itemsize: int, nbytes: 
     return sides
 
 
-def stored_boxes(array: Array) -> Iterator[Block]:
-    """Yield the boxes of the chunks (shards) of an array that are stored, from a listing."""
+def stored_regions(array: Array) -> Iterator[Block]:
+    """Yield the array regions of the stored chunks (shards), from a listing of the store."""
     axes = array.storage.axes
     for coords in array.storage.stored_chunks():
         starts = [axis.begin(chunk) for axis, chunk in zip(axes, coords, strict=True)]

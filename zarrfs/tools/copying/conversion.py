@@ -1,4 +1,4 @@
-"""Copying arrays and hierarchies: between stores, formats and chunk shapes. Resumable, verifiable."""
+"""Copying arrays and hierarchies between stores, formats and chunk shapes. Copies can be resumed and verified."""
 
 from __future__ import annotations
 
@@ -27,12 +27,18 @@ from zarrfs.errors import KeyNameError, MetadataError, NodeExistsError, StoreErr
 from zarrfs.ngff.versions import VersionChange, for_zarr_format
 from zarrfs.tools.copying.advice import option
 from zarrfs.tools.copying.block_grid import Block, ChunkCoords, Coords
-from zarrfs.tools.copying.conventions import carried, reads_as
+from zarrfs.tools.copying.conventions import convert_conventions, effective_fill_value
 from zarrfs.tools.copying.copy_tasks import CompareBlock, CopyBlock, CopyChunk
-from zarrfs.tools.copying.dask_cluster import on_cluster
-from zarrfs.tools.copying.destinations import as_it_is
+from zarrfs.tools.copying.dask_cluster import connect_cluster
+from zarrfs.tools.copying.destinations import open_for_inspection
 from zarrfs.tools.copying.executors import Executor, Threads
-from zarrfs.tools.copying.planning import Form, blocks, losses, new_spec, same_chunks
+from zarrfs.tools.copying.planning import (
+    TargetOptions,
+    copy_blocks,
+    describe_losses,
+    spec_for_chunk_copy,
+    spec_for_reencoding,
+)
 from zarrfs.tools.copying.reports import CopyReport
 from zarrfs.tools.copying.walking import readable_nodes
 
@@ -42,17 +48,17 @@ if TYPE_CHECKING:
 __all__ = ["IfExists", "Progress", "convert", "rechunk"]
 
 IfExists = Literal["raise", "replace", "skip", "resume"]
-"""What to do about a node that is at the destination: an error; replace it; leave it; go on with a copy of this very
-array that was interrupted (chunks that are there are taken for done).
+"""What to do if a node exists at the destination: raise an error, replace it, keep it, or resume an interrupted copy of
+the same array. On resume, chunks that exist are not copied again.
 """
 
 Progress = Callable[[str, int, int], object]
-"""Told (path, pieces done, pieces in all) as an array is copied."""
+"""Called with (path, tasks done, tasks in total) while an array is copied."""
 
 CACHE_NBYTES = 256 << 20
 
-MAX_REFUSED = 10
-"""How many nodes an error names that the destination cannot hold."""
+MAX_NAMED_NODES = 10
+"""The maximum number of nodes that an error names."""
 
 
 def convert(
@@ -74,49 +80,53 @@ def convert(
     storage_options: dict[str, Any] | None = None,
     dask: str | Client | None = None,
 ) -> CopyReport:
-    """Copy the node at a location, with all below it, to another location, in another form.
+    """Copy the node at a location, and all nodes below it, to another location.
 
-    Chunks are copied byte by byte where only the documents differ. Attributes, dimension names and missing values are
-    kept, each where xarray looks for it in that format. Shards are kept with other chunks if these fit into them.
-    Threads copy, or a Dask cluster.
+    Encoded chunks are copied unchanged if only the metadata documents differ. Attributes, dimension names and missing
+    values are stored as xarray expects them in the target format. Shards are retained if new chunks divide them.
+    Threads of this process copy the chunks, or the workers of a Dask cluster.
 
     Args:
-        zarr_format, chunks, shards, compressors: what is to be different, as ``create_array`` takes them.
-        memory: bytes of decoded values in flight on each thread, unless one chunk or shard to be written has more;
-            and of decoded chunks of the source that each process keeps for the blocks that need them too.
+        zarr_format, chunks, shards, compressors: properties of the copy that differ from the source, as for
+            ``create_array``.
+        memory: the maximum number of bytes of decoded values per thread, unless a single chunk or shard of the target
+            is larger; also the size of the cache for decoded source chunks in each process.
         if_exists: see ``IfExists``.
-        verify: read both afterwards, and raise StoreError where they differ.
-        dry_run: change nothing.
-        skip_broken: leave out members that cannot be read, or that the format cannot hold; they are in ``missing`` of
+        verify: read source and target after the copy, and raise StoreError if they differ.
+        dry_run: write nothing.
+        skip_broken: skip members that cannot be read or that the format cannot represent. They are in ``missing`` of
             the result.
-        allow_loss: where the format does not have a data type, take the one that NumPy has for its values.
-        keep_ngff: leave OME-NGFF metadata as they are. Otherwise version 0.4 becomes 0.5 in format 3, and 0.5 becomes
-            0.4 in format 2.
-        storage_options: as ``open`` takes them; each location gets those that it knows.
-        dask: the address of a Dask scheduler (``tcp://host:8786``), or a ``distributed.Client``: its workers copy and
-            compare. They need zarrfs, and must reach both locations.
+        allow_loss: replace a data type that the format does not have with the NumPy data type of its values.
+        keep_ngff: leave OME-NGFF metadata unchanged. By default version 0.4 is converted to 0.5 in format 3, and 0.5
+            to 0.4 in format 2.
+        storage_options: as for ``open``. Each location gets the options that it supports.
+        dask: the address of a Dask scheduler (``tcp://host:8786``) or a ``distributed.Client``. Its workers copy and
+            compare. They need zarrfs and access to both locations.
 
-    Returns a line for each node, saying what was done (or would be), and what of it was not kept.
+    Returns one line for each node, which states how it was copied and which properties were lost.
 
     Raises before anything is written: NodeExistsError; IncompleteCopyError for members that cannot be read;
-    UnsupportedError for those that the format cannot hold; MetadataError for options that do not fit an array; what
-    keeps a Dask cluster from it. Raises another ZarrError for what goes wrong while chunks are copied.
+    UnsupportedError for nodes that the format cannot represent; MetadataError for options that do not fit an array;
+    StoreError or LocationError if the Dask cluster cannot be used. Raises another ZarrError for failures while chunks
+    are copied.
     """
-    form = Form(zarr_format, chunks, shards, compressors, allow_loss)
-    with nullcontext(Threads()) if dask is None else on_cluster(dask) as executor:
+    form = TargetOptions(zarr_format, chunks, shards, compressors, allow_loss)
+    with nullcontext(Threads()) if dask is None else connect_cluster(dask) as executor:
         reading, writing = split_options(storage_options, source, target)
         node = open_node(
             source, storage_options=None if reading is None else dict(reading), cache_size=memory
         )
-        task = _Task(form, if_exists, verify, memory, progress, dry_run, skip_broken, keep_ngff, executor)
+        options = _CopyOptions(
+            form, if_exists, verify, memory, progress, dry_run, skip_broken, keep_ngff, executor
+        )
         report = CopyReport()
-        with as_it_is(target, writing) as (store, path):
-            plan = _plan(node, store, path, task, report)
+        with open_for_inspection(target, writing) as (store, path):
+            plan = _plan(node, store, path, options, report)
         if dry_run:
             return report
         store, path = open_store(target, mode="a", storage_options=writing)
         try:
-            _execute(plan, store, path, task)
+            _execute(plan, store, path, options)
         finally:
             if not isinstance(target, Store | Mapping | StoredNode):
                 store.close()
@@ -124,12 +134,12 @@ def convert(
 
 
 def rechunk(source: Location, target: Location, chunks: Any, **options: Any) -> CopyReport:
-    """Copy an array or hierarchy with other chunks; options as ``convert``.
+    """Copy an array or hierarchy with another chunk shape. Options are those of ``convert``.
 
-    Values are copied in blocks of whole target chunks, as large as ``memory`` allows, towards the chunks of the
-    source. A source chunk that spans several blocks is decoded for each of them, unless it is still kept. So planes
-    are decoded once to become cubes where as many planes as a cube has fit into ``memory``, else as many times as
-    those are larger.
+    Values are copied in blocks of whole target chunks. Blocks are extended towards the source chunk shape as far as
+    ``memory`` allows. A source chunk that spans several blocks is decoded once for each of them, unless it is still
+    cached. Example: planes that are rechunked to cubes are decoded once if the planes of one cube fit into
+    ``memory``, otherwise about (size of these planes / ``memory``) times.
     """
     return convert(source, target, chunks=chunks, **options)
 
@@ -138,10 +148,10 @@ def rechunk(source: Location, target: Location, chunks: Any, **options: Any) -> 
 
 
 @dataclass(frozen=True)
-class _Task:
-    """What a copy is to be, and who makes it; as ``convert`` is told."""
+class _CopyOptions:
+    """The options of ``convert``, and the executor."""
 
-    form: Form
+    form: TargetOptions
     if_exists: IfExists
     verify: bool = False
     memory: int = CACHE_NBYTES
@@ -157,13 +167,13 @@ class _Step:
     """One node of a copy.
 
     Attributes:
-        path: where the copy is in its store.
-        node: the source.
-        spec: of the copy; None for a node that is there and stays.
-        replaces: whether there is a node that is to be replaced.
-        resumes: whether there is a node to go on with.
-        alike: whether chunks are copied as they are.
-        lossy: whether the copy has another data type.
+        path: the path of the copy in its store.
+            node: the source.
+            spec: the spec of the copy; None if the existing node is kept.
+            replaces: whether an existing node is replaced.
+            resumes: whether an interrupted copy is resumed.
+            copies_chunks: whether encoded chunks are copied unchanged.
+            lossy: whether the copy has another data type.
     """
 
     path: str
@@ -171,168 +181,191 @@ class _Step:
     spec: NodeSpec | None
     replaces: bool = False
     resumes: bool = False
-    equivalent_specs: bool = False
+    copies_chunks: bool = False
     lossy: bool = False
 
 
-def _plan(node: Array | Group, store: Store, path: str, task: _Task, report: CopyReport) -> list[_Step]:
-    """Return the steps of a copy to ``path`` of a store, and put a line for each into the report. Writes nothing.
+def _plan(
+    node: Array | Group, store: Store, path: str, options: _CopyOptions, report: CopyReport
+) -> list[_Step]:
+    """Return the steps of a copy to ``path`` of a store, and add a line for each to the report. Writes nothing.
 
-    Raises what keeps the copy from being made.
+    Raises the errors of ``convert`` that are raised before anything is written.
     """
-    _check_apart(node, store, path)
+    _check_not_nested(node, store, path)
     pairs = [(path, node)]
     if isinstance(node, Group):
-        found = readable_nodes(node, task.skip_broken, report)
-        pairs += [("/".join(p for p in (path, below) if p), inner) for below, inner in found]
-    if task.if_exists == "raise":
-        _check_room(store, [place for place, _ in pairs])
-    _check_compressors(task.form)
-    replaces_all = task.if_exists == "replace" and _is_of_another_kind(node, store, path)
+        members = readable_nodes(node, options.skip_broken, report)
+        pairs += [("/".join(p for p in (path, below) if p), member) for below, member in members]
+    if options.if_exists == "raise":
+        _check_no_nodes(store, [path_in_target for path_in_target, _ in pairs])
+    _check_compressors(options.form)
+    replaces_all = options.if_exists == "replace" and _group_replaces_array(node, store, path)
     steps: list[_Step] = []
-    refused: dict[str, str] = {}
+    rejected: dict[str, str] = {}
     axes: dict[str, tuple[str, ...]] = {}
-    gone: list[str] = []
-    for place, inner in pairs:
-        if any(place.startswith(f"{above}/") for above in gone):
-            continue  # it is below what is left out, and named with it
-        kind = None if replaces_all else formats.read_kind(store, place)
+    skipped_paths: list[str] = []
+    for path_in_target, member in pairs:
+        if any(path_in_target.startswith(f"{skipped}/") for skipped in skipped_paths):
+            continue  # it is below a node that is skipped and reported
+        kind = None if replaces_all else formats.read_kind(store, path_in_target)
         try:
-            formats.check_path(store, place, task.form.format_of(inner.zarr_format))
-            if isinstance(inner, Group):
-                step, line = _group_step(inner, place, kind, task, axes)
+            formats.check_path(store, path_in_target, options.form.format_of(member.zarr_format))
+            if isinstance(member, Group):
+                step, line = _group_step(member, path_in_target, kind, options, axes)
             else:
-                step, line = _array_step(inner, place, kind, task, axes.get(place))
+                step, line = _array_step(member, path_in_target, kind, options, axes.get(path_in_target))
         except (UnsupportedError, KeyNameError) as error:
-            refused[place or "/"] = str(error)
-            gone.append(place)
+            rejected[path_in_target or "/"] = str(error)
+            skipped_paths.append(path_in_target)
             continue
         except MetadataError as error:
-            raise MetadataError(f"{inner.name}: {error}; nothing was written") from error
+            raise MetadataError(f"{member.name}: {error}; nothing was written") from error
         steps.append(step)
-        report.append(f"{place or '/'}: {line}")
-    if refused and not (task.skip_broken and path not in refused and (path or "/") not in refused):
-        raise _refusal(node, refused)
-    for place, reason in refused.items():
-        report.missing[place] = reason
-        report.append(f"{place}: left out: {reason}")
+        report.append(f"{path_in_target or '/'}: {line}")
+    if rejected and not (options.skip_broken and path not in rejected and (path or "/") not in rejected):
+        raise _rejection_error(node, rejected)
+    for path_in_target, reason in rejected.items():
+        report.missing[path_in_target] = reason
+        report.append(f"{path_in_target}: skipped: {reason}")
     return steps
 
 
-def _refusal(node: Array | Group, refused: Mapping[str, str]) -> UnsupportedError:
-    """Make the error for nodes that the destination cannot hold."""
-    reasons = "; ".join(f"{place}: {reason}" for place, reason in list(refused.items())[:MAX_REFUSED])
-    more = f"; and {len(refused) - MAX_REFUSED} more" if len(refused) > MAX_REFUSED else ""
-    advice = f". Leave such members out with {option('skip_broken')}" if isinstance(node, Group) else ""
+def _rejection_error(node: Array | Group, rejected: Mapping[str, str]) -> UnsupportedError:
+    """Return the error for nodes that the destination cannot represent."""
+    reasons = "; ".join(
+        f"{rejected_path}: {reason}" for rejected_path, reason in list(rejected.items())[:MAX_NAMED_NODES]
+    )
+    more = f"; and {len(rejected) - MAX_NAMED_NODES} more" if len(rejected) > MAX_NAMED_NODES else ""
+    advice = f". Skip such members with {option('skip_broken')}" if isinstance(node, Group) else ""
     return UnsupportedError(
-        f"{node.store.url}: this cannot be written, and nothing was: {reasons}{more}{advice}"
+        f"{node.store.url}: these nodes cannot be written, and nothing was written: {reasons}{more}{advice}"
     )
 
 
-def _check_room(store: Store, places: Sequence[str]) -> None:
-    """Raise NodeExistsError if there is a node at one of the paths."""
-    for place in places:
-        if formats.read_kind(store, place) is not None:
+def _check_no_nodes(store: Store, paths_in_target: Sequence[str]) -> None:
+    """Raise NodeExistsError if a node exists at one of the paths."""
+    for path_in_target in paths_in_target:
+        if formats.read_kind(store, path_in_target) is not None:
             raise NodeExistsError(
-                f"{store.url}: there is already something at {place or '/'!r}: give {option('if_exists', 'replace')}, "
+                f"{store.url}: a node exists at {path_in_target or '/'!r}; use {option('if_exists', 'replace')}, "
                 f"{option('if_exists', 'skip')} or {option('if_exists', 'resume')}"
             )
 
 
-def _check_compressors(form: Form) -> None:
-    """Raise MetadataError for compressors that no array can have."""
+def _check_compressors(form: TargetOptions) -> None:
+    """Raise MetadataError for compressors that are invalid for every array."""
     if form.compressors is not None and form.compressors != "none":
         array_spec(shape=(1,), dtype="u1", chunks=(1,), compressors=form.compressors, zarr_format=3)
 
 
 def _group_step(
-    group: Group, place: str, kind: str | None, task: _Task, axes: dict[str, tuple[str, ...]]
+    group: Group,
+    path_in_target: str,
+    kind: str | None,
+    options: _CopyOptions,
+    axes: dict[str, tuple[str, ...]],
 ) -> tuple[_Step, str]:
-    wanted = task.form.format_of(group.zarr_format)
-    change = _ngff_change(group, wanted, task)
-    axes.update({"/".join(p for p in (place, below) if p): names for below, names in change.axes.items()})
+    target_format = options.form.format_of(group.zarr_format)
+    change = _ngff_change(group, target_format, options)
+    axes.update(
+        {"/".join(p for p in (path_in_target, below) if p): names for below, names in change.axes.items()}
+    )
     if kind is not None:
-        return _Step(place, group, None), "group"
-    spec = GroupSpec(wanted, change.attributes)
+        return _Step(path_in_target, group, None), "group"
+    spec = GroupSpec(target_format, change.attributes)
     formats.check_writable(spec)
-    return _Step(place, group, spec), f"group; {change.note}" if change.note else "group"
+    return _Step(path_in_target, group, spec), f"group; {change.note}" if change.note else "group"
 
 
-def _ngff_change(group: Group, wanted: int | str, task: _Task) -> VersionChange:
-    if task.keep_ngff or wanted == group.zarr_format or (group.zarr_format == 1 and wanted == 2):
+def _ngff_change(group: Group, target_format: int | str, options: _CopyOptions) -> VersionChange:
+    if (
+        options.keep_ngff
+        or target_format == group.zarr_format
+        or (group.zarr_format == 1 and target_format == 2)
+    ):
         return VersionChange(dict(group.attrs))
-    return for_zarr_format(group.attrs, group.basename, wanted)
+    return for_zarr_format(group.attrs, group.basename, target_format)
 
 
 def _array_step(
-    source: Array, place: str, kind: str | None, task: _Task, axes: tuple[str, ...] | None
+    source: Array, path_in_target: str, kind: str | None, options: _CopyOptions, axes: tuple[str, ...] | None
 ) -> tuple[_Step, str]:
-    if kind is not None and task.if_exists == "skip":
-        return _Step(place, source, None), "skipped, it is there"
-    replaces = kind is not None and task.if_exists == "replace"
-    resumes = kind is not None and task.if_exists == "resume"
-    wanted = task.form.format_of(source.zarr_format)
-    spec = carried(source.spec, wanted, lambda: _all_stored(source))
-    if wanted == 3 and axes is not None and spec.dimension_names is None and len(axes) == len(spec.shape):
+    if kind is not None and options.if_exists == "skip":
+        return _Step(path_in_target, source, None), "skipped: it exists"
+    replaces = kind is not None and options.if_exists == "replace"
+    resumes = kind is not None and options.if_exists == "resume"
+    target_format = options.form.format_of(source.zarr_format)
+    spec = convert_conventions(source.spec, target_format, lambda: _all_stored(source))
+    if (
+        target_format == 3
+        and axes is not None
+        and spec.dimension_names is None
+        and len(axes) == len(spec.shape)
+    ):
         spec = replace(spec, dimension_names=axes)
-    equivalent_specs = same_chunks(spec, task.form) if _absent_stay(source, spec) else None
-    if equivalent_specs is not None:
-        return _Step(place, source, equivalent_specs, replaces, resumes, True), "chunks copied as they are"
-    made = new_spec(source, spec, task.form)
-    if not task.form.allow_loss and made.data_type.name != source.spec.data_type.name:
+    same_chunks_spec = (
+        spec_for_chunk_copy(spec, options.form) if _missing_chunks_read_equal(source, spec) else None
+    )
+    if same_chunks_spec is not None:
+        return _Step(
+            path_in_target, source, same_chunks_spec, replaces, resumes, True
+        ), "chunks copied unchanged"
+    target_spec = spec_for_reencoding(source, spec, options.form)
+    if not options.form.allow_loss and target_spec.data_type.name != source.spec.data_type.name:
         raise UnsupportedError(
-            f"format {wanted} has no data type {source.spec.data_type.name}; {option('allow_loss')} makes it "
-            f"{made.data_type.name}"
+            f"format {target_format} does not support data type {source.spec.data_type.name}; "
+            f"{option('allow_loss')} converts it to {target_spec.data_type.name}"
         )
-    lost = losses(source, made, task.form)
-    lossy = made.data_type.name != source.spec.data_type.name
-    line = "; ".join(["decoded and encoded anew", *lost])
-    return _Step(place, source, made, replaces, resumes, False, lossy), line
+    losses = describe_losses(source, target_spec, options.form)
+    lossy = target_spec.data_type.name != source.spec.data_type.name
+    line = "; ".join(["re-encoded", *losses])
+    return _Step(path_in_target, source, target_spec, replaces, resumes, False, lossy), line
 
 
 def _all_stored(array: Array) -> bool:
-    layout = array.storage
-    return array.store.listable and sum(1 for _ in layout.stored_chunks()) == prod(layout.grid_shape)
+    storage = array.storage
+    return array.store.listable and sum(1 for _ in storage.stored_chunks()) == prod(storage.grid_shape)
 
 
-def _absent_stay(source: Array, spec: ArraySpec) -> bool:
-    """Whether absent chunks read the same in a copy with the fill value of ``spec``, or there are none."""
-    return _reads_alike(source.spec, spec) or _all_stored(source)
+def _missing_chunks_read_equal(source: Array, spec: ArraySpec) -> bool:
+    """Return whether missing chunks read the same in a copy with the fill value of ``spec``, or none are missing."""
+    return _have_equal_fill_values(source.spec, spec) or _all_stored(source)
 
 
-def _reads_alike(one: ArraySpec, other: ArraySpec) -> bool:
-    # As text, in which NaN is the same as NaN, and -0.0 is not 0.0.
-    return repr(reads_as(one)) == repr(reads_as(other))
+def _have_equal_fill_values(one: ArraySpec, other: ArraySpec) -> bool:
+    # The repr of NaN equals that of NaN, and the reprs of 0.0 and -0.0 differ.
+    return repr(effective_fill_value(one)) == repr(effective_fill_value(other))
 
 
-def _is_of_another_kind(node: Array | Group, store: Store, path: str) -> bool:
-    """Whether a group is to take the place of an array."""
+def _group_replaces_array(node: Array | Group, store: Store, path: str) -> bool:
+    """Return whether a group would replace an array."""
     return isinstance(node, Group) and formats.read_kind(store, path) == "array"
 
 
-def _check_apart(node: Array | Group, store: Store, path: str) -> None:
-    """A copy into itself would never end."""
-    old, new = (
+def _check_not_nested(node: Array | Group, store: Store, path: str) -> None:
+    """Raise NodeExistsError if the target is the source or below it: such a copy would not terminate."""
+    source_url, target_url = (
         f"{s.url.rstrip('/')}/{p}".rstrip("/") + "/" for s, p in ((node.store, node.path), (store, path))
     )
-    if new.startswith(old):
+    if target_url.startswith(source_url):
         raise NodeExistsError(f"{store.url}: {node.path or '/'!r} cannot be copied to itself or into itself")
 
 
 # -- writing ---------------------------------------------------------------------------------------------------
 
 
-def _execute(plan: list[_Step], store: Store, path: str, task: _Task) -> None:
+def _execute(plan: list[_Step], store: Store, path: str, options: _CopyOptions) -> None:
     top = plan[0].node
-    task.executor.check(top, store)
-    if task.if_exists == "replace" and _is_of_another_kind(top, store, path):
-        with replacing(store, path) as aside:
-            _take(plan, aside, task)
+    options.executor.check(top, store)
+    if options.if_exists == "replace" and _group_replaces_array(top, store, path):
+        with replacing(store, path) as staging_store:
+            _run_steps(plan, staging_store, options)
     else:
-        _take(plan, store, task)
+        _run_steps(plan, store, options)
 
 
-def _take(plan: list[_Step], store: Store, task: _Task) -> None:
+def _run_steps(plan: list[_Step], store: Store, options: _CopyOptions) -> None:
     for step in plan:
         if isinstance(step.node, Group):
             if isinstance(step.spec, GroupSpec) and formats.read_kind(store, step.path) is None:
@@ -340,27 +373,27 @@ def _take(plan: list[_Step], store: Store, task: _Task) -> None:
                     store, step.path, step.spec.zarr_format, step.spec.attributes, False
                 )
             continue
-        # What is replaced stays until the copy is complete.
-        with replacing(store, step.path) if step.replaces else nullcontext(store) as goal:
+        # The existing array is deleted after the copy is complete.
+        with replacing(store, step.path) if step.replaces else nullcontext(store) as target_store:
             if isinstance(step.spec, ArraySpec):
-                target = _made(step.spec, goal, step)
-                (_copy_chunks if step.equivalent_specs else _copy_values)(
-                    step.node, target, step.resumes, task
+                target = _target_array(step.spec, target_store, step)
+                (_copy_chunks if step.copies_chunks else _copy_values)(
+                    step.node, target, step.resumes, options
                 )
-            if task.verify:
-                _verify(step, goal, task)
+            if options.verify:
+                _verify(step, target_store, options)
 
 
-def _made(spec: ArraySpec, store: Store, step: _Step) -> Array:
-    """Return the array to copy to: a new one, or the one to go on with."""
+def _target_array(spec: ArraySpec, store: Store, step: _Step) -> Array:
+    """Return the target array: a new one, or the existing one if the copy is resumed."""
     cache, path = ChunkCache(0), step.path
     if step.resumes:
-        found = formats.read_node(store, path)
-        if not isinstance(found, ArraySpec) or not _is_copy(found, spec):
+        existing = formats.read_node(store, path)
+        if not isinstance(existing, ArraySpec) or not _is_copy(existing, spec):
             raise MetadataError(
-                f"{store.url}: {path or '/'!r} is no interrupted copy of this array: it differs"
+                f"{store.url}: {path or '/'!r} is not an interrupted copy of this array: its metadata differ"
             )
-        return Array(store, path, found, cache, False)
+        return Array(store, path, existing, cache, False)
     formats.check_path(store, path, spec.zarr_format)
     creation.create_ancestors(store, path, spec.zarr_format)
     written = formats.write_node(store, path, spec)
@@ -368,11 +401,11 @@ def _made(spec: ArraySpec, store: Store, step: _Step) -> Array:
     return Array(store, path, written, cache, False)
 
 
-def _is_copy(found: ArraySpec, spec: ArraySpec) -> bool:
+def _is_copy(existing: ArraySpec, spec: ArraySpec) -> bool:
     return (
-        (found.zarr_format, found.shape, found.data_type.name, found.chunk_grid, found.codecs)
+        (existing.zarr_format, existing.shape, existing.data_type.name, existing.chunk_grid, existing.codecs)
         == (spec.zarr_format, spec.shape, spec.data_type.name, spec.chunk_grid, spec.codecs)
-    ) and repr(found.fill_value) == repr(spec.fill_value)
+    ) and repr(existing.fill_value) == repr(spec.fill_value)
 
 
 # -- values ----------------------------------------------------------------------------------------------------
@@ -382,61 +415,63 @@ def _workers(*stores: Store) -> int:
     return max(CORES, *(store.concurrency for store in stores))
 
 
-def _copy_chunks(source: Array, target: Array, resume: bool, task: _Task) -> None:
-    """Copy the stored bytes of every chunk."""
-    old = source.storage
-    wanted: Sequence[Coords] = (
-        sorted(old.stored_chunks()) if source.store.listable else ChunkCoords(old.grid_shape)
+def _copy_chunks(source: Array, target: Array, resume: bool, options: _CopyOptions) -> None:
+    """Copy the encoded bytes of every chunk."""
+    storage = source.storage
+    coords: Sequence[Coords] = (
+        sorted(storage.stored_chunks()) if source.store.listable else ChunkCoords(storage.grid_shape)
     )
-    count = _Counter(target.name, len(wanted), task.progress)
+    progress_counter = _ProgressCounter(target.name, len(coords), options.progress)
     workers = _workers(source.store, target.store)
-    task.executor.run(CopyChunk(source, target, resume), wanted, workers, count.more)
+    options.executor.run(CopyChunk(source, target, resume), coords, workers, progress_counter.add)
 
 
-def _copy_values(source: Array, target: Array, resume: bool, task: _Task) -> None:
-    """Copy values block by block; each chunk is written once, whole."""
-    wanted = _blocks(source, target, task)
-    count = _Counter(target.name, len(wanted), task.progress)
-    task.executor.run(CopyBlock(source, target, resume), wanted, CORES, count.more)
+def _copy_values(source: Array, target: Array, resume: bool, options: _CopyOptions) -> None:
+    """Copy values block by block. Each target chunk is written once."""
+    blocks = _blocks(source, target, options)
+    progress_counter = _ProgressCounter(target.name, len(blocks), options.progress)
+    options.executor.run(CopyBlock(source, target, resume), blocks, CORES, progress_counter.add)
 
 
-def _blocks(source: Array, target: Array, task: _Task) -> Sequence[Block]:
-    """Return the blocks that have to be looked at: where nothing is stored both read as the fill value."""
-    return blocks(target, source, task.memory, everything=not _reads_alike(source.spec, target.spec))
+def _blocks(source: Array, target: Array, options: _CopyOptions) -> Sequence[Block]:
+    """Return the blocks to read. Blocks without stored chunks are omitted if both arrays have the same fill value."""
+    include_missing = not _have_equal_fill_values(source.spec, target.spec)
+    return copy_blocks(target, source, options.memory, include_missing=include_missing)
 
 
-def _verify(step: _Step, store: Store, task: _Task) -> None:
+def _verify(step: _Step, store: Store, options: _CopyOptions) -> None:
     source, path = step.node, step.path
-    found = formats.read_node(store, path)
-    if not isinstance(source, Array) or not isinstance(found, ArraySpec):
-        raise StoreError(f"{store.url}: {path or '/'!r} is not an array, its source is")
-    for what, one, other in (
-        ("shape", source.shape, found.shape),
-        ("data type", source.spec.data_type.name, found.data_type.name),
+    existing = formats.read_node(store, path)
+    if not isinstance(source, Array) or not isinstance(existing, ArraySpec):
+        raise StoreError(f"{store.url}: {path or '/'!r} is not an array, but its source is")
+    for property_name, expected, actual in (
+        ("shape", source.shape, existing.shape),
+        ("data type", source.spec.data_type.name, existing.data_type.name),
     ):
-        if one != other and not (what == "data type" and step.lossy):
+        if expected != actual and not (property_name == "data type" and step.lossy):
             raise StoreError(
-                f"{store.url}: {path or '/'!r} differs from the source: {what} {other}, not {one}"
+                f"{store.url}: {path or '/'!r} differs from the source: "
+                f"found {property_name} {actual}, expected {expected}"
             )
-    target = Array(store, path, found, ChunkCache(0), True)
-    wanted = _blocks(source, target, task)
-    count = _Counter(f"{target.name} (verifying)", len(wanted), task.progress)
-    task.executor.run(CompareBlock(source, target), wanted, CORES, count.more)
+    target = Array(store, path, existing, ChunkCache(0), True)
+    blocks = _blocks(source, target, options)
+    progress_counter = _ProgressCounter(f"{target.name} (verifying)", len(blocks), options.progress)
+    options.executor.run(CompareBlock(source, target), blocks, CORES, progress_counter.add)
 
 
-class _Counter:
-    """Counts pieces and tells of them."""
+class _ProgressCounter:
+    """Counts completed tasks and reports progress."""
 
     def __init__(self, name: str, total: int, progress: Progress | None) -> None:
         self._name, self._total, self._progress = name, total, progress
         self._done = 0
-        self._tell()
+        self._report()
 
-    def more(self, count: int) -> None:
-        """So many more pieces are done. An integer more or less between threads does not matter for a bar."""
+    def add(self, count: int) -> None:
+        """Report ``count`` more tasks as done. Not locked: a lost update only makes a progress bar slightly wrong."""
         self._done += count
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self._progress is not None:
             self._progress(self._name, self._done, self._total)

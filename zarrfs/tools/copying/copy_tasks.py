@@ -1,6 +1,6 @@
-"""The pieces of a copy: one chunk, one block of values, one block to compare. Each may be done anywhere.
+"""Tasks of a copy: copy one chunk, copy one block of values, or compare one block.
 
-They are pickled, with the arrays as store and path, to be done by other processes.
+Tasks are picklable and can run in any thread or process. An array is pickled as its store and path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["CompareBlock", "CopyBlock", "CopyChunk"]
 
 @dataclass(frozen=True)
 class CopyChunk:
-    """Copies the stored bytes of a chunk. ``resume``: unless it is there."""
+    """Copies the encoded bytes of a chunk. ``resume`` skips chunks that exist in the target."""
 
     source: Array
     target: Array
@@ -36,45 +36,45 @@ class CopyChunk:
 
 @dataclass(frozen=True)
 class CopyBlock:
-    """Copies the values of a block; each chunk of it is written once, whole. ``resume``: unless all are there."""
+    """Copies the values of a block of whole target chunks. ``resume`` skips blocks whose chunks all exist."""
 
     source: Array
     target: Array
     resume: bool
 
     def __call__(self, block: Block) -> None:
-        if not (self.resume and _is_there(self.target, block)):
+        if not (self.resume and _is_stored(self.target, block)):
             self.target[block] = self.source[block]
 
 
 @dataclass(frozen=True)
 class CompareBlock:
-    """Compares the values of a block. Raises StoreError where they differ."""
+    """Compares the values of a block. Raises StoreError if they differ."""
 
     source: Array
     target: Array
 
     def __call__(self, block: Block) -> None:
-        one, other = np.asarray(self.source[block]), np.asarray(self.target[block])
-        if one.dtype.hasobject or one.dtype.names is not None:
-            same = bool(np.array_equal(one, other))
+        expected, actual = np.asarray(self.source[block]), np.asarray(self.target[block])
+        if expected.dtype.hasobject or expected.dtype.names is not None:
+            is_equal = bool(np.array_equal(expected, actual))
         else:
-            same = one.astype(other.dtype).tobytes() == other.tobytes()
-        if not same:
+            is_equal = expected.astype(actual.dtype).tobytes() == actual.tobytes()
+        if not is_equal:
             raise StoreError(
                 f"{self.target.store.url}: {self.target.name} differs from the source at {block}"
             )
 
 
-def _is_there(target: Array, block: Block) -> bool:
-    """Whether all chunks of a block are stored. Each was written whole, or not at all."""
-    layout = target.storage
-    spans = [
+def _is_stored(target: Array, block: Block) -> bool:
+    """Return whether all chunks of a block are stored. Chunks are written atomically."""
+    storage = target.storage
+    chunk_ranges = [
         range(axis.find(part.start), axis.find(part.stop - 1) + 1)
-        for axis, part in zip(layout.axes, block, strict=True)
+        for axis, part in zip(storage.axes, block, strict=True)
     ]
-    coordinates: Iterator[Coords] = (
-        tuple(span[i] for span, i in zip(spans, index, strict=True))
-        for index in np.ndindex(*(len(span) for span in spans))
+    chunk_coords: Iterator[Coords] = (
+        tuple(chunk_range[i] for chunk_range, i in zip(chunk_ranges, index, strict=True))
+        for index in np.ndindex(*(len(chunk_range) for chunk_range in chunk_ranges))
     )
-    return all(target.store.exists(layout.key(coords)) for coords in coordinates)
+    return all(target.store.exists(storage.key(coords)) for coords in chunk_coords)

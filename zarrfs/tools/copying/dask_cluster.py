@@ -1,8 +1,8 @@
-"""The pieces of a copy on a Dask cluster: tasks of ``distributed``, a bounded number of them at a time.
+"""Execution of the tasks of a copy on a Dask cluster, with a bounded number of Dask tasks in flight.
 
-A task is a pickled piece of work with some items. Its worker unpickles it once and keeps what it opens for the tasks
-that follow. What is not of Dask's doing (a broken chunk, a full disk) a task returns, so that it is raised here as it
-was there.
+A Dask task is a pickled function and a batch of items. A worker unpickles the function once and reuses the stores that
+it opens. Errors of the copy itself (a corrupt chunk, a full disk) are returned by the task rather than raised, so that
+they can be distinguished from errors of Dask and are raised unchanged in this process.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ from zarrfs.plugins import install_hint
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Cluster", "on_cluster"]
+__all__ = ["Cluster", "connect_cluster"]
 
 T = TypeVar("T")
 
 ANSWER_TIMEOUT_SECONDS = 30
-"""How long a scheduler may take to answer: as long as distributed's own default, as it may be busy."""
+"""Timeout for the connection to a scheduler, which may be busy. It is the default of distributed."""
 
-SECONDS_FOR_WORKERS = 10
-"""How long a cluster that has no worker may take to start one."""
+WORKER_TIMEOUT_SECONDS = 10
+"""Timeout for a cluster without workers to start one."""
 
-AHEAD = 2
-"""Tasks in flight for each thread of the cluster: one that is done and one that waits, so that none is idle."""
+IN_FLIGHT_PER_THREAD = 2
+"""Dask tasks in flight per thread of the cluster: one that runs and one that is queued, so that no thread is idle."""
 
-TASKS_PER_THREAD = 32
-MAX_ITEMS = 32
-"""Of a task. Small pieces go together, since each task costs the scheduler about a millisecond; not too many, for the
-sake of progress and of what an interruption has to wait for.
+MIN_TASKS_PER_THREAD = 32
+MAX_BATCH_SIZE = 32
+"""The maximum batch size. Batches are used because each Dask task costs the scheduler about a millisecond. Large ones
+would make progress reports coarse and delay interruption.
 """
 
-RESUME = "go on with if_exists='resume' (--if-exists resume)"
+RESUME_HINT = "continue the copy with if_exists='resume' (--if-exists resume)"
 
 
 @contextmanager
-def on_cluster(dask: str | Client) -> Iterator[Cluster]:
-    """Yield what runs pieces on the cluster of a scheduler's address (``tcp://host:8786``), or of a client, which stays
-    the caller's to close.
+def connect_cluster(dask: str | Client) -> Iterator[Cluster]:
+    """Yield an executor for the cluster of a scheduler address (``tcp://host:8786``) or of a client. A client that is
+    passed in is not closed.
 
-    Raises UnsupportedError where ``distributed`` is not installed, LocationError where no cluster answers.
+    Raises UnsupportedError if ``distributed`` is not installed, LocationError if the scheduler does not respond.
     """
     try:
         import distributed
@@ -70,31 +70,30 @@ def on_cluster(dask: str | Client) -> Iterator[Cluster]:
         ) from error
     if isinstance(dask, distributed.Client):
         if dask.asynchronous:
-            raise UnsupportedError(
-                f"{dask} is asynchronous; expected a client whose calls wait for their results"
-            )
+            raise UnsupportedError(f"{dask} is asynchronous; expected a synchronous client")
         yield Cluster(dask)
         return
     if not isinstance(dask, str) or not dask:
         raise LocationError(
-            f"{dask!r} is no Dask cluster; expected an address such as tcp://host:8786, or a Client"
+            f"{dask!r} is not a Dask cluster; expected an address such as tcp://host:8786, or a Client"
         )
     try:
-        with ThreadPoolExecutor(1) as thread:  # the loop of this one, if it has one, may be running
-            thread.submit(asyncio.run, _greet(dask)).result()
+        with ThreadPoolExecutor(1) as thread:  # the event loop of the calling thread may be running
+            thread.submit(asyncio.run, _check_scheduler(dask)).result()
         client = distributed.Client(dask, timeout=ANSWER_TIMEOUT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise LocationError(
-            f"{dask}: no Dask scheduler answers there ({str(error) or type(error).__name__}); expected the address "
-            "that `dask scheduler` prints, such as tcp://host:8786"
+            f"{dask}: no Dask scheduler responds ({str(error) or type(error).__name__}); expected the address that "
+            "`dask scheduler` prints, such as tcp://host:8786"
         ) from error
     with client:
         yield Cluster(client)
 
 
-async def _greet(address: str) -> None:
-    """Raise OSError, ValueError or TimeoutError unless a server of Dask is at the address. A client would wait for ever
-    for a server of another kind, and one that has never connected would not end.
+async def _check_scheduler(address: str) -> None:
+    """Raise OSError, ValueError or TimeoutError unless a Dask server responds at the address.
+
+    ``Client`` would wait forever for a server of another kind, and a client that has never connected does not close.
     """
     from distributed.comm import connect
     from distributed.security import Security
@@ -107,102 +106,107 @@ async def _greet(address: str) -> None:
 
 
 class Cluster:
-    """The workers of a Dask cluster as an Executor. They must have this version of zarrfs, and reach the stores."""
+    """An Executor that uses the workers of a Dask cluster. They need the same version of zarrfs and access to the
+    stores.
+    """
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.address: str = client.scheduler.address
 
-    # -- can they? ---------------------------------------------------------------------------------------------
+    # -- checks before the copy --------------------------------------------------------------------------------
 
     def check(self, source: Array | Group, target: Store) -> None:
-        """Raise a ZarrError unless every worker finds the node, and writes where this process writes.
+        """Raise a ZarrError unless every worker can read the node and writes to the same target as this process.
 
-        It puts a mark into the target, and has each worker answer by another; they are deleted before this returns. A
-        directory that was not there may be left, empty.
+        This process writes a probe key to the target, and each worker reads it and writes a reply key. The keys are
+        deleted before this returns. A directory that did not exist may remain, empty.
         """
         for store in (source.store, target):
             if store.in_process:
                 raise UnsupportedError(
-                    f"{store.url} is in the memory of this process, where no worker of a Dask cluster can reach it: "
-                    "copy it without dask (--dask), or keep it in a store that the workers reach"
+                    f"{store.url} is in the memory of this process and not accessible to a Dask cluster; copy "
+                    "without dask (--dask), or use a store that the workers can access"
                 )
         payload = _pickled((source, target))
-        self._await_workers()
-        self._ask(_find, __version__, payload, repr(source.metadata))
-        mark = f"{STAGING}{secrets.token_hex(4)}"
+        self._wait_for_workers()
+        self._check_workers(_check_source, __version__, payload, repr(source.metadata))
+        probe_key = f"{STAGING}{secrets.token_hex(4)}"
         try:
-            target.set(mark, b"")
-            self._ask(_answer, payload, mark)
+            target.set(probe_key, b"")
+            self._check_workers(_check_target, payload, probe_key)
             for worker in self.client.nthreads():
-                if target.get(_answer_key(mark, worker)) is None:
-                    raise _apart(worker, f"what it writes to {target.url} is not there for this process")
+                if target.get(_reply_key(probe_key, worker)) is None:
+                    raise _worker_error(
+                        worker, f"this process cannot read what the worker writes to {target.url}"
+                    )
         finally:
-            for key in [mark, *(_answer_key(mark, worker) for worker in self.client.nthreads())]:
+            for key in [probe_key, *(_reply_key(probe_key, worker) for worker in self.client.nthreads())]:
                 target.delete(key)
 
-    def _await_workers(self) -> None:
-        """A cluster that grows by need has none until there is a task."""
-        from distributed import TimeoutError as TooLate
+    def _wait_for_workers(self) -> None:
+        """Wait for the first worker: an adaptive cluster starts none before there is a task."""
+        from distributed import TimeoutError as DaskTimeoutError
 
         if self.client.nthreads():
             return
         future = self.client.submit(int, pure=False)
         try:
-            future.result(timeout=SECONDS_FOR_WORKERS)
-        except TooLate:
+            future.result(timeout=WORKER_TIMEOUT_SECONDS)
+        except DaskTimeoutError:
             raise LocationError(
                 f"the Dask cluster at {self.address} has no workers; start some: dask worker {self.address}"
             ) from None
         finally:
             future.release()
 
-    def _ask(self, question: Callable[..., Any], *arguments: Any) -> None:
-        """Have every worker say what is wrong. Raises StoreError for the first that says something."""
-        for worker, answer in self.client.run(question, *arguments, on_error="return").items():
-            if answer is not None:
-                # An exception comes from Dask itself, which has not found the function there.
-                raise _apart(
+    def _check_workers(self, check_worker: Callable[..., Any], *arguments: Any) -> None:
+        """Run ``check`` on every worker. Raises StoreError for the first worker that returns an error message."""
+        for worker, reply in self.client.run(check_worker, *arguments, on_error="return").items():
+            if reply is not None:
+                # An exception is raised by Dask itself if the worker cannot import the function.
+                raise _worker_error(
                     worker,
-                    answer
-                    if isinstance(answer, str)
-                    else f"zarrfs {__version__} does not run there ({answer!r})",
+                    reply
+                    if isinstance(reply, str)
+                    else f"zarrfs {__version__} cannot be run on it ({reply!r})",
                 )
 
-    # -- they do -----------------------------------------------------------------------------------------------
+    # -- execution ---------------------------------------------------------------------------------------------
 
     def run(
         self,
         work: Callable[[T], object],
         items: Sequence[T],
         workers: int,
-        done: Callable[[int], object],
+        on_done: Callable[[int], object],
     ) -> None:
-        """As ``Executor`` has it; how many work at once is for the cluster to say, which may grow meanwhile."""
+        """See ``Executor``. ``workers`` is ignored: the number of threads of the cluster applies, which may change."""
         from distributed import as_completed
 
         payload, job = _pickled(work), secrets.token_hex(8)
         threads = self._threads()
-        rest = _batches(items, threads)
+        batches = _batches(items, threads)
 
         def submit(batch: Sequence[T]) -> Future:
             return self.client.submit(
-                _do, payload, job, batch, key=f"zarrfs-{secrets.token_hex(8)}", pure=False
+                _run_batch, payload, job, batch, key=f"zarrfs-{secrets.token_hex(8)}", pure=False
             )
 
-        flying = as_completed(
-            [submit(batch) for batch in islice(rest, AHEAD * threads)], loop=self.client.loop
+        in_flight = as_completed(
+            [submit(batch) for batch in islice(batches, IN_FLIGHT_PER_THREAD * threads)],
+            loop=self.client.loop,
         )
         try:
-            for future in flying:
+            for future in in_flight:
                 count, error = self._result(future)
-                done(count)
+                on_done(count)
                 if error is not None:
                     raise error
-                wanted = AHEAD * self._threads() - flying.count()
-                flying.update([submit(batch) for batch in islice(rest, max(0, wanted))])
+                free_slots = IN_FLIGHT_PER_THREAD * self._threads() - in_flight.count()
+                in_flight.update([submit(batch) for batch in islice(batches, max(0, free_slots))])
         except BaseException as error:
-            self._stop(job, list(flying.futures), isinstance(error, KeyboardInterrupt))
+            self._stop(job, list(in_flight.futures), isinstance(error, KeyboardInterrupt))
             raise
 
     def _threads(self) -> int:
@@ -217,12 +221,12 @@ class Cluster:
             result: tuple[int, ZarrError | None] = future.result()
         except KilledWorker as error:
             raise StoreError(
-                f"workers of the Dask cluster at {self.address} died of one piece of the copy, perhaps for want of "
-                f"memory ({error.last_worker.address} the last): give less memory to each (--memory), and {RESUME}"
+                f"workers of the Dask cluster at {self.address} were killed while they ran one task (the last was "
+                f"{error.last_worker.address}), possibly for lack of memory; reduce --memory, and {RESUME_HINT}"
             ) from None
         except (CancelledError, CommClosedError, TimeoutError):
             raise StoreError(
-                f"the Dask cluster at {self.address} has gone, or was restarted: {RESUME}"
+                f"the Dask cluster at {self.address} was stopped or restarted; {RESUME_HINT}"
             ) from None
         except (MemoryError, OSError) as error:
             raise error.with_traceback(None) from None
@@ -233,85 +237,85 @@ class Cluster:
         return result
 
     def _stop(self, job: str, futures: list[Future], interrupted: bool) -> None:
-        """Cancel what waits, and wait until what is being done is done: nobody writes after this."""
+        """Cancel queued tasks and wait for running ones, so that nothing is written after this returns."""
         if interrupted:
-            logger.warning("stopping: what the workers are at is finished, nothing else begun")
-        # What cannot be reached any more cannot be waited for. The first error is the one to be told.
+            logger.warning("stopping: running tasks are completed, no others are started")
+        # Workers that are unreachable cannot be waited for. The caller raises the first error.
         with suppress(Exception):
             self.client.cancel(futures, force=True)
-            self.client.run(_finish, job, on_error="ignore")
+            self.client.run(_stop_job, job, on_error="ignore")
 
 
 def _pickled(value: Any) -> bytes:
     try:
         return pickle.dumps(value)
     except StoreError as error:
-        raise UnsupportedError(f"no worker of a Dask cluster can use this: {error}") from error
+        raise UnsupportedError(f"the workers of a Dask cluster cannot use this store: {error}") from error
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise UnsupportedError(
-            f"this cannot be sent to the workers of a Dask cluster, because it cannot be pickled: {error}; copy it "
-            "without dask (--dask)"
+            f"the source or destination cannot be sent to a Dask cluster because it cannot be pickled: {error}; "
+            "copy without dask (--dask)"
         ) from error
 
 
 def _batches(items: Sequence[T], threads: int) -> Iterator[Sequence[T]]:
-    count = min(MAX_ITEMS, max(1, len(items) // (threads * TASKS_PER_THREAD)))
+    count = min(MAX_BATCH_SIZE, max(1, len(items) // (threads * MIN_TASKS_PER_THREAD)))
     return (items[start : start + count] for start in range(0, len(items), count))
 
 
-def _answer_key(mark: str, worker: str) -> str:
-    return f"{mark}-{hashlib.sha256(worker.encode()).hexdigest()[:16]}"
+def _reply_key(probe_key: str, worker: str) -> str:
+    return f"{probe_key}-{hashlib.sha256(worker.encode()).hexdigest()[:16]}"
 
 
-def _apart(worker: str, trouble: str) -> StoreError:
+def _worker_error(worker: str, reason: str) -> StoreError:
     return StoreError(
-        f"the Dask worker {worker} cannot take part, and nothing was copied: {trouble}. Every worker must reach source "
-        "and destination by the same names: a file system that all machines share, a database or a URL"
+        f"the Dask worker {worker} cannot be used, and nothing was copied: {reason}. Every worker must access source "
+        "and destination by the same locations: a file system that all machines share, a database or a URL"
     )
 
 
 # -- on a worker -----------------------------------------------------------------------------------------------
 
-_busy: Counter[str] = Counter()
-"""By job, how many tasks of it are being done here."""
+_running_tasks: Counter[str] = Counter()
+"""The number of running Dask tasks in this process, by job."""
 
-_stopped: deque[str] = deque(maxlen=64)
-"""Jobs of which nothing more is to be begun: a task may arrive after its cancellation."""
+_stopped_jobs: deque[str] = deque(maxlen=64)
+"""Jobs of which no further item is started: a task may arrive after its cancellation."""
 
 _changed = threading.Condition()
 
 
-async def _find(version: str, payload: bytes, document: str) -> str | None:
-    """Look for the source. Return what is wrong, None where nothing is."""
+async def _check_source(version: str, payload: bytes, document: str) -> str | None:
+    """Check that the worker reads the same source. Return an error message, or None."""
 
-    def find() -> str | None:
+    def check() -> str | None:
         try:
             source, _ = pickle.loads(payload)
         except ZarrError as error:
             return str(error)
         if repr(source.metadata) != document:
-            return f"it finds another node at {source.store.url}, {source.name}"
+            return f"it reads a different node at {source.store.url}, {source.name}"
         return None
 
     if version != __version__:
-        return f"it has zarrfs {__version__}, and this is {version}"
-    return await asyncio.to_thread(find)
+        return f"it has zarrfs {__version__}, this process has {version}"
+    return await asyncio.to_thread(check)
 
 
-async def _answer(payload: bytes, mark: str, dask_worker: Any) -> str | None:
-    """Answer the mark in the target. Return what is wrong, None where nothing is."""
+async def _check_target(payload: bytes, probe_key: str, dask_worker: Any) -> str | None:
+    """Read the probe key in the target and write the reply key. Return an error message, or None."""
 
-    def answer() -> str | None:
+    def reply() -> str | None:
         try:
             _, target = pickle.loads(payload)
-            if target.get(mark) is None:
-                return f"what this process writes to {target.url} is not there for it"
-            target.set(_answer_key(mark, dask_worker.address), b"")
+            if target.get(probe_key) is None:
+                return f"it cannot read what this process writes to {target.url}"
+            target.set(_reply_key(probe_key, dask_worker.address), b"")
         except ZarrError as error:
             return str(error)
         return None
 
-    return await asyncio.to_thread(answer)
+    return await asyncio.to_thread(reply)
 
 
 @lru_cache(maxsize=4)
@@ -320,16 +324,16 @@ def _unpickled(payload: bytes) -> Callable[[Any], object]:
     return work
 
 
-def _do(payload: bytes, job: str, items: Sequence[Any]) -> tuple[int, ZarrError | None]:
-    """Do the items; return how many were done, and the error that kept it from the others."""
+def _run_batch(payload: bytes, job: str, items: Sequence[Any]) -> tuple[int, ZarrError | None]:
+    """Process the items. Return the number of processed items, and the error that stopped the batch or None."""
     with _changed:
-        _busy[job] += 1
+        _running_tasks[job] += 1
     count = 0
     try:
         work = _unpickled(payload)
-        with at_most(1):  # the other threads of the worker have tasks of their own
+        with at_most(1):  # each thread of the worker runs a task of its own
             for item in items:
-                if job in _stopped:
+                if job in _stopped_jobs:
                     break
                 work(item)
                 count += 1
@@ -337,19 +341,19 @@ def _do(payload: bytes, job: str, items: Sequence[Any]) -> tuple[int, ZarrError 
         return count, error
     finally:
         with _changed:
-            _busy[job] -= 1
-            if not _busy[job]:
-                del _busy[job]
+            _running_tasks[job] -= 1
+            if not _running_tasks[job]:
+                del _running_tasks[job]
             _changed.notify_all()
     return count, None
 
 
-async def _finish(job: str) -> None:
-    """Begin nothing more of a job, and return when nothing of it is being done here."""
-    _stopped.append(job)
-    await asyncio.to_thread(_await_end, job)
+async def _stop_job(job: str) -> None:
+    """Start no further items of a job, and return when none is running in this process."""
+    _stopped_jobs.append(job)
+    await asyncio.to_thread(_wait_until_idle, job)
 
 
-def _await_end(job: str) -> None:
+def _wait_until_idle(job: str) -> None:
     with _changed:
-        _changed.wait_for(lambda: job not in _busy)
+        _changed.wait_for(lambda: job not in _running_tasks)

@@ -1,4 +1,4 @@
-"""The destination of a copy as it is, before anything is written: looking at it creates nothing."""
+"""Read access to the destination of a copy before anything is written. Opening it creates no files."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 
-__all__ = ["as_it_is"]
+__all__ = ["open_for_inspection"]
 
 FILE_SCHEMES = ("", "file", "sqlite", "dbm", "lmdb")
-"""Schemes of locations that are files or directories."""
+"""URL schemes of locations that are files or directories."""
 
-DBM_ENDINGS = ("", ".db", ".dat", ".dir", ".pag")
-"""What the libraries of dbm add to the name of a file."""
+DBM_SUFFIXES = ("", ".db", ".dat", ".dir", ".pag")
+"""Suffixes that dbm libraries append to a file name."""
 
 
 @contextmanager
-def as_it_is(location: Location, options: Mapping[str, Any] | None) -> Iterator[tuple[Store, str]]:
-    """Yield a store and a path in it to look at what is at a location, if anything is. The store is closed then, except
-    one that was given.
+def open_for_inspection(location: Location, options: Mapping[str, Any] | None) -> Iterator[tuple[Store, str]]:
+    """Yield a store and the path in it for reading a location, or an empty store if nothing exists there. The store is
+    closed on exit, unless the location is a store.
     """
     if not isinstance(location, str | os.PathLike):
         yield open_store(location, mode="a", storage_options=options)
         return
-    store, path = _nothing_there(location) or open_store(location, mode="r", storage_options=options)
+    store, path = _empty_store(location) or open_store(location, mode="r", storage_options=options)
     with store:
         yield store, path
 
 
-def _nothing_there(location: str | os.PathLike[str]) -> tuple[Store, str] | None:
-    """Return an empty store for a location at which there is nothing; None where there is something."""
+def _empty_store(location: str | os.PathLike[str]) -> tuple[Store, str] | None:
+    """Return an empty store and path if nothing exists at a location, else None."""
     text = os.fsdecode(location)
     scheme, separator, rest = text.partition("://")
     if not separator or "/" in scheme:
@@ -46,18 +46,18 @@ def _nothing_there(location: str | os.PathLike[str]) -> tuple[Store, str] | None
     if scheme.lower() not in FILE_SCHEMES or not rest:
         return None
     path = os.path.abspath(os.path.expanduser(unquote(rest) if scheme else rest))
-    if _is_there(path, DBM_ENDINGS if scheme == "dbm" else ("",)):
+    if _path_exists(path, DBM_SUFFIXES if scheme == "dbm" else ("",)):
         return None
     return LocalStore(path, read_only=True), ""
 
 
-def _is_there(path: str, endings: tuple[str, ...]) -> bool:
-    """Whether there is a file or directory of that name, or a file in place of a directory above it, which then may
-    hold what is meant.
+def _path_exists(path: str, suffixes: tuple[str, ...]) -> bool:
+    """Return whether a file or directory of that name exists. Also True if one of the directories above it is a file,
+    which may be an archive that contains the node.
     """
-    if any(os.path.lexists(path + ending) for ending in endings):
+    if any(os.path.lexists(path + suffix) for suffix in suffixes):
         return True
-    above = os.path.dirname(path)
-    while above != os.path.dirname(above) and not os.path.lexists(above):
-        above = os.path.dirname(above)
-    return not os.path.isdir(above)
+    parent = os.path.dirname(path)
+    while parent != os.path.dirname(parent) and not os.path.lexists(parent):
+        parent = os.path.dirname(parent)
+    return not os.path.isdir(parent)

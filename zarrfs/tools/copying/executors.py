@@ -1,4 +1,4 @@
-"""Who does the pieces of a copy: threads of this process, or what else keeps the contract (``dask_cluster.py``)."""
+"""Executors of the tasks of a copy: the protocol, and threads of this process. ``dask_cluster`` has another."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ __all__ = ["Executor", "Threads"]
 
 T = TypeVar("T")
 
-BATCH = 100_000
-"""How many items threads are given at a time: a sequence may be much longer than a list can be."""
+BATCH_SIZE = 100_000
+"""The number of items in one list: a sequence may be much longer than a list can be."""
 
 
 class Executor(Protocol):
-    """Does many pieces of work, several at once."""
+    """Runs many tasks concurrently."""
 
     def check(self, source: Array | Group, target: Store) -> None:
-        """Raise a ZarrError if it cannot read the node and write to the store. Leaves nothing in it."""
+        """Raise a ZarrError if the executor cannot read the node or write to the store. Leaves no keys in it."""
 
     def run(
         self,
         work: Callable[[T], object],
         items: Sequence[T],
         workers: int,
-        done: Callable[[int], object],
+        on_done: Callable[[int], object],
     ) -> None:
-        """Call ``work`` on every item, on ``workers`` threads at once where threads of this process do it.
+        """Call ``work`` on every item. ``workers`` is the number of threads if threads of this process are used.
 
-        ``done(count)`` is told of every so many more. The first exception, or an interruption, stops the handing out
-        of items and is raised here once nobody works any more.
+        ``on_done(count)`` is called whenever ``count`` more items are done. After the first exception or interruption
+        no further items are started; it is raised when all running ones have ended.
         """
 
 
@@ -42,18 +42,18 @@ class Threads:
     """Threads of this process."""
 
     def check(self, source: Array | Group, target: Store) -> None:
-        """Whatever this process has opened its threads can use."""
+        """Do nothing: threads share the stores that this process has opened."""
 
     def run(
         self,
         work: Callable[[T], object],
         items: Sequence[T],
         workers: int,
-        done: Callable[[int], object],
+        on_done: Callable[[int], object],
     ) -> None:
-        def do(item: T) -> None:
+        def work_on(item: T) -> None:
             work(item)
-            done(1)
+            on_done(1)
 
-        for start in range(0, len(items), BATCH):  # which has a list of its items
-            for_each(do, items[start : start + BATCH], workers)
+        for start in range(0, len(items), BATCH_SIZE):  # for_each makes a list of its items
+            for_each(work_on, items[start : start + BATCH_SIZE], workers)

@@ -1,7 +1,7 @@
-"""What a copy of an array is to be, and in which blocks its values are copied. Pure, but for looking at metadata.
+"""The spec of the copy of an array, and the blocks in which its values are copied. Reads metadata and listings only.
 
-Chunks are copied untouched wherever the other format can say how they are encoded; else values are decoded and encoded
-anew, block by block, each block a whole number of the chunks (shards) that are written, so that each is written once.
+Encoded chunks are copied unchanged if the target format can describe their encoding. Otherwise values are decoded and
+re-encoded block by block. A block consists of whole target chunks (shards), so that each is written once.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain as joined
+from itertools import chain as concatenated
 from math import prod
 from typing import Any
 
@@ -28,27 +28,26 @@ from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError
-from zarrfs.tools.copying.advice import on_command_line, option
-from zarrfs.tools.copying.block_grid import Block, BlockGrid, stored_boxes
+from zarrfs.tools.copying.advice import is_command_line, option
+from zarrfs.tools.copying.block_grid import Block, BlockGrid, stored_regions
 
-__all__ = ["Form", "blocks", "losses", "new_spec", "same_chunks"]
+__all__ = ["TargetOptions", "copy_blocks", "describe_losses", "spec_for_chunk_copy", "spec_for_reencoding"]
 
-UNITS: tuple[int | str, ...] = (3, "n5")
-"""Formats that have units of dimensions."""
+FORMATS_WITH_UNITS: tuple[int | str, ...] = (3, "n5")
+"""Formats that store dimension units."""
 
-ALIKE: tuple[int | str, ...] = (1, 2, 3)
-"""Formats whose chunks are encoded alike, so that only the documents differ."""
+SAME_ENCODING_FORMATS: tuple[int | str, ...] = (1, 2, 3)
+"""Formats with the same chunk encodings, which differ only in the metadata documents."""
 
-USUAL_MEMORY = 256 << 20
+DEFAULT_MEMORY = 256 << 20
 
 
 @dataclass(frozen=True)
-class Form:
-    """What is to be different of a copy; None keeps what the source has.
+class TargetOptions:
+    """Properties of a copy that differ from the source; None keeps the property of the source.
 
-    ``zarr_format`` as for ``create_array``; ``chunks`` and ``shards`` likewise (``shards=False``: none);
-    ``compressors`` as for ``create_array``. ``allow_loss``: a data type that the format does not have becomes the one
-    that NumPy has for its values.
+    ``zarr_format``, ``chunks``, ``shards`` and ``compressors`` are those of ``create_array``; ``shards=False`` means no
+    shards. ``allow_loss`` replaces a data type that the format does not have with the NumPy type of its values.
     """
 
     zarr_format: int | str | None = None
@@ -58,60 +57,62 @@ class Form:
     allow_loss: bool = False
 
     def format_of(self, zarr_format: int | str) -> int | str:
-        """Return the format of the copy of a node; 2 in place of 1, which is no longer written."""
-        wanted = zarr_format if self.zarr_format is None else self.zarr_format
-        return 2 if wanted == 1 else wanted
+        """Return the format of the copy of a node. Format 1 is not written; 2 is returned instead."""
+        target_format = zarr_format if self.zarr_format is None else self.zarr_format
+        return 2 if target_format == 1 else target_format
 
     @property
     def changes_chunks(self) -> bool:
-        """Whether chunks cannot be as they are in the source."""
+        """Whether chunks have to be re-encoded."""
         return self.chunks is not None or self.shards is not None or self.compressors is not None
 
 
-def same_chunks(spec: ArraySpec, form: Form, in_place: bool = False) -> ArraySpec | None:
-    """Return the spec of a copy whose chunks are those of the source, byte by byte; None where there is none.
+def spec_for_chunk_copy(spec: ArraySpec, options: TargetOptions, in_place: bool = False) -> ArraySpec | None:
+    """Return the spec of a copy with the same encoded chunks; None if the options or the format do not allow it.
 
-    ``in_place`` keeps the keys of chunks too.
+    ``in_place`` keeps the chunk keys as well.
     """
-    if form.changes_chunks:
+    if options.changes_chunks:
         return None
-    wanted = form.format_of(spec.zarr_format)
-    if wanted == spec.zarr_format:
+    target_format = options.format_of(spec.zarr_format)
+    if target_format == spec.zarr_format:
         return spec
-    if wanted not in ALIKE or spec.zarr_format not in ALIKE:
+    if target_format not in SAME_ENCODING_FORMATS or spec.zarr_format not in SAME_ENCODING_FORMATS:
         return None
     keys: ChunkKeyEncoding = spec.chunk_key_encoding
-    if wanted == 2 and not isinstance(keys, V2Keys):
+    if target_format == 2 and not isinstance(keys, V2Keys):
         if in_place:
             return None
         keys = V2Keys(keys.separator if isinstance(keys, DefaultKeys) else ".")
-    elif wanted == 3 and not in_place:
+    elif target_format == 3 and not in_place:
         keys = DefaultKeys("/")
     fill, codecs = spec.fill_value, spec.codecs
-    if wanted == 3:
+    if target_format == 3:
         fill = default_fill(spec.data_type) if fill is None else fill
-        plain = _core_codecs(spec, spec.codecs)
-        if plain is None:
+        core_codecs = _core_codecs(spec, spec.codecs)
+        if core_codecs is None:
             return None
-        codecs = plain
-    made = replace(
-        spec, zarr_format=wanted, chunk_key_encoding=keys, fill_value=fill, codecs=codecs, document={}
+        codecs = core_codecs
+    target_spec = replace(
+        spec, zarr_format=target_format, chunk_key_encoding=keys, fill_value=fill, codecs=codecs, document={}
     )
     try:
-        formats.check_writable(made)
+        formats.check_writable(target_spec)
     except UnsupportedError:
         return None
-    return made
+    return target_spec
 
 
 def _core_codecs(spec: ArraySpec, chain: Iterable[Codec]) -> tuple[Codec, ...] | None:
-    """Return the chain in the words of the v3 core where it has them; None for records that v3 cannot say."""
+    """Return the chain with codecs of the v3 core specification where possible; None for structured data types
+    that v3 cannot represent.
+    """
     shape = spec.chunk_grid.chunk_shape or spec.shape
     chunk = ChunkSpec(tuple(shape), spec.data_type.numpy, spec.fill_value)
     codecs = []
     for codec in chain:
         if isinstance(codec, BytesCodec) and codec.endian is None and spec.data_type.numpy.names is not None:
-            # Fields have byte orders of their own in v2, records have one in v3.
+            # In v2 each field has a byte order, in v3 the codec has one for all fields.
             if spec.data_type.numpy != spec.data_type.numpy.newbyteorder("<"):
                 return None
             codec = BytesCodec("little")
@@ -120,110 +121,120 @@ def _core_codecs(spec: ArraySpec, chain: Iterable[Codec]) -> tuple[Codec, ...] |
 
 
 def _inner_chain(source: Array) -> tuple[Codec, ...]:
-    """Return the codecs of what is decoded as one: of a shard those of its chunks."""
+    """Return the codecs of a chunk, or of an inner chunk if the array is sharded."""
     sharding = source.storage.sharding()
     return source.spec.codecs if sharding is None else tuple(sharding[0].codecs)
 
 
-def new_spec(source: Array, spec: ArraySpec, form: Form) -> ArraySpec:
-    """Return the spec of a copy that is encoded anew: with all codecs of the source if they can be kept, else with its
-    compression, else with the usual one. ``spec`` is that of the source with the names and fill value of the copy.
+def spec_for_reencoding(source: Array, spec: ArraySpec, options: TargetOptions) -> ArraySpec:
+    """Return the spec of a re-encoded copy: with all codecs of the source if the format has them, else with its
+    compressors, else with the default ones. ``spec`` is the source's with the dimension names and fill value of the
+    copy.
 
-    Raises MetadataError for chunks, shards or compressors that do not fit the array, UnsupportedError for what the
-    format cannot say.
+    Raises MetadataError for chunks, shards or compressors that do not fit the array, UnsupportedError for properties
+    that the format cannot represent.
     """
-    wanted = form.format_of(spec.zarr_format)
-    options: dict[str, Any] = {
+    target_format = options.format_of(spec.zarr_format)
+    arguments: dict[str, Any] = {
         "shape": source.shape,
-        # Many a data type of v3 is the same to NumPy as another one.
-        "dtype": source.dtype if form.allow_loss and not source.dtype.hasobject else spec.data_type,
-        "chunks": _new_chunks(source, wanted, form),
-        "shards": _new_shards(source, wanted, form),
+        # Several data types of v3 may have the same NumPy data type.
+        "dtype": source.dtype if options.allow_loss and not source.dtype.hasobject else spec.data_type,
+        "chunks": _new_chunks(source, target_format, options),
+        "shards": _new_shards(source, target_format, options),
         "fill_value": spec.fill_value,
         "dimension_names": spec.dimension_names,
-        "dimension_units": spec.dimension_units if wanted in UNITS else None,
+        "dimension_units": spec.dimension_units if target_format in FORMATS_WITH_UNITS else None,
         "attributes": dict(spec.attributes),
-        "zarr_format": wanted,
-        "order": source.order if wanted in (2, 3) else "C",
+        "zarr_format": target_format,
+        "order": source.order if target_format in (2, 3) else "C",
     }
     keys = spec.chunk_key_encoding
-    if wanted == 2 and isinstance(keys, V2Keys | DefaultKeys):
-        options["dimension_separator"] = keys.separator
-    elif wanted == 3 and spec.zarr_format == 3:
-        options["chunk_key_encoding"] = keys
-    if wanted == "n5":
-        options["fill_value"] = None  # zero is the only one that N5 has; other values are written out
-    rejected: MetadataError | None = None
-    for codecs in _codec_options(source, wanted, form):
+    if target_format == 2 and isinstance(keys, V2Keys | DefaultKeys):
+        arguments["dimension_separator"] = keys.separator
+    elif target_format == 3 and spec.zarr_format == 3:
+        arguments["chunk_key_encoding"] = keys
+    if target_format == "n5":
+        arguments["fill_value"] = None  # N5 always has zero; other values are stored explicitly
+    last_error: MetadataError | None = None
+    for codecs in _codec_options(source, target_format, options):
         try:
-            made = array_spec(**options, **codecs)
-            formats.check_writable(made)
-            Array(MemoryStore(), "", made, ChunkCache(0), True)  # finds out whether the codecs fit the chunks
+            target_spec = array_spec(**arguments, **codecs)
+            formats.check_writable(target_spec)
+            # The constructor raises MetadataError if the codecs do not fit the chunks.
+            Array(MemoryStore(), "", target_spec, ChunkCache(0), True)
         except MetadataError as error:
-            rejected = error
+            last_error = error
             continue
-        return made
-    if rejected is None:
-        raise UnsupportedError(f"{source.name} cannot be written in this form")
-    raise rejected
+        return target_spec
+    if last_error is None:
+        raise UnsupportedError(f"{source.name} cannot be written in format {target_format}")
+    raise last_error
 
 
-def _new_chunks(source: Array, wanted: int | str, form: Form) -> Any:
-    if form.chunks is not None:
-        return form.chunks
+def _new_chunks(source: Array, target_format: int | str, options: TargetOptions) -> Any:
+    if options.chunks is not None:
+        return options.chunks
     grid = source.spec.chunk_grid
-    if wanted == 3 and form.shards is None and not isinstance(grid, RegularGrid):
+    if target_format == 3 and options.shards is None and not isinstance(grid, RegularGrid):
         return grid
     return _inner_chunks(source)
 
 
-def _new_shards(source: Array, wanted: int | str, form: Form) -> Any:
-    """Return the shards of a copy: those given, else those of the source. Raises MetadataError where these cannot be
-    kept with other chunks.
+def _new_shards(source: Array, target_format: int | str, options: TargetOptions) -> Any:
+    """Return the shard shape of a copy: the given one, else that of the source. Raises MetadataError if the latter is
+    not a multiple of the new chunks.
     """
-    if wanted != 3:
-        if form.shards is not None and form.shards is not False:
-            raise UnsupportedError(f"shards need zarr_format 3; {wanted} has none")
+    if target_format != 3:
+        if options.shards is not None and options.shards is not False:
+            raise UnsupportedError(
+                f"shards need zarr_format 3; format {target_format} does not support sharding"
+            )
         return None
-    if form.shards is not None:
-        return None if form.shards is False else form.shards
-    if source.shards is None or form.chunks is None:
+    if options.shards is not None:
+        return None if options.shards is False else options.shards
+    if source.shards is None or options.chunks is None:
         return source.shards
     try:
-        array_spec(shape=source.shape, dtype="u1", chunks=form.chunks, shards=source.shards)
+        array_spec(shape=source.shape, dtype="u1", chunks=options.chunks, shards=source.shards)
     except MetadataError as error:
         raise MetadataError(
-            f"the shards of the source, {source.shards}, cannot be kept with chunks {form.chunks}: {error}; give other "
-            f"shards, or {option('shards', 'none' if on_command_line() else False)} for none"
+            f"the shards of the source, {source.shards}, do not fit chunks {options.chunks}: {error}; "
+            f"set other shards, or {option('shards', 'none' if is_command_line() else False)} to disable sharding"
         ) from error
     return source.shards
 
 
-def _codec_options(source: Array, wanted: int | str, form: Form) -> Iterator[dict[str, Any]]:
-    chain = _core_codecs(source.spec, _inner_chain(source)) if source.zarr_format in ALIKE else None
-    given: dict[str, Any] = {}
-    if form.compressors is not None:
-        given = {"compressors": None if form.compressors == "none" else form.compressors}
-    if chain is not None and wanted == 3:
-        kept = [codec for codec in chain if not (given and isinstance(codec, BytesBytesCodec))]
+def _codec_options(
+    source: Array, target_format: int | str, options: TargetOptions
+) -> Iterator[dict[str, Any]]:
+    chain = (
+        _core_codecs(source.spec, _inner_chain(source))
+        if source.zarr_format in SAME_ENCODING_FORMATS
+        else None
+    )
+    compressor_option: dict[str, Any] = {}
+    if options.compressors is not None:
+        compressor_option = {"compressors": None if options.compressors == "none" else options.compressors}
+    if chain is not None and target_format == 3:
+        kept = [codec for codec in chain if not (compressor_option and isinstance(codec, BytesBytesCodec))]
         arrays = [codec_to_json(codec) for codec in kept if isinstance(codec, ArrayArrayCodec)]
         (serializer,) = [codec_to_json(codec) for codec in kept if isinstance(codec, ArrayBytesCodec)]
         compressors = [codec_to_json(codec) for codec in kept if isinstance(codec, BytesBytesCodec)]
         arrays = [codec for codec in arrays if not _is_reversal(codec, source)]
-        yield {"filters": arrays, "serializer": serializer, "compressors": compressors, **given}
-    if source.zarr_format in ALIKE and wanted == 2:
+        yield {"filters": arrays, "serializer": serializer, "compressors": compressors, **compressor_option}
+    if source.zarr_format in SAME_ENCODING_FORMATS and target_format == 2:
         with suppress(UnsupportedError):
             _, filters, compressor = chain_to_v2(_inner_chain(source))
-            yield {"filters": filters, "compressors": compressor, **given}
-    if given:
-        yield given
+            yield {"filters": filters, "compressors": compressor, **compressor_option}
+    if compressor_option:
+        yield compressor_option
         return
-    yield {"compressors": _compressors(source, wanted)}
+    yield {"compressors": _compressors(source, target_format)}
     yield {}
 
 
 def _is_reversal(codec: Mapping[str, Any], source: Array) -> bool:
-    """Whether a codec is the one that ``order`` adds."""
+    """Return whether a codec is the transpose that ``order="F"`` adds."""
     rank = len(source.shape)
     return (
         source.order == "F"
@@ -233,44 +244,54 @@ def _is_reversal(codec: Mapping[str, Any], source: Array) -> bool:
 
 
 def _inner_chunks(source: Array) -> Any:
-    """Return the shape of what is decoded as one; of chunks of several shapes that of the first."""
+    """Return the shape of an inner chunk (or chunk); that of the first one if the chunk grid is not regular."""
     chunks = source.chunks
     return tuple(side if isinstance(side, int) else side[0] for side in chunks)
 
 
-def _compressors(source: Array, wanted: int | str) -> list[Any]:
+def _compressors(source: Array, target_format: int | str) -> list[Any]:
     chunk = ChunkSpec(_inner_chunks(source), source.dtype, source.spec.fill_value)
     codecs = [codec for codec in _inner_chain(source) if isinstance(codec, BytesBytesCodec)]
     kept = [codec_to_json(core_codec(codec, chunk)) for codec in codecs]
-    return kept if wanted == 3 else [codec for codec in kept if codec.get("name") != "crc32c"]
+    return kept if target_format == 3 else [codec for codec in kept if codec.get("name") != "crc32c"]
 
 
-PLUMBING = {"bytes", "transpose", "sharding_indexed", "n5_default", "reshape"}
-"""Codecs that say how elements are laid out, which formats do in other ways."""
+LAYOUT_CODECS = {"bytes", "transpose", "sharding_indexed", "n5_default", "reshape"}
+"""Codecs that describe the layout of elements. Formats represent it in different ways, so they are not compared."""
 
 
-def losses(source: Array, made: ArraySpec, form: Form) -> list[str]:
-    """Return what of the source a copy of that spec does not keep, in words."""
-    lost = []
-    if made.data_type.name != source.spec.data_type.name:
-        lost.append(f"data type {source.spec.data_type.name} becomes {made.data_type.name}")
+def describe_losses(source: Array, target_spec: ArraySpec, options: TargetOptions) -> list[str]:
+    """Return a description of each property of the source that a copy with ``target_spec`` does not retain."""
+    descriptions = []
+    if target_spec.data_type.name != source.spec.data_type.name:
+        descriptions.append(
+            f"data type {source.spec.data_type.name} is converted to {target_spec.data_type.name}"
+        )
     grid = source.spec.chunk_grid
-    if not isinstance(grid, RegularGrid) and isinstance(made.chunk_grid, RegularGrid) and form.chunks is None:
-        lost.append(f"chunks of several shapes become {made.chunk_grid.chunk_shape}")
-    if source.shards is not None and form.shards is None and not _is_sharded(made):
-        lost.append(f"shards {source.shards} are dropped: format {made.zarr_format} has none")
-    kept = set(_codec_names(made.codecs))
+    if (
+        not isinstance(grid, RegularGrid)
+        and isinstance(target_spec.chunk_grid, RegularGrid)
+        and options.chunks is None
+    ):
+        descriptions.append(
+            f"the rectilinear chunk grid is replaced with chunks {target_spec.chunk_grid.chunk_shape}"
+        )
+    if source.shards is not None and options.shards is None and not _is_sharded(target_spec):
+        descriptions.append(
+            f"shards {source.shards} are dropped: format {target_spec.zarr_format} does not support sharding"
+        )
+    kept = set(_codec_names(target_spec.codecs))
     names = [
         name
         for codec in _inner_chain(source)
-        if not (form.compressors is not None and isinstance(codec, BytesBytesCodec))
+        if not (options.compressors is not None and isinstance(codec, BytesBytesCodec))
         for name in _codec_names((codec,))
         if name not in kept
     ]
     if names:
-        instead = ", ".join(sorted(kept - PLUMBING)) or "none"
-        lost.append(f"codecs are not kept: {', '.join(names)} (now: {instead})")
-    return lost
+        replacements = ", ".join(sorted(kept - LAYOUT_CODECS)) or "none"
+        descriptions.append(f"codecs are dropped: {', '.join(names)} (codecs of the copy: {replacements})")
+    return descriptions
 
 
 def _is_sharded(spec: ArraySpec) -> bool:
@@ -280,31 +301,31 @@ def _is_sharded(spec: ArraySpec) -> bool:
 def _codec_names(codecs: Iterable[Codec]) -> Iterator[str]:
     for codec in codecs:
         name = codec.name.removeprefix("numcodecs.")
-        if name not in PLUMBING:
+        if name not in LAYOUT_CODECS:
             yield name
         yield from _codec_names(getattr(codec, "codecs", ()))
 
 
-def blocks(
-    target: Array, source: Array, memory: int = USUAL_MEMORY, *, everything: bool = True
+def copy_blocks(
+    target: Array, source: Array, memory: int = DEFAULT_MEMORY, *, include_missing: bool = True
 ) -> Sequence[Block]:
-    """Cut an array into blocks to copy: whole written chunks each, towards the source's chunks as far as ``memory``
-    bytes allow, so that few of those are decoded more than once.
+    """Return the blocks in which an array is copied. A block consists of whole target chunks (shards). It is extended
+    towards the source chunk shape as far as ``memory`` bytes allow, to decode few source chunks more than once.
 
-    ``everything``: all blocks; else those in which one of the two arrays has a stored chunk.
+    ``include_missing=False`` omits blocks in which neither array has a stored chunk.
     """
     shape = target.shape
     itemsize = 64 if target.dtype.hasobject else max(1, target.dtype.itemsize)
     step = list(_written_shape(target))
-    other = _written_shape(source)
+    source_step = _written_shape(source)
     for axis in reversed(range(len(shape))):
-        wanted = min(shape[axis], other[axis])
-        while step[axis] < wanted and prod(step) * itemsize * 2 <= memory:
+        max_side = min(shape[axis], source_step[axis])
+        while step[axis] < max_side and prod(step) * itemsize * 2 <= memory:
             step[axis] *= 2
     grid = BlockGrid(shape, step)
-    if everything or not (source.store.listable and target.store.listable):
+    if include_missing or not (source.store.listable and target.store.listable):
         return grid
-    return grid.touching(joined(stored_boxes(source), stored_boxes(target)))
+    return grid.overlapping(concatenated(stored_regions(source), stored_regions(target)))
 
 
 def _written_shape(array: Array) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""The nodes of a hierarchy that is to be copied, the broken ones included."""
+"""Traversal of a hierarchy to be copied, including nodes that cannot be read."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from zarrfs.engine.locations import METADATA_NAMES
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import NodeNotFoundError, StoreError
-from zarrfs.tools.copying.reports import CopyReport, incomplete
+from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 
 __all__ = ["readable_nodes", "walk"]
 
 
 def walk(group: Group, depth: int | None = None) -> Iterator[tuple[str, Array | Group | Exception]]:
-    """Yield (path relative to the group, node, or why it cannot be read) of everything below, groups before their
-    members, down to ``depth`` levels. Where the members of a group cannot be listed, its path is yielded again with
-    the error.
+    """Yield (path relative to the group, node or exception) of all nodes below a group, groups before their members,
+    down to ``depth`` levels. An exception states why a node cannot be read. If the members of a group cannot be
+    listed, its path is yielded a second time with the exception.
     """
     stack = [iter(_members("", group))]
     while stack:
-        found = next(stack[-1], None)
-        if found is None:
+        entry = next(stack[-1], None)
+        if entry is None:
             stack.pop()
             continue
-        yield found
-        path, node = found
+        yield entry
+        path, node = entry
         if isinstance(node, Group) and (depth is None or len(stack) < depth):
             stack.append(iter(_members(path, node)))
 
 
-def _members(above: str, group: Group) -> Iterator[tuple[str, Array | Group | Exception]]:
+def _members(parent: str, group: Group) -> Iterator[tuple[str, Array | Group | Exception]]:
     try:
         names = group.names()
-    except Exception as error:  # whatever is wrong with one member is reported as that member's
-        yield above or "/", error
+    except Exception as error:  # any error is reported for the group
+        yield parent or "/", error
         return
     for name in names:
-        path = f"{above}/{name}" if above else name
+        path = f"{parent}/{name}" if parent else name
         try:
             yield path, group[name]
         except NodeNotFoundError:
@@ -49,29 +49,29 @@ def _members(above: str, group: Group) -> Iterator[tuple[str, Array | Group | Ex
 
 
 def _irregular_document(group: Group, name: str) -> str | None:
-    """Return the key of what has the name of a metadata document and is none, in what is not a node."""
+    """Return the key of an entry that is named like a metadata document but is not a file; None if there is none."""
     if not group.store.listable:
         return None
     prefix = f"{group.path}/{name}".strip("/")
     listing = group.store.list_dir(prefix)
-    found = sorted({*listing.prefixes, *listing.keys} & set(METADATA_NAMES) - {".zattrs"})
-    return f"{prefix}/{found[0]}" if found else None
+    entry = sorted({*listing.prefixes, *listing.keys} & set(METADATA_NAMES) - {".zattrs"})
+    return f"{prefix}/{entry[0]}" if entry else None
 
 
 def readable_nodes(
     group: Group, skip_broken: bool, report: CopyReport, depth: int | None = None
 ) -> list[tuple[str, Array | Group]]:
-    """Return (path relative to the group, node) of everything below; what cannot be read is put into ``report``.
+    """Return (path relative to the group, node) of all readable nodes below a group. Others are added to ``report``.
 
-    Raises IncompleteCopyError for members that cannot be read, unless ``skip_broken``.
+    Raises IncompleteCopyError if members cannot be read, unless ``skip_broken`` is set.
     """
     nodes: list[tuple[str, Array | Group]] = []
     for path, node in walk(group, depth):
         if isinstance(node, Exception):
             report.missing[path] = str(node) or type(node).__name__
-            report.append(f"{path}: left out: {report.missing[path]}")
+            report.append(f"{path}: skipped: {report.missing[path]}")
         else:
             nodes.append((path, node))
     if report.missing and not skip_broken:
-        raise incomplete(group.store.url, "nothing was written", report.missing)
+        raise incomplete_copy_error(group.store.url, "nothing was written", report.missing)
     return nodes

@@ -1,1 +1,1 @@
-"""Copying from and to HDF5 files."""
+"""Conversion from and to HDF5 files."""

@@ -1,9 +1,8 @@
-"""HDF5 to Zarr and back. Needs ``h5py``.
+"""Conversion of HDF5 files to Zarr hierarchies and vice versa. Needs ``h5py``.
 
-Groups, datasets, attributes, chunk shapes, fill values and the names of dimensions (labels, else the names of their
-scales) are carried over; values block by block, so that memory does not bound a dataset, and only those that are
-stored. What the other side cannot hold, as references and arrays of varying length in one dataset, is reported, and
-makes the copy incomplete.
+Groups, datasets, attributes, chunk shapes, fill values and dimension names (labels, else the names of dimension scales)
+are converted. Values are copied block by block, and only stored chunks are read. Objects that the other format cannot
+represent, such as references and variable-length arrays, are reported and make the copy incomplete.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from zarrfs.engine.open import Location, create_group, open_group
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.errors import NodeExistsError, StoreError, UnsupportedError, ZarrError
-from zarrfs.tools.copying.block_grid import Block, stored_boxes, stored_part
-from zarrfs.tools.copying.reports import CopyReport, incomplete
+from zarrfs.tools.copying.block_grid import Block, blocks_to_copy, stored_regions
+from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 from zarrfs.tools.copying.walking import readable_nodes
 from zarrfs.tools.hdf5.objects import BLOCK_NBYTES, Entry, check_internal, objects, stored_blocks
 from zarrfs.tools.hdf5.output import HDF5Output
@@ -33,11 +32,11 @@ __all__ = ["from_hdf5", "is_hdf5", "to_hdf5"]
 
 SUFFIXES = (".h5", ".hdf5", ".hdf", ".nc", ".he5", ".nwb", ".ims")
 OWN_ATTRIBUTES = ("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates")
-"""What HDF5 and netCDF keep about dimension scales; the names of dimensions say the same."""
+"""Attributes by which HDF5 and netCDF represent dimension scales. They are converted to dimension names."""
 
 
 def is_hdf5(location: object) -> bool:
-    """Whether a location is named like an HDF5 file."""
+    """Return whether a location has the suffix of an HDF5 file."""
     return isinstance(location, str | os.PathLike) and os.fspath(location).lower().endswith(SUFFIXES)
 
 
@@ -49,41 +48,41 @@ def from_hdf5(
     allow_external: bool = False,
     **options: Any,
 ) -> CopyReport:
-    """Copy an HDF5 file into a new group at ``target``; ``options`` go to ``create_array`` (``shards``,
-    ``compressors``, ``zarr_format`` ...). Returns a line for each object. A file that names data of other files
-    (external links, external storage, virtual datasets) is refused unless ``allow_external``.
+    """Copy an HDF5 file into a new group at ``target``. ``options`` are passed to ``create_array`` (``shards``,
+    ``compressors``, ``zarr_format`` ...). Returns one line for each object.
 
-    An object with several names is copied once; its other names are reported as links, soft links likewise.
+    An object with several names is copied once. Its other names, and soft links, are reported as links.
 
     Args:
         skip_broken: do not raise for objects that cannot be copied; they are in ``missing`` of the result.
-        allow_external: follow links to other files and read values that are in other files.
+        allow_external: follow external links, and read external storage and virtual datasets of other files.
+            Otherwise such objects cannot be copied.
 
-    Raises NodeExistsError where there is something already; StoreError for a file that cannot be read;
-    IncompleteCopyError for objects that Zarr cannot hold or that are broken, when all others are copied.
+    Raises NodeExistsError if a node exists at ``target``; StoreError if the file cannot be read; IncompleteCopyError
+    for objects that are broken or that Zarr cannot represent, after all others are copied.
     """
     h5py = load_library("h5py", "hdf5", "reading HDF5")
     path = os.fspath(file)
-    done = CopyReport()
-    with _opened(h5py, path) as source:
-        attributes, lost = _attributes(source)
+    report = CopyReport()
+    with _open_file(h5py, path) as source:
+        attributes, messages = _attributes(source)
         root = create_group(target, zarr_format=options.get("zarr_format", 3), attributes=attributes)
         try:
-            done.extend(f"/: {line}" for line in lost)
+            report.extend(f"/: {line}" for line in messages)
             for entry in objects(h5py, source, allow_external):
-                _copy_entry(h5py, entry, root, options, allow_external, done)
+                _copy_entry(h5py, entry, root, options, allow_external, report)
         finally:
             if not isinstance(target, Store | Mapping | StoredNode):
-                root.store.close()  # of a zip file, it is complete only then
-    if done.missing and not skip_broken:
-        raise incomplete(path, "all that can be copied was copied", done.missing)
-    return done
+                root.store.close()  # completes a zip file
+    if report.missing and not skip_broken:
+        raise incomplete_copy_error(path, "all other objects were copied", report.missing)
+    return report
 
 
-def _opened(h5py: Any, path: str) -> Any:
+def _open_file(h5py: Any, path: str) -> Any:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise StoreError(f"{path} is not a regular file, expected an HDF5 file")
+            raise StoreError(f"{path} is not a regular file; expected an HDF5 file")
         return h5py.File(path, "r")
     except StoreError:
         raise
@@ -92,76 +91,78 @@ def _opened(h5py: Any, path: str) -> Any:
 
 
 def _copy_entry(
-    h5py: Any, entry: Entry, root: Group, options: Mapping[str, Any], allow_external: bool, done: CopyReport
+    h5py: Any, entry: Entry, root: Group, options: Mapping[str, Any], allow_external: bool, report: CopyReport
 ) -> None:
     path, item = entry.path, entry.item
     if entry.kind == "link":
-        done.append(f"{path}: {entry.reason}")
+        report.append(f"{path}: {entry.reason}")
         return
     reason = entry.reason
     try:
         if entry.kind == "group":
-            attributes, lost = _attributes(item)
+            attributes, messages = _attributes(item)
             root.create_group(path, attributes=attributes)
-            done.append(f"{path}: group")
+            report.append(f"{path}: group")
         elif entry.kind == "dataset":
             if not allow_external:
                 check_internal(item)
-            attributes, lost = _attributes(item)
-            done.append(_copy_dataset(h5py, item, root, path, attributes, options))
+            attributes, messages = _attributes(item)
+            report.append(_copy_dataset(h5py, item, root, path, attributes, options))
         else:
-            lost = []
-        done.extend(f"{path}: {line}" for line in lost)
+            messages = []
+        report.extend(f"{path}: {line}" for line in messages)
     except (StoreError, NodeExistsError):
         raise
     except (ZarrError, TypeError, ValueError, OverflowError, RuntimeError, OSError) as error:
-        # h5py raises OSError and RuntimeError for what it cannot read; ours are StoreErrors.
+        # h5py raises OSError and RuntimeError if it cannot read; errors of the target store are StoreErrors.
         reason = str(error)
         if path in root:
             del root[path]
     if reason:
-        done.missing[path] = reason
-        done.append(f"{path}: left out: {reason}")
+        report.missing[path] = reason
+        report.append(f"{path}: skipped: {reason}")
 
 
 def _copy_dataset(
     h5py: Any, item: Any, root: Group, path: str, attributes: dict[str, Any], options: Mapping[str, Any]
 ) -> str:
     if item.shape is None:
-        raise UnsupportedError("it has no values at all")
+        raise UnsupportedError("the dataset has a null dataspace and no values")
     is_text = h5py.check_string_dtype(item.dtype) is not None and item.dtype.kind == "O"
     if item.dtype.hasobject and not is_text:
-        raise UnsupportedError(f"Zarr has nothing like its data type {item.dtype}")
-    made: dict[str, Any] = {
+        raise UnsupportedError(f"Zarr has no data type for {item.dtype}")
+    arguments: dict[str, Any] = {
         "shape": item.shape,
         "dtype": "string" if is_text else item.dtype,
         "attributes": attributes,
         "dimension_names": _dimension_names(item),
         "chunks": item.chunks or "auto",
     }
-    keeps_fill = (
+    keeps_fill_value = (
         not is_text and item.dtype.names is None and options.get("zarr_format") not in ("n5", "draft2019")
     )
-    if keeps_fill and item.fillvalue is not None:
-        made["fill_value"] = item.fillvalue
-    array = root.create_array(path, **{**made, **options})
+    if keeps_fill_value and item.fillvalue is not None:
+        arguments["fill_value"] = item.fillvalue
+    array = root.create_array(path, **{**arguments, **options})
     source = item.asstr() if is_text else item
-    everything = not keeps_fill and not _is_zero(item.fillvalue)
-    for block in stored_blocks(item, _sides(item.chunks or array.chunks), everything=everything):
+    include_missing = not keeps_fill_value and not _is_zero(item.fillvalue)
+    for block in stored_blocks(
+        item, _chunk_shape(item.chunks or array.chunks), include_missing=include_missing
+    ):
         array[block] = source[block]
-    return f"{path}: {' x '.join(map(str, item.shape)) or 'scalar'} {made['dtype']}"
+    return f"{path}: {' x '.join(map(str, item.shape)) or 'scalar'} {arguments['dtype']}"
 
 
 def _is_zero(fill: Any) -> bool:
-    """Whether a fill value of HDF5 is what Zarr takes by default."""
+    """Return whether a fill value of HDF5 equals the default fill value of Zarr."""
     if fill is None or isinstance(fill, str | bytes):
         return not fill
     array = np.asarray(fill)
     return array.dtype.hasobject or not any(array.tobytes())
 
 
-def _sides(chunks: Any) -> tuple[int, ...]:
-    """Return the lengths of chunks; of chunks of several shapes those of the first."""
+def _chunk_shape(chunks: Any) -> tuple[int, ...]:
+    """Return the chunk shape; that of the first chunk if the chunk grid is not regular."""
     return tuple(side if isinstance(side, int) else side[0] for side in chunks)
 
 
@@ -177,39 +178,39 @@ def _dimension_names(item: Any) -> list[str | None] | None:
 
 
 def _attributes(item: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the attributes that JSON can hold, and a sentence for each other one."""
-    found: dict[str, Any] = {}
-    lost = []
+    """Return the attributes that JSON can represent, and a message for each other one."""
+    converted: dict[str, Any] = {}
+    messages = []
     for key in item.attrs:
         if key in OWN_ATTRIBUTES:
             continue
         try:
-            value = _plain(item.attrs[key])
+            value = _to_json(item.attrs[key])
         except (OSError, RuntimeError, TypeError, ValueError) as error:
-            lost.append(f"attribute {key!r} left out: it cannot be read: {error}")
+            messages.append(f"attribute {key!r} skipped: it cannot be read: {error}")
             continue
-        if value is _NOTHING:
-            lost.append(f"attribute {key!r} left out: Zarr has nothing like its data type")
+        if value is _UNSUPPORTED:
+            messages.append(f"attribute {key!r} skipped: its data type has no JSON representation")
         else:
-            found[key] = value
-    return found, lost
+            converted[key] = value
+    return converted, messages
 
 
-_NOTHING = object()
+_UNSUPPORTED = object()
 
 
-def _plain(value: Any) -> Any:
-    """Return a value of an attribute as JSON has it; ``_NOTHING`` for references and the like."""
+def _to_json(value: Any) -> Any:
+    """Return the value of an attribute as JSON; ``_UNSUPPORTED`` for references and other types without one."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, np.ndarray):
-        listed = [_plain(entry) for entry in value.tolist()] if value.ndim else _plain(value.item())
-        return _NOTHING if isinstance(listed, list) and _NOTHING in listed else listed
+        items = [_to_json(entry) for entry in value.tolist()] if value.ndim else _to_json(value.item())
+        return _UNSUPPORTED if isinstance(items, list) and _UNSUPPORTED in items else items
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return _to_json(value.item())
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return value if isinstance(value, str | int | float | bool) else _NOTHING
+        return [_to_json(entry) for entry in value]
+    return value if isinstance(value, str | int | float | bool) else _UNSUPPORTED
 
 
 def to_hdf5(
@@ -219,20 +220,20 @@ def to_hdf5(
     compression: str | None = "gzip",
     skip_broken: bool = False,
 ) -> CopyReport:
-    """Copy a group with all below it into a new HDF5 file. Returns a line for each node.
+    """Copy a group and all nodes below it into a new HDF5 file. Returns one line for each node.
 
-    ``skip_broken`` leaves out members that are broken or that HDF5 cannot hold; they are in ``missing`` of the result.
+    ``skip_broken`` skips members that are broken or that HDF5 cannot represent; they are in ``missing`` of the result.
 
-    Raises NodeExistsError where the file is there; IncompleteCopyError for members that cannot be copied; StoreError
-    for a file that cannot be written. Nothing is left of a file that could not be completed.
+    Raises NodeExistsError if the file exists; IncompleteCopyError for members that cannot be copied; StoreError if the
+    file cannot be written. An incomplete file is removed.
     """
     h5py = load_library("h5py", "hdf5", "writing HDF5")
     path = os.fspath(file)
     if os.path.lexists(path):
-        raise NodeExistsError(f"{path} is there already: choose another name, or delete it first")
+        raise NodeExistsError(f"{path} exists already; choose another name, or delete it")
     group = open_group(source)
-    done = CopyReport()
-    nodes = readable_nodes(group, skip_broken, done)
+    report = CopyReport()
+    nodes = readable_nodes(group, skip_broken, report)
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         output = HDF5Output(temporary)
@@ -240,24 +241,26 @@ def to_hdf5(
             with h5py.File(output, "w") as target:
                 _set_attributes(target, group.attrs)
                 for name, node in nodes:
-                    _write_node(h5py, target, name, node, compression, output, done)
+                    _write_node(h5py, target, name, node, compression, output, report)
                     output.check()
                 target.flush()
                 output.check()
         finally:
             output.close()
-        if done.missing and not skip_broken:
-            raise incomplete(group.store.url, "nothing was written", done.missing)
+        if report.missing and not skip_broken:
+            raise incomplete_copy_error(group.store.url, "nothing was written", report.missing)
         os.replace(temporary, path)
     except OSError as error:
         if isinstance(error, StoreError) and not str(error).startswith(temporary):
             raise
         reason = error.strerror or str(error).removeprefix(f"{temporary}: ")
-        raise StoreError(f"{path} cannot be written: {reason}; nothing is left of it", error.errno) from error
+        raise StoreError(
+            f"{path} cannot be written: {reason}; the incomplete file was removed", error.errno
+        ) from error
     finally:
         if os.path.lexists(temporary):
             os.unlink(temporary)
-    return done
+    return report
 
 
 def _write_node(
@@ -267,17 +270,17 @@ def _write_node(
     node: Array | Group,
     compression: str | None,
     output: HDF5Output,
-    done: CopyReport,
+    report: CopyReport,
 ) -> None:
     try:
         if isinstance(node, Group):
             _set_attributes(target.create_group(name), node.attrs)
-            done.append(f"{name}: group")
+            report.append(f"{name}: group")
         else:
-            done.append(_write_dataset(h5py, target, name, node, compression, output))
+            report.append(_write_dataset(h5py, target, name, node, compression, output))
     except UnsupportedError as error:
-        done.missing[name] = str(error)
-        done.append(f"{name}: left out: {error}")
+        report.missing[name] = str(error)
+        report.append(f"{name}: skipped: {error}")
 
 
 def _write_dataset(
@@ -285,45 +288,45 @@ def _write_dataset(
 ) -> str:
     is_text = array.spec.data_type.name == "string"
     if array.dtype.hasobject and not is_text:
-        raise UnsupportedError(f"HDF5 has nothing like {array.spec.data_type.name}")
-    chunks = _sides(array.chunks)
-    stored = bool(array.shape) and 0 not in array.shape
+        raise UnsupportedError(f"HDF5 has no data type for {array.spec.data_type.name}")
+    chunks = _chunk_shape(array.chunks)
+    has_elements = bool(array.shape) and 0 not in array.shape
     try:
-        made = target.create_dataset(
+        dataset = target.create_dataset(
             name,
             array.shape,
             h5py.string_dtype() if is_text else array.dtype,
-            chunks=tuple(min(c, n) for c, n in zip(chunks, array.shape, strict=True)) if stored else None,
-            compression=compression if stored else None,
+            chunks=tuple(min(c, n) for c, n in zip(chunks, array.shape, strict=True))
+            if has_elements
+            else None,
+            compression=compression if has_elements else None,
             fillvalue=None if is_text or array.dtype.names is not None else array.fill_value,
         )
     except (TypeError, ValueError) as error:
-        raise UnsupportedError(
-            f"HDF5 has nothing like {array.dtype} in chunks of {chunks} ({error})"
-        ) from error
-    keeps_fill = not is_text and array.dtype.names is None
-    for block in _present_blocks(array, chunks, keeps_fill or _is_zero(array.fill_value)):
-        made[block] = array[block]
+        raise UnsupportedError(f"HDF5 cannot store {array.dtype} in chunks of {chunks}: {error}") from error
+    keeps_fill_value = not is_text and array.dtype.names is None
+    for block in _blocks_to_copy(array, chunks, keeps_fill_value or _is_zero(array.fill_value)):
+        dataset[block] = array[block]
         output.check()
-    for number, label in enumerate(array.dimension_names or ()):
-        if label:
-            made.dims[number].label = label
-    _set_attributes(made, array.attrs)
+    for axis, dimension_name in enumerate(array.dimension_names or ()):
+        if dimension_name:
+            dataset.dims[axis].label = dimension_name
+    _set_attributes(dataset, array.attrs)
     return f"{name}: {' x '.join(map(str, array.shape)) or 'scalar'} {array.spec.data_type.name}"
 
 
-def _present_blocks(array: Array, chunks: tuple[int, ...], only_stored: bool) -> Sequence[Block]:
-    """Return the blocks to copy: those that hold stored chunks, or all where absent ones have other values."""
-    boxes = stored_boxes(array) if only_stored and array.store.listable else None
-    return stored_part(array.shape, chunks, max(1, array.dtype.itemsize), BLOCK_NBYTES, boxes)
+def _blocks_to_copy(array: Array, chunks: tuple[int, ...], only_stored: bool) -> Sequence[Block]:
+    """Return the blocks to copy: those with stored chunks, or all if the fill value cannot be represented."""
+    regions = stored_regions(array) if only_stored and array.store.listable else None
+    return blocks_to_copy(array.shape, chunks, max(1, array.dtype.itemsize), BLOCK_NBYTES, regions)
 
 
 def _set_attributes(target: Any, attributes: Mapping[str, Any]) -> None:
-    """Set attributes; what HDF5 has no value for is kept as JSON text."""
+    """Set attributes. Values that HDF5 cannot represent are stored as JSON text."""
     for key, value in attributes.items():
-        simple = isinstance(value, str | int | float | bool)
-        listed = isinstance(value, list) and value and all(type(entry) is type(value[0]) for entry in value)
-        if simple or (listed and isinstance(value[0], int | float | str)):
+        is_scalar = isinstance(value, str | int | float | bool)
+        is_list = isinstance(value, list) and value and all(type(entry) is type(value[0]) for entry in value)
+        if is_scalar or (is_list and isinstance(value[0], int | float | str)):
             target.attrs[key] = value
         else:
             target.attrs[key] = json.dumps(value, ensure_ascii=False)

@@ -1,5 +1,5 @@
-"""The file that HDF5 writes to. HDF5 must not see a write fail: it crashes the process when it closes a file that it
-could not flush (HDF5 2.0: a segmentation fault at exit).
+"""The output file of HDF5. Write errors are hidden from HDF5, because it crashes the process when it closes a file that
+it could not flush (HDF5 2.0: a segmentation fault at exit).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ __all__ = ["HDF5Output"]
 
 
 class HDF5Output:
-    """A new file, as h5py takes Python files. A write that fails is kept in memory instead, so that HDF5 goes on with
-    what it has to write, and ``check`` raises the error. Whoever writes calls ``check`` after each step and stops:
-    what is kept is then little.
+    """A new file with the interface that h5py expects of Python file objects. The data of a failed write is buffered in
+    memory, so that HDF5 continues, and ``check`` raises the error. The caller calls ``check`` after each step and
+    stops on an error, so that little data is buffered.
 
     Attributes:
-        path: where the file is.
+        path: the path of the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -27,10 +27,10 @@ class HDF5Output:
         self._position = 0
         self._size = 0
         self._error: BaseException | None = None
-        self._kept: list[tuple[int, bytes]] = []
+        self._failed_writes: list[tuple[int, bytes]] = []
 
     def check(self) -> None:
-        """Raise the first error of a write: StoreError, or an interruption."""
+        """Raise the first error of a write: a StoreError, or an interruption such as KeyboardInterrupt."""
         error = self._error
         if isinstance(error, OSError):
             raise StoreError(f"{self.path}: {error.strerror or error}", error.errno) from error
@@ -38,7 +38,7 @@ class HDF5Output:
             raise error
 
     def close(self) -> None:
-        """Close the file. Raises the first error of a write, and what the disk says when all is to be written."""
+        """Synchronise and close the file. Raises the first error of a write or of the synchronisation."""
         fd, self._fd = self._fd, -1
         if fd < 0:
             return
@@ -51,7 +51,7 @@ class HDF5Output:
             os.close(fd)
         self.check()
 
-    # -- what h5py calls ---------------------------------------------------------------------------------------
+    # -- the file object interface -----------------------------------------------------------------------------
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
@@ -66,9 +66,9 @@ class HDF5Output:
         start = self._position
         try:
             self._write(view, start)
-        except BaseException as error:  # an interruption may come here too
+        except BaseException as error:  # including an interruption
             self._error = self._error or error
-            self._kept.append((start, bytes(view)))
+            self._failed_writes.append((start, bytes(view)))
         self._position = start + len(view)
         self._size = max(self._size, self._position)
         return len(view)
@@ -76,17 +76,17 @@ class HDF5Output:
     def _write(self, view: memoryview, start: int) -> None:
         if self._error is not None:
             raise self._error
-        done = 0
-        while done < len(view):
-            done += os.pwrite(self._fd, view[done:], start + done)
+        written = 0
+        while written < len(view):
+            written += os.pwrite(self._fd, view[written:], start + written)
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")
         start, count = self._position, max(0, min(len(view), self._size - self._position))
         view[:count] = bytes(count)
-        found = os.pread(self._fd, count, start)
-        view[: len(found)] = found
-        for offset, data in self._kept:
+        data_read = os.pread(self._fd, count, start)
+        view[: len(data_read)] = data_read
+        for offset, data in self._failed_writes:
             first, last = max(offset, start), min(offset + len(data), start + count)
             if first < last:
                 view[first - start : last - start] = data[first - offset : last - offset]
@@ -108,4 +108,4 @@ class HDF5Output:
         return size
 
     def flush(self) -> None:
-        """Do nothing: what was written is with the operating system."""
+        """Do nothing: writes are not buffered in this process."""

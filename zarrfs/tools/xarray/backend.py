@@ -1,8 +1,8 @@
 """The xarray engine ``zarrfs``: ``xarray.open_dataset(location, engine="zarrfs")``. Needs ``xarray``.
 
-A group's arrays become lazy variables, as xarray's own Zarr engine reads them; decoding by the CF conventions is left
-to xarray. The conventions are those of the "Zarr Encoding Specification" in xarray's documentation. OME-Zarr images,
-whose levels differ in shape and may have no dimension names of their own, are in ``xarray_ome``.
+The arrays of a group are opened as lazy variables, like those of xarray's own Zarr engine; xarray decodes them by
+the CF conventions. See "Zarr Encoding Specification" in xarray's documentation. OME-Zarr images, whose levels have
+different shapes and may lack dimension names, are in ``ome``.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from zarrfs.tools.xarray.variables import make_variable, named_dimensions, visib
 __all__ = ["ZarrfsBackend", "ZarrfsDataStore"]
 
 DEFAULT_NAME = "array"
-"""The variable of a single array that has no name."""
+"""The name of the variable of a single array that has no name."""
 
 
 class ZarrfsDataStore(AbstractDataStore):
-    """Variables and attributes as xarray takes them; ``close`` is called once."""
+    """The variables and attributes of a dataset. ``close`` is called at most once."""
 
     def __init__(
         self, variables: Mapping[str, Variable], attributes: Mapping[str, Any], close: Callable[[], None]
@@ -59,7 +59,7 @@ class ZarrfsDataStore(AbstractDataStore):
 
 
 class SharedStore:
-    """Closes a store when all who share it have released it."""
+    """Closes a store when all users have released it. Thread-safe."""
 
     def __init__(self, store: Store, owned: bool) -> None:
         self._store = store
@@ -68,16 +68,16 @@ class SharedStore:
         self._lock = threading.Lock()
 
     def use(self) -> Callable[[], None]:
-        """Return a function that releases the store; calling it again does nothing."""
+        """Register a user. Return a function that releases the store; further calls of it do nothing."""
         with self._lock:
             self._users += 1
-        used = [True]
+        active = [True]
 
         def release() -> None:
             with self._lock:
-                if not used:
+                if not active:
                     return
-                used.clear()
+                active.clear()
                 self._users -= 1
                 last = self._users == 0
             if last and self._owned:
@@ -87,9 +87,9 @@ class SharedStore:
 
 
 class ZarrfsBackend(BackendEntrypoint):
-    """The entry point of xarray."""
+    """The xarray backend entry point."""
 
-    description = "Open Zarr of every version, OME-Zarr, N5 and what it is stored in, by zarrfs"
+    description = "Open Zarr (all versions), OME-Zarr and N5 in any store that zarrfs supports"
     supports_groups = True
 
     def open_dataset(
@@ -109,22 +109,23 @@ class ZarrfsBackend(BackendEntrypoint):
         zarr_format: int | None = None,
         use_zarr_fill_value_as_mask: bool | None = None,
     ) -> Dataset:
-        """Open a group, or a single array, as a dataset, lazily. Of an OME-Zarr image it is the finest level.
+        """Open a group or a single array lazily as a dataset. For an OME-Zarr image, open the finest level.
 
         Args:
             group: the path of the node below the location.
-            consolidated: False ignores consolidated metadata; True demands that there are some. By default they are
-                used where the store is remote.
-            zarr_format: demands this version of Zarr.
-            use_zarr_fill_value_as_mask: whether the fill value means missing; by default in version 2 only.
+            consolidated: False ignores consolidated metadata; True requires it. By default it is used for remote
+            stores.
+                        zarr_format: the required Zarr format.
+                        use_zarr_fill_value_as_mask: whether the fill value is the missing value; by default in
+                        format 2 only.
         """
         node = open_node(filename_or_obj, group, storage_options, consolidated, zarr_format)
-        shared = SharedStore(node.store, not isinstance(filename_or_obj, Store))
-        release = shared.use()
+        shared_store = SharedStore(node.store, not isinstance(filename_or_obj, Store))
+        release = shared_store.use()
         try:
             variables = node_variables(node, filename_or_obj, use_zarr_fill_value_as_mask)
             store = ZarrfsDataStore(variables, visible_attributes(node.attrs), release)
-            return decoded(
+            return decode_dataset(
                 store,
                 mask_and_scale=mask_and_scale,
                 decode_times=decode_times,
@@ -155,19 +156,19 @@ class ZarrfsBackend(BackendEntrypoint):
         zarr_format: int | None = None,
         use_zarr_fill_value_as_mask: bool | None = None,
     ) -> dict[str, Dataset]:
-        """Open a group and all below it, by path. Each level of an OME-Zarr image is a dataset of its own.
+        """Open a group and all groups below it; return datasets by path. Each level of an OME-Zarr image is a dataset.
 
-        Paths begin with ``/``; with ``group`` they are relative to it, and its own is ``.``.
+        Paths begin with ``/``. With ``group`` they are relative to it, and that of the group itself is ``.``.
         """
         top = open_node(filename_or_obj, group, storage_options, consolidated, zarr_format)
-        shared = SharedStore(top.store, not isinstance(filename_or_obj, Store))
-        found: dict[str, Dataset] = {}
-        guard = shared.use()
+        shared_store = SharedStore(top.store, not isinstance(filename_or_obj, Store))
+        datasets: dict[str, Dataset] = {}
+        release = shared_store.use()
         try:
             for path, variables, attributes in tree_nodes(top, filename_or_obj, use_zarr_fill_value_as_mask):
                 name = (path or ".") if group else f"/{path}"
-                found[name] = decoded(
-                    ZarrfsDataStore(variables, attributes, shared.use()),
+                datasets[name] = decode_dataset(
+                    ZarrfsDataStore(variables, attributes, shared_store.use()),
                     mask_and_scale=mask_and_scale,
                     decode_times=decode_times,
                     concat_characters=concat_characters,
@@ -177,12 +178,12 @@ class ZarrfsBackend(BackendEntrypoint):
                     decode_timedelta=decode_timedelta,
                 )
         except BaseException:
-            for dataset in found.values():
+            for dataset in datasets.values():
                 dataset.close()
             raise
         finally:
-            guard()
-        return found
+            release()
+        return datasets
 
     def open_datatree(
         self,
@@ -201,7 +202,7 @@ class ZarrfsBackend(BackendEntrypoint):
         zarr_format: int | None = None,
         use_zarr_fill_value_as_mask: bool | None = None,
     ) -> DataTree:
-        """Open a group and all below it as a tree."""
+        """Open a group and all groups below it as a tree."""
         datasets = self.open_groups_as_dict(
             filename_or_obj,
             mask_and_scale=mask_and_scale,
@@ -228,7 +229,7 @@ class ZarrfsBackend(BackendEntrypoint):
         return tree
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Say yes to what is named like Zarr or N5."""
+        """Return whether the location has a suffix of Zarr or N5."""
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         name = os.fspath(filename_or_obj).rstrip("/").lower()
@@ -242,7 +243,7 @@ def open_node(
     consolidated: bool | None,
     zarr_format: int | None,
 ) -> Array | Group:
-    """Open the node that is asked for; the root is opened first, because it has the consolidated metadata."""
+    """Open a node. The root is opened first, because it has the consolidated metadata."""
     path = (group or "").strip("/")
     node: Array | Group
     try:
@@ -250,7 +251,7 @@ def open_node(
     except NodeNotFoundError:
         if not path or consolidated:
             raise
-        node = open(location, path, storage_options=storage_options)  # a group without a node above it
+        node = open(location, path, storage_options=storage_options)  # a group without a parent node
         path = ""
     try:
         return _member(node, path, consolidated, zarr_format)
@@ -266,25 +267,25 @@ def _member(
     if isinstance(node, Group) and consolidated is not None:
         if consolidated and node.spec.consolidated is None:
             raise MetadataError(
-                f"{node.store.url}: there are no consolidated metadata, which consolidated=True demands; zarrfs "
-                "consolidate makes them, consolidated=None does without"
+                f"{node.store.url}: no consolidated metadata found, which consolidated=True requires; create it with "
+                "zarrfs consolidate, or use consolidated=None"
             )
         if not consolidated:
             spec = replace(node.spec, consolidated=None)
             node = Group(node.store, node.path, spec, node._cache, node.read_only, node._access)
     if path:
         if not isinstance(node, Group):
-            raise NodeNotFoundError(f"{node.store.url}: {node.name} is an array; there is no {path!r} in it")
+            raise NodeNotFoundError(f"{node.store.url}: {node.name} is an array and has no member {path!r}")
         node = node[path]
     if zarr_format is not None and node.zarr_format != zarr_format:
         raise MetadataError(
-            f"{node.store.url}: {node.name} has Zarr format {node.zarr_format}, zarr_format={zarr_format} was demanded"
+            f"{node.store.url}: {node.name} has Zarr format {node.zarr_format}, expected zarr_format={zarr_format}"
         )
     return node
 
 
 def node_variables(node: Array | Group, location: Any, mask: bool | None) -> dict[str, Variable]:
-    """Return the variables of the dataset that a node is."""
+    """Return the variables of the dataset of a node."""
     if isinstance(node, Array):
         return array_variables(node, location, mask)
     levels = multiscale_levels(node)
@@ -295,13 +296,13 @@ def node_variables(node: Array | Group, location: Any, mask: bool | None) -> dic
 
 
 def array_variables(array: Array, location: Any, mask: bool | None) -> dict[str, Variable]:
-    """Return the variable of a single array, with coordinates if it is a level of an OME-Zarr image."""
+    """Return the variable of a single array, and coordinates if it is a level of an OME-Zarr image."""
     parent, _, name = array.path.rpartition("/")
-    above: Any = (array.store, parent)
+    image: Any = (array.store, parent)
     if not name and isinstance(location, str | os.PathLike):
         outer, _, name = os.fspath(location).rstrip("/").rpartition("/")
-        above = (outer, "")
-    for level in _levels_in(*above) if name and above[0] else ():
+        image = (outer, "")
+    for level in _levels_in(*image) if name and image[0] else ():
         if level.path == name:
             return level_variables(replace(level, array=array), mask)
     dimensions = named_dimensions(array) or tuple(f"dim_{number}" for number in range(array.ndim))
@@ -309,7 +310,7 @@ def array_variables(array: Array, location: Any, mask: bool | None) -> dict[str,
 
 
 def _levels_in(location: Any, path: str) -> tuple[LevelArray, ...]:
-    """Return the levels of the image at a place, none where there is no image."""
+    """Return the levels of the image at a location; empty if there is no image."""
     try:
         node = open(location, path)
     except ZarrError:
@@ -322,7 +323,7 @@ def _levels_in(location: Any, path: str) -> tuple[LevelArray, ...]:
 
 
 def group_variables(group: Group, excluded: set[str], mask: bool | None) -> dict[str, Variable]:
-    """Return the arrays directly in a group. Raises MetadataError for one without names of its dimensions."""
+    """Return the variables of the arrays in a group. Raises MetadataError for an array without dimension names."""
     variables = {}
     for name, array in group.arrays():
         if name in excluded:
@@ -330,9 +331,9 @@ def group_variables(group: Group, excluded: set[str], mask: bool | None) -> dict
         dimensions = named_dimensions(array)
         if dimensions is None:
             raise MetadataError(
-                f"{array.store.url}: {array.name} has no names of its dimensions, which xarray needs in a group: "
+                f"{array.store.url}: {array.name} has no dimension names, which xarray needs in a group: "
                 "expected dimension_names (v3) or the attribute _ARRAY_DIMENSIONS (v2), "
-                f"found {array.dimension_names}; the array alone can be opened with group={array.path!r}"
+                f"found {array.dimension_names}; open the array alone with group={array.path!r}"
             )
         variables[name] = make_variable(array, dimensions, mask)
     return variables
@@ -341,7 +342,7 @@ def group_variables(group: Group, excluded: set[str], mask: bool | None) -> dict
 def tree_nodes(
     top: Array | Group, location: Any, mask: bool | None
 ) -> Iterable[tuple[str, dict[str, Variable], dict[str, Any]]]:
-    """Yield path, variables and attributes of each dataset of a tree, the top first."""
+    """Yield (path, variables, attributes) of each dataset of a tree, parents first."""
     if isinstance(top, Array):
         yield "", array_variables(top, location, mask), visible_attributes(top.attrs)
         return
@@ -355,8 +356,8 @@ def tree_nodes(
             yield inner, level_variables(level, mask), visible_attributes(level.array.attrs)
 
 
-def decoded(store: ZarrfsDataStore, **decoding: Any) -> Dataset:
-    """Return a dataset, decoded by the CF conventions. The store is closed if that fails."""
+def decode_dataset(store: ZarrfsDataStore, **decoding: Any) -> Dataset:
+    """Return the dataset of a store, decoded by the CF conventions. The store is closed on failure."""
     try:
         return StoreBackendEntrypoint().open_dataset(store, **decoding)
     except BaseException:

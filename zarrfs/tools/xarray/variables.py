@@ -1,4 +1,4 @@
-"""An array as a lazy variable of xarray, with the attributes and the encoding that xarray's own Zarr engine gives."""
+"""Lazy xarray variables of arrays, with the same attributes and encoding as those of xarray's own Zarr engine."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["LazyArray", "make_variable", "named_dimensions", "visible_attributes
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 FILL = "_FillValue"
 NETCDF_PREFIX = "_nc"
-"""Attributes of NCZarr, which describe the storage, begin with this in any case of letters."""
+"""The prefix (in any case) of NCZarr attributes, which describe the storage."""
 
 STRING_TYPE = getattr(np.dtypes, "StringDType", None)
-"""NumPy's type for text of any length, which zarr-python returns; from NumPy 2 on."""
+"""NumPy's variable-length string type, which zarr-python returns; None before NumPy 2."""
 
 
 class LazyArray(BackendArray):
-    """An array that is read when it is indexed, and no more of it than is needed."""
+    """An array that is read when it is indexed. Only the chunks of the selection are read."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -54,7 +54,7 @@ class LazyArray(BackendArray):
 
 
 def named_dimensions(array: Array) -> tuple[str, ...] | None:
-    """Return the names of the dimensions; None if one of them has none. A scalar has no dimensions to name."""
+    """Return the dimension names; None if one is missing. Those of a scalar are ``()``."""
     names = array.dimension_names or nczarr_dimensions(array)
     if names is None:
         return () if array.ndim == 0 else None
@@ -64,7 +64,7 @@ def named_dimensions(array: Array) -> tuple[str, ...] | None:
 
 
 def nczarr_dimensions(array: Array) -> tuple[str, ...] | None:
-    """Return the names that netCDF-C writes: the last parts of fully qualified names."""
+    """Return the dimension names that netCDF-C writes: the last components of fully qualified names."""
     for holder, key in ((array.metadata, "_NCZARR_ARRAY"), (array.attrs, "_nczarr_array")):
         found = holder.get(key)
         names = (
@@ -76,12 +76,14 @@ def nczarr_dimensions(array: Array) -> tuple[str, ...] | None:
 
 
 def visible_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes without those of NCZarr that describe the storage."""
+    """Return the attributes without those by which NCZarr describes the storage."""
     return {key: value for key, value in attributes.items() if not key.lower().startswith(NETCDF_PREFIX)}
 
 
 def make_variable(array: Array, dimensions: tuple[str, ...], mask: bool | None) -> Variable:
-    """Return an array as a variable; ``mask`` says whether its fill value means missing (None: in version 2 only)."""
+    """Return the variable of an array. ``mask``: whether the fill value is the missing value (None: in format 2
+    only).
+    """
     lazy = LazyArray(array)
     attributes = dict(array.attrs)
     if array.zarr_format == 2:
@@ -109,7 +111,7 @@ def make_variable(array: Array, dimensions: tuple[str, ...], mask: bool | None) 
 
 
 def decoded_fill_value(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a missing value as xarray stores it in attributes; one that is stored otherwise is returned as it is."""
+    """Decode a missing value that xarray has stored in attributes. Other values are returned unchanged."""
     try:
         return FillValueCoder.decode(value, "string" if dtype.kind in "TO" else dtype)
     except (TypeError, ValueError):
@@ -117,7 +119,7 @@ def decoded_fill_value(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def compact_chunks(array: Array) -> tuple[Any, ...]:
-    """Return the chunk shape, with a tuple of lengths for a dimension whose chunks differ."""
+    """Return the chunk shape, with a tuple of lengths for each dimension in which they differ."""
     return tuple(
         side if isinstance(side, int) else side[0] if len(set(side)) == 1 else tuple(side)
         for side in array.chunks
@@ -125,7 +127,7 @@ def compact_chunks(array: Array) -> tuple[Any, ...]:
 
 
 def codec_encoding(array: Array) -> dict[str, Any]:
-    """Return the codecs as ``to_zarr`` of xarray takes them: objects of numcodecs in version 2, else JSON documents."""
+    """Return the codecs as xarray's ``to_zarr`` accepts them: numcodecs objects in format 2, else JSON documents."""
     if array.zarr_format == 2:
         document = array.metadata
         compressor, filters = document.get("compressor"), document.get("filters")
@@ -147,7 +149,7 @@ def codec_encoding(array: Array) -> dict[str, Any]:
 
 
 def numcodecs_object(document: Mapping[str, Any]) -> Any:
-    """Return the codec of a document, or the document itself for one that numcodecs does not know."""
+    """Return the numcodecs object of a document, or the document itself if numcodecs has no such codec."""
     try:
         return import_library("numcodecs").get_codec(dict(document))
     except (ValueError, TypeError, KeyError):
