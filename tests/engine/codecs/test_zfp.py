@@ -48,7 +48,7 @@ def test_expert_mode_is_any_of_the_others(mode: str, parameters: dict[str, Any])
     header = zfpy.header(zfpy.compress_numpy(DATA, write_header=True, **parameters))
     expert = ZfpCodec("expert", header["config"]["expert"])
     assert np.array_equal(expert.decode(encoded, SPEC), ZfpCodec(mode, parameters).decode(encoded, SPEC))
-    with pytest.raises(CodecError, match="expert mode is read, not written"):
+    with pytest.raises(CodecError, match="expert mode can be read, not written"):
         expert.encode(DATA, SPEC)
 
 
@@ -68,7 +68,7 @@ def test_truncated_streams_are_errors(mode: str, parameters: dict[str, Any]) -> 
 def test_a_header_of_another_chunk_is_refused_before_memory_is_taken() -> None:
     codec = NumcodecsZfpyCodec({"mode": 4, "tolerance": 0.1})
     for other in (np.zeros((1000, 1000)), DATA.astype("f4"), DATA[1:]):
-        with pytest.raises(CodecError, match="expected are 60 elements of float64"):
+        with pytest.raises(CodecError, match="expected 60 elements of float64"):
             codec.decode(zfpy.compress_numpy(np.ascontiguousarray(other), tolerance=0.1), SPEC)
     with pytest.raises(CodecError, match="header"):
         codec.decode(b"nothing of zfp", SPEC)
@@ -105,7 +105,7 @@ def test_what_zfp_cannot_hold_is_an_error() -> None:
         create(accuracy, np.array([1], "i4"))
     with pytest.raises(ChunkEncodeError, match=r"rate 0\.1 is out of range"):
         create({"name": "zfp", "configuration": {"mode": "fixed_rate", "rate": 0.1}}, np.ones(4))
-    with pytest.raises(ChunkEncodeError, match="nan is no finite number"):
+    with pytest.raises(ChunkEncodeError, match="nan is not a finite number"):
         create(zfp, np.array([1.0, np.nan]))
     create({"name": "zfp", "configuration": {"mode": "reversible"}}, np.array([np.inf, np.nan, 1]))
     with pytest.raises(MetadataError, match="four dimensions"):
@@ -126,7 +126,7 @@ def test_pcodec_streams_of_another_length_are_errors() -> None:
     spec = ChunkSpec((100,), np.dtype("i4"), 0)
     for count in (99, 101, 5000):
         other = ChunkSpec((count,), spec.dtype, 0)
-        with pytest.raises(CodecError, match="expected are 100"):
+        with pytest.raises(CodecError, match="expected 100"):
             codec.decode(codec.encode(np.arange(count, dtype="i4"), other), spec)
 
 
