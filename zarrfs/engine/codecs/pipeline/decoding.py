@@ -1,6 +1,6 @@
 """Decoding whole chunks and regions of chunks.
 
-A region is decoded from a ``ByteSource``, which is asked for as few bytes as the chain allows. This module does not
+A region is decoded from a ``ByteSource``, of which as few bytes are read as the chain allows. This module does not
 decide what is cached and what is decoded in part; ``zarrfs.engine.io.planning`` does.
 """
 
@@ -99,7 +99,7 @@ class ChunkDecoder:
             return False
         if size != len(target):
             raise_located(
-                CodecError(f"{size} bytes are stored, expected are {len(target)}"),
+                CodecError(f"{size} bytes are stored, expected {len(target)}"),
                 self.chain.array_bytes_codec,
             )
         if array is not out:

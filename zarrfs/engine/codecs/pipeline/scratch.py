@@ -27,7 +27,7 @@ _local = threading.local()
 def scratch_chunk(chain: CodecChain) -> tuple[Array, memoryview]:
     """Return this thread's buffer for one decoded chunk: as an array of ``chain.spec.shape``, and as its bytes.
 
-    The chain must be ``direct``. The contents are valid until the thread asks for scratch memory again.
+    The chain must be ``direct``. The contents are valid until the thread requests scratch memory again.
     """
     if getattr(_local, "owner", None) is not chain:
         encoded = new_chunk(chain.array_bytes_spec)
