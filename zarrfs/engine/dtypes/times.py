@@ -31,7 +31,7 @@ def time_from_json(dtype: np.dtype[Any], value: Any, where: str) -> Any:
 
 
 def time_to_json(value: Any) -> int | str:
-    """Return the JSON that ``time_from_json`` makes this scalar of."""
+    """Return the fill value of a scalar for JSON. ``time_from_json`` returns an equal scalar for it."""
     number = int(np.asarray(value).view(np.asarray(value).dtype.str[0] + "i8"))
     return "NaT" if number == _NAT else number
 

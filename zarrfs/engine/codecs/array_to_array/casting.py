@@ -151,25 +151,25 @@ def _float_to_integer(
     if is_nan.any():
         raise _cast_error(array, is_nan, target, "has no integer value; add an entry for it to scalar_map")
     with np.errstate(invalid="ignore"):  # Infinities are out of range and handled below.
-        whole = _rounded(array.astype(np.float64), rounding)
+        rounded = _rounded(array.astype(np.float64), rounding)
     low, high = _bounds(target)
     # low and high + 1 are powers of two or zero, and therefore exact as floats.
-    under, over = whole < float(low), whole >= float(high + 1)
+    under, over = rounded < float(low), rounded >= float(high + 1)
     invalid = under | over
     wide = np.dtype(np.int8) if target.name in SMALL_INTEGERS else target
     if not invalid.any():
-        return whole.astype(wide).astype(target)
+        return rounded.astype(wide).astype(target)
     if out_of_range is None:
         raise _cast_error(array, invalid, target, "is out of range")
     if out_of_range == "clamp":
-        result = np.where(invalid, 0.0, whole).astype(wide)
+        result = np.where(invalid, 0.0, rounded).astype(wide)
         result[under], result[over] = low, high
         return result.astype(target)
-    infinite = np.isinf(whole)
+    infinite = np.isinf(rounded)
     if infinite.any():
         raise _cast_error(array, infinite, target, "cannot be wrapped")
-    size = np.abs(np.fmod(whole, 2.0 ** (8 * wide.itemsize))).astype(np.uint64)
-    return _wrapped(np.where(whole < 0, np.uint64(0) - size, size), target)
+    size = np.abs(np.fmod(rounded, 2.0 ** (8 * wide.itemsize))).astype(np.uint64)
+    return _wrapped(np.where(rounded < 0, np.uint64(0) - size, size), target)
 
 
 def _to_float(array: Numbers, target: np.dtype[Any], rounding: str, out_of_range: str | None) -> Numbers:

@@ -87,13 +87,13 @@ class ScaleOffsetCodec(ArrayArrayCodec):
         if spec.dtype.kind not in "iu":
             with np.errstate(over="ignore", invalid="ignore"):
                 return np.asarray(array / scale + offset, spec.dtype)
-        whole, rest = np.divmod(array, scale)
-        if rest.any():
+        quotient, remainder = np.divmod(array, scale)
+        if remainder.any():
             raise CodecError(
-                f"the stored value {array[rest != 0].flat[0]} is not a multiple of the scale {scale}"
+                f"the stored value {array[remainder != 0].flat[0]} is not a multiple of the scale {scale}"
             )
-        _check_range(whole, spec.dtype, lambda value: value + int(offset))
-        return np.asarray(whole + offset, spec.dtype)
+        _check_range(quotient, spec.dtype, lambda value: value + int(offset))
+        return np.asarray(quotient + offset, spec.dtype)
 
     def encoded_region(self, region: Region, spec: ChunkSpec) -> Region:
         return region

@@ -145,5 +145,5 @@ def _demoted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[An
         return (np.maximum(array, 0) if dtype.kind == "u" else array).astype(native, copy=False)
     offset = (1 << (bits - 1)) if dtype.kind == "u" else 0
     info = np.iinfo(native)
-    whole = (array >> np.int32(31 - bits)) + np.int32(offset)
-    return np.asarray(np.clip(whole, info.min, info.max), native)
+    integers = (array >> np.int32(31 - bits)) + np.int32(offset)
+    return np.asarray(np.clip(integers, info.min, info.max), native)

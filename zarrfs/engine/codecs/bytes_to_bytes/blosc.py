@@ -240,16 +240,16 @@ class BloscSource:
         # A block ends at the next larger offset. Threads may have stored the blocks in any order.
         order = np.sort(offsets)
         ends = np.append(order[1:], cbytes)[np.searchsorted(order, offsets)]
-        wanted = np.zeros(count, bool)
+        is_needed = np.zeros(count, bool)
         for start, stop in spans:
             if stop > start:
-                wanted[start // blocksize : (stop - 1) // blocksize + 1] = True
-        if wanted[-1] and count > 1 and self._size % blocksize:
+                is_needed[start // blocksize : (stop - 1) // blocksize + 1] = True
+        if is_needed[-1] and count > 1 and self._size % blocksize:
             # The last block is shorter than the others. A buffer that consists of it alone would not be valid.
-            wanted[-2] = True
-        edges = np.flatnonzero(np.diff(np.concatenate(([False], wanted, [False])).astype(np.int8))).reshape(
-            -1, 2
-        )
+            is_needed[-2] = True
+        edges = np.flatnonzero(
+            np.diff(np.concatenate(([False], is_needed, [False])).astype(np.int8))
+        ).reshape(-1, 2)
         runs = [(int(low), int(high)) for low, high in edges]
         blocks = [i for low, high in runs for i in range(low, high)]
         fetched = self._fetch(blocks, offsets, ends)

@@ -144,27 +144,27 @@ def xxhash32(data: bytes, seed: int = 0) -> int:
     This Python implementation processes about 15 MB/s, which is sufficient for a rarely used codec.
     """
     size = len(data)
-    whole = size - size % 16
-    if whole:
-        a, b = (seed + _PRIME1 + _PRIME2) & _MASK, (seed + _PRIME2) & _MASK
-        c, d = seed, (seed - _PRIME1) & _MASK
-        for first, second, third, fourth in struct.iter_unpack("<4I", data[:whole]):
-            a = (a + first * _PRIME2) & _MASK
-            a = ((a << 13 | a >> 19) & _MASK) * _PRIME1 & _MASK
-            b = (b + second * _PRIME2) & _MASK
-            b = ((b << 13 | b >> 19) & _MASK) * _PRIME1 & _MASK
-            c = (c + third * _PRIME2) & _MASK
-            c = ((c << 13 | c >> 19) & _MASK) * _PRIME1 & _MASK
-            d = (d + fourth * _PRIME2) & _MASK
-            d = ((d << 13 | d >> 19) & _MASK) * _PRIME1 & _MASK
-        total = _rotate(a, 1) + _rotate(b, 7) + _rotate(c, 12) + _rotate(d, 18)
+    striped_size = size - size % 16
+    if striped_size:
+        acc1, acc2 = (seed + _PRIME1 + _PRIME2) & _MASK, (seed + _PRIME2) & _MASK
+        acc3, acc4 = seed, (seed - _PRIME1) & _MASK
+        for first, second, third, fourth in struct.iter_unpack("<4I", data[:striped_size]):
+            acc1 = (acc1 + first * _PRIME2) & _MASK
+            acc1 = ((acc1 << 13 | acc1 >> 19) & _MASK) * _PRIME1 & _MASK
+            acc2 = (acc2 + second * _PRIME2) & _MASK
+            acc2 = ((acc2 << 13 | acc2 >> 19) & _MASK) * _PRIME1 & _MASK
+            acc3 = (acc3 + third * _PRIME2) & _MASK
+            acc3 = ((acc3 << 13 | acc3 >> 19) & _MASK) * _PRIME1 & _MASK
+            acc4 = (acc4 + fourth * _PRIME2) & _MASK
+            acc4 = ((acc4 << 13 | acc4 >> 19) & _MASK) * _PRIME1 & _MASK
+        total = _rotate(acc1, 1) + _rotate(acc2, 7) + _rotate(acc3, 12) + _rotate(acc4, 18)
     else:
         total = seed + _PRIME5
     total = (total + size) & _MASK
-    words = whole + (size - whole) // 4 * 4
-    for (word,) in struct.iter_unpack("<I", data[whole:words]):
+    words_end = striped_size + (size - striped_size) // 4 * 4
+    for (word,) in struct.iter_unpack("<I", data[striped_size:words_end]):
         total = _rotate((total + word * _PRIME3) & _MASK, 17) * _PRIME4 & _MASK
-    for byte in data[words:]:
+    for byte in data[words_end:]:
         total = _rotate((total + byte * _PRIME5) & _MASK, 11) * _PRIME1 & _MASK
     total = (total ^ total >> 15) * _PRIME2 & _MASK
     total = (total ^ total >> 13) * _PRIME3 & _MASK

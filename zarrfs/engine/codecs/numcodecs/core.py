@@ -145,7 +145,7 @@ def twin_codec(codec_id: str) -> type[BytesBytesCodec]:
 
 
 def core_codec(codec: Codec, spec: ChunkSpec) -> Codec:
-    """Return the v3 codec with the same encoded bytes for chunks of ``spec``, or ``codec`` if there is none."""
+    """Return the v3 codec with the same encoded bytes for chunks of ``spec``, or ``codec`` itself if none exists."""
     if isinstance(codec, NumcodecsBloscCodec):
         codec.check(spec)
         return BloscCodec(codec.cname, codec.clevel, codec.shuffle, codec.typesize, codec.blocksize)

@@ -181,7 +181,7 @@ class CodecChain:
 
     @property
     def must_decode_parts(self) -> bool:
-        """Whether chunks are too large to be decoded whole for the sake of later reads."""
+        """Whether chunks are too large to be decoded whole, even if they are read repeatedly."""
         return self.supports_partial and (self.spec.nbytes or 0) > MAX_WHOLE_NBYTES
 
     def prefers_partial(self, region: Region) -> bool:
@@ -194,7 +194,7 @@ class CodecChain:
         return nbytes >= MIN_PARTIAL_COMPRESSED_NBYTES and self.span(region) * 2 <= nbytes
 
     def encoded_region(self, region: Region) -> Region | None:
-        """Return the region that the array->bytes codec must decode, or None where it must decode the whole chunk."""
+        """Return the region that the array->bytes codec must decode, or None if it must decode the whole chunk."""
         encoded: Region | None = region
         for codec, spec in self.array_codecs:
             encoded = None if encoded is None else codec.encoded_region(encoded, spec)

@@ -100,7 +100,7 @@ def check_bounds(requested: Sequence[InnerChunk], size: int, max_nbytes: int | N
 def fetch_inner_chunks(
     source: ByteSource, requested: Sequence[InnerChunk], size: int, index_nbytes: int, chain: CodecChain
 ) -> list[ByteSource]:
-    """Return a source for each inner chunk, after fetching what is best fetched at once.
+    """Return a source for each inner chunk, after fetching those that are cheapest to fetch together.
 
     ``size`` is the size of the shard and ``index_nbytes`` that of its index. ``chain`` is the codec chain of the inner
     chunks.
