@@ -1,8 +1,8 @@
-"""The codecs of the Zarr v3 specification by the names that zarr-python has for them, to give to ``create_array``.
+"""The codecs of the Zarr v3 specification, for ``create_array``, with the class names of zarr-python.
 
-Each is the metadata of a codec: ``BloscCodec(cname="lz4", clevel=3)`` is the dictionary that a v3 document has. What is
-not given, ``create_array`` chooses. Metadata written by hand, and codec objects of numcodecs and zarr-python, serve
-as well.
+Each object is the metadata of a codec: ``BloscCodec(cname="lz4", clevel=3)`` is a dictionary in the form of a v3
+document. ``create_array`` chooses the parameters that are not given. It also accepts plain dictionaries and codec
+objects of numcodecs and zarr-python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class CodecMetadata(dict[str, Any]):
-    """The metadata of a codec: its name, and what of its configuration is not None."""
+    """The metadata of a codec: its name and the configuration. Parameters that are None are omitted."""
 
     def __init__(self, name: str, **configuration: Any) -> None:
         super().__init__(
@@ -46,7 +46,7 @@ class CodecMetadata(dict[str, Any]):
 
 
 class BloscCodec(CodecMetadata):
-    """Compresses bytes by Blosc. ``typesize`` and ``shuffle`` are chosen by the data type if they are not given."""
+    """Compresses bytes with Blosc. By default ``typesize`` and ``shuffle`` follow from the data type."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class BloscCodec(CodecMetadata):
 
 
 class BytesCodec(CodecMetadata):
-    """Makes bytes of numbers, in a byte order."""
+    """Converts numbers to bytes in a byte order. ``endian`` is None for data types of one byte."""
 
     def __init__(self, *, endian: Literal["little", "big"] | None = "little") -> None:
         super().__init__("bytes", endian=endian)
@@ -77,14 +77,14 @@ class Crc32cCodec(CodecMetadata):
 
 
 class GzipCodec(CodecMetadata):
-    """Compresses bytes by gzip."""
+    """Compresses bytes with gzip."""
 
     def __init__(self, *, level: int = 5) -> None:
         super().__init__("gzip", level=level)
 
 
 class ShardingCodec(CodecMetadata):
-    """Packs many inner chunks into one value. The option ``shards`` of ``create_array`` is the simpler way."""
+    """Stores many inner chunks in one value. The option ``shards`` of ``create_array`` is simpler to use."""
 
     def __init__(
         self,
@@ -104,28 +104,28 @@ class ShardingCodec(CodecMetadata):
 
 
 class TransposeCodec(CodecMetadata):
-    """Changes the order of the dimensions."""
+    """Permutes the dimensions."""
 
     def __init__(self, *, order: Sequence[int]) -> None:
         super().__init__("transpose", order=list(order))
 
 
 class VLenBytesCodec(CodecMetadata):
-    """Makes bytes of byte strings of any length."""
+    """Encodes byte strings of variable length."""
 
     def __init__(self) -> None:
         super().__init__("vlen-bytes")
 
 
 class VLenUTF8Codec(CodecMetadata):
-    """Makes bytes of strings of any length."""
+    """Encodes strings of variable length as UTF-8."""
 
     def __init__(self) -> None:
         super().__init__("vlen-utf8")
 
 
 class ZstdCodec(CodecMetadata):
-    """Compresses bytes by Zstandard."""
+    """Compresses bytes with Zstandard."""
 
     def __init__(self, *, level: int = 0, checksum: bool = False) -> None:
         super().__init__("zstd", level=level, checksum=checksum)

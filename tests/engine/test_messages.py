@@ -49,7 +49,7 @@ NEW: list[tuple[dict[str, Any], type[ZarrError], str]] = [
     ({"dimension_separator": "-"}, MetadataError, "dimension_separator must be '.' or '/', found '-'"),
     ({"filters": 5}, MetadataError, "is no codec"),
     ({"codecs": 5}, MetadataError, "codecs: expected a list of codecs, found 5"),
-    ({"codecs": "no-such-codec"}, UnsupportedError, "'no-such-codec' is not known"),
+    ({"codecs": "no-such-codec"}, UnsupportedError, "unknown codec 'no-such-codec'"),
     ({"compressors": object()}, MetadataError, "is no codec: expected a name, metadata, or a codec object"),
     ({"access": 5}, OptionError, "access must be an Access, found 5"),
     ({"cache_size": "x"}, OptionError, "cache_size must be a number of bytes"),

@@ -394,7 +394,7 @@ def test_a_broken_package_is_named(site: Path) -> None:
         ["'example.class' of example-extensions", "expected is an instance of DataTypeFamily"],
         ["'example.missing' of example-extensions", "group zarrfs.chunk_grids"],
         ["'example.missing' of example-extensions", "group zarrfs.chunk_key_encodings"],
-        ["'example.unheard_of' is not known here"],
+        ["unknown codec 'example.unheard_of'"],
         ["broken://x", "expected a Store"],
         ["'missing' of example-extensions", "group zarrfs.stores"],
     ]

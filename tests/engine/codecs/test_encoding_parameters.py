@@ -1,4 +1,4 @@
-"""Parameters that only encoding uses: reading accepts any value, creating an array and writing a chunk do not."""
+"""Parameters that only encoding uses. Reading accepts any value; creating an array and writing a chunk do not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
 class _Missing:
-    """Its representation, which is part of test identifiers, is the same in each process."""
+    """A marker whose representation, which is part of test identifiers, is the same in each process."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -53,7 +53,7 @@ V3: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
 ]
 
-MIDDLE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+ARRAY_BYTES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("numcodecs.pcodec", {"level": 8}, {"level": 99}),
     ("numcodecs.pcodec", {"level": 8}, {"mode_spec": "guess"}),
     (
@@ -74,11 +74,11 @@ V2: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def changed(options: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def with_changes(options: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in {**options, **changes}.items() if value is not MISSING}
 
 
-def check_reads_and_refuses_to_write(store: dict[str, bytes], wrong: dict[str, Any]) -> None:
+def assert_readable_and_not_writable(store: dict[str, bytes], invalid: dict[str, Any]) -> None:
     key = "zarr.json"
     chunks = {name: bytes(value) for name, value in store.items() if name != key}
     array = zarrfs.open_array(store, mode="r+")
@@ -90,39 +90,43 @@ def check_reads_and_refuses_to_write(store: dict[str, bytes], wrong: dict[str, A
     assert {name: bytes(value) for name, value in store.items() if name != key} == chunks
     array.resize((5, 6))
     array.attrs["a"] = 1
-    kept = json.loads(store[key])["codecs"][-1]["configuration"]
-    for parameter, value in wrong.items():
+    configuration = json.loads(store[key])["codecs"][-1]["configuration"]
+    for parameter, value in invalid.items():
         if isinstance(value, int | float | str):
-            assert kept[parameter] == value
+            assert configuration[parameter] == value
 
 
-@pytest.mark.parametrize(("name", "good", "wrong"), [*V3, *MIDDLE], ids=str)
-def test_v3_reads_what_it_refuses_to_write(name: str, good: dict[str, Any], wrong: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("name", "valid", "invalid"), [*V3, *ARRAY_BYTES], ids=str)
+def test_v3_arrays_with_invalid_parameters_are_readable_and_not_writable(
+    name: str, valid: dict[str, Any], invalid: dict[str, Any]
+) -> None:
     def chain(configuration: dict[str, Any]) -> list[Any]:
         codec = {"name": name, "configuration": configuration}
-        return [codec] if (name, good, wrong) in MIDDLE else [LITTLE, codec]
+        return [codec] if (name, valid, invalid) in ARRAY_BYTES else [LITTLE, codec]
 
     store: dict[str, bytes] = {}
-    zarrfs.create_array(store, data=DATA, chunks=(4, 6), codecs=chain(good))
+    zarrfs.create_array(store, data=DATA, chunks=(4, 6), codecs=chain(valid))
     document = json.loads(store["zarr.json"])
-    document["codecs"][-1]["configuration"] = changed(good, wrong)
+    document["codecs"][-1]["configuration"] = with_changes(valid, invalid)
     store["zarr.json"] = json.dumps(document).encode()
-    check_reads_and_refuses_to_write(store, wrong)
-    if MISSING in wrong.values():
-        return  # Creating an array fills in what is missing.
+    assert_readable_and_not_writable(store, invalid)
+    if MISSING in invalid.values():
+        return  # create_array adds missing parameters.
     new: dict[str, bytes] = {}
     with pytest.raises(MetadataError):
-        zarrfs.create_array(new, data=DATA, chunks=(4, 6), codecs=chain(changed(good, wrong)))
+        zarrfs.create_array(new, data=DATA, chunks=(4, 6), codecs=chain(with_changes(valid, invalid)))
     assert not new
 
 
-@pytest.mark.parametrize(("good", "wrong"), V2, ids=str)
-def test_v2_reads_what_it_refuses_to_write(good: dict[str, Any], wrong: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("valid", "invalid"), V2, ids=str)
+def test_v2_arrays_with_invalid_parameters_are_readable_and_not_writable(
+    valid: dict[str, Any], invalid: dict[str, Any]
+) -> None:
     store: dict[str, bytes] = {}
     options: dict[str, Any] = {"data": DATA, "chunks": (4, 6), "zarr_format": 2}
-    zarrfs.create_array(store, compressors=good, **options)
+    zarrfs.create_array(store, compressors=valid, **options)
     document = json.loads(store[".zarray"])
-    document["compressor"] = good | wrong
+    document["compressor"] = valid | invalid
     store[".zarray"] = json.dumps(document).encode()
     store.pop(".zattrs", None)
     chunk = store["0.0"]
@@ -133,26 +137,26 @@ def test_v2_reads_what_it_refuses_to_write(good: dict[str, Any], wrong: dict[str
     assert store["0.0"] == chunk
     new: dict[str, bytes] = {}
     with pytest.raises(MetadataError):
-        zarrfs.create_array(new, compressors=good | wrong, **options)
+        zarrfs.create_array(new, compressors=valid | invalid, **options)
     assert not new
 
 
 @pytest.mark.parametrize("codec", ["gzip", {"name": "gzip"}, {"name": "zstd"}, {"name": "blosc"}], ids=str)
-def test_created_arrays_record_the_parameters_that_were_not_given(codec: Any) -> None:
+def test_default_parameters_are_written_to_the_metadata(codec: Any) -> None:
     store: dict[str, bytes] = {}
     zarrfs.create_array(store, data=DATA, compressors=codec)
     written = json.loads(store["zarr.json"])["codecs"][-1]
     assert {"level", "cname"} & set(written["configuration"])
 
 
-def test_the_default_level_of_zlib_can_be_written_in_v2() -> None:
+def test_v2_arrays_with_the_default_level_of_zlib_are_writable() -> None:
     for name in ("gzip", "zlib"):
         store: dict[str, bytes] = {}
         zarrfs.create_array(store, data=DATA, zarr_format=2, compressors={"id": name, "level": -1})
         np.testing.assert_array_equal(zarrfs.open_array(store)[...], DATA)
 
 
-def test_rounding_is_not_needed_for_reading() -> None:
+def test_bitround_arrays_with_invalid_keepbits_are_readable() -> None:
     store: dict[str, bytes] = {}
     data = np.arange(4, dtype="<f4")
     zarrfs.create_array(

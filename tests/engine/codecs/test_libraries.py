@@ -1,4 +1,4 @@
-"""Codec libraries are imported completely, by whichever threads need them first."""
+"""Importing codec libraries from several threads at the same time."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ print(errors)
 
 
 @pytest.mark.parametrize("first", range(3))
-def test_threads_that_use_codecs_first_at_the_same_time_all_succeed(first: int) -> None:
+def test_the_first_use_of_codecs_from_several_threads_succeeds(first: int) -> None:
     command = [sys.executable, "-c", FIRST_USE, str(first)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.strip() == "[]"
 
 
 LIBRARIES = ("numcodecs", "zstandard", "zfpy", "pcodec", "msgpack")
 
 
-def test_codec_libraries_are_only_imported_by_the_function_that_holds_the_lock() -> None:
-    found = []
+def test_codec_libraries_are_imported_only_by_import_library() -> None:
+    imports = []
     for path in Path(zarrfs.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names: list[str] = []
@@ -73,5 +73,5 @@ def test_codec_libraries_are_only_imported_by_the_function_that_holds_the_lock()
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
-            found += [f"{path.name}:{node.lineno}" for name in names if name.partition(".")[0] in LIBRARIES]
-    assert not found
+            imports += [f"{path.name}:{node.lineno}" for name in names if name.partition(".")[0] in LIBRARIES]
+    assert not imports

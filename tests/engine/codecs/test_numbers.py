@@ -1,4 +1,4 @@
-"""cast_value, scale_offset and reshape: held against another implementation, and against plain arithmetic."""
+"""cast_value, scale_offset and reshape, compared with another implementation and with exact arithmetic."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 FLOATS = ["float32", "float64"]
 
 
-def both(array: np.ndarray, target: str, rounding: str, out_of_range: str | None) -> None:
+def assert_casts_agree(array: np.ndarray, target: str, rounding: str, out_of_range: str | None) -> None:
+    """Compare ``cast_array`` with the package cast_value: equal results, or an error of both."""
     dtype = np.dtype(target)
     try:
         expected: Any = cast_value.cast_array(
@@ -32,44 +33,44 @@ def both(array: np.ndarray, target: str, rounding: str, out_of_range: str | None
     except (ValueError, OverflowError, FloatingPointError):
         expected = None
     try:
-        found: Any = cast_array(array, dtype, rounding, out_of_range)
+        result: Any = cast_array(array, dtype, rounding, out_of_range)
     except CodecError:
-        found = None
-    assert (found is None) == (expected is None), (found, expected)
-    if found is not None:
-        assert found.dtype == dtype
-        assert np.array_equal(found, expected, equal_nan=dtype.kind == "f")
+        result = None
+    assert (result is None) == (expected is None), (result, expected)
+    if result is not None:
+        assert result.dtype == dtype
+        assert np.array_equal(result, expected, equal_nan=dtype.kind == "f")
 
 
 @pytest.mark.parametrize("target", INTEGERS)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_casts_to_integers_are_those_of_another_implementation(target: str, data: st.DataObject) -> None:
+def test_casts_to_integers_agree_with_the_package_cast_value(target: str, data: st.DataObject) -> None:
     source = data.draw(st.sampled_from([*INTEGERS, *FLOATS]))
-    # Beyond 2**53 the other one rounds on the way; there plain integers are the truth.
+    # Beyond 2**53 cast_value rounds intermediate results. test_large_integers_are_cast_exactly covers that range.
     bound = 2.0**50
     elements = st.floats(-bound, bound, width=32 if source == "float32" else 64) if source in FLOATS else None
     array = data.draw(nps.arrays(source, 4, elements=elements))
-    # The other one does not wrap to uint64; test_large_integers_are_exact does.
-    ways = [None, *OUT_OF_RANGE] if target != "uint64" else [None, "clamp"]
-    both(array, target, data.draw(st.sampled_from(ROUNDING)), data.draw(st.sampled_from(ways)))
+    # cast_value does not wrap to uint64. test_large_integers_are_cast_exactly covers it.
+    modes = [None, *OUT_OF_RANGE] if target != "uint64" else [None, "clamp"]
+    assert_casts_agree(array, target, data.draw(st.sampled_from(ROUNDING)), data.draw(st.sampled_from(modes)))
 
 
 @settings(max_examples=60, deadline=None)
 @given(array=nps.arrays("float64", 4, elements=st.floats(-1e30, 1e30)), rounding=st.sampled_from(ROUNDING))
-def test_float_casts_round_as_told(array: np.ndarray, rounding: str) -> None:
-    found = cast_array(array, np.dtype("f4"), rounding, None).astype("f8")
-    up = np.nextafter(found.astype("f4"), np.float32(np.inf)).astype("f8")
-    down = np.nextafter(found.astype("f4"), np.float32(-np.inf)).astype("f8")
-    assert ((down < array) & (array < up)).all()
+def test_casts_to_float32_follow_the_rounding_mode(array: np.ndarray, rounding: str) -> None:
+    result = cast_array(array, np.dtype("f4"), rounding, None).astype("f8")
+    above = np.nextafter(result.astype("f4"), np.float32(np.inf)).astype("f8")
+    below = np.nextafter(result.astype("f4"), np.float32(-np.inf)).astype("f8")
+    assert ((below < array) & (array < above)).all()
     if rounding == "towards-zero":
-        assert (np.abs(found) <= np.abs(array)).all()
+        assert (np.abs(result) <= np.abs(array)).all()
     elif rounding == "towards-positive":
-        assert (found >= array).all()
+        assert (result >= array).all()
     elif rounding == "towards-negative":
-        assert (found <= array).all()
+        assert (result <= array).all()
     else:
-        assert (np.abs(found - array) <= np.minimum(np.abs(up - array), np.abs(down - array))).all()
+        assert (np.abs(result - array) <= np.minimum(np.abs(above - array), np.abs(below - array))).all()
 
 
 @settings(max_examples=100, deadline=None)
@@ -77,7 +78,7 @@ def test_float_casts_round_as_told(array: np.ndarray, rounding: str) -> None:
     values=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5),
     target=st.sampled_from(INTEGERS),
 )
-def test_large_integers_are_exact(values: list[int], target: str) -> None:
+def test_large_integers_are_cast_exactly(values: list[int], target: str) -> None:
     info = np.iinfo(target)
     array = np.array(values, "i8")
     clamped = cast_array(array, np.dtype(target), "nearest-even", "clamp")
@@ -87,7 +88,7 @@ def test_large_integers_are_exact(values: list[int], target: str) -> None:
     assert [int(value) % size for value in wrapped] == [value % size for value in values]
 
 
-def test_ties_and_ends() -> None:
+def test_ties_infinities_and_nan_are_cast_to_integers_as_specified() -> None:
     array = np.array([0.5, 1.5, -0.5, -1.5, 2.49999, 0.49999999999999994])
     expected = {
         "nearest-even": [0, 2, 0, -2, 2, 0],
@@ -98,15 +99,15 @@ def test_ties_and_ends() -> None:
     }
     for rounding, whole in expected.items():
         assert cast_array(array, np.dtype("i2"), rounding, None).tolist() == whole
-    ends = np.array([np.inf, -np.inf, 1e300])
-    assert cast_array(ends, np.dtype("i4"), "nearest-even", "clamp").tolist() == [
+    extremes = np.array([np.inf, -np.inf, 1e300])
+    assert cast_array(extremes, np.dtype("i4"), "nearest-even", "clamp").tolist() == [
         2**31 - 1,
         -(2**31),
         2**31 - 1,
     ]
     for out_of_range in (None, "wrap"):
         with pytest.raises(CodecError, match="inf"):
-            cast_array(ends[:1], np.dtype("u1"), "nearest-even", out_of_range)
+            cast_array(extremes[:1], np.dtype("u1"), "nearest-even", out_of_range)
     with pytest.raises(CodecError, match="scalar_map"):
         cast_array(np.array([np.nan]), np.dtype("u1"), "nearest-even", "clamp")
 
@@ -124,7 +125,7 @@ CAST = {
 }
 
 
-def test_arrays_are_exchanged_with_zarr_python(tmp_path: Any) -> None:
+def test_cast_value_arrays_are_exchanged_with_zarr_python(tmp_path: Any) -> None:
     data = np.array([[0.4, 17.5, np.nan], [254.2, 300.0, -4.0]])
     codecs = [CAST, "bytes"]
     ours = zarrfs.create_array(tmp_path / "o", data=data, chunks=(1, 3), codecs=codecs, fill_value=0.0)
@@ -133,21 +134,21 @@ def test_arrays_are_exchanged_with_zarr_python(tmp_path: Any) -> None:
     zarr.registry.register_codec("cast_value", cast_value.CastValueNumpyV1)
     theirs = zarr.open_array(tmp_path / "o", mode="r")
     assert np.array_equal(np.asarray(theirs[...]), expected, equal_nan=True)
-    made = zarr.create_array(
+    created = zarr.create_array(
         tmp_path / "t",
         data=data,
         chunks=(1, 3),
         filters=[cast_value.CastValueNumpyV1(**CAST["configuration"])],  # type: ignore[arg-type]
         compressors=None,
     )
-    assert made.shape == data.shape
-    found = zarrfs.open_array(tmp_path / "t")
-    assert np.array_equal(found[...], expected, equal_nan=True)
-    assert np.array_equal(found[1, 0:2], expected[1, 0:2], equal_nan=True)
+    assert created.shape == data.shape
+    opened = zarrfs.open_array(tmp_path / "t")
+    assert np.array_equal(opened[...], expected, equal_nan=True)
+    assert np.array_equal(opened[1, 0:2], expected[1, 0:2], equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", ["i4", "u2", "f8"])
-def test_scale_and_offset(dtype: str) -> None:
+def test_scale_offset_stores_the_scaled_values(dtype: str) -> None:
     data = np.arange(100, 130, dtype=dtype).reshape(5, 6)
     codec = {"name": "scale_offset", "configuration": {"offset": 100, "scale": 10}}
     store = MemoryStore()
@@ -163,7 +164,7 @@ def test_scale_and_offset(dtype: str) -> None:
     assert np.array_equal(stored, (data.reshape(-1) - 100) * 10)
 
 
-def test_scaled_integers_that_do_not_fit_are_errors() -> None:
+def test_scaled_integers_out_of_range_are_rejected() -> None:
     codec = {"name": "scale_offset", "configuration": {"scale": 10}}
     array = zarrfs.create_array(MemoryStore(), shape=(4,), dtype="u1", chunks=(4,), codecs=[codec, "bytes"])
     array[:] = [0, 1, 25, 3]
@@ -171,7 +172,7 @@ def test_scaled_integers_that_do_not_fit_are_errors() -> None:
         array[0] = 26
     assert array[...].tolist() == [0, 1, 25, 3]
     array.store.set("c/0", bytes([10, 11, 0, 0]))
-    with pytest.raises(ZarrError, match="no multiple"):
+    with pytest.raises(ZarrError, match="not a multiple"):
         zarrfs.open_array(array.store, cache_size=0)[...]
     with pytest.raises(MetadataError, match="scale of 0"):
         zarrfs.create_array(
@@ -188,35 +189,36 @@ def test_scaled_integers_that_do_not_fit_are_errors() -> None:
     ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float6_e3m2fn", "float4_e2m1fn"],
 )
 def test_small_floats_are_rounded_once(name: str, rounding: str) -> None:
-    """All numbers of the data type, what lies halfway between, and what is a trifle beside that."""
+    """Cast all numbers of the data type, the midpoints between them, and the float64 neighbours of the midpoints."""
     target = np.dtype(getattr(ml_dtypes, name))
     patterns = np.arange(1 << ml_dtypes.finfo(target).bits).astype(f"u{target.itemsize}").view(target)
-    with np.errstate(invalid="ignore"):  # signalling NaNs
+    with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs.
         numbers = np.unique(patterns[np.isfinite(patterns)].astype("f8"))
-    half = (numbers[1:] + numbers[:-1]) / 2
-    values = np.concatenate([numbers, half, np.nextafter(half, np.inf), np.nextafter(half, -np.inf)])
-    found = cast_array(values, target, rounding, None)
+    midpoints = (numbers[1:] + numbers[:-1]) / 2
+    neighbours = [np.nextafter(midpoints, np.inf), np.nextafter(midpoints, -np.inf)]
+    values = np.concatenate([numbers, midpoints, *neighbours])
+    result = cast_array(values, target, rounding, None)
     below = numbers[np.searchsorted(numbers, values, "right") - 1]
     above = numbers[np.searchsorted(numbers, values, "left")]
     inner, outer = np.where(values < 0, above, below), np.where(values < 0, below, above)
-    tie = np.isin(values, half)
+    tie = np.isin(values, midpoints)
     nearest = np.where(values - below < above - values, below, above)
     expected = {
         "towards-zero": inner,
         "towards-positive": above,
         "towards-negative": below,
         "nearest-away": np.where(tie, outer, nearest),
-        "nearest-even": np.where(tie, found.astype("f8"), nearest),
+        "nearest-even": np.where(tie, result.astype("f8"), nearest),
     }[rounding]
-    assert np.array_equal(found.astype("f8"), expected)
+    assert np.array_equal(result.astype("f8"), expected)
     if rounding == "nearest-even":
-        assert not (found[tie].view(f"u{target.itemsize}") & 1).any()
+        assert not (result[tie].view(f"u{target.itemsize}") & 1).any()
 
 
 @pytest.mark.parametrize(
     ("name", "low", "high"), [("int4", -8, 7), ("uint4", 0, 15), ("int2", -2, 1), ("uint2", 0, 3)]
 )
-def test_small_integers(name: str, low: int, high: int) -> None:
+def test_casts_to_small_integers_clamp_wrap_or_fail(name: str, low: int, high: int) -> None:
     target = np.dtype(getattr(ml_dtypes, name))
     values = np.arange(-20, 21)
     for array in (values, values.astype("f4")):
@@ -232,7 +234,7 @@ def test_small_integers(name: str, low: int, high: int) -> None:
     assert back.tolist() == np.clip(values, low, high).tolist()
 
 
-def test_what_small_floats_do_not_have() -> None:
+def test_values_that_small_floats_do_not_have_are_rejected_or_clamped() -> None:
     four = np.dtype(ml_dtypes.float4_e2m1fn)
     with pytest.raises(CodecError, match="scalar_map"):
         cast_array(np.array([np.nan]), four, "nearest-even", "clamp")
@@ -243,7 +245,7 @@ def test_what_small_floats_do_not_have() -> None:
     assert float(cast_array(np.array([6.9]), four, "nearest-even", None)[0]) == 6.0
     half = np.dtype(ml_dtypes.bfloat16)
     assert np.isinf(cast_array(np.array([np.inf]), half, "nearest-even", None)[0])
-    with pytest.raises(MetadataError, match="casts integers and floats"):
+    with pytest.raises(MetadataError, match="supports integers and floats"):
         zarrfs.create_array(
             {},
             shape=(4,),
@@ -252,7 +254,7 @@ def test_what_small_floats_do_not_have() -> None:
         )
 
 
-def test_arrays_of_small_types_beneath_floats() -> None:
+def test_floats_are_stored_as_packed_small_integers() -> None:
     store: dict[str, bytes] = {}
     cast = {"name": "cast_value", "configuration": {"data_type": "int4", "out_of_range": "error"}}
     data = np.arange(-8, 8, dtype="f8")
@@ -263,7 +265,7 @@ def test_arrays_of_small_types_beneath_floats() -> None:
     assert np.array_equal(zarrfs.open_array(store, cache_size=0)[...], data)
 
 
-def test_a_reshape_that_does_not_fit_is_told() -> None:
+def test_a_reshape_that_does_not_fit_the_chunk_is_rejected() -> None:
     for shape in ([7, -1], [[0, 5]], [3, 3], [2, [1], 2], [[1], -1], [3, [0], 2]):
         with pytest.raises(MetadataError, match="reshape"):
             zarrfs.create_array(

@@ -1,4 +1,4 @@
-"""One value has one representation in memory, and a data type the objects that it is named after."""
+"""Decoded elements have a canonical representation, and Python objects have the type of the data type."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize(("name", "stored", "expected", "packed"), SMALL, ids=[case[0] for case in SMALL])
-@pytest.mark.parametrize("chain", [["bytes"], ["bytes", "gzip"]], ids=["plain", "gzip"])
+@pytest.mark.parametrize("chain", [["bytes"], ["bytes", "gzip"]], ids=["uncompressed", "gzip"])
 def test_unused_bits_are_zero_in_memory(
     name: str, stored: bytes, expected: bytes, packed: bytes, chain: list[str]
 ) -> None:
@@ -41,14 +41,14 @@ def test_unused_bits_are_zero_in_memory(
     other["c/0"] = packed
     assert zarrfs.open_array(other)[...].tobytes() == expected
     # Writing values with other unused bits stores the same bytes.
-    for target, wanted in ((store, expected), (other, packed)):
+    for target, expected_chunk in ((store, expected), (other, packed)):
         written = zarrfs.open_array(target, mode="r+")
         written[...] = np.frombuffer(stored, np.uint8).view(written.dtype)
         chunk = bytes(target["c/0"])
-        assert (gzip.decompress(chunk) if chunk[:2] == b"\x1f\x8b" else chunk) == wanted
+        assert (gzip.decompress(chunk) if chunk[:2] == b"\x1f\x8b" else chunk) == expected_chunk
 
 
-def test_booleans_in_records_are_true_or_false() -> None:
+def test_booleans_in_records_are_decoded_to_0_or_1() -> None:
     dtype = np.dtype([("a", "?"), ("b", "<u2"), ("c", "?", (2,))])
     store: dict[str, bytes] = {}
     zarrfs.create_array(store, shape=2, chunks=2, dtype=dtype, zarr_format=2, compressors=None)
@@ -61,7 +61,7 @@ def test_booleans_in_records_are_true_or_false() -> None:
 VLEN = struct.pack("<I", 2) + b"".join(struct.pack("<I", 1) + item for item in (b"a", b"b"))
 
 
-def variable(data_type: str, codecs: list[Any]) -> dict[str, bytes]:
+def variable_length_store(data_type: str, codecs: list[Any]) -> dict[str, bytes]:
     document = {
         "zarr_format": 3,
         "node_type": "array",
@@ -75,7 +75,7 @@ def variable(data_type: str, codecs: list[Any]) -> dict[str, bytes]:
     return {"zarr.json": json.dumps(document).encode(), "c/0": VLEN}
 
 
-def inner(codec: str) -> dict[str, Any]:
+def sharding_with(codec: str) -> dict[str, Any]:
     index = [{"name": "bytes", "configuration": {"endian": "little"}}]
     configuration = {"chunk_shape": [1], "codecs": [codec], "index_codecs": index}
     return {"name": "sharding_indexed", "configuration": configuration}
@@ -86,27 +86,27 @@ def inner(codec: str) -> dict[str, Any]:
     [
         ("string", "vlen-bytes"),
         ("string", {"name": "vlen-array", "configuration": {"dtype": "<u2"}}),
-        ("string", inner("vlen-bytes")),
+        ("string", sharding_with("vlen-bytes")),
         ("bytes", "vlen-utf8"),
         ("bytes", {"name": "numcodecs.categorize", "configuration": {"labels": ["a"], "dtype": "|O"}}),
     ],
     ids=str,
 )
-def test_a_codec_of_other_objects_than_those_of_the_data_type_is_refused(data_type: str, codec: Any) -> None:
+def test_a_codec_for_another_element_type_is_rejected(data_type: str, codec: Any) -> None:
     with pytest.raises(MetadataError, match="elements of the type"):
-        zarrfs.open_array(variable(data_type, [codec]))
+        zarrfs.open_array(variable_length_store(data_type, [codec]))
     store: dict[str, bytes] = {}
     with pytest.raises(MetadataError, match="elements of the type"):
         zarrfs.create_array(store, shape=2, dtype=str if data_type == "string" else "bytes", codecs=[codec])
     assert not store
 
 
-def test_the_elements_are_those_of_the_data_type() -> None:
-    assert zarrfs.open_array(variable("string", ["vlen-utf8"]))[...].tolist() == ["a", "b"]
-    assert zarrfs.open_array(variable("bytes", ["vlen-bytes"]))[...].tolist() == [b"a", b"b"]
+def test_elements_have_the_type_of_the_data_type() -> None:
+    assert zarrfs.open_array(variable_length_store("string", ["vlen-utf8"]))[...].tolist() == ["a", "b"]
+    assert zarrfs.open_array(variable_length_store("bytes", ["vlen-bytes"]))[...].tolist() == [b"a", b"b"]
 
 
-def test_v2_has_no_text_in_a_filter_of_bytes() -> None:
+def test_the_filter_vlen_bytes_is_rejected_for_strings_in_v2() -> None:
     store: dict[str, bytes] = {}
     with pytest.raises(MetadataError, match="elements of the type"):
         zarrfs.create_array(store, shape=2, dtype=str, zarr_format=2, filters=[{"id": "vlen-bytes"}])

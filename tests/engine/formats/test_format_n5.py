@@ -114,16 +114,16 @@ def test_block_of_mode_varlength_with_an_element_for_each_place() -> None:
 @pytest.mark.parametrize(
     ("block", "words"),
     [
-        (b"", "ends within its header"),
-        (HEADER[:10], "ends within its header"),
+        (b"", "the block is truncated"),
+        (HEADER[:10], "the block is truncated"),
         (struct.pack(">HH3I", 2, 3, 1, 2, 3), "mode 2"),
         (struct.pack(">HH3I", 9, 3, 1, 2, 3), "mode 9"),
-        (struct.pack(">HH3I", 0, 2, 1, 2, 3), "2 dimensions, the array 3"),
-        (struct.pack(">HH3I", 0, 3, 1, 2, 2**32 - 1), "not within the chunk"),
-        (struct.pack(">HH3I", 0, 3, 1, 2, 4) + bytes(16), "not within the chunk"),
-        (struct.pack(">HH3I", 0, 3, 0, 2, 3), "not within the chunk"),
-        (struct.pack(">HH3I", 1, 3, 1, 2, 3), "ends within its header"),
-        (struct.pack(">HH3II", 1, 3, 1, 2, 3, 100), "holds 100 elements"),
+        (struct.pack(">HH3I", 0, 2, 1, 2, 3), "2 dimensions, the array has 3"),
+        (struct.pack(">HH3I", 0, 3, 1, 2, 2**32 - 1), "expected at most the chunk shape"),
+        (struct.pack(">HH3I", 0, 3, 1, 2, 4) + bytes(16), "expected at most the chunk shape"),
+        (struct.pack(">HH3I", 0, 3, 0, 2, 3), "expected at most the chunk shape"),
+        (struct.pack(">HH3I", 1, 3, 1, 2, 3), "the block is truncated"),
+        (struct.pack(">HH3II", 1, 3, 1, 2, 3, 100), "has 100 elements"),
         (HEADER + bytes(11), "11 bytes"),
         (HEADER + bytes(13), "13 bytes"),
     ],
@@ -216,10 +216,10 @@ def test_lz4_round_trip(data: bytes, block_size: int, repeats: int) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda data: data[:-1], "where a frame was expected"),
-        (lambda data: data[:10], "where a frame was expected"),
+        (lambda data: data[:-1], "expected another frame"),
+        (lambda data: data[:10], "expected another frame"),
         (lambda data: b"X" + data[1:], "expected the magic"),
-        (lambda data: data[:8] + b"\x45" + data[9:], "cannot be"),
+        (lambda data: data[:8] + b"\x45" + data[9:], "which is invalid"),
         (
             lambda data: data[:8] + b"\x20" + data[9:13] + struct.pack("<I", 2**31) + data[17:],
             "more than its level",

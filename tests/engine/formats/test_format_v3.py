@@ -91,7 +91,7 @@ def test_the_specifications_group() -> None:
 
 def test_the_specifications_made_up_data_type_is_refused_by_name() -> None:
     made_up = {"name": "urn:example:datetime", "configuration": {"unit": "ns"}}
-    with pytest.raises(UnsupportedError, match='"urn:example:datetime" is not known'):
+    with pytest.raises(UnsupportedError, match='unknown data type "urn:example:datetime"'):
         parse_array(document(data_type=made_up, fill_value=None), HERE)
 
 

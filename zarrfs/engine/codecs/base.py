@@ -1,13 +1,13 @@
-"""The contract of a codec: three kinds, each decoding whole chunks and, where it can, just a part.
+"""The base classes of codecs and the types that codecs exchange.
 
-After "Codecs" in the Zarr v3 core specification. An ``ArrayArrayCodec`` maps regions, an ``ArrayBytesCodec``
-decodes a region from a ``ByteSource``, a ``BytesBytesCodec`` turns a source of encoded bytes into a source of
-decoded bytes. Composed (see ``pipeline.py``) that is the specification's ``partial_decode``.
+There are three kinds (Zarr v3 core specification, "Codecs"). All decode whole chunks. Codecs with partial decoding also
+decode a region: an ``ArrayArrayCodec`` maps regions, an ``ArrayBytesCodec`` decodes a region from a ``ByteSource``, and
+a ``BytesBytesCodec`` converts a source of encoded bytes to a source of decoded bytes. The package ``pipeline`` composes
+them to the specification's ``partial_decode``.
 
-Codecs are immutable and shared by threads. They never trust their input: ``decode`` is told how many bytes must
-come out, checks the size that the data declares before taking memory, and stops at the limit. A codec raises
-``CodecError`` with what it found and expected; the pipeline adds array, chunk and key, and makes it a
-``ChunkDecodeError``.
+Codecs are immutable and shared by threads. Encoded data are untrusted: ``decode`` receives the expected size, compares
+it with the size that the data declare before it allocates memory, and stops at the limit. A codec raises ``CodecError``
+with the values found and expected. The callers of the pipeline add array, chunk and key in a ``ChunkDecodeError``.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = [
 ]
 
 Region = tuple[slice, ...]
-"""A box in a chunk: one slice per dimension, 0 <= start <= stop <= length, step 1, all three given."""
+"""A box in a chunk: one slice per dimension with explicit 0 <= start <= stop <= length and step 1."""
 
 
 class CodecError(Exception):
-    """Bytes cannot be decoded, or data not encoded. Internal: users see a ChunkDecodeError or ChunkEncodeError.
+    """Bytes cannot be decoded or an array cannot be encoded. Users see a ChunkDecodeError or ChunkEncodeError.
 
-    ``located`` is whether the message names the codec already.
+    ``located`` is whether the message already names the codec.
     """
 
     located = False
@@ -51,10 +51,10 @@ class CodecError(Exception):
 
 @dataclass(frozen=True)
 class ChunkSpec:
-    """What a codec is told of the array on its decoded side (the spec's "decoded representation").
+    """The array on the decoded side of a codec (the specification's "decoded representation").
 
-    ``dtype`` is the dtype in memory, byte order included; object for variable-length elements. ``fill_value`` is
-    a scalar of that dtype, or any object for object dtypes.
+    ``dtype`` is the dtype in memory, including the byte order. It is object for variable-length elements.
+    ``fill_value`` is a scalar of that dtype, or any object for object dtypes.
     """
 
     shape: tuple[int, ...]
@@ -76,23 +76,23 @@ class ChunkSpec:
 
 
 class ByteSource(Protocol):
-    """Encoded bytes that can be read in part: a value in a store, a part of a shard, a buffer in memory."""
+    """Bytes that can be read in part: a value in a store, an inner chunk in a shard, or a buffer in memory."""
 
     in_memory: bool
-    """True where reading costs nothing, so that asking for less saves nothing."""
+    """Whether the bytes are in memory, so that reading fewer of them saves nothing."""
 
     @property
     def high_latency(self) -> bool:
         """Whether each request costs a round trip over a network."""
 
     def read(self) -> Buffer | None:
-        """Return all bytes, or None when there is no such value."""
+        """Return all bytes, or None when the value is missing."""
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        """Return the bytes of each range, clipped to what there is; None when there is no such value."""
+        """Return the bytes of each range, clipped to the size of the value, or None when the value is missing."""
 
     def size(self) -> int | None:
-        """Return the number of bytes, or None when there is no such value."""
+        """Return the number of bytes, or None when the value is missing."""
 
 
 class BufferSource:
@@ -108,18 +108,18 @@ class BufferSource:
         return self._view
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer]:
-        pieces: list[Buffer] = []
+        buffers: list[Buffer] = []
         for byte_range in ranges:
             start, stop = byte_range.resolve(len(self._view))
-            pieces.append(self._view[start:stop])
-        return pieces
+            buffers.append(self._view[start:stop])
+        return buffers
 
     def size(self) -> int:
         return len(self._view)
 
 
 class InnerChunkReader(Protocol):
-    """How a codec that stores inner chunks reads its index and one inner chunk: it decides what is cached."""
+    """Reads the index and the inner chunks of a shard for the sharding codec, and decides what is cached."""
 
     def index(self, load: Callable[[], np.ndarray[Any, Any] | None]) -> np.ndarray[Any, Any] | None:
         """Return the index of the inner chunks, from the cache or from ``load``; None when the value is missing."""
@@ -142,7 +142,7 @@ class InnerChunkReader(Protocol):
 
 
 class Codec(ABC):
-    """What the three kinds share: a name and a configuration."""
+    """The base class of the three kinds of codec: a name and a configuration."""
 
     name: ClassVar[str]
     """The name in Zarr v3 metadata."""
@@ -150,26 +150,26 @@ class Codec(ABC):
     @classmethod
     @abstractmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
-        """Make the codec from a v3 ``configuration`` object. Raises MetadataError that names the bad key.
+        """Return the codec of a v3 ``configuration`` object. Raises MetadataError that names the invalid key.
 
-        Values that only encoding uses are not checked here but in ``check_encoding``.
+        Parameters that only encoding uses are checked in ``check_encoding``, not here.
         """
 
     @abstractmethod
     def configuration(self) -> dict[str, Any]:
-        """Return the v3 ``configuration`` object that makes an equal codec."""
+        """Return the v3 ``configuration`` object. ``from_configuration`` returns an equal codec for it."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry of a v3 ``codecs`` list, under the name that zarr-python has for this."""
+        """Return the entry of a v3 ``codecs`` list. The method has the name that zarr-python uses."""
         return {"name": self.name, "configuration": self.configuration()}
 
-    def check(self, spec: ChunkSpec) -> None:  # noqa: B027 - most codecs take anything
-        """Raise MetadataError if chunks of this kind cannot be encoded (wrong rank, dtype, shape)."""
+    def check(self, spec: ChunkSpec) -> None:  # noqa: B027 - most codecs accept any chunk
+        """Raise MetadataError if the codec does not support chunks of this rank, shape or dtype."""
 
-    def check_encoding(self) -> None:  # noqa: B027 - most codecs have no parameters for encoding alone
-        """Raise MetadataError if a parameter that only encoding uses is wrong, such as a compression level.
+    def check_encoding(self) -> None:  # noqa: B027 - most codecs have no parameters that only encoding uses
+        """Raise MetadataError if a parameter that only encoding uses, such as a compression level, is invalid.
 
-        Such a parameter does not prevent reading: ``from_configuration`` accepts and keeps any value. It is checked
+        Such a parameter does not prevent reading, so ``from_configuration`` accepts and keeps any value. It is checked
         before an array is created and before a chunk is encoded.
         """
 
@@ -188,29 +188,30 @@ class ArrayArrayCodec(Codec):
     """array -> array."""
 
     rounds: ClassVar[bool] = False
-    """Whether ``encode`` changes values although ``decode`` does not: ``view`` is for decoding alone then."""
+    """Whether ``encode`` changes values and ``decode`` does not. ``view`` then applies only to decoding."""
 
     @abstractmethod
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        """Return what comes out of ``encode`` for chunks of ``spec`` (shape, dtype and fill value follow)."""
+        """Return the shape, dtype and fill value of the encoded array for chunks of ``spec``."""
 
     @abstractmethod
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
-        """Encode a whole chunk. May return a view; never changes its argument."""
+        """Encode a whole chunk. May return a view of ``array``, which stays unchanged."""
 
     @abstractmethod
     def decode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
-        """Decode a whole chunk, or, where ``encoded_region`` answers, any region of one. May return a view."""
+        """Decode a whole chunk, or a region of one if ``encoded_region`` maps regions. May return a view."""
 
     def encoded_region(self, region: Region, spec: ChunkSpec) -> Region | None:
-        """Return the region of the encoded array that decodes to ``region``, or None if only a whole chunk can
-        be decoded.
+        """Return the region of the encoded array that decodes to ``region``, or None if only a whole chunk can be
+        decoded.
         """
         return None
 
     def view(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-        """Return a view of a decoded array (or region) in encoded layout, so that decoding can write straight
-        into it; None where the codec changes values.
+        """Return a view of a decoded array (or region) in encoded layout, so that decoding can write directly into it.
+
+        Return None if decoding changes values.
         """
         return None
 
@@ -219,10 +220,10 @@ class ArrayBytesCodec(Codec):
     """array -> bytes."""
 
     partial: ClassVar[bool] = False
-    """Whether ``decode_region`` can do with less than the whole value."""
+    """Whether ``decode_region`` can read less than the whole value."""
 
     element_type: ClassVar[type | None] = None
-    """The type of the Python objects that ``decode`` makes; None where it makes any, or numbers."""
+    """The type of the Python objects that ``decode`` returns, or None for numbers and for objects of any type."""
 
     @abstractmethod
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
@@ -230,18 +231,19 @@ class ArrayBytesCodec(Codec):
 
     @abstractmethod
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
-        """Decode a whole chunk to an array of ``spec.shape``; may be a read-only view of ``data``, and may be of
-        another byte order than ``spec.dtype``.
+        """Decode a whole chunk to an array of ``spec.shape``.
+
+        The result may be a read-only view of ``data`` and may have another byte order than ``spec.dtype``.
         """
 
     def encoded_size(self, spec: ChunkSpec) -> int | None:
-        """Return the exact number of bytes that ``encode`` gives, or None where it varies with the data."""
+        """Return the exact number of bytes that ``encode`` returns, or None if it depends on the data."""
         return None
 
     def decode_region(
         self, source: ByteSource, region: Region, spec: ChunkSpec
     ) -> np.ndarray[Any, Any] | None:
-        """Decode just ``region``, asking ``source`` for no more than needed; None when the value is absent."""
+        """Decode ``region`` from as few bytes of ``source`` as possible. Return None when the value is missing."""
         data = source.read()
         return None if data is None else self.decode(data, spec)[region]
 
@@ -250,27 +252,28 @@ class BytesBytesCodec(Codec):
     """bytes -> bytes."""
 
     partial: ClassVar[bool] = False
-    """Whether ``open_source`` can do with less than the whole value."""
+    """Whether the result of ``open_source`` can read less than the whole value."""
 
     @abstractmethod
     def encode(self, data: Buffer) -> Buffer:
-        """Encode. The argument is contiguous bytes and stays unchanged."""
+        """Encode contiguous bytes, which stay unchanged."""
 
     @abstractmethod
     def decode(self, data: Buffer, size: int | None, out: memoryview | None = None) -> Buffer:
-        """Decode to exactly ``size`` bytes, else CodecError. ``size`` None means unknown (variable-length data):
-        then ``limits.variable_limit(len(data))`` bounds the result.
+        """Decode to exactly ``size`` bytes. Raises CodecError if the data decode to another size.
 
-        ``out``, writable, contiguous and ``size`` long, may be filled instead of a new buffer; a codec that does
-        returns ``out`` itself, one that cannot ignores it.
+        ``size`` is None if it is unknown (variable-length data). ``limits.variable_limit(len(data))`` then bounds the
+        result. ``out`` is writable, contiguous and ``size`` bytes long. A codec may fill it and return it, or ignore it
+        and return a new buffer.
         """
 
     def encoded_size(self, size: int) -> int | None:
-        """Return the exact number of encoded bytes for ``size`` decoded ones, or None where it varies."""
+        """Return the exact number of encoded bytes for ``size`` decoded bytes, or None if it depends on the data."""
         return None
 
     def open_source(self, source: ByteSource, size: int) -> ByteSource | None:
-        """Return a source of the decoded bytes that fetches from ``source`` only what ranges need, or None where
-        this codec must decode the whole. Only called when ``size`` is known.
+        """Return a source of the ``size`` decoded bytes that reads from ``source`` only what is needed for each range.
+
+        Return None if the codec must decode the whole value. Only called when ``size`` is known.
         """
         return None

@@ -1,4 +1,4 @@
-"""conditional: bytes->bytes codecs of which each chunk says whether they were applied to it.
+"""conditional: bytes->bytes codecs that are applied to a chunk or not, according to a mask in the chunk.
 
 Specification: https://github.com/zarr-developers/zarr-extensions/pull/27
 
@@ -9,8 +9,8 @@ Example::
     {"name": "conditional", "configuration": {"codecs": [{"name": "gzip", "configuration": {"level": 5}}],
      "header_bits": 8}}
 
-Before the bytes stands a mask of ``header_bits`` bits, little-endian: bit ``i`` is set where codec ``i`` was applied.
-By default it has as many bytes as hold a bit for each codec.
+An encoded chunk begins with a little-endian mask of ``header_bits`` bits. Bit ``i`` is set if codec ``i`` was applied.
+By default the mask has the fewest bytes that hold one bit per codec.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MAX_HEADER_BITS = 512
 
 
 class ConditionalCodec(BytesBytesCodec):
-    """bytes -> bytes: when encoding, a codec is applied to what makes it smaller, and a codec that does not compress
-    (a shuffle, a checksum) always.
+    """bytes -> bytes: encoding applies a compressor if the result is smaller, and any other codec (a shuffle, a
+    checksum) always.
     """
 
     name: ClassVar[str] = "conditional"
@@ -48,14 +48,14 @@ class ConditionalCodec(BytesBytesCodec):
         entries = configuration.get("codecs")
         if not isinstance(entries, list | tuple) or not entries:
             raise MetadataError(
-                f"codec 'conditional': codecs must be a list of codecs, found {shown(entries)}"
+                f"codec 'conditional': codecs must be a non-empty list of codecs, found {shown(entries)}"
             )
         codecs: list[BytesBytesCodec] = []
         for index, entry in enumerate(entries):
             codec = codec_from_json(entry, f"codec 'conditional': codecs/{index}")
             if not isinstance(codec, BytesBytesCodec):
                 raise MetadataError(
-                    f"codec 'conditional': codecs/{index} must make bytes of bytes, found {shown(entry)}"
+                    f"codec 'conditional': codecs/{index} must be a bytes->bytes codec, found {shown(entry)}"
                 )
             codecs.append(codec)
         bits = configuration.get("header_bits")
@@ -92,19 +92,21 @@ class ConditionalCodec(BytesBytesCodec):
     def decode(self, data: Buffer, size: int | None, out: memoryview | None = None) -> Buffer:
         view = memoryview(data)
         if len(view) < self._header_size:
-            raise CodecError(f"{len(view)} bytes are too few to hold the mask of {self._header_size} bytes")
+            raise CodecError(
+                f"the data are truncated: {len(view)} bytes cannot hold the mask of {self._header_size} bytes"
+            )
         mask = int.from_bytes(view[: self._header_size], "little")
         if mask >> len(self.codecs):
-            raise CodecError(f"the mask {mask:#x} is of more than the {len(self.codecs)} codecs there are")
-        plain: Buffer = view[self._header_size :]
+            raise CodecError(f"the mask {mask:#x} has more bits than the {len(self.codecs)} codecs")
+        decoded: Buffer = view[self._header_size :]
         applied = [codec for index, codec in enumerate(self.codecs) if mask >> index & 1]
-        full = size
+        chunk_size = size
         sizes: list[int | None] = []
         for codec in applied:
             sizes.append(size)
             size = None if size is None else codec.encoded_size(size)
-        with bounded(variable_limit(len(view)) if full is None else intermediate_limit(full)):
+        with bounded(variable_limit(len(view)) if chunk_size is None else intermediate_limit(chunk_size)):
             for codec, decoded_size in zip(reversed(applied), reversed(sizes), strict=True):
-                plain = codec.decode(plain, decoded_size)
-        check_size(memoryview(plain).nbytes, sizes[0] if sizes else size)
-        return plain
+                decoded = codec.decode(decoded, decoded_size)
+        check_size(memoryview(decoded).nbytes, sizes[0] if sizes else size)
+        return decoded

@@ -1,4 +1,4 @@
-"""Checking a codec's ``configuration`` object, with errors that name the key, what was found and what is expected."""
+"""Checking a codec's ``configuration`` object. Errors name the key, the value found and the expected values."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ MAX_SHOWN = 80
 
 
 def shown(value: Any) -> str:
-    """Return a value of a document as text of bounded length for a message."""
+    """Return a value of a document as text of at most ``MAX_SHOWN`` characters for a message."""
     text = repr(value)
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
 
 def check_keys(name: str, configuration: Mapping[str, Any], known: Collection[str]) -> None:
-    """Raise MetadataError when there is a key that the codec does not have."""
+    """Raise MetadataError for a key that is not in ``known``."""
     for key in configuration:
         if key not in known:
-            expected = ", ".join(map(repr, known)) or "none"
+            expected = ", ".join(map(repr, known)) or "no keys"
             raise MetadataError(
-                f"codec {name!r}: unknown configuration key {shown(key)}; known are {expected}"
+                f"codec {name!r}: unknown configuration key {shown(key)}; expected {expected}"
             )
 
 
@@ -42,7 +42,7 @@ def _value(name: str, configuration: Mapping[str, Any], key: str, default: Any) 
 def integer(
     name: str, configuration: Mapping[str, Any], key: str, low: int, high: int, default: Any = _MISSING
 ) -> int:
-    """Return an integer between ``low`` and ``high``."""
+    """Return the integer of a key. Raises MetadataError unless it is ``low`` to ``high``, both included."""
     value = _value(name, configuration, key, default)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise MetadataError(
@@ -54,7 +54,7 @@ def integer(
 def choice(
     name: str, configuration: Mapping[str, Any], key: str, allowed: Collection[str], default: Any = _MISSING
 ) -> str:
-    """Return one of the allowed strings."""
+    """Return the string of a key. Raises MetadataError unless it is one of ``allowed``."""
     value = _value(name, configuration, key, default)
     if not isinstance(value, str) or value not in allowed:
         raise MetadataError(
@@ -64,7 +64,7 @@ def choice(
 
 
 def flag(name: str, configuration: Mapping[str, Any], key: str, default: Any = _MISSING) -> bool:
-    """Return a boolean."""
+    """Return the boolean of a key. Raises MetadataError for another value."""
     value = _value(name, configuration, key, default)
     if not isinstance(value, bool):
         raise MetadataError(f"codec {name!r}: {key} must be true or false, found {shown(value)}")
@@ -72,7 +72,7 @@ def flag(name: str, configuration: Mapping[str, Any], key: str, default: Any = _
 
 
 def number(name: str, configuration: Mapping[str, Any], key: str, low: float) -> int | float:
-    """Return a finite number of at least ``low``."""
+    """Return the number of a key. Raises MetadataError unless it is finite and at least ``low``."""
     value = _value(name, configuration, key, _MISSING)
     if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value < float("inf"):
         raise MetadataError(f"codec {name!r}: {key} must be a number of at least {low}, found {shown(value)}")

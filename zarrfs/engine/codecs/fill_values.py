@@ -29,14 +29,14 @@ def is_filled(array: Array, fill_value: Any) -> bool:
     itemsize = array.dtype.itemsize
     if itemsize in (1, 2, 4, 8):
         kind = f"u{itemsize}"
-        bits, wanted = array.view(kind), fill.reshape(1).view(kind)[0]
+        bits, fill_bits = array.view(kind), fill.reshape(1).view(kind)[0]
     else:
         raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        bits, wanted = raw.reshape(-1, itemsize), np.frombuffer(fill.tobytes(), np.uint8)
+        bits, fill_bits = raw.reshape(-1, itemsize), np.frombuffer(fill.tobytes(), np.uint8)
     # Row by row: an image with one dark corner is not compared completely.
     if bits.ndim > 1:
-        return all(bool((row == wanted).all()) for row in bits)
-    return bool((bits == wanted).all())
+        return all(bool((row == fill_bits).all()) for row in bits)
+    return bool((bits == fill_bits).all())
 
 
 def _same_object(item: Any, fill_value: Any) -> bool:

@@ -1,7 +1,7 @@
-"""How much memory decoding may take when nothing says how much will come out.
+"""Limits of the memory that decoding allocates when the decoded size is unknown.
 
-Fixed-size data need no limit of their own: exactly the chunk's size must come out. Elements of varying length say
-nothing beforehand, so that a few bytes could ask for all memory.
+Chunks of fixed-size elements have a known size and need no other limit. The size of variable-length elements is unknown
+before decoding, so that a few bytes could otherwise exhaust the memory.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ MIN_LIMIT = 32 << 20
 EXPANSION = 64
 
 MAX_ENCODED_EXPANSION = 8
+"""The largest plausible ratio of the encoded to the decoded size. Numbers as text have the largest ratio."""
+
 MIN_ENCODED_LIMIT = 64 << 20
-"""Encoding makes at most so many times the bytes of a chunk (text of numbers makes the most), or so many bytes of a
-small one. What is larger is no such chunk.
-"""
+"""Encoded chunks of up to this many bytes are accepted for decoded chunks of any size."""
 
 _local = threading.local()
 
 
 def intermediate_limit(largest: int) -> int:
-    """Return how many bytes any codec may make of a chunk of fixed size, the largest of whose forms is ``largest``."""
+    """Return the largest plausible size in bytes between two codecs, if the largest known size is ``largest`` bytes."""
     return max(MIN_ENCODED_LIMIT, MAX_ENCODED_EXPANSION * largest)
 
 
 @contextmanager
 def bounded(limit: int) -> Iterator[None]:
-    """Let ``variable_limit`` return at most ``limit`` in this thread.
+    """Bound ``variable_limit`` by ``limit`` in this thread, in the body of the ``with`` statement.
 
-    Each codec of a chain may expand what it is given. Without a common bound the factors would multiply.
+    Each codec of a chain may expand its input. Without a common bound the factors would multiply.
     """
     outer = getattr(_local, "bound", None)
     _local.bound = limit if outer is None else min(limit, outer)
@@ -58,27 +58,27 @@ def bounded(limit: int) -> Iterator[None]:
 
 
 def variable_limit(encoded_size: int) -> int:
-    """Return how many bytes may come of ``encoded_size`` when the decoded size is unknown."""
-    given = os.environ.get(VARIABLE_LIMIT_VARIABLE, "")
-    limit = int(given) if given.isdigit() else MIN_LIMIT + EXPANSION * encoded_size
+    """Return the limit of the decoded size for ``encoded_size`` bytes when the decoded size is unknown."""
+    setting = os.environ.get(VARIABLE_LIMIT_VARIABLE, "")
+    limit = int(setting) if setting.isdigit() else MIN_LIMIT + EXPANSION * encoded_size
     bound: int | None = getattr(_local, "bound", None)
     return limit if bound is None else min(limit, bound)
 
 
 def check_size(found: int, expected: int | None) -> None:
-    """Raise CodecError unless ``found`` bytes are what was expected."""
+    """Raise CodecError unless ``found`` equals ``expected``. None accepts any size."""
     if expected is not None and found != expected:
         raise size_error(found, expected)
 
 
 def size_error(found: int | str, expected: int) -> CodecError:
-    """Return the error for a decoded size that is not the expected one."""
-    return CodecError(f"{found} bytes come out, expected are {expected}")
+    """Return the error for data that decode to ``found`` bytes instead of ``expected``."""
+    return CodecError(f"the data decode to {found} bytes, expected {expected}")
 
 
 def limit_error(limit: int) -> CodecError:
-    """Return the error for data of unknown size that grow past the limit."""
+    """Return the error for data of unknown size that exceed the limit."""
     return CodecError(
-        f"more than {limit} bytes come out of a codec whose decoded size is not known; if that is intended, set the "
-        f"environment variable {VARIABLE_LIMIT_VARIABLE} to a number of bytes"
+        f"the data decode to more than {limit} bytes, the limit for data of unknown size; to decode them, set the "
+        f"environment variable {VARIABLE_LIMIT_VARIABLE} to a larger number of bytes"
     )

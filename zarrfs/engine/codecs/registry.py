@@ -1,8 +1,9 @@
-"""Codec names -> codec classes, and the ``codecs`` list of Zarr v3 metadata.
+"""The registry of codecs by name, and the ``codecs`` list of Zarr v3 metadata.
 
-A class is imported when its name is first met, so that opening a file does not import every compressor. Codecs of
-other packages register by the entry point group ``zarrfs.codecs`` (name -> subclass of Codec), or ``register_codec``.
-The rules for names, short-hand and ``must_understand`` are in "Extensions" of the Zarr v3 core specification.
+The module of a codec is imported when the codec is first used, so that opening an array does not import every
+compressor. Other packages register codecs through the entry point group ``zarrfs.codecs`` (name -> subclass of
+Codec) or ``register_codec``. The rules for names, the short-hand form and ``must_understand`` are in the section
+"Extensions" of the Zarr v3 core specification.
 """
 
 from __future__ import annotations
@@ -90,31 +91,31 @@ ALIASES = {
 PREFIX = "numcodecs."
 
 MAX_CODECS = 64
-"""The most codecs in a chain: each is undone for each chunk, and a chain of thousands is no honest one."""
+"""The largest number of codecs in a chain. It bounds the work that metadata can cause for each chunk."""
 
 _classes: dict[str, type[Codec]] = {}
 
 
 def register_codec(name: str, codec: type[Codec]) -> None:
-    """Make a codec known under a name, in place of one that has it."""
+    """Register a codec under a name. It replaces a codec that is registered under that name."""
     _classes[name] = codec
 
 
 def known_names() -> list[str]:
-    """Return the names of all codecs that come with the package or are registered."""
+    """Return the sorted names of all built-in codecs and of those registered by ``register_codec``."""
     numcodecs = [PREFIX + name for name in (*NUMCODECS_BYTES, *NUMCODECS_ARRAYS, *NUMCODECS_OBJECTS)]
     return sorted({*BUILT_IN, "vlen-array", *numcodecs, *_classes})
 
 
 def codec_class(name: str) -> type[Codec] | None:
-    """Return the codec of that name, or None if there is none."""
+    """Return the class of a codec by its name or alias, or None if it is unknown."""
     name = ALIASES.get(name, name)
-    found = _classes.get(name)
-    if found is None:
-        found = _load(name)
-        if found is not None:
-            _classes[name] = found
-    return found
+    codec_type = _classes.get(name)
+    if codec_type is None:
+        codec_type = _load(name)
+        if codec_type is not None:
+            _classes[name] = codec_type
+    return codec_type
 
 
 def _load(name: str) -> type[Codec] | None:
@@ -137,13 +138,13 @@ def _load(name: str) -> type[Codec] | None:
 
             return object_codec(bare)
         if bare in ("blosc", "zstd", "gzip", "crc32c"):
-            return _load_twin(bare)
+            return _load_core_adapter(bare)
     third_party: type[Codec] | None = find_plugin(ENTRY_POINTS, name, type[Codec], CodecError)
     return third_party
 
 
-def _load_twin(bare: str) -> type[Codec]:
-    """Return the codec that writes the same bytes, under the name and with the parameters of numcodecs."""
+def _load_core_adapter(bare: str) -> type[Codec]:
+    """Return the adapter of a v3 codec for the name and the parameters of numcodecs."""
     from zarrfs.engine.codecs.numcodecs.core import twin_codec
 
     return twin_codec(bare)
@@ -153,9 +154,9 @@ def _load_twin(bare: str) -> type[Codec]:
 
 
 def codec_from_json(entry: Any, where: str) -> Codec | None:
-    """Make a codec from an entry of a v3 ``codecs`` list; None for an unknown one that need not be understood.
+    """Return the codec of an entry of a v3 ``codecs`` list, or None for an unknown one with ``must_understand`` false.
 
-    ``where`` says where the entry stands, for messages.
+    ``where`` is the location of the entry for messages. Raises MetadataError, or UnsupportedError for an unknown codec.
     """
     if isinstance(entry, str):
         entry = {"name": entry}
@@ -167,48 +168,48 @@ def codec_from_json(entry: Any, where: str) -> Codec | None:
     for key in entry:
         if key not in ("name", "configuration", "must_understand"):
             raise MetadataError(
-                f"{where}: unknown key {shown(key)}; a codec has 'name', 'configuration' and 'must_understand'"
+                f"{where}: unknown key {shown(key)}; expected 'name', 'configuration' and 'must_understand'"
             )
     configuration = entry.get("configuration", {})
     if not isinstance(configuration, Mapping):
         raise MetadataError(f"{where}/configuration: expected an object, found {shown(configuration)}")
-    found = codec_class(name)
-    if found is None:
+    codec_type = codec_class(name)
+    if codec_type is None:
         if entry.get("must_understand") is False:
             return None
         raise UnsupportedError(
-            f"{where}: codec {shown(name)} is not known here; known are {', '.join(known_names())}. "
-            f"A package can add one by the entry point group {ENTRY_POINTS!r}"
+            f"{where}: unknown codec {shown(name)}; expected one of {', '.join(known_names())}. "
+            f"Packages can add codecs through the entry point group {ENTRY_POINTS!r}"
         )
     try:
-        return found.from_configuration(configuration)
+        return codec_type.from_configuration(configuration)
     except MetadataError as error:
         raise type(error)(f"{where}: {error}") from error
 
 
 def codecs_from_json(entries: Any, where: str) -> tuple[Codec, ...]:
-    """Make the codec chain of a v3 array and check its form: array->array, one array->bytes, bytes->bytes."""
+    """Return the codec chain of a v3 ``codecs`` list. Raises MetadataError for an invalid order of the codecs."""
     if not isinstance(entries, Sequence) or isinstance(entries, str):
         raise MetadataError(f"{where}: expected a list of codecs, found {shown(entries)}")
     if len(entries) > MAX_CODECS:
         raise MetadataError(f"{where}: expected at most {MAX_CODECS} codecs, found {len(entries)}")
-    made = [codec_from_json(entry, f"{where}/{position}") for position, entry in enumerate(entries)]
-    for position, (codec, entry) in enumerate(zip(made, entries, strict=True)):
+    parsed = [codec_from_json(entry, f"{where}/{position}") for position, entry in enumerate(entries)]
+    for position, (codec, entry) in enumerate(zip(parsed, entries, strict=True)):
         if codec is None:
             logger.warning(
-                "%s/%s: codec %s is not known here and is left out, because it has must_understand: false; if it "
-                "changes what is stored, the values are wrong",
+                "%s/%s: unknown codec %s is ignored, because it has must_understand: false; if it changes the stored "
+                "bytes, the values read are wrong",
                 where,
                 position,
                 shown(entry["name"]),
             )
-    codecs = tuple(codec for codec in made if codec is not None)
+    codecs = tuple(codec for codec in parsed if codec is not None)
     check_order(codecs, where)
     return codecs
 
 
 def check_order(codecs: Sequence[Codec], where: str) -> None:
-    """Raise MetadataError unless the kinds of the codecs stand in the order that the specification demands."""
+    """Raise MetadataError unless the kinds of the codecs are in the order that the specification requires."""
     kinds = [_kind(codec) for codec in codecs]
     if kinds.count(1) != 1 or kinds != sorted(kinds):
         names = ", ".join(f"{codec.name} ({KINDS[kind]})" for codec, kind in zip(codecs, kinds, strict=True))
@@ -219,13 +220,13 @@ def check_order(codecs: Sequence[Codec], where: str) -> None:
 
 
 def check_element_type(codecs: Sequence[Codec], element_type: type | None, where: str) -> None:
-    """Raise MetadataError if the codecs make objects of another type than ``element_type`` (None: anything)."""
+    """Raise MetadataError if a codec decodes to objects of a type other than ``element_type`` (None: any type)."""
     for codec in codecs:
-        check_element_type(getattr(codec, "codecs", ()), element_type, where)  # the codecs of inner chunks
-        made = codec.element_type if isinstance(codec, ArrayBytesCodec) else None
-        if element_type is not None and made not in (None, element_type):
+        check_element_type(getattr(codec, "codecs", ()), element_type, where)  # The codecs of inner chunks.
+        decoded_type = codec.element_type if isinstance(codec, ArrayBytesCodec) else None
+        if element_type is not None and decoded_type not in (None, element_type):
             raise MetadataError(
-                f"{where}: codec {codec.name!r} is for elements of the type {made.__name__}, the data type has "
+                f"{where}: codec {codec.name!r} needs elements of the type {decoded_type.__name__}, the data type has "
                 f"elements of the type {element_type.__name__}"
             )
 
@@ -244,7 +245,7 @@ def _kind(codec: Codec) -> int:
 def codec_to_json(codec: Codec) -> dict[str, Any]:
     """Return the entry of a v3 ``codecs`` list for the codec."""
     configuration = codec.configuration()
-    # zarr-python reads a codec of numcodecs only with a configuration, be it empty.
+    # zarr-python requires a configuration for codecs of numcodecs, even if it is empty.
     if configuration or codec.name.startswith("numcodecs."):
         return {"name": codec.name, "configuration": configuration}
     return {"name": codec.name}

@@ -1,7 +1,7 @@
-"""Data types: the names of every format <-> NumPy dtypes, and fill values both ways.
+"""Data types: conversion of data types and fill values between the Zarr formats and NumPy.
 
-``base.py`` has the model, one module a family of types, ``registry.py`` the names of v3, ``v2.py`` what v2
-says differently, ``numpy_types.py`` what users give.
+``base.py`` contains the model, and there is one module per family of data types. ``registry.py`` maps the names of v3
+to families, ``v2.py`` converts v2 metadata, and ``numpy_types.py`` converts NumPy dtypes.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = [
 
 
 def data_type_to_v3(data_type: DataType) -> Any:
-    """Return the ``data_type`` of a v3 document. Raises UnsupportedError where v3 has none."""
+    """Return the ``data_type`` of a v3 document. Raises UnsupportedError if v3 has no such data type."""
     return family_of(data_type).to_json(data_type)
 
 
 def fill_from_v3(data_type: DataType, value: Any, where: str) -> Any:
-    """Return the fill value of a v3 document as a scalar of ``data_type.numpy``, exact to the bit.
+    """Return the fill value of a v3 document as a scalar of ``data_type.numpy``, with exactly the same bits.
 
-    Raises MetadataError that says what the data type allows.
+    Raises MetadataError with the values that the data type allows.
     """
     return family_of(data_type).fill_from_json(data_type, value, where)
 
@@ -51,5 +51,5 @@ def fill_to_v3(data_type: DataType, value: Any) -> Any:
 
 
 def default_fill(data_type: DataType) -> Any:
-    """Return the fill value for those who give none: zero, false, empty, NaT."""
+    """Return the default fill value: zero, false, an empty string or NaT."""
     return family_of(data_type).default_fill(data_type)

@@ -1,9 +1,11 @@
-"""Floating point and complex numbers. Zarr v3 core "Data types" and "Permitted fill values"; ``bfloat16``,
-``float8_*``, ``float6_*``, ``float4_e2m1fn`` and ``complex_*`` of the zarr-extensions registry, by
+"""Floating-point and complex data types.
+
+These are the data types of the Zarr v3 core specification ("Data types", "Permitted fill values"), and ``bfloat16``,
+``float8_*``, ``float6_*``, ``float4_e2m1fn`` and ``complex_*`` of the zarr-extensions registry with the dtypes of
 ml_dtypes.
 
-Fill values are kept to the bit: a NaN is made from its bits and never passes through arithmetic, which may
-quieten it.
+The bits of fill values are preserved. A NaN is created from its bits without arithmetic, which could change a
+signalling NaN to a quiet one.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, no_numpy, without_configuration
+from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, check_no_configuration, no_numpy_dtype_error
 from zarrfs.engine.json_checks import expect_list, fail
 from zarrfs.errors import MetadataError
 
@@ -38,12 +40,12 @@ _NAN_BITS = {
     "float6_e3m2fn": None,
     "float4_e2m1fn": None,
 }
-"""The bits that "NaN" stands for; None where there is no NaN."""
+"""The bits of the fill value "NaN" by data type; None for data types without NaN."""
 
 _BITS = {"float6_e2m3fn": 6, "float6_e3m2fn": 6, "float4_e2m1fn": 4}
-"""Bits of those that do not fill their bytes."""
+"""The number of bits of the data types that do not fill a byte."""
 
-_HAVE_INFINITY = {"float16", "float32", "float64", "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e5m2"}
+_WITH_INFINITY = {"float16", "float32", "float64", "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e5m2"}
 
 FLOAT_NAMES = tuple(_NAN_BITS)
 
@@ -78,11 +80,12 @@ def _to_bits(value: Any, dtype: np.dtype[Any]) -> int:
 
 
 def _rounded(value: int | float, name: str, dtype: np.dtype[Any], where: str) -> Any:
-    """Return the scalar nearest to a JSON number; infinity counts as near for what is too large, as IEEE 754
-    says.
+    """Return the scalar nearest to a JSON number. A number that is too large becomes infinity, as in IEEE 754.
+
+    Raises MetadataError if the number is too large for a data type without infinity.
     """
     if name == "float8_e8m0fnu" and value == 0:
-        # It has no zero, yet TensorStore writes 0 where its least number, 2**-127, is the fill value.
+        # The data type has no zero. TensorStore writes 0 for its smallest number, 2**-127.
         return _from_bits(0, dtype)
     try:
         number = float(value)
@@ -90,15 +93,15 @@ def _rounded(value: int | float, name: str, dtype: np.dtype[Any], where: str) ->
         number = math.inf if value > 0 else -math.inf
     with np.errstate(over="ignore", invalid="ignore"):
         scalar = np.array(number, np.float64).astype(dtype.newbyteorder("="))[()]
-    if name not in _HAVE_INFINITY and (math.isinf(number) or float(scalar) != float(scalar)):
+    if name not in _WITH_INFINITY and (math.isinf(number) or float(scalar) != float(scalar)):
         raise fail(where, f"a number that {name} can hold", value)
     return scalar
 
 
 def float_from_json(name: str, value: Any, where: str) -> Any:
-    """Return the scalar, in native byte order, that a v3 fill value of this float type gives.
+    """Return the scalar of a v3 fill value of the float data type ``name``, in native byte order.
 
-    Takes a number, "NaN", "Infinity", "-Infinity" or the bits as "0x...".
+    ``value`` is a number, "NaN", "Infinity", "-Infinity" or the bits as "0x...". Raises MetadataError.
     """
     dtype = _float_dtype(name)
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -109,7 +112,7 @@ def float_from_json(name: str, value: Any, where: str) -> Any:
         if value == "NaN":
             return _nan(name, dtype, where, value)
         if value in _SPECIAL:
-            if name not in _HAVE_INFINITY:
+            if name not in _WITH_INFINITY:
                 raise MetadataError(f"{where}: {name} has no infinity, found {value!r}")
             return np.array(_SPECIAL[value], np.float64).astype(dtype.newbyteorder("="))[()]
         digits = dtype.itemsize * 2
@@ -120,9 +123,7 @@ def float_from_json(name: str, value: Any, where: str) -> Any:
         raise fail(
             where, f'a number, "NaN", "Infinity", "-Infinity", or "0x" and {digits} digits for {name}', value
         )
-    raise fail(
-        where, f'a number, "NaN", "Infinity", "-Infinity" or "0x...", the data type being {name}', value
-    )
+    raise fail(where, f'a number, "NaN", "Infinity", "-Infinity" or "0x..." for the data type {name}', value)
 
 
 def _nan(name: str, dtype: np.dtype[Any], where: str, value: Any) -> Any:
@@ -133,7 +134,7 @@ def _nan(name: str, dtype: np.dtype[Any], where: str, value: Any) -> Any:
 
 
 def float_to_json(name: str, value: Any) -> int | float | str:
-    """Return the v3 fill value that ``float_from_json`` makes this scalar of, to the bit."""
+    """Return the v3 fill value of a scalar. ``float_from_json`` returns a scalar with the same bits for it."""
     dtype = _float_dtype(name)
     number = float(value)
     if number != number:
@@ -145,10 +146,10 @@ def float_to_json(name: str, value: Any) -> int | float | str:
 
 
 class FloatFamily(DataTypeFamily):
-    """``float16 float32 float64`` and the small ones."""
+    """``float16``, ``float32``, ``float64``, and the floats of ml_dtypes."""
 
     def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
-        without_configuration(name, configuration, where)
+        check_no_configuration(name, configuration, where)
         return DataType(name, _float_dtype(name))
 
     def fill_from_json(self, data_type: DataType, value: Any, where: str) -> Any:
@@ -159,7 +160,7 @@ class FloatFamily(DataTypeFamily):
 
 
 class ComplexFamily(DataTypeFamily):
-    """Pairs of floats."""
+    """Complex numbers, which are pairs of floats."""
 
     def _dtype(self, name: str, where: str) -> np.dtype[Any]:
         if name in ("complex64", "complex128"):
@@ -168,16 +169,16 @@ class ComplexFamily(DataTypeFamily):
 
         attribute = {"complex_float16": "complex32", "complex_bfloat16": "bcomplex32"}[name]
         if not hasattr(ml_dtypes, attribute):
-            raise no_numpy(name, where, "install ml_dtypes 0.6 or newer, which brings one")
+            raise no_numpy_dtype_error(name, where, "install ml_dtypes 0.6 or newer, which has one")
         dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, attribute))
         return dtype
 
     def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
-        without_configuration(name, configuration, where)
+        check_no_configuration(name, configuration, where)
         return DataType(name, self._dtype(name, where))
 
     def fill_from_json(self, data_type: DataType, value: Any, where: str) -> Any:
-        expected = f"a list of two numbers, real and imaginary part, the data type being {data_type.name}"
+        expected = f"a list of two numbers, real and imaginary part, for the data type {data_type.name}"
         parts = expect_list(value, where, expected)
         if len(parts) != 2:
             raise fail(where, expected, value)

@@ -1,5 +1,5 @@
-"""Booleans and integers. Zarr v3 core "Data types"; ``int2 int4 uint2 uint4`` of the zarr-extensions
-registry.
+"""Boolean and integer data types of the Zarr v3 core specification, and ``int2``, ``int4``, ``uint2`` and ``uint4`` of
+the zarr-extensions registry.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, without_configuration
+from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, check_no_configuration
 from zarrfs.engine.json_checks import expect_integer, fail
 
 __all__ = ["BOOLEAN", "INTEGERS", "INTEGER_NAMES", "SMALL_INTEGERS", "SMALL_INTEGER_NAMES", "integer_bounds"]
@@ -19,7 +19,7 @@ SMALL_INTEGER_NAMES = ("int2", "int4", "uint2", "uint4")
 
 
 def integer_bounds(name: str) -> tuple[int, int]:
-    """Return the least and the greatest value of the integer type (``uint4`` -> 0, 15)."""
+    """Return the smallest and the largest value of the integer data type (``uint4`` -> 0, 15)."""
     bits = int(name.rpartition("int")[2])
     return (0, 2**bits - 1) if name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
@@ -28,12 +28,12 @@ class BooleanFamily(DataTypeFamily):
     """``bool``."""
 
     def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
-        without_configuration(name, configuration, where)
+        check_no_configuration(name, configuration, where)
         return DataType(name, np.dtype(bool))
 
     def fill_from_json(self, data_type: DataType, value: Any, where: str) -> Any:
         if not isinstance(value, bool):
-            raise fail(where, "true or false, the data type being bool", value)
+            raise fail(where, "true or false for the data type bool", value)
         return np.bool_(value)
 
     def fill_to_json(self, data_type: DataType, value: Any) -> Any:
@@ -44,11 +44,11 @@ class IntegerFamily(DataTypeFamily):
     """``int8`` to ``uint64``, little-endian in memory."""
 
     def numpy(self, name: str) -> np.dtype[Any]:
-        """Return the dtype of that name."""
+        """Return the dtype of the data type ``name``."""
         return np.dtype(name).newbyteorder("<")
 
     def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
-        without_configuration(name, configuration, where)
+        check_no_configuration(name, configuration, where)
         return DataType(name, self.numpy(name))
 
     def fill_from_json(self, data_type: DataType, value: Any, where: str) -> Any:
@@ -60,7 +60,7 @@ class IntegerFamily(DataTypeFamily):
 
 
 class SmallIntegerFamily(IntegerFamily):
-    """Integers of fewer than 8 bits, one to a byte in memory, by ml_dtypes."""
+    """Integers of fewer than 8 bits, the dtypes of ml_dtypes. Each element has one byte in memory."""
 
     def numpy(self, name: str) -> np.dtype[Any]:
         import ml_dtypes

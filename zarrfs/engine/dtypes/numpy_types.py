@@ -1,4 +1,4 @@
-"""NumPy dtypes, and what else a user may give for one, as data types."""
+"""Conversion of NumPy dtypes, and of other values that specify one, to data types."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ _ML_NAMES = {
     "complex32": "complex_float16",
     "bcomplex32": "complex_bfloat16",
 }
-"""The names of ml_dtypes' dtypes -> v3 names."""
+"""The v3 names by the names of the dtypes of ml_dtypes."""
 
 _V3_ONLY_NAMES = {"string", "bytes", *COMPLEX_NAMES, *_ML_NAMES.values()} - {"complex64", "complex128"}
 
 
 def data_type_from_numpy(dtype: Any) -> DataType:
-    """Return the data type of a NumPy dtype, or of what names one: ``"uint16"``, ``float``, a list of fields.
+    """Return the data type of a NumPy dtype or of a value that specifies one: ``"uint16"``, ``float``, a list of
+    fields.
 
-    ``str``, ``"string"``, and NumPy's StringDType are strings of variable length; ``bytes`` and ``"bytes"``
-    byte strings. v3 names that NumPy does not know (``"bfloat16"``, ``"r24"``), v3 objects and DataTypes are
-    taken too. Padding in a structured dtype is dropped.
+    ``str``, ``"string"`` and NumPy's StringDType are strings of variable length. ``bytes`` and ``"bytes"`` are byte
+    strings of variable length. v3 names that NumPy does not define (``"bfloat16"``, ``"r24"``), v3 objects and
+    DataTypes are accepted too. Padding in a structured dtype is dropped.
 
-    Raises UnsupportedError for what cannot be stored.
+    Raises UnsupportedError for a dtype that cannot be stored.
     """
     if isinstance(dtype, DataType):
         return dtype
@@ -48,15 +49,15 @@ def data_type_from_numpy(dtype: Any) -> DataType:
     except (TypeError, ValueError) as error:
         if isinstance(dtype, str):
             return data_type_from_v3(dtype, "dtype")
-        raise UnsupportedError(f"{dtype!r} is no dtype: {error}") from error
+        raise UnsupportedError(f"{dtype!r} is not a dtype: {error}") from error
     if numpy.kind in "US" and numpy.itemsize == 0:
-        # np.dtype(str) and "U": of whatever length is needed.
+        # np.dtype(str) and "U" have no length: the elements have variable length.
         return data_type_from_v3("string" if numpy.kind == "U" else "bytes", "dtype")
     return data_type_of(numpy)
 
 
 def data_type_of(dtype: np.dtype[Any]) -> DataType:
-    """Return the data type of exactly this dtype. Raises UnsupportedError for what cannot be stored."""
+    """Return the data type of a NumPy dtype. Raises UnsupportedError for a dtype that cannot be stored."""
     if dtype.kind == "T":
         return data_type_from_v3("string", "dtype")
     if dtype.name in _ML_NAMES:
@@ -73,7 +74,9 @@ def data_type_of(dtype: np.dtype[Any]) -> DataType:
     if dtype.kind == "O":
         return DataType("object", dtype)
     if dtype.subdtype is not None:
-        raise UnsupportedError(f"{dtype} is an array dtype; give its shape to the array instead")
+        raise UnsupportedError(
+            f"{dtype} is a sub-array dtype, which an array cannot have; add its shape to the shape of the array"
+        )
     if dtype.names is not None:
         fields = []
         for name in dtype.names:

@@ -1,4 +1,4 @@
-"""Which family a v3 data type name belongs to. Others register by the entry point group
+"""The registry of data type families by v3 name. Other packages register families through the entry point group
 ``zarrfs.data_types``.
 """
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, no_numpy
+from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, no_numpy_dtype_error
 from zarrfs.engine.dtypes.floats import COMPLEX, COMPLEX_NAMES, FLOAT_NAMES, FLOATS
 from zarrfs.engine.dtypes.integers import (
     BOOLEAN,
@@ -39,20 +39,19 @@ _ALIASES = {
 
 
 def data_type_from_v3(value: Any, where: str) -> DataType:
-    """Return the data type that a v3 document's ``data_type`` asks for.
+    """Return the data type of the ``data_type`` of a v3 document.
 
-    Raises UnsupportedError for one that is not known or that NumPy cannot hold, MetadataError for a broken
-    one.
+    Raises UnsupportedError for a data type that is unknown or has no NumPy dtype, MetadataError for invalid metadata.
     """
     name, configuration = named_configuration(value, where, "data type")
     name = _ALIASES.get(name, name)
     family = _family(name)
     if family is None:
         if name.startswith("complex_float"):
-            raise no_numpy(name, where)
+            raise no_numpy_dtype_error(name, where)
         raise UnsupportedError(
-            f'{where}: the data type "{name}" is not known here; it may be one of a package that registers '
-            f"for the entry point group {ENTRY_POINTS}"
+            f'{where}: unknown data type "{name}"; packages can add data types through the entry point group '
+            f"{ENTRY_POINTS!r}"
         )
     return family.from_configuration(
         name, configuration, f"{where}/configuration" if configuration else where
@@ -60,10 +59,10 @@ def data_type_from_v3(value: Any, where: str) -> DataType:
 
 
 def family_of(data_type: DataType) -> DataTypeFamily:
-    """Return the family that knows this data type."""
+    """Return the family of a data type. Raises UnsupportedError if it is unknown."""
     family = _family(data_type.name)
     if family is None:
-        raise UnsupportedError(f"the data type {data_type.name!r} is not known here")
+        raise UnsupportedError(f"unknown data type {data_type.name!r}")
     return family
 
 
@@ -91,7 +90,7 @@ def _family(name: str) -> DataTypeFamily | None:
     if name not in _FAMILIES:
         if RAW_NAME.fullmatch(name):
             return RAW
-        found = find_plugin(ENTRY_POINTS, name, DataTypeFamily, MetadataError)
-        if found is not None:
-            _FAMILIES[name] = found
+        third_party = find_plugin(ENTRY_POINTS, name, DataTypeFamily, MetadataError)
+        if third_party is not None:
+            _FAMILIES[name] = third_party
     return _FAMILIES.get(name)

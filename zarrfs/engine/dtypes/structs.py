@@ -1,5 +1,5 @@
-"""Records: ``struct`` of the zarr-extensions registry, with its older spelling ``structured`` for reading,
-and the structured dtypes of Zarr v2, whose fields may be sub-arrays.
+"""Records: ``struct`` of the zarr-extensions registry, the older name ``structured`` for reading, and the structured
+dtypes of Zarr v2, whose fields may be sub-arrays.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily
-from zarrfs.engine.dtypes.raw import MAX_LENGTH, base64_to_bytes
+from zarrfs.engine.dtypes.raw import MAX_ITEMSIZE, base64_to_bytes
 from zarrfs.engine.json_checks import (
     check_keys,
     expect_list,
@@ -27,7 +27,7 @@ STRUCT_NAMES = ("struct", "structured")
 
 
 class Field(NamedTuple):
-    """One field of a record. ``shape`` is that of a sub-array, which only v2 has; else ``()``."""
+    """One field of a record. ``shape`` is the shape of a sub-array (only in v2), otherwise ``()``."""
 
     name: str
     data_type: DataType
@@ -37,36 +37,34 @@ class Field(NamedTuple):
 class StructFamily(DataTypeFamily):
     """Records of named fields, packed without padding.
 
-    ``parse`` makes a data type of v3 metadata and ``family`` finds its family: those of the registry, which
-    knows this family in turn.
+    ``parse`` converts v3 metadata to a data type and ``family_of`` returns the family of a data type. They are passed
+    as arguments, because the registry that defines them contains this family.
     """
 
     def __init__(
-        self, parse: Callable[[Any, str], DataType], family: Callable[[DataType], DataTypeFamily]
+        self, parse: Callable[[Any, str], DataType], family_of: Callable[[DataType], DataTypeFamily]
     ) -> None:
         self._parse = parse
-        self._family = family
+        self._family_of = family_of
 
     def of_fields(self, fields: list[Field], where: str) -> DataType:
-        """Return the record of these fields. Raises MetadataError for names that are empty or not unique."""
-        seen: set[str] = set()
+        """Return the record type of the fields. Raises MetadataError for names that are empty or not unique."""
+        names: set[str] = set()
         for index, field in enumerate(fields):
-            if not field.name or field.name in seen:
-                raise fail(
-                    f"{where}/{index}", "a field name that is not empty and not used before", field.name
-                )
-            seen.add(field.name)
+            if not field.name or field.name in names:
+                raise fail(f"{where}/{index}", "a field name that is not empty and unique", field.name)
+            names.add(field.name)
             if field.data_type.numpy.hasobject:
                 raise UnsupportedError(
-                    f"{where}/{index}: a field cannot be of variable length, found {field.data_type.name!r}"
+                    f"{where}/{index}: a field cannot have a variable length, found data type {field.data_type.name!r}"
                 )
         try:
             dtype = np.dtype([(field.name, field.data_type.numpy, field.shape) for field in fields])
         except (ValueError, TypeError) as error:
-            raise MetadataError(f"{where}: NumPy cannot hold this record: {error}") from error
-        if dtype.itemsize > MAX_LENGTH:
+            raise MetadataError(f"{where}: NumPy does not support this record: {error}") from error
+        if dtype.itemsize > MAX_ITEMSIZE:
             raise UnsupportedError(
-                f"{where}: records of more than {MAX_LENGTH} bytes are not read: {dtype.itemsize}"
+                f"{where}: records of more than {MAX_ITEMSIZE} bytes are not supported, found {dtype.itemsize}"
             )
         return DataType("struct", dtype, {"fields": [_entry(field) for field in fields]})
 
@@ -94,7 +92,7 @@ class StructFamily(DataTypeFamily):
         )
 
     def fields(self, data_type: DataType) -> Iterator[Field]:
-        """Yield the fields; their dtypes have the byte order that they have in the record."""
+        """Yield the fields. Their dtypes have the byte order of the record."""
         for entry in data_type.configuration["fields"]:
             dtype: np.dtype[Any] = data_type.numpy[entry["name"]]
             name, configuration = named_configuration(entry["data_type"], "", "data type")
@@ -110,19 +108,17 @@ class StructFamily(DataTypeFamily):
         for field in fields:
             if field.name not in entries:
                 raise MetadataError(f'{where}: the fill value of field "{field.name}" is missing')
-            family = self._family(field.data_type)
+            family = self._family_of(field.data_type)
             record[field.name] = family.fill_from_json(
                 field.data_type, entries[field.name], f"{where}/{field.name}"
             )
         return record[()]
 
     def fill_from_bytes(self, data_type: DataType, raw: bytes, where: str) -> Any:
-        """Return the record of these bytes. Raises MetadataError if they are not as many as the record
-        has.
-        """
+        """Return the record that consists of the bytes. Raises MetadataError for another size."""
         if len(raw) != data_type.numpy.itemsize:
             raise MetadataError(
-                f"{where}: expected base64 text of {data_type.numpy.itemsize} bytes, one record, "
+                f"{where}: expected base64 text of {data_type.numpy.itemsize} bytes, the size of a record, "
                 f"found {len(raw)} bytes"
             )
         return np.frombuffer(raw, data_type.numpy)[0]
@@ -130,14 +126,14 @@ class StructFamily(DataTypeFamily):
     def fill_to_json(self, data_type: DataType, value: Any) -> Any:
         record = np.asarray(value, data_type.numpy)
         return {
-            field.name: self._family(field.data_type).fill_to_json(field.data_type, record[field.name][()])
+            field.name: self._family_of(field.data_type).fill_to_json(field.data_type, record[field.name][()])
             for field in self.fields(data_type)
         }
 
     def default_fill(self, data_type: DataType) -> Any:
         record = np.zeros((), data_type.numpy)
         for field in self.fields(data_type):
-            record[field.name] = self._family(field.data_type).default_fill(field.data_type)
+            record[field.name] = self._family_of(field.data_type).default_fill(field.data_type)
         return record[()]
 
     def to_json(self, data_type: DataType) -> Any:
@@ -145,20 +141,22 @@ class StructFamily(DataTypeFamily):
         for field in self.fields(data_type):
             if field.shape:
                 raise UnsupportedError(
-                    f"Zarr v3 has no data type for a field that is an array, which {field.name!r} is; "
-                    "use zarr_format=2, or a field for each element"
+                    f"Zarr v3 has no data type for a field that is a sub-array, found field {field.name!r}; "
+                    "use zarr_format=2, or one field per element"
                 )
             entries.append(
-                {"name": field.name, "data_type": self._family(field.data_type).to_json(field.data_type)}
+                {"name": field.name, "data_type": self._family_of(field.data_type).to_json(field.data_type)}
             )
         return {"name": "struct", "configuration": {"fields": entries}}
 
 
 def _entry(field: Field) -> dict[str, Any]:
-    """Return a field as it stands in the configuration of the record's data type."""
-    kind = field.data_type
-    named = (
-        {"name": kind.name, "configuration": dict(kind.configuration)} if kind.configuration else kind.name
+    """Return the entry of a field in the configuration of a record type."""
+    data_type = field.data_type
+    metadata = (
+        {"name": data_type.name, "configuration": dict(data_type.configuration)}
+        if data_type.configuration
+        else data_type.name
     )
-    entry: dict[str, Any] = {"name": field.name, "data_type": named}
+    entry: dict[str, Any] = {"name": field.name, "data_type": metadata}
     return entry | {"shape": list(field.shape)} if field.shape else entry

@@ -20,7 +20,7 @@ _NAT = -(2**63)
 
 
 def time_from_json(dtype: np.dtype[Any], value: Any, where: str) -> Any:
-    """Return the scalar of this datetime64 or timedelta64 dtype: "NaT", or its integer."""
+    """Return the scalar of a datetime64 or timedelta64 dtype. ``value`` is "NaT" or an integer."""
     if value == "NaT":
         number = _NAT
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -31,13 +31,13 @@ def time_from_json(dtype: np.dtype[Any], value: Any, where: str) -> Any:
 
 
 def time_to_json(value: Any) -> int | str:
-    """Return the JSON that ``time_from_json`` makes this scalar of."""
+    """Return the fill value of a scalar for JSON. ``time_from_json`` returns an equal scalar for it."""
     number = int(np.asarray(value).view(np.asarray(value).dtype.str[0] + "i8"))
     return "NaT" if number == _NAT else number
 
 
 class TimeFamily(DataTypeFamily):
-    """64-bit counts of a unit times a scale factor."""
+    """``numpy.datetime64`` and ``numpy.timedelta64``: 64-bit counts of ``scale_factor`` units."""
 
     def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
         check_keys(configuration, where, ("unit", "scale_factor"))
@@ -47,8 +47,8 @@ class TimeFamily(DataTypeFamily):
         unit = expect_string(configuration["unit"], f"{where}/unit", _UNITS)
         scale = expect_integer(configuration["scale_factor"], f"{where}/scale_factor", 1, 2**31 - 1)
         code = "M8" if name == "numpy.datetime64" else "m8"
-        spelt = "us" if unit == "μs" else unit
-        dtype = np.dtype(f"<{code}" if unit == "generic" else f"<{code}[{scale}{spelt}]")
+        numpy_unit = "us" if unit == "μs" else unit
+        dtype = np.dtype(f"<{code}" if unit == "generic" else f"<{code}[{scale}{numpy_unit}]")
         return DataType(name, dtype, {"unit": unit, "scale_factor": scale})
 
     def of_numpy(self, dtype: np.dtype[Any]) -> DataType:

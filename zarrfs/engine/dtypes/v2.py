@@ -1,4 +1,4 @@
-"""Zarr v2: "Data type encoding" and "Fill value encoding", and what real v2 data do beyond them."""
+"""Data types and fill values of Zarr v2 ("Data type encoding", "Fill value encoding"), and their common variants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zarrfs.engine.dtypes.base import DataType
 from zarrfs.engine.dtypes.floats import COMPLEX_NAMES, FLOAT_NAMES
 from zarrfs.engine.dtypes.integers import INTEGER_NAMES, SMALL_INTEGER_NAMES
 from zarrfs.engine.dtypes.numpy_types import data_type_of
-from zarrfs.engine.dtypes.raw import MAX_LENGTH
+from zarrfs.engine.dtypes.raw import MAX_ITEMSIZE
 from zarrfs.engine.dtypes.registry import STRUCTS, data_type_from_v3, family_of
 from zarrfs.engine.dtypes.structs import Field
 from zarrfs.engine.json_checks import expect_list, expect_shape, expect_string, fail
@@ -33,14 +33,14 @@ _SIZES = {
 _EXTENDED_NAMES = ("float96", "float128", "complex192", "complex256")
 _EXPECTED = 'a NumPy type string such as "<u2", "|b1", "<M8[ns]", "|S12", or a list of fields'
 _BARE_NAMES = ("bfloat16", *SMALL_INTEGER_NAMES)
-"""Names without byte order, as TensorStore writes them."""
+"""Names without a byte order, as written by TensorStore."""
 
 
 def data_type_from_v2(value: Any, where: str) -> DataType:
-    """Return the data type of a v2 (or v1) document's ``dtype``.
+    """Return the data type of the ``dtype`` of a v2 or v1 document.
 
-    ``|O`` gives the data type ``object``: what the elements are is known to the object codec alone.
-    Raises MetadataError, or UnsupportedError where NumPy has no such dtype.
+    ``|O`` is the data type ``object``: only the object codec defines the type of the elements. Raises MetadataError, or
+    UnsupportedError if NumPy has no such dtype.
     """
     if isinstance(value, list | tuple):
         if not value:
@@ -50,7 +50,7 @@ def data_type_from_v2(value: Any, where: str) -> DataType:
         raise fail(where, _EXPECTED, value)
     if value in _BARE_NAMES or value.startswith(("float8_", "float6_", "float4_")):
         return data_type_from_v3(value, where)
-    return data_type_of(_simple(value, where))
+    return data_type_of(_simple_dtype(value, where))
 
 
 def _field(entry: Any, where: str) -> Field:
@@ -62,7 +62,7 @@ def _field(entry: Any, where: str) -> Field:
     return Field(name, data_type_from_v2(parts[1], f"{where}/1"), shape)
 
 
-def _simple(text: str, where: str) -> np.dtype[Any]:
+def _simple_dtype(text: str, where: str) -> np.dtype[Any]:
     match = _SIMPLE.fullmatch(text)
     if match is None:
         raise fail(where, _EXPECTED, text)
@@ -76,7 +76,7 @@ def _simple(text: str, where: str) -> np.dtype[Any]:
         or (allowed is None and kind not in "SUV")
         or (unit is not None and kind not in "mM")
         or size < 0
-        or size * (4 if kind == "U" else 1) > MAX_LENGTH
+        or size * (4 if kind == "U" else 1) > MAX_ITEMSIZE
     ):
         raise fail(where, _EXPECTED, text)
     if order not in ("<", ">") and size > 1 and kind not in "SV":
@@ -88,7 +88,7 @@ def _simple(text: str, where: str) -> np.dtype[Any]:
 
 
 def data_type_to_v2(data_type: DataType) -> Any:
-    """Return the ``dtype`` of a v2 document. Raises UnsupportedError where v2 has none."""
+    """Return the ``dtype`` of a v2 document. Raises UnsupportedError if v2 has no such data type."""
     dtype = data_type.numpy
     if data_type.name == "struct":
         fields = []
@@ -106,12 +106,12 @@ def data_type_to_v2(data_type: DataType) -> Any:
 
 
 def fill_from_v2(data_type: DataType, value: Any, where: str, *, numbers_as_text: bool = True) -> Any:
-    """Return the fill value of a v2 document as a scalar of ``data_type.numpy``; None for null, which leaves
-    it open.
+    """Return the fill value of a v2 document as a scalar of ``data_type.numpy``; None for null, an undefined fill
+    value.
 
-    Taken beyond the specification, because data that are out there have it: ``0`` for text, bytes and
-    records; 0 and 1 for booleans; whole floats and booleans for integers; NaN and Infinity as numbers; a
-    number for a complex number; decimal numbers as text ("1.0") where ``numbers_as_text``. Raises MetadataError.
+    Existing data contain values that the specification does not allow. These are accepted: ``0`` for text, bytes and
+    records; 0 and 1 for booleans; integral floats and booleans for integers; NaN and Infinity as numbers; a number for
+    a complex number; decimal numbers as text ("1.0") where ``numbers_as_text``. Raises MetadataError.
     """
     if value is None:
         return None
@@ -135,7 +135,7 @@ def fill_from_v2(data_type: DataType, value: Any, where: str, *, numbers_as_text
     ):
         value = [_number(part) for part in value] if isinstance(value, list | tuple) else _number(value)
     if data_type.name in _EXTENDED_NAMES:
-        return _extended(data_type, value, where)
+        return _extended_fill(data_type, value, where)
     if dtype.kind == "b" and isinstance(value, int | float) and value in (0, 1):
         value = bool(value)
     elif dtype.kind in "iu" and isinstance(value, float | bool) and value == value // 1:
@@ -143,7 +143,7 @@ def fill_from_v2(data_type: DataType, value: Any, where: str, *, numbers_as_text
     elif dtype.kind == "c" and isinstance(value, int | float | str):
         value = [value, 0.0]
     elif dtype.kind == "V" and isinstance(value, list | tuple) and dtype.names is not None:
-        return _record(data_type, value, where)
+        return _record_fill(data_type, value, where)
     return family_of(data_type).fill_from_json(data_type, value, where)
 
 
@@ -151,7 +151,7 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(
 
 
 def _number(value: Any) -> Any:
-    """Return the number that a string spells in decimal, as some programs write it; anything else as it is."""
+    """Return the number of a decimal string, which some programs write. Other values are returned unchanged."""
     if not isinstance(value, str):
         return value
     if _DECIMAL.fullmatch(value):
@@ -159,20 +159,20 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _record(data_type: DataType, values: list[Any] | tuple[Any, ...], where: str) -> Any:
-    """Return the record of a list with a fill value for each field."""
+def _record_fill(data_type: DataType, values: list[Any] | tuple[Any, ...], where: str) -> Any:
+    """Return the record of a list with one fill value per field."""
     fields = list(STRUCTS.fields(data_type))
     if len(values) != len(fields):
         raise fail(where, f"base64 text, or a list of {len(fields)} values, one for each field", values)
     record = np.zeros((), data_type.numpy)
     for index, (field, value) in enumerate(zip(fields, values, strict=True)):
-        # A null within a record leaves its field open, which is then zero: only the whole can stay undefined.
+        # Only the fill value of the whole record can be undefined. A null for a single field is zero.
         if value is not None:
             record[field.name] = fill_from_v2(field.data_type, value, f"{where}/{index}")
     return record[()]
 
 
-def _extended(data_type: DataType, value: Any, where: str) -> Any:
+def _extended_fill(data_type: DataType, value: Any, where: str) -> Any:
     parts = value if isinstance(value, list | tuple) and data_type.numpy.kind == "c" else [value, 0.0]
     numbers = []
     for part in parts:
@@ -193,7 +193,7 @@ def _extended(data_type: DataType, value: Any, where: str) -> Any:
 
 
 def fill_to_v2(data_type: DataType, value: Any) -> Any:
-    """Return the ``fill_value`` of a v2 document; null for None."""
+    """Return the ``fill_value`` of a v2 document; None for an undefined fill value."""
     if value is None:
         return None
     dtype = data_type.numpy
@@ -201,17 +201,17 @@ def fill_to_v2(data_type: DataType, value: Any) -> Any:
         return 0  # As zarr-python 2 writes it for variable-length elements.
     if data_type.name in _EXTENDED_NAMES:
         scalar = np.asarray(value, dtype)
-        parts = [_plain(part) for part in (scalar.real, scalar.imag)]
+        parts = [_json_float(part) for part in (scalar.real, scalar.imag)]
         return parts if dtype.kind == "c" else parts[0]
     if dtype.names is not None or (dtype.kind == "V" and dtype.isbuiltin != 2):
         return base64.b64encode(np.asarray(value, dtype).tobytes()).decode("ascii")
     if dtype.kind in "mM":
-        # Also of NaT: a number is what zarr-python has always written.
+        # NaT is written as a number too, as by zarr-python.
         return int(np.asarray(value, dtype.newbyteorder("=")).view("=i8"))
     return family_of(data_type).fill_to_json(data_type, value)
 
 
-def _plain(number: Any) -> float | str:
+def _json_float(number: Any) -> float | str:
     value = float(number)
     if value != value:
         return "NaN"

@@ -1,4 +1,4 @@
-"""Data types that only Zarr v2 has: Python objects, and the extended floats of the C compiler."""
+"""Data types that only Zarr v2 supports: Python objects, and extended floats (C's long double)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["EXTENDED", "OBJECT"]
 
 
 class V2OnlyFamily(DataTypeFamily):
-    """What v3 has no name for: parsing and writing v3 metadata is refused."""
+    """A data type without a v3 name. Parsing and writing v3 metadata raises UnsupportedError."""
 
     advice = "use zarr_format=2"
 
     def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
-        raise UnsupportedError(f'{where}: "{name}" is no Zarr v3 data type')
+        raise UnsupportedError(f'{where}: "{name}" is not a Zarr v3 data type')
 
     def fill_from_json(self, data_type: DataType, value: Any, where: str) -> Any:
         return value
@@ -32,7 +32,7 @@ class V2OnlyFamily(DataTypeFamily):
 
 
 class ObjectFamily(V2OnlyFamily):
-    """``object``: what a v2 object codec makes of the bytes (JSON, MessagePack, ragged arrays)."""
+    """``object``: Python objects that a v2 object codec decodes (JSON, MessagePack, ragged arrays)."""
 
     advice = "use strings or bytes of variable length, or zarr_format=2 with an object codec"
 
@@ -41,7 +41,9 @@ class ObjectFamily(V2OnlyFamily):
 
 
 class ExtendedFloatFamily(V2OnlyFamily):
-    """``float96``, ``float128`` and their complex ones: long double, whose bits depend on the machine."""
+    """``float96``, ``float128``, ``complex192`` and ``complex256``: long double, whose format depends on the
+    machine.
+    """
 
     advice = "use float64, or zarr_format=2"
 

@@ -1,5 +1,5 @@
-"""Elements of variable length: ``string`` and ``bytes`` of the zarr-extensions registry. In memory they are
-NumPy objects.
+"""Data types of variable length: ``string`` and ``bytes`` of the zarr-extensions registry. The elements in memory are
+Python objects.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, without_configuration
+from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, check_no_configuration
 from zarrfs.engine.dtypes.raw import bytes_from_json
 from zarrfs.engine.json_checks import expect_string
 
@@ -21,7 +21,7 @@ class StringFamily(DataTypeFamily):
     """``string``: ``str`` objects."""
 
     def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
-        without_configuration(name, configuration, where)
+        check_no_configuration(name, configuration, where)
         return DataType("string", np.dtype(object))
 
     def fill_from_json(self, data_type: DataType, value: Any, where: str) -> Any:
@@ -35,10 +35,10 @@ class StringFamily(DataTypeFamily):
 
 
 class VariableBytesFamily(DataTypeFamily):
-    """``bytes`` (also spelt ``variable_length_bytes`` and ``binary``): ``bytes`` objects."""
+    """``bytes`` (also named ``variable_length_bytes`` and ``binary``): ``bytes`` objects."""
 
     def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
-        without_configuration(name, configuration, where)
+        check_no_configuration(name, configuration, where)
         return DataType("bytes", np.dtype(object))
 
     def fill_from_json(self, data_type: DataType, value: Any, where: str) -> Any:
@@ -52,7 +52,7 @@ class VariableBytesFamily(DataTypeFamily):
 
 
 ELEMENT_TYPES: dict[str, type] = {"string": str, "bytes": bytes}
-"""The types of the objects in memory, by data type."""
+"""The types of the Python objects in memory, by the name of the data type."""
 
 STRING = StringFamily()
 VARIABLE_BYTES = VariableBytesFamily()

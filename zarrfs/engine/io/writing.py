@@ -135,7 +135,7 @@ def _update_shard(
     """Re-encode only the inner chunks that change; the others keep their bytes."""
     spec = pipeline.chain.spec
     shard = codec.open_shard(stored, spec)
-    inner = codec.layout(spec).pipeline
+    inner = codec.shard_layout(spec).pipeline
     everything = tuple(slice(0, n, 1) for n in codec.chunk_shape)
     box = values
     if part.local is not None:

@@ -1,4 +1,4 @@
-"""bitround: only the leading bits of each number, so that what follows compresses better.
+"""bitround: rounds each number to its leading bits, so that the codecs after it compress better.
 
 Specification: https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/bitround
 
@@ -8,7 +8,7 @@ Example::
 
     {"name": "bitround", "configuration": {"keepbits": 10}}
 
-Numbers are rounded to the nearest, ties to even. Decoding changes nothing.
+Rounding is to the nearest number, ties to even. Decoding returns the array unchanged.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ COMPONENTS = {
 
 
 class BitroundCodec(ArrayArrayCodec):
-    """array -> array: of floats (and parts of complex numbers) ``keepbits`` bits of the mantissa, of integers and times
-    as many from the highest bit that is set in their magnitude.
+    """array -> array: keeps ``keepbits`` bits of each number and sets the lower bits to zero.
 
-    ``keepbits`` is at least 1 by the specification; 0, which numcodecs allows, keeps the power of two.
+    The bits are counted from the first bit of the mantissa for floats and for the parts of complex numbers, and from
+    the highest bit set in the magnitude for integers and times. The specification requires at least 1 bit. 0, which
+    numcodecs allows, rounds to a power of two.
     """
 
     name: ClassVar[str] = "bitround"
@@ -54,7 +55,7 @@ class BitroundCodec(ArrayArrayCodec):
         return cls(configuration.get("keepbits"))
 
     def check_encoding(self) -> None:
-        # Decoding returns what is stored.
+        # Decoding does not use the parameter.
         integer(self.name, {"keepbits": self.keepbits}, "keepbits", 0, 64)
 
     def configuration(self) -> dict[str, Any]:
@@ -92,8 +93,8 @@ class BitroundCodec(ArrayArrayCodec):
 
 
 def _rounded(bits: Numbers, dropped: Any) -> Numbers:
-    """Return unsigned integers with the lowest ``dropped`` (0 or more) bits rounded away, ties to even; where that
-    would overflow, cut off.
+    """Return unsigned integers with the lowest ``dropped`` (0 or more) bits rounded away, ties to even. A value whose
+    rounding would overflow is truncated.
     """
     one = bits.dtype.type(1)
     half = ((one << dropped) >> one) - (dropped > 0)
@@ -104,7 +105,7 @@ def _rounded(bits: Numbers, dropped: Any) -> Numbers:
 def round_floats(bits: Numbers, mantissa: int, keepbits: int) -> Numbers:
     """Return the bits of floats, rounded to ``keepbits`` bits of their mantissa.
 
-    Infinities and NaN stay; a finite number stays finite: it is cut off where rounding up would overflow.
+    Infinities and NaN are unchanged. A finite number stays finite: it is truncated if rounding up would overflow.
     """
     if keepbits >= mantissa:
         return bits
@@ -119,8 +120,8 @@ def round_floats(bits: Numbers, mantissa: int, keepbits: int) -> Numbers:
 
 
 def round_integers(bits: Numbers, signed: bool, keepbits: int) -> Numbers:
-    """Return the bits of two's complement integers, rounded to ``keepbits`` bits from the highest one set in their
-    magnitude; cut off where rounding up would leave the data type.
+    """Return the bits of two's complement integers, rounded to ``keepbits`` bits from the highest bit set in their
+    magnitude. An integer is truncated if rounding up would leave the range of the data type.
     """
     kind = bits.dtype.type
     width = 8 * bits.dtype.itemsize
@@ -143,6 +144,6 @@ def round_integers(bits: Numbers, signed: bool, keepbits: int) -> Numbers:
     dropped = np.minimum(dropped, kind(width - 1))
     rounded = _rounded(magnitude, dropped)
     if signed:
-        most = kind((1 << (width - 1)) - 1) + negative
-        rounded = np.where(rounded > most, magnitude >> dropped << dropped, rounded)
+        max_magnitude = kind((1 << (width - 1)) - 1) + negative
+        rounded = np.where(rounded > max_magnitude, magnitude >> dropped << dropped, rounded)
     return np.where(negative != 0, kind(0) - rounded, rounded)

@@ -1,4 +1,4 @@
-"""cast_value: numbers stored in another data type.
+"""cast_value: stores numbers in another data type.
 
 Specification: https://github.com/zarr-developers/zarr-extensions, codecs/cast_value
 
@@ -35,9 +35,10 @@ DIRECTIONS = ("encode", "decode")
 
 
 class CastValueCodec(ArrayArrayCodec):
-    """array -> array: integers and floats, the small ones too, in another data type; both ways by the same rules.
+    """array -> array: casts integers and floats, also those of fewer than 16 bits, to another data type.
 
-    ``out_of_range`` None (in metadata also ``"error"``) refuses what has no place.
+    Encoding and decoding follow the same rules. With ``out_of_range`` None (``"error"`` in metadata) a value outside of
+    the range of the target raises CodecError.
     """
 
     name: ClassVar[str] = "cast_value"
@@ -49,7 +50,7 @@ class CastValueCodec(ArrayArrayCodec):
         self.rounding = rounding
         self.out_of_range = out_of_range
         self._configuration = dict(configuration)
-        self._maps: dict[np.dtype[Any], dict[str, list[tuple[Any, Any]]]] = {}
+        self._scalar_maps: dict[np.dtype[Any], dict[str, list[tuple[Any, Any]]]] = {}
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
@@ -58,23 +59,26 @@ class CastValueCodec(ArrayArrayCodec):
             raise MetadataError("codec 'cast_value': configuration key 'data_type' is missing")
         data_type = data_type_from_v3(configuration["data_type"], "codec 'cast_value': data_type")
         rounding = choice(cls.name, configuration, "rounding", ROUNDING, ROUNDING[0])
-        found = configuration.get("out_of_range")
-        out_of_range = (
-            None
-            if found in (None, "error")
-            else choice(cls.name, configuration, "out_of_range", OUT_OF_RANGE)
-        )
+        out_of_range = None
+        if configuration.get("out_of_range") not in (None, "error"):
+            out_of_range = choice(cls.name, configuration, "out_of_range", OUT_OF_RANGE)
         if out_of_range == "wrap" and not is_integer(data_type.numpy):
-            raise MetadataError("codec 'cast_value': out_of_range 'wrap' is for integers only")
+            raise MetadataError(
+                f"codec 'cast_value': out_of_range 'wrap' needs an integer data_type, found {data_type.name}"
+            )
         scalar_map = configuration.get("scalar_map") or {}
         if not isinstance(scalar_map, Mapping) or not set(scalar_map) <= set(DIRECTIONS):
-            raise MetadataError("codec 'cast_value': scalar_map must be an object with 'encode' and 'decode'")
+            raise MetadataError(
+                "codec 'cast_value': scalar_map must be an object with the keys 'encode' and 'decode'"
+            )
         for direction, entries in scalar_map.items():
             pairs = isinstance(entries, list | tuple) and all(
                 isinstance(entry, list | tuple) and len(entry) == 2 for entry in entries
             )
             if not pairs:
-                raise MetadataError(f"codec 'cast_value': scalar_map/{direction} must be a list of pairs")
+                raise MetadataError(
+                    f"codec 'cast_value': scalar_map/{direction} must be a list of pairs [from, to]"
+                )
         return cls(data_type, rounding, out_of_range, configuration)
 
     def configuration(self) -> dict[str, Any]:
@@ -83,31 +87,32 @@ class CastValueCodec(ArrayArrayCodec):
     def check(self, spec: ChunkSpec) -> None:
         for dtype in (spec.dtype, self.data_type.numpy):
             if not is_number(dtype):
-                raise MetadataError(f"codec 'cast_value' casts integers and floats, not {dtype}")
+                raise MetadataError(f"codec 'cast_value' supports integers and floats, not {dtype}")
         if self.out_of_range == "wrap" and not is_integer(spec.dtype):
             raise MetadataError(
-                "codec 'cast_value': out_of_range 'wrap' would have to wrap floats when decoding"
+                f"codec 'cast_value': out_of_range 'wrap' needs an array of integers, because decoding cannot wrap "
+                f"{spec.dtype}"
             )
-        self._map(spec.dtype)
+        self._scalar_map(spec.dtype)
 
-    def _map(self, dtype: np.dtype[Any]) -> dict[str, list[tuple[Any, Any]]]:
-        found = self._maps.get(dtype)
-        if found is None:
+    def _scalar_map(self, dtype: np.dtype[Any]) -> dict[str, list[tuple[Any, Any]]]:
+        scalar_map = self._scalar_maps.get(dtype)
+        if scalar_map is None:
             decoded = data_type_from_numpy(dtype.newbyteorder("="))
             types = {"encode": (decoded, self.data_type), "decode": (self.data_type, decoded)}
-            given = self._configuration.get("scalar_map") or {}
-            found = {
+            entries = self._configuration.get("scalar_map") or {}
+            scalar_map = {
                 direction: [
                     (
                         fill_from_v3(types[direction][0], old, f"codec 'cast_value': scalar_map/{direction}"),
                         fill_from_v3(types[direction][1], new, f"codec 'cast_value': scalar_map/{direction}"),
                     )
-                    for old, new in given.get(direction, ())
+                    for old, new in entries.get(direction, ())
                 ]
                 for direction in DIRECTIONS
             }
-            self._maps[dtype] = found
-        return found
+            self._scalar_maps[dtype] = scalar_map
+        return scalar_map
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
         fill = spec.fill_value
@@ -115,17 +120,21 @@ class CastValueCodec(ArrayArrayCodec):
             try:
                 fill = self.encode(np.array([fill], spec.dtype), spec)[0]
             except CodecError as error:
-                raise MetadataError(f"codec 'cast_value': the fill value has no place: {error}") from error
+                raise MetadataError(f"codec 'cast_value': cannot encode the fill value: {error}") from error
         return ChunkSpec(spec.shape, self.data_type.numpy, fill)
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
         return cast_array(
-            array, self.data_type.numpy, self.rounding, self.out_of_range, self._map(spec.dtype)["encode"]
+            array,
+            self.data_type.numpy,
+            self.rounding,
+            self.out_of_range,
+            self._scalar_map(spec.dtype)["encode"],
         )
 
     def decode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
         return cast_array(
-            array, spec.dtype, self.rounding, self.out_of_range, self._map(spec.dtype)["decode"]
+            array, spec.dtype, self.rounding, self.out_of_range, self._scalar_map(spec.dtype)["decode"]
         )
 
     def encoded_region(self, region: Region, spec: ChunkSpec) -> Region:

@@ -1,6 +1,6 @@
-"""Casting numbers from one data type to another with nothing left to chance: rounding, range and single values as said.
+"""Casting numbers between data types with explicit rules for rounding, overflow and single values.
 
-Pure NumPy; the small data types are those of ml_dtypes. Used by ``cast_value``.
+The data types of fewer than 8 bits and the small floats are those of ml_dtypes. Used by ``cast_value``.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ SMALL_INTEGERS = {"int2": (2, True), "int4": (4, True), "uint2": (2, False), "ui
 
 
 def is_integer(dtype: np.dtype[Any]) -> bool:
-    """Tell whether this is an integer data type."""
+    """Return whether this is an integer data type."""
     return dtype.kind in "iu" or dtype.name in SMALL_INTEGERS
 
 
 def is_number(dtype: np.dtype[Any]) -> bool:
-    """Tell whether this is an integer or a real float."""
+    """Return whether this is an integer or real floating-point data type that can be cast."""
     return is_integer(dtype) or dtype.kind == "f" or _is_small_float(dtype)
 
 
 def _is_small_float(dtype: np.dtype[Any]) -> bool:
-    # Scales of powers of two, float8_e8m0fnu, have neither zero nor sign: no number has its place in them.
+    # float8_e8m0fnu holds powers of two. It has neither zero nor sign, so no range of numbers can be cast to it.
     return (
         dtype.isbuiltin == 2 and dtype.name.startswith(("bfloat", "float")) and dtype.name != "float8_e8m0fnu"
     )
@@ -48,11 +48,11 @@ def cast_array(
 ) -> Numbers:
     """Return the array in another integer or float data type.
 
-    Values of ``scalar_map`` become what it says, NaN matching NaN. Of the others integers are rounded as ``rounding``
-    says; those out of range are an error, or clamped, or for integers wrapped. Raises CodecError naming the first value
-    that has no place.
+    Values that ``scalar_map`` contains are replaced; NaN matches NaN. The others are rounded according to ``rounding``.
+    Values out of range raise CodecError with the first such value (``out_of_range`` None), are clamped, or, for
+    integers, wrapped.
     """
-    # A signalling NaN is nothing to warn of.
+    # NumPy warns of a signalling NaN.
     with np.errstate(invalid="ignore"):
         return _cast_mapped(array, target, rounding, out_of_range, scalar_map)
 
@@ -67,13 +67,13 @@ def _cast_mapped(
     if not scalar_map:
         return _cast(array, target, rounding, out_of_range)
     result = np.empty(array.shape, target)
-    left = np.ones(array.shape, np.bool_)
+    unmapped = np.ones(array.shape, np.bool_)
     for old, new in scalar_map:
-        found = np.isnan(array) if old != old else array == old
-        found &= left
-        result[found] = new
-        left &= ~found
-    result[left] = _cast(array[left], target, rounding, out_of_range)
+        matches = np.isnan(array) if old != old else array == old
+        matches &= unmapped
+        result[matches] = new
+        unmapped &= ~matches
+    result[unmapped] = _cast(array[unmapped], target, rounding, out_of_range)
     return result
 
 
@@ -99,9 +99,10 @@ def _bounds(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-def _refuse(array: Numbers, bad: Numbers, target: np.dtype[Any], why: str) -> CodecError:
+def _cast_error(array: Numbers, invalid: Numbers, target: np.dtype[Any], reason: str) -> CodecError:
     return CodecError(
-        f"{int(bad.sum())} values cannot be cast from {array.dtype} to {target}: {array[bad].flat[0]!s} {why}"
+        f"{int(invalid.sum())} values cannot be cast from {array.dtype} to {target}: "
+        f"{array[invalid].flat[0]!s} {reason}"
     )
 
 
@@ -112,14 +113,14 @@ def _integer_to_integer(array: Numbers, target: np.dtype[Any], out_of_range: str
     if out_of_range == "clamp":
         return np.clip(array, kind(low), kind(high)).astype(target)
     if out_of_range is None:
-        bad = (array < kind(low)) | (array > kind(high))
-        if bad.any():
-            raise _refuse(array, bad, target, "is out of range")
+        invalid = (array < kind(low)) | (array > kind(high))
+        if invalid.any():
+            raise _cast_error(array, invalid, target, "is out of range")
     return _wrapped(array, target)
 
 
 def _wrapped(array: Numbers, target: np.dtype[Any]) -> Numbers:
-    """Return integers modulo the number of values that the data type has."""
+    """Return integers modulo the number of values of the data type."""
     if target.name not in SMALL_INTEGERS:
         return array.astype(target)
     bits, signed = SMALL_INTEGERS[target.name]
@@ -146,56 +147,56 @@ def _rounded(array: Numbers, rounding: str) -> Numbers:
 def _float_to_integer(
     array: Numbers, target: np.dtype[Any], rounding: str, out_of_range: str | None
 ) -> Numbers:
-    missing = np.isnan(array)
-    if missing.any():
-        raise _refuse(array, missing, target, "has no integer; a scalar_map can say what it becomes")
-    with np.errstate(invalid="ignore"):  # infinities are told below
-        whole = _rounded(array.astype(np.float64), rounding)
-    least, most = _bounds(target)
-    # Both bounds are powers of two or zero, and so exact as floats.
-    under, over = whole < float(least), whole >= float(most + 1)
-    bad = under | over
+    is_nan = np.isnan(array)
+    if is_nan.any():
+        raise _cast_error(array, is_nan, target, "has no integer value; add an entry for it to scalar_map")
+    with np.errstate(invalid="ignore"):  # Infinities are out of range and handled below.
+        rounded = _rounded(array.astype(np.float64), rounding)
+    low, high = _bounds(target)
+    # low and high + 1 are powers of two or zero, and therefore exact as floats.
+    under, over = rounded < float(low), rounded >= float(high + 1)
+    invalid = under | over
     wide = np.dtype(np.int8) if target.name in SMALL_INTEGERS else target
-    if not bad.any():
-        return whole.astype(wide).astype(target)
+    if not invalid.any():
+        return rounded.astype(wide).astype(target)
     if out_of_range is None:
-        raise _refuse(array, bad, target, "is out of range")
+        raise _cast_error(array, invalid, target, "is out of range")
     if out_of_range == "clamp":
-        result = np.where(bad, 0.0, whole).astype(wide)
-        result[under], result[over] = least, most
+        result = np.where(invalid, 0.0, rounded).astype(wide)
+        result[under], result[over] = low, high
         return result.astype(target)
-    endless = np.isinf(whole)
-    if endless.any():
-        raise _refuse(array, endless, target, "cannot be wrapped")
-    size = np.abs(np.fmod(whole, 2.0 ** (8 * wide.itemsize))).astype(np.uint64)
-    return _wrapped(np.where(whole < 0, np.uint64(0) - size, size), target)
+    infinite = np.isinf(rounded)
+    if infinite.any():
+        raise _cast_error(array, infinite, target, "cannot be wrapped")
+    size = np.abs(np.fmod(rounded, 2.0 ** (8 * wide.itemsize))).astype(np.uint64)
+    return _wrapped(np.where(rounded < 0, np.uint64(0) - size, size), target)
 
 
 def _to_float(array: Numbers, target: np.dtype[Any], rounding: str, out_of_range: str | None) -> Numbers:
     small = _is_small_float(target)
     with np.errstate(over="ignore"):
         result = (_rounded_to_odd(array) if small else array).astype(target)
-    if small:
-        missing = (
-            np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
-        ) & ~np.isnan(result)
-        if missing.any():
-            raise _refuse(array, missing, target, "has no place; a scalar_map can say what it becomes")
-    over = _beyond(array, result, target)
-    if over.any():
+    if small and array.dtype.kind == "f":
+        lost_nan = np.isnan(array) & ~np.isnan(result)
+        if lost_nan.any():
+            raise _cast_error(
+                array, lost_nan, target, "is not in the target; add an entry for it to scalar_map"
+            )
+    overflow = _overflow(array, result, target)
+    if overflow.any():
         if out_of_range is None:
-            raise _refuse(array, over, target, "is out of range")
-        largest = _limits(target)
+            raise _cast_error(array, overflow, target, "is out of range")
+        low, high = _limits(target)
         with np.errstate(invalid="ignore"):
-            ends = np.where(array > 0, largest[1], largest[0])
-        result = np.where(over, ends, result).astype(target)
+            ends = np.where(array > 0, high, low)
+        result = np.where(overflow, ends, result).astype(target)
     if rounding == "nearest-even" or (not small and np.can_cast(array.dtype, target)):
         return result
-    return _rerounded(array, result, rounding, over)
+    return _rerounded(array, result, rounding, overflow)
 
 
 def _limits(target: np.dtype[Any]) -> tuple[Any, Any]:
-    """Return the least and the greatest finite number of the float data type."""
+    """Return the smallest and the largest finite number of the float data type."""
     if not _is_small_float(target):
         return np.finfo(target).min, np.finfo(target).max
     import ml_dtypes
@@ -204,66 +205,70 @@ def _limits(target: np.dtype[Any]) -> tuple[Any, Any]:
     return info.min, info.max
 
 
-def _beyond(array: Numbers, result: Numbers, target: np.dtype[Any]) -> Numbers:
-    """Tell which values leave the range of the float data type: those that became infinite, or what stands for it where
-    there is no infinity (NaN, or the last number).
+def _overflow(array: Numbers, result: Numbers, target: np.dtype[Any]) -> Numbers:
+    """Return which values are outside of the range of the float data type ``target``.
+
+    Their result is infinite, or, for a data type without infinity, NaN or the largest number.
     """
     if not _is_small_float(target):
         finite = np.isfinite(array) if array.dtype.kind == "f" else True
         return np.asarray(np.isinf(result) & finite)
     with np.errstate(over="ignore", invalid="ignore"):
-        infinite = np.isinf(np.array([np.inf], np.float32).astype(target))[0]
-        least, most = (float(limit) for limit in _limits(target))
-        outside = (array < least) | (array > most)
-    if infinite:
+        has_infinity = np.isinf(np.array([np.inf], np.float32).astype(target))[0]
+        low, high = (float(limit) for limit in _limits(target))
+        outside = (array < low) | (array > high)
+    if has_infinity:
         return np.asarray(outside & np.isinf(result) & np.isfinite(array))
-    rounds_back = np.isfinite(result) & np.isfinite(array)
-    step = _step(target)
-    near = (array > least - step) & (array < most + step)
-    return np.asarray(outside & ~(rounds_back & near))
+    stays_finite = np.isfinite(result) & np.isfinite(array)
+    half_step = _half_step(target)
+    rounds_to_limit = (array > low - half_step) & (array < high + half_step)
+    return np.asarray(outside & ~(stays_finite & rounds_to_limit))
 
 
-def _step(target: np.dtype[Any]) -> float:
-    """Return half the distance of the two largest numbers: what is less far beyond the last rounds to it."""
-    most = _limits(target)[1]
-    return (float(most) - float(np.nextafter(np.array([most], target), np.array([0], target))[0])) / 2
+def _half_step(target: np.dtype[Any]) -> float:
+    """Return half the distance of the two largest numbers. A number that exceeds the largest by less rounds to it."""
+    high = _limits(target)[1]
+    return (float(high) - float(np.nextafter(np.array([high], target), np.array([0], target))[0])) / 2
 
 
 def _rounded_to_odd(array: Numbers) -> Numbers:
-    """Return the array as float32, what is inexact rounded to the neighbour with an odd last bit.
+    """Return the array as float32. Inexact values are rounded to the neighbour with an odd last bit.
 
-    What is then rounded to fewer bits comes out as if it had been rounded once.
+    Rounding the result to fewer bits is then equal to rounding once, without the error of double rounding.
     """
     if array.dtype == np.float32 or np.can_cast(array.dtype, np.float32):
         return array.astype(np.float32)
     with np.errstate(over="ignore"):
         nearest = array.astype(np.float32)
-    exact, found = array.astype(np.longdouble), nearest.astype(np.longdouble)
+    exact, rounded = array.astype(np.longdouble), nearest.astype(np.longdouble)
     even = nearest.view(np.uint32) & 1 == 0
-    goal = np.where(exact > found, np.float32(np.inf), np.float32(-np.inf))
-    inexact = (exact != found) & np.isfinite(nearest)
-    return np.where(inexact & even, np.nextafter(nearest, goal), nearest).astype(np.float32)
+    direction = np.where(exact > rounded, np.float32(np.inf), np.float32(-np.inf))
+    inexact = (exact != rounded) & np.isfinite(nearest)
+    return np.where(inexact & even, np.nextafter(nearest, direction), nearest).astype(np.float32)
 
 
 def _rerounded(array: Numbers, nearest: Numbers, rounding: str, skipped: Numbers) -> Numbers:
-    """Move what was rounded to the nearest to where another rule says."""
-    # Wide enough for both, on most machines for 64-bit integers too.
+    """Return ``nearest``, the array rounded to the nearest number, rounded according to another rule instead.
+
+    Elements where ``skipped`` is true are unchanged.
+    """
+    # Exact for both, on most machines also for 64-bit integers.
     wide = np.longdouble
     small = _is_small_float(nearest.dtype)
     exact = array.astype(wide)
-    found = nearest.astype(np.float32).astype(wide) if small else nearest.astype(wide)
+    rounded = nearest.astype(np.float32).astype(wide) if small else nearest.astype(wide)
     down, up = (np.full(nearest.shape, end, nearest.dtype) for end in _limits(nearest.dtype))
     zero = np.zeros(nearest.shape, nearest.dtype)
     if rounding == "towards-zero":
-        wrong, goal = np.abs(found) > np.abs(exact), zero
+        wrong, direction = np.abs(rounded) > np.abs(exact), zero
     elif rounding == "towards-positive":
-        wrong, goal = found < exact, up
+        wrong, direction = rounded < exact, up
     elif rounding == "towards-negative":
-        wrong, goal = found > exact, down
+        wrong, direction = rounded > exact, down
     else:
-        goal = np.where(exact < 0, down, up)
-        further = np.nextafter(nearest, goal)
-        beyond = further.astype(np.float32).astype(wide) if small else further.astype(wide)
-        wrong = (np.abs(found) < np.abs(exact)) & (np.abs(exact - found) == np.abs(beyond - exact))
+        direction = np.where(exact < 0, down, up)
+        neighbour = np.nextafter(nearest, direction)
+        away = neighbour.astype(np.float32).astype(wide) if small else neighbour.astype(wide)
+        wrong = (np.abs(rounded) < np.abs(exact)) & (np.abs(exact - rounded) == np.abs(away - exact))
     wrong &= ~skipped
-    return np.where(wrong, np.nextafter(nearest, goal), nearest).astype(nearest.dtype)
+    return np.where(wrong, np.nextafter(nearest, direction), nearest).astype(nearest.dtype)

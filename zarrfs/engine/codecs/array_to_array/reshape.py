@@ -1,10 +1,10 @@
-"""reshape: the same elements in the same order, in another shape.
+"""reshape: changes the shape of a chunk and keeps the C order of its elements.
 
 Specification: https://github.com/zarr-developers/zarr-extensions, codecs/reshape
 
 Names: ``reshape``.
 
-Dimensions 0 and 1 merged, and one for what is left.
+The example merges dimensions 0 and 1. The length of the last output dimension follows from the others.
 
 Example::
 
@@ -25,12 +25,14 @@ from zarrfs.errors import MetadataError
 
 __all__ = ["ReshapeCodec"]
 
-FOLLOWS = -1
+INFERRED = -1
 
 
 class ReshapeCodec(ArrayArrayCodec):
-    """array -> array: ``shape`` has a length, -1 (what is left, at most once), or a list of input dimensions whose
-    product it is, per output dimension. Input dimensions are named in increasing order.
+    """array -> array: ``shape`` has one entry per output dimension.
+
+    An entry is a length, -1 for the length that follows from the others (at most once), or a list of input dimensions,
+    whose product is the length. Input dimensions occur in increasing order.
     """
 
     name: ClassVar[str] = "reshape"
@@ -46,10 +48,11 @@ class ReshapeCodec(ArrayArrayCodec):
             raise MetadataError(
                 f"codec 'reshape': shape must be a list of lengths, -1, and lists of input dimensions, found {shape!r}"
             )
-        named = [axis for entry in shape if isinstance(entry, list | tuple) for axis in entry]
-        if list(shape).count(FOLLOWS) > 1 or named != sorted(set(named)):
+        axes = [axis for entry in shape if isinstance(entry, list | tuple) for axis in entry]
+        if list(shape).count(INFERRED) > 1 or axes != sorted(set(axes)):
             raise MetadataError(
-                f"codec 'reshape': -1 may be there once, and dimensions named once in increasing order, found {shape!r}"
+                "codec 'reshape': shape may contain -1 once, and each input dimension once in increasing order; found "
+                f"{shape!r}"
             )
         return cls(shape)
 
@@ -64,22 +67,25 @@ class ReshapeCodec(ArrayArrayCodec):
                 continue
             if entry and entry[-1] >= len(spec.shape):
                 raise MetadataError(
-                    f"codec 'reshape': dimension {entry[-1]} is named, the chunk has {len(spec.shape)} dimensions"
+                    f"codec 'reshape': shape contains input dimension {entry[-1]}, but the chunk has "
+                    f"{len(spec.shape)} dimensions"
                 )
             lengths.append(prod(spec.shape[axis] for axis in entry))
-        known = prod(length for length in lengths if length != FOLLOWS)
-        if FOLLOWS in lengths:
+        known = prod(length for length in lengths if length != INFERRED)
+        if INFERRED in lengths:
             if known == 0 or spec.size % known:
                 raise MetadataError(
-                    f"codec 'reshape': {spec.shape} has no shape {self.shape}: nothing fits -1"
+                    f"codec 'reshape': a chunk of shape {spec.shape} cannot have the shape {self.shape}: no length "
+                    "fits -1"
                 )
-            lengths[lengths.index(FOLLOWS)] = spec.size // known
+            lengths[lengths.index(INFERRED)] = spec.size // known
         for position, entry in enumerate(self.shape):
             if isinstance(entry, tuple) and entry:
-                _check_place(lengths, position, spec.shape, entry)
+                _check_dimensions(lengths, position, spec.shape, entry)
         if prod(lengths) != spec.size:
             raise MetadataError(
-                f"codec 'reshape': the shape {tuple(lengths)} does not have the elements of {spec.shape}"
+                f"codec 'reshape': the shape {tuple(lengths)} has {prod(lengths)} elements, but the chunk of shape "
+                f"{spec.shape} has {spec.size}"
             )
         return tuple(lengths)
 
@@ -96,12 +102,16 @@ class ReshapeCodec(ArrayArrayCodec):
         return array.reshape(spec.shape)
 
 
-def _check_place(lengths: Sequence[int], position: int, shape: Sequence[int], named: Sequence[int]) -> None:
-    """Raise MetadataError unless the elements along the named input dimensions are those along the output one."""
+def _check_dimensions(
+    lengths: Sequence[int], position: int, shape: Sequence[int], axes: Sequence[int]
+) -> None:
+    """Raise MetadataError unless output dimension ``position`` consists of the elements of input dimensions
+    ``axes``.
+    """
     before, after = prod(lengths[:position]), prod(lengths[position + 1 :])
-    if before != prod(shape[: named[0]]) or after != prod(shape[named[-1] + 1 :]):
+    if before != prod(shape[: axes[0]]) or after != prod(shape[axes[-1] + 1 :]):
         raise MetadataError(
-            f"codec 'reshape': output dimension {position} has the length of the input dimensions {list(named)}, but "
+            f"codec 'reshape': output dimension {position} has the length of the input dimensions {list(axes)}, but "
             f"not their elements: the chunk has the shape {tuple(shape)}, the output {tuple(lengths)}"
         )
 
@@ -109,4 +119,4 @@ def _check_place(lengths: Sequence[int], position: int, shape: Sequence[int], na
 def _is_entry(entry: Any) -> bool:
     if isinstance(entry, list | tuple):
         return all(type(axis) is int and axis >= 0 for axis in entry)
-    return type(entry) is int and (entry > 0 or entry == FOLLOWS)
+    return type(entry) is int and (entry > 0 or entry == INFERRED)

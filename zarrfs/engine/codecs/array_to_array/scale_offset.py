@@ -1,4 +1,4 @@
-"""scale_offset: numbers moved and stretched, in their own data type.
+"""scale_offset: a linear transformation in the data type of the array.
 
 Specification: https://github.com/zarr-developers/zarr-extensions, codecs/scale_offset
 
@@ -8,12 +8,12 @@ Example::
 
     {"name": "scale_offset", "configuration": {"offset": 1000, "scale": 10}}
 
-Encoding gives ``(x - offset) * scale``, decoding ``x / scale + offset``.
+Encoding computes ``(x - offset) * scale``, decoding ``x / scale + offset``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ __all__ = ["ScaleOffsetCodec"]
 
 
 class ScaleOffsetCodec(ArrayArrayCodec):
-    """array -> array. Integers must come out whole and in range, or it is an error."""
+    """array -> array. Raises CodecError if the result for an integer data type is out of range or not an integer."""
 
     name: ClassVar[str] = "scale_offset"
 
@@ -45,23 +45,25 @@ class ScaleOffsetCodec(ArrayArrayCodec):
 
     def check(self, spec: ChunkSpec) -> None:
         if spec.dtype.hasobject or spec.dtype.kind not in "iufc" or spec.dtype.names is not None:
-            raise MetadataError(f"codec 'scale_offset' scales numbers, not {spec.dtype}")
-        if self._of(spec.dtype)[1] == 0:
-            raise MetadataError("codec 'scale_offset': a scale of 0 could not be undone")
+            raise MetadataError(f"codec 'scale_offset' supports numbers, not {spec.dtype}")
+        if self._offset_and_scale(spec.dtype)[1] == 0:
+            raise MetadataError(
+                "codec 'scale_offset': a scale of 0 cannot be decoded; expected another number"
+            )
 
-    def _of(self, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    def _offset_and_scale(self, dtype: np.dtype[Any]) -> tuple[Any, Any]:
         """Return offset and scale as numbers of the data type."""
-        found = self._numbers.get(dtype)
-        if found is None:
+        numbers = self._numbers.get(dtype)
+        if numbers is None:
             data_type = data_type_from_numpy(dtype.newbyteorder("="))
             values = [
                 fill_from_v3(data_type, self._configuration[key], f"codec 'scale_offset': {key}")
                 if key in self._configuration
-                else data_type.numpy.type(usual)
-                for key, usual in (("offset", 0), ("scale", 1))
+                else data_type.numpy.type(default)
+                for key, default in (("offset", 0), ("scale", 1))
             ]
-            found = self._numbers[dtype] = (values[0], values[1])
-        return found
+            numbers = self._numbers[dtype] = (values[0], values[1])
+        return numbers
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
         fill = spec.fill_value
@@ -69,38 +71,38 @@ class ScaleOffsetCodec(ArrayArrayCodec):
             try:
                 fill = self.encode(np.array([fill], spec.dtype), spec)[0]
             except CodecError as error:
-                raise MetadataError(f"codec 'scale_offset': the fill value has no place: {error}") from error
+                raise MetadataError(f"codec 'scale_offset': cannot encode the fill value: {error}") from error
         return ChunkSpec(spec.shape, spec.dtype, fill)
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
-        offset, scale = self._of(spec.dtype)
+        offset, scale = self._offset_and_scale(spec.dtype)
         if spec.dtype.kind in "iu":
-            _check_ends(array, spec.dtype, lambda value: (value - int(offset)) * int(scale))
-        # What fits in the end is right even where a step on the way wrapped around.
+            _check_range(array, spec.dtype, lambda value: (value - int(offset)) * int(scale))
+        # If the final result is in range, it is correct even if an intermediate result wrapped around.
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray((array - offset) * scale, spec.dtype)
 
     def decode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
-        offset, scale = self._of(spec.dtype)
+        offset, scale = self._offset_and_scale(spec.dtype)
         if spec.dtype.kind not in "iu":
             with np.errstate(over="ignore", invalid="ignore"):
                 return np.asarray(array / scale + offset, spec.dtype)
-        whole, rest = np.divmod(array, scale)
-        if rest.any():
+        quotient, remainder = np.divmod(array, scale)
+        if remainder.any():
             raise CodecError(
-                f"a stored value, {array[rest != 0].flat[0]}, is no multiple of the scale {scale}"
+                f"the stored value {array[remainder != 0].flat[0]} is not a multiple of the scale {scale}"
             )
-        _check_ends(whole, spec.dtype, lambda value: value + int(offset))
-        return np.asarray(whole + offset, spec.dtype)
+        _check_range(quotient, spec.dtype, lambda value: value + int(offset))
+        return np.asarray(quotient + offset, spec.dtype)
 
     def encoded_region(self, region: Region, spec: ChunkSpec) -> Region:
         return region
 
 
-def _check_ends(array: np.ndarray[Any, Any], dtype: np.dtype[Any], change: Any) -> None:
-    """Raise CodecError if the least or the greatest value leaves the data type; those between do not either."""
+def _check_range(array: np.ndarray[Any, Any], dtype: np.dtype[Any], transform: Callable[[int], int]) -> None:
+    """Raise CodecError if ``transform``, which is monotonic, maps an element out of the range of the data type."""
     if array.size:
         info = np.iinfo(dtype)
         for value in (int(array.min()), int(array.max())):
-            if not info.min <= change(value) <= info.max:
-                raise CodecError(f"{value} becomes {change(value)}, which is out of the range of {dtype}")
+            if not info.min <= transform(value) <= info.max:
+                raise CodecError(f"{value} becomes {transform(value)}, which is out of the range of {dtype}")

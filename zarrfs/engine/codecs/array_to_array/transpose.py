@@ -1,4 +1,4 @@
-"""transpose: the dimensions in another order.
+"""transpose: permutes the dimensions.
 
 Specification: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/transpose/ (version 1.0)
 
@@ -8,7 +8,7 @@ Example::
 
     {"name": "transpose", "configuration": {"order": [2, 0, 1]}}
 
-Nothing moves: encoding and decoding give views.
+Encoding and decoding return views and copy nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""bytes: the elements one after the other, in C order.
+"""bytes: the elements in C order, without compression.
 
 Specification: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/bytes/ (version 1.0)
 
@@ -8,7 +8,7 @@ Example::
 
     {"name": "bytes", "configuration": {"endian": "little"}}
 
-A region is read by as few byte ranges as it has contiguous runs; runs with small gaps between them are read as one.
+A region is read in one byte range per contiguous run. Runs with small gaps between them are read in one range.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from zarrfs.errors import MetadataError
 
 __all__ = ["BytesCodec"]
 
-GAP = 16 << 10
-"""Runs that are less apart than this are read as one: asking once more costs as much as copying so many bytes."""
+COALESCING_GAP = 16 << 10
+"""Runs closer than this many bytes are read in one range: a second request costs more than the gap."""
 
 SMALL_BITS = {
     "int2": 2,
@@ -47,7 +47,7 @@ SMALL_BITS = {
     "float6_e2m3fn": 6,
     "float6_e3m2fn": 6,
 }
-"""Data types of fewer than 8 bits. The other bits of their byte are arbitrary in storage and zero in memory."""
+"""Data types of fewer than 8 bits. The unused bits of their byte are arbitrary in storage and zero in memory."""
 
 ORDERS: dict[str, Literal["<", ">"]] = {"little": "<", "big": ">"}
 
@@ -55,8 +55,8 @@ ORDERS: dict[str, Literal["<", ">"]] = {"little": "<", "big": ">"}
 class BytesCodec(ArrayBytesCodec):
     """array -> bytes: C order, in the byte order ``endian``.
 
-    ``endian`` None leaves the byte order to the dtype: for single bytes, and for structured dtypes of v2, whose fields
-    each have their own.
+    With ``endian`` None the byte order is that of the dtype. This is for data types of one byte, and for structured
+    dtypes of v2, in which each field has a byte order of its own.
     """
 
     name: ClassVar[str] = "bytes"
@@ -78,7 +78,7 @@ class BytesCodec(ArrayBytesCodec):
     def check(self, spec: ChunkSpec) -> None:
         if spec.dtype.hasobject:
             raise MetadataError(
-                "codec 'bytes': elements of varying length have no fixed bytes; expected 'vlen-utf8' or 'vlen-bytes'"
+                "codec 'bytes' does not support variable-length elements; expected codec 'vlen-utf8' or 'vlen-bytes'"
             )
 
     def stored_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -90,11 +90,11 @@ class BytesCodec(ArrayBytesCodec):
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
         if not spec.dtype.itemsize:
-            return b""  # NumPy takes a length of zero for one that is still to be chosen.
+            return b""  # NumPy interprets an item size of zero as unspecified.
         stored = np.ascontiguousarray(array, self.stored_dtype(spec.dtype))
         if needs_canonical(spec.dtype):
             stored = canonical(stored)
-        # The memory of the array itself where it is as it should be: no copy, or just the one.
+        # This is the memory of the array itself if its order and byte order are right: at most one copy is made.
         return stored.reshape(-1).view(np.uint8).data if stored.nbytes else b""
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
@@ -113,45 +113,44 @@ class BytesCodec(ArrayBytesCodec):
         self, source: ByteSource, region: Region, spec: ChunkSpec
     ) -> np.ndarray[Any, Any] | None:
         bounds = tuple([(part.start, part.stop) for part in region])
-        runs = _plan(bounds, spec.shape, spec.dtype.itemsize)
-        pieces = source.read_ranges(runs.ranges)
-        if pieces is None:
+        runs = _plan_runs(bounds, spec.shape, spec.dtype.itemsize)
+        buffers = source.read_ranges(runs.ranges)
+        if buffers is None:
             return None
-        for (start, _), piece in zip(runs.ranges, pieces, strict=True):
-            if len(piece) != runs.span:
+        for (start, _), buffer in zip(runs.ranges, buffers, strict=True):
+            if len(buffer) != runs.span:
                 raise CodecError(
-                    f"the chunk ends {runs.span - len(piece)} bytes too early at byte {start + len(piece)}; expected "
-                    f"are {spec.nbytes} bytes"
+                    f"the chunk is truncated: it ends at byte {start + len(buffer)}, expected {spec.nbytes} bytes"
                 )
-        if runs.single:
-            return self._array(pieces[0], spec, runs.shape, runs.strides)
-        out = np.empty((len(pieces), *runs.shape), spec.dtype)
-        for i, piece in enumerate(pieces):
-            out[i] = self._array(piece, spec, runs.shape, runs.strides)
+        if runs.is_single:
+            return self._array(buffers[0], spec, runs.shape, runs.strides)
+        out = np.empty((len(buffers), *runs.shape), spec.dtype)
+        for i, buffer in enumerate(buffers):
+            out[i] = self._array(buffer, spec, runs.shape, runs.strides)
         return out.reshape([stop - start for start, stop in bounds])
 
 
 class _Runs(NamedTuple):
-    """The byte ranges that hold a region, all ``span`` long, and how an array lies in each of them."""
+    """The byte ranges of a region, each ``span`` bytes long, and the shape and strides of the array in each of them."""
 
     ranges: list[ByteRange]
     span: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    single: bool
+    is_single: bool
 
 
 @lru_cache(256)
-def _plan(bounds: tuple[tuple[int, int], ...], shape: tuple[int, ...], itemsize: int) -> _Runs:
-    """Work out what to read. A plane lies at the same place in all the chunks that it cuts: planned once for all."""
+def _plan_runs(bounds: tuple[tuple[int, int], ...], shape: tuple[int, ...], itemsize: int) -> _Runs:
+    """Return the byte ranges of a region. Cached, because a plane intersects many chunks in the same region."""
     lengths = tuple(stop - start for start, stop in bounds)
     strides = [itemsize] * len(lengths)
     for axis in range(len(lengths) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
-    # From the last dimension outwards, join what lies close together into one span of bytes.
+    # From the last dimension outwards, join runs that are close together to one span of bytes.
     span = itemsize
     joined = len(lengths)
-    while joined and (lengths[joined - 1] == 1 or strides[joined - 1] - span <= GAP):
+    while joined and (lengths[joined - 1] == 1 or strides[joined - 1] - span <= COALESCING_GAP):
         joined -= 1
         span += (lengths[joined] - 1) * strides[joined]
     base = sum(start * stride for (start, _), stride in zip(bounds, strides, strict=True))
@@ -164,8 +163,8 @@ def _plan(bounds: tuple[tuple[int, int], ...], shape: tuple[int, ...], itemsize:
 
 @lru_cache(256)
 def needs_canonical(dtype: np.dtype[Any]) -> bool:
-    """Return whether different bytes can stand for the same element: booleans and elements of fewer than 8 bits, by
-    themselves or in a record.
+    """Return whether one element has several representations in bytes: booleans and elements of fewer than 8 bits,
+    also as fields of a record.
     """
     if dtype.subdtype is not None:
         return needs_canonical(dtype.base)
@@ -175,18 +174,20 @@ def needs_canonical(dtype: np.dtype[Any]) -> bool:
 
 
 def canonical(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array in which each boolean is 0 or 1, on which NumPy relies, and the unused bits of elements of fewer
-    than 8 bits are zero, as in ml_dtypes.
+    """Return the array in its canonical representation.
+
+    Booleans are 0 or 1, on which NumPy relies. The unused bits of elements of fewer than 8 bits are zero, as in
+    ml_dtypes.
     """
     if array.dtype.names is not None:
-        made = array.copy()
+        record = array.copy()
         for name in array.dtype.names:
             if needs_canonical(array.dtype[name]):
-                made[name] = canonical(array[name])
-        return made
+                record[name] = canonical(array[name])
+        return record
     raw = array.view(np.uint8)
     if array.dtype.kind == "b":
-        return np.asarray(raw != 0)  # without dimensions, an operation gives a scalar
+        return np.asarray(raw != 0)  # NumPy returns a scalar for an array without dimensions.
     return np.asarray(raw & np.uint8((1 << SMALL_BITS[array.dtype.name]) - 1)).view(array.dtype)
 
 

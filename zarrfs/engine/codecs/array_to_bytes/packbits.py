@@ -1,15 +1,15 @@
-"""packbits: only the bits that carry information, packed together.
+"""packbits: packs elements of few bits without unused bits between them.
 
 Specification: https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/packbits
 
-Names: ``packbits``. (The filter of that name in Zarr v2, ``numcodecs.packbits``, is another format.)
+Names: ``packbits``. The Zarr v2 filter of that name (``numcodecs.packbits``) is another format.
 
 Example::
 
     {"name": "packbits", "configuration": {"padding_encoding": "last_byte", "first_bit": 0, "last_bit": null}}
 
-Elements follow each other in C order, the least significant bit first; the last byte is filled up with zeros, and
-``padding_encoding`` says whether and where a byte tells how many of its bits are padding.
+Elements are in C order, the least significant bit first. The last byte is padded with zero bits. ``padding_encoding``
+is whether a byte with the number of padding bits is stored, and whether it is the first or the last one.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ PADDINGS = ("none", "first_byte", "last_byte")
 class PackBitsCodec(ArrayBytesCodec):
     """array -> bytes: bits ``first_bit`` to ``last_bit`` (both included) of each component of each element.
 
-    Components are the real and imaginary parts of complex numbers. Bits that are left out are restored as zeros, for
-    signed integers above ``last_bit`` as copies of the sign. Of elements of less than 8 bits, the bits of the byte that
-    are not theirs are zero, as ml_dtypes has them: otherwise equal elements would have unequal bytes.
+    Components are the real and imaginary parts of complex numbers. Omitted bits are decoded as zeros, or, above
+    ``last_bit`` of signed integers, as copies of the sign bit. The unused bits of elements of fewer than 8 bits are
+    decoded as zeros, as in ml_dtypes: otherwise equal elements would differ in their bytes.
     """
 
     name: ClassVar[str] = "packbits"
@@ -64,7 +64,7 @@ class PackBitsCodec(ArrayBytesCodec):
         }
 
     def _bits(self, spec: ChunkSpec) -> tuple[np.dtype[Any], int, int, int]:
-        """Return the unsigned dtype of a component, its first bit, the number of bits taken, and of all it has."""
+        """Return the unsigned dtype of a component, the first stored bit, and the number of stored and of all bits."""
         dtype = spec.dtype
         width = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
         if dtype.hasobject or dtype.names or width not in (1, 2, 4, 8):
@@ -76,7 +76,7 @@ class PackBitsCodec(ArrayBytesCodec):
         last = total - 1 if self.last_bit is None else self.last_bit
         if not first <= last < total:
             raise MetadataError(
-                f"codec 'packbits': bits {first} to {last} do not lie within the {total} bits of {dtype}"
+                f"codec 'packbits': first_bit {first} and last_bit {last} are not within the {total} bits of {dtype}"
             )
         return np.dtype(f"<u{width}"), first, last - first + 1, total
 
@@ -109,9 +109,11 @@ class PackBitsCodec(ArrayBytesCodec):
         packed = np.frombuffer(data, np.uint8)
         components = self._components(spec)
         if self.padding_encoding != "none":
-            told = int(packed[0] if self.padding_encoding == "first_byte" else packed[-1])
-            if told != -components * count % 8:
-                raise CodecError(f"{told} padding bits are told of, expected are {-components * count % 8}")
+            padding = int(packed[0] if self.padding_encoding == "first_byte" else packed[-1])
+            if padding != -components * count % 8:
+                raise CodecError(
+                    f"the number of padding bits is stored as {padding}, expected {-components * count % 8}"
+                )
             packed = packed[1:] if self.padding_encoding == "first_byte" else packed[:-1]
         bits = np.unpackbits(packed, count=components * count, bitorder="little").reshape(components, count)
         full = np.zeros((components, unsigned.itemsize * 8), np.uint8)
@@ -120,8 +122,7 @@ class PackBitsCodec(ArrayBytesCodec):
             full[:, first + count : total] = bits[:, -1:]
         values = np.packbits(full.reshape(-1), bitorder="little").view(unsigned)
         if spec.dtype.kind == "b":
-            return np.asarray(
-                values.reshape(spec.shape) != 0
-            )  # without dimensions, a comparison gives a scalar
+            # NumPy returns a scalar for the comparison of an array without dimensions.
+            return np.asarray(values.reshape(spec.shape) != 0)
         decoded: np.ndarray[Any, Any] = values.view(spec.dtype.newbyteorder("<")).reshape(spec.shape)
         return decoded

@@ -1,14 +1,14 @@
-"""vlen-utf8, vlen-bytes: elements of varying length, each behind its length.
+"""vlen-utf8, vlen-bytes: variable-length elements, each preceded by its length.
 
 Specification: https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-utf8 and ``vlen-bytes``
 
-Names: ``vlen-utf8``, ``vlen-bytes``; in Zarr v2 the filters of these names.
+Names: ``vlen-utf8``, ``vlen-bytes``; the Zarr v2 filters of these names have the same format.
 
 Example::
 
     {"name": "vlen-utf8"}
 
-A little-endian uint32 count, then for each element a uint32 length and its bytes.
+The format is the number of elements as little-endian uint32, then for each element its length as uint32 and its bytes.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = ["VlenBytesCodec", "VlenUtf8Codec"]
 LENGTH = struct.Struct("<I")
 
 
-def split(data: Buffer, count: int, make: Callable[[memoryview], Any]) -> list[Any]:
-    """Return what ``make`` makes of each element of the stored form, after checking that there are ``count``."""
+def split(data: Buffer, count: int, convert: Callable[[memoryview], Any]) -> list[Any]:
+    """Return the ``count`` stored elements, each passed through ``convert``. Raises CodecError for another count."""
     view = memoryview(data).cast("B")
     end = len(view)
     if end < LENGTH.size:
-        raise CodecError(f"{end} bytes are too few to hold the number of elements")
+        raise CodecError(f"the data are truncated: {end} bytes cannot hold the number of elements")
     (found,) = LENGTH.unpack_from(view)
     if found != count:
-        raise CodecError(f"{found} elements are stored, expected are {count}")
+        raise CodecError(f"{found} elements are stored, expected {count}")
     if count * LENGTH.size > end - LENGTH.size:
         raise CodecError(f"the data are truncated: {end} bytes cannot hold {count} elements")
     position = LENGTH.size
@@ -45,13 +45,14 @@ def split(data: Buffer, count: int, make: Callable[[memoryview], Any]) -> list[A
     for i in range(count):
         start = position + LENGTH.size
         if start > end:
-            raise CodecError(f"the data are truncated: they end before element {i} of {count}")
+            raise CodecError(f"the data are truncated: {end} bytes end before element {i} of {count}")
         position = start + unpack(view, position)[0]
         if position > end:
             raise CodecError(
-                f"the data are truncated: element {i} of {count} has {position - start} bytes, which are not there"
+                f"the data are truncated: element {i} of {count} has {position - start} bytes, but only "
+                f"{end - start} are left"
             )
-        items.append(make(view[start:position]))
+        items.append(convert(view[start:position]))
     return items
 
 
@@ -65,10 +66,10 @@ def join(items: list[bytes]) -> bytes:
 
 
 def objects(items: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Return an object array of the items, each kept as it is."""
+    """Return an object array of the items, each unchanged."""
     array = np.empty(len(items), object)
     if items and isinstance(items[0], np.ndarray):
-        # NumPy would make one array of arrays of equal length.
+        # A single assignment would combine arrays of equal length to one array.
         for i, item in enumerate(items):
             array[i] = item
     else:
@@ -88,7 +89,7 @@ class _VlenCodec(ArrayBytesCodec):
     def check(self, spec: ChunkSpec) -> None:
         if not spec.dtype.hasobject:
             raise MetadataError(
-                f"codec {self.name!r} is for elements of varying length, not for {spec.dtype}; expected 'bytes'"
+                f"codec {self.name!r} needs variable-length elements, found {spec.dtype}; use codec 'bytes' instead"
             )
 
 
@@ -114,7 +115,7 @@ def _text(item: memoryview) -> str:
 
 def _utf8(item: Any) -> bytes:
     if item is None or (type(item) is int and item == 0):
-        # What was never set: v2 arrays have None or 0 there.
+        # Elements of v2 arrays that were never set are None or 0.
         return b""
     if not isinstance(item, str):
         raise CodecError(f"expected a string, found {item!r} ({type(item).__name__})")

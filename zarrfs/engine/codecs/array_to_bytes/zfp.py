@@ -1,4 +1,4 @@
-"""zfp: compressed floats and integers of one to four dimensions.
+"""zfp: compression of floats and integers in one to four dimensions.
 
 Specification: https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zfp
 
@@ -8,7 +8,7 @@ Example::
 
     {"name": "zfp", "configuration": {"mode": "fixed_accuracy", "tolerance": 0.05}}
 
-The stream has no header: mode, shape and data type are those of the metadata. Needs the package ``zfpy``, the extra
+The stream has no header: mode, shape and data type come from the metadata. Needs the package ``zfpy``, the extra
 ``zfp``.
 """
 
@@ -42,10 +42,10 @@ EXPERT_BOUNDS = {
 
 
 class ZfpCodec(ArrayBytesCodec):
-    """array -> bytes. Small integers are stored as zfp's own promotion makes 32-bit ones of them, half floats as
-    float32, unsigned ones of 32 and 64 bits as signed ones, as long as they fit.
+    """array -> bytes. Integers of 8 and 16 bits are promoted to 32 bits as zfp's own functions do, half floats to
+    float32. Unsigned integers of 32 and 64 bits are stored as signed ones and must be in their range.
 
-    Expert mode is read; zfpy cannot write it.
+    Expert mode can be read but not written, because zfpy does not write it.
     """
 
     name: ClassVar[str] = "zfp"
@@ -74,19 +74,19 @@ class ZfpCodec(ArrayBytesCodec):
 
     def check(self, spec: ChunkSpec) -> None:
         if _stored(spec.dtype) is None:
-            raise MetadataError(f"codec 'zfp' compresses integers and floats, not {spec.dtype}")
+            raise MetadataError(f"codec 'zfp' supports integers and floats, not {spec.dtype}")
         if len(spec.shape) > 4:
             raise MetadataError(
-                f"codec 'zfp' takes at most four dimensions, the chunk has {len(spec.shape)}; a codec 'reshape' "
-                "before it can join some"
+                f"codec 'zfp' supports at most four dimensions, the chunk has {len(spec.shape)}; merge dimensions "
+                "with a codec 'reshape' before it"
             )
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
         if self.mode == "expert":
-            raise CodecError("zfp's expert mode is read, not written; choose another mode to write")
+            raise CodecError("zfp's expert mode can be read, not written; choose another mode")
         promoted = _promoted(array, spec.dtype).reshape(spec.shape or (1,))
         if self.mode == "fixed_accuracy" and promoted.dtype.kind == "i":
-            raise CodecError("zfp's fixed accuracy is for floats; choose another mode for integers")
+            raise CodecError("zfp's mode fixed_accuracy is for floats; choose another mode for integers")
         if self.mode != "reversible":
             zfp_stream.check_range(promoted)
         return zfp_stream.compress(promoted, self.parameters)
@@ -97,14 +97,14 @@ class ZfpCodec(ArrayBytesCodec):
             raise CodecError(f"{spec.dtype} cannot be stored by zfp")
         shape = spec.shape or (1,)
         if self.mode == "expert":
-            found = zfp_stream.decompress_expert(data, stored, shape, self.parameters)
+            promoted = zfp_stream.decompress_expert(data, stored, shape, self.parameters)
         else:
-            found = zfp_stream.decompress(data, stored, shape, self.parameters)
-        return _demoted(found, spec.dtype).reshape(spec.shape)
+            promoted = zfp_stream.decompress(data, stored, shape, self.parameters)
+        return _demoted(promoted, spec.dtype).reshape(spec.shape)
 
 
 def _stored(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return the one of zfp's four data types that holds the elements, or None."""
+    """Return the zfp data type (int32, int64, float32, float64) in which the elements are stored, or None."""
     if dtype.names is not None:
         return None
     if dtype.kind in "iu":
@@ -118,20 +118,20 @@ def _stored(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
 
 def _promoted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     stored = _stored(dtype)
-    plain = np.ascontiguousarray(array, dtype.newbyteorder("="))
+    native = np.ascontiguousarray(array, dtype.newbyteorder("="))
     if dtype.kind in "mM":
-        return plain.view("i8")
+        return native.view("i8")
     if dtype.kind not in "iu":
-        return plain.astype(stored, copy=False)
+        return native.astype(stored, copy=False)
     bits = 8 * dtype.itemsize
     if bits >= 32:
-        if dtype.kind == "u" and plain.size and int(plain.max()) >> (bits - 1):
+        if dtype.kind == "u" and native.size and int(native.max()) >> (bits - 1):
             raise CodecError(
-                f"{plain.max()} is too large: zfp holds unsigned integers below {1 << (bits - 1)}"
+                f"{native.max()} is too large: zfp supports unsigned integers below {1 << (bits - 1)}"
             )
-        return plain.astype(stored, copy=False)
+        return native.astype(stored, copy=False)
     offset = (1 << (bits - 1)) if dtype.kind == "u" else 0
-    return (plain.astype("i4") - np.int32(offset)) << np.int32(31 - bits)
+    return (native.astype("i4") - np.int32(offset)) << np.int32(31 - bits)
 
 
 def _demoted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -145,5 +145,5 @@ def _demoted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[An
         return (np.maximum(array, 0) if dtype.kind == "u" else array).astype(native, copy=False)
     offset = (1 << (bits - 1)) if dtype.kind == "u" else 0
     info = np.iinfo(native)
-    whole = (array >> np.int32(31 - bits)) + np.int32(offset)
-    return np.asarray(np.clip(whole, info.min, info.max), native)
+    integers = (array >> np.int32(31 - bits)) + np.int32(offset)
+    return np.asarray(np.clip(integers, info.min, info.max), native)

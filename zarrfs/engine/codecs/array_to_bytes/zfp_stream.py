@@ -1,7 +1,8 @@
-"""zfp's streams by the package ``zfpy``, which trusts them: here they cannot make it read what is not theirs.
+"""Safe compression and decompression of zfp streams with the package ``zfpy``.
 
-zfpy reads on past the end of a stream that is too short. So it gets the stream with padding as long as the chunk could
-need; whatever depends on the padding is missing.
+zfpy reads past the end of a stream that is too short. It therefore receives the stream padded to the largest size that
+the chunk can need. Each stream is decompressed twice, padded with zero bits and with one bits. If the results differ,
+they depend on the padding, and the stream is truncated.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ Numbers = np.ndarray[Any, Any]
 FULL_HEADER_BITS = 148
 LENGTH_BITS = {1: 48, 2: 24, 3: 16, 4: 12}
 BLOCK_BITS = 64
-"""More than zfp puts before the values of a block: whether there is one, its exponent, its precision."""
+"""An upper bound of the bits before the values of a block: a flag, the exponent and the precision."""
 
 MIN_BLOCK_BITS = {"f4": 9, "f8": 12, "i4": 1, "i8": 1}
-"""What zfp writes of each block at least; at rates below that zfpy writes past the end of its memory."""
+"""The fewest bits that zfp writes per block. At lower rates zfpy writes past the end of its buffer."""
 
 MAX_RATE = 128.0
 
 INTEGER_MARGIN = 2
-"""The bits that zfp's transformation needs in an integer, besides its value."""
+"""The bits of an integer that zfp's transformation needs in addition to the value."""
 
 
 def zfpy() -> ModuleType:
-    """Return the package. Raises UnsupportedError that says how to install it."""
+    """Return the package. Raises UnsupportedError with the command that installs it."""
     try:
         return import_library("zfpy")
     except ImportError as error:
@@ -46,25 +47,25 @@ def zfpy() -> ModuleType:
 
 
 def check_range(array: Numbers) -> None:
-    """Raise CodecError for what zfp's lossy modes destroy: integers that overflow in them, NaN and infinity."""
+    """Raise CodecError for values that zfp's lossy modes corrupt: NaN, infinity, and integers that overflow."""
     if not array.size:
         return
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
-            found = array[~np.isfinite(array)].flat[0]
-            raise CodecError(f"{found!s} is no finite number: but for reversible mode zfp has no others")
+            first = array[~np.isfinite(array)].flat[0]
+            raise CodecError(f"{first!s} is not a finite number; zfp supports it only in mode reversible")
         return
-    most = 1 << (8 * array.dtype.itemsize - INTEGER_MARGIN)
+    limit = 1 << (8 * array.dtype.itemsize - INTEGER_MARGIN)
     low, high = int(array.min()), int(array.max())
-    if low < -most or high >= most:
+    if low < -limit or high >= limit:
         raise CodecError(
-            f"{low if low < -most else high} is too large: but for reversible mode zfp takes integers from {-most} to "
-            f"{most - 1}"
+            f"{low if low < -limit else high} is too large: except in mode reversible zfp supports integers from "
+            f"{-limit} to {limit - 1}"
         )
 
 
 def compress(array: Numbers, parameters: Mapping[str, Any], header: bool = False) -> bytes:
-    """Return the stream of a contiguous array of one of zfp's data types, in the mode that the parameter makes.
+    """Return the stream of a contiguous array of one of zfp's data types. ``parameters`` select the mode.
 
     Raises CodecError.
     """
@@ -73,17 +74,17 @@ def compress(array: Numbers, parameters: Mapping[str, Any], header: bool = False
     try:
         return bytes(zfpy().compress_numpy(array, write_header=header, **parameters))
     except (TypeError, ValueError, RuntimeError) as error:
-        raise CodecError(f"zfp cannot compress this: {error}") from error
+        raise CodecError(f"zfp cannot compress the chunk: {error}") from error
 
 
 def _rate_nbytes(dtype: np.dtype[Any], shape: tuple[int, ...], rate: float) -> int:
-    """Return the size of a stream of fixed rate. Raises CodecError for a rate that zfp cannot have."""
+    """Return the size of a stream of fixed rate. Raises CodecError for a rate that zfp does not support."""
     values = 4 ** len(shape)
     bits = int(rate * values + 0.5)
-    least = MIN_BLOCK_BITS[dtype.str[1:]]
-    if bits < least or rate > MAX_RATE:
+    min_bits = MIN_BLOCK_BITS[dtype.str[1:]]
+    if bits < min_bits or rate > MAX_RATE:
         raise CodecError(
-            f"the rate {rate} is out of range: for {len(shape)} dimensions of {dtype} it is from {least / values} to "
+            f"the rate {rate} is out of range: for {len(shape)} dimensions of {dtype} expected {min_bits / values} to "
             f"{MAX_RATE}"
         )
     blocks = prod(-(-length // 4) for length in shape)
@@ -101,23 +102,23 @@ def _type(dtype: np.dtype[Any]) -> int:
     return int(types[dtype.str[1:]])
 
 
-def _padded(data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...], more: int = 0) -> tuple[bytes, bytes]:
-    """Return the stream with as many zeros, and as many ones, behind it as the chunk could have bits at most."""
+def _padded(
+    data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...], extra: int = 0
+) -> tuple[bytes, bytes]:
+    """Return the stream padded with zero bits, and padded with one bits, to the largest size of such a chunk."""
     blocks = prod(-(-length // 4) for length in shape)
     values = 4 ** len(shape)
-    # Per value its bits, and for each bit plane the tests that say which values have become significant.
-    room = blocks * (values * (8 * dtype.itemsize + 2) + 16 * dtype.itemsize + BLOCK_BITS) // 8 + 64 + more
+    # Each value has its bits and the group tests of each bit plane.
+    room = blocks * (values * (8 * dtype.itemsize + 2) + 16 * dtype.itemsize + BLOCK_BITS) // 8 + 64 + extra
     raw = bytes(data)
     if len(raw) > room:
-        raise CodecError(
-            f"{len(raw)} bytes are stored, which is more than {room}, the most that such a chunk can have"
-        )
-    rest = room - len(raw)
-    rest += -room % 8
-    return raw + bytes(rest), raw + b"\xff" * rest
+        raise CodecError(f"{len(raw)} bytes are stored, expected at most {room} for a chunk of shape {shape}")
+    padding = room - len(raw)
+    padding += -room % 8
+    return raw + bytes(padding), raw + b"\xff" * padding
 
 
-def _same(first: Numbers, second: Numbers, size: int) -> Numbers:
+def _check_equal(first: Numbers, second: Numbers, size: int) -> Numbers:
     if first.tobytes() != second.tobytes():
         raise CodecError(f"the stream is truncated: its {size} bytes do not hold the whole chunk")
     return first
@@ -126,7 +127,7 @@ def _same(first: Numbers, second: Numbers, size: int) -> Numbers:
 def decompress(
     data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...], parameters: Mapping[str, Any]
 ) -> Numbers:
-    """Return the array of a stream without header, in the mode that the parameter makes. Raises CodecError."""
+    """Return the array of a stream without header. ``parameters`` select the mode. Raises CodecError."""
     fixed = _rate_nbytes(dtype, shape, parameters["rate"]) if "rate" in parameters else 0
     if fixed:
         check_size(memoryview(data).nbytes, fixed)
@@ -135,7 +136,7 @@ def decompress(
         module._decompress(padded, _type(dtype), shape, **parameters)
         for padded in _padded(data, dtype, shape, fixed)
     )
-    return _same(zeros, ones, memoryview(data).nbytes)
+    return _check_equal(zeros, ones, memoryview(data).nbytes)
 
 
 def decompress_expert(
@@ -143,13 +144,14 @@ def decompress_expert(
 ) -> Numbers:
     """Return the array of a stream without header in expert mode.
 
-    zfpy learns of that mode from headers only; so the stream gets one, as zfp's manual describes it.
+    zfpy supports that mode only in headers. The stream is therefore prefixed with a header as zfp's manual
+    describes it.
     """
     width = LENGTH_BITS[len(shape)]
     meta = 0
     for length in shape:
         if length > 1 << width:
-            raise CodecError(f"a chunk of {shape} is too large for zfp's header")
+            raise CodecError(f"a chunk of shape {shape} is too large for zfp's header")
         meta = meta << width | (length - 1)
     meta = (meta << 2 | (len(shape) - 1)) << 2 | (_type(dtype) - 1)
     mode = expert["minexp"] + 16495
@@ -159,26 +161,28 @@ def decompress_expert(
     mode = mode << 12 | 0xFFF
     header = int.from_bytes(b"zfp\x05", "little") | meta << 32 | mode << 84
     module = zfpy()
-    found = []
+    arrays = []
     for padded in _padded(data, dtype, shape):
         bits = int.from_bytes(padded, "little") << FULL_HEADER_BITS | header
-        found.append(module.decompress_numpy(bits.to_bytes(len(padded) + 24, "little")))
-    return _same(found[0], found[1], memoryview(data).nbytes)
+        arrays.append(module.decompress_numpy(bits.to_bytes(len(padded) + 24, "little")))
+    return _check_equal(arrays[0], arrays[1], memoryview(data).nbytes)
 
 
 def decompress_headed(data: Buffer, dtype: np.dtype[Any], size: int) -> Numbers:
-    """Return the array of a stream with a header, which must be of this data type and number of elements."""
+    """Return the array of a stream with a header. Raises CodecError unless it has this dtype and ``size`` elements."""
     module = zfpy()
     raw = bytes(data)
     try:
-        # A buffer that is long enough for whatever header there is.
+        # The padding makes the buffer long enough for any header.
         header = module.header(raw + bytes(64))
     except (ValueError, RuntimeError) as error:
-        raise CodecError(f"this is no zfp stream with a header: {error}") from error
+        raise CodecError(f"the data are not a zfp stream with a header: {error}") from error
     lengths = [header[key] for key in ("nw", "nz", "ny", "nx")]
     shape = tuple(length for length in lengths if length)
-    found = np.dtype(header["type"])
-    if prod(shape) != size or not shape or found != dtype:
-        raise CodecError(f"a chunk of {shape} {found} is stored, expected are {size} elements of {dtype}")
+    stored = np.dtype(header["type"])
+    if prod(shape) != size or not shape or stored != dtype:
+        raise CodecError(
+            f"the stream has shape {shape} and dtype {stored}, expected {size} elements of {dtype}"
+        )
     zeros, ones = (module.decompress_numpy(padded) for padded in _padded(raw, dtype, shape, 32))
-    return _same(zeros, ones, len(raw))
+    return _check_equal(zeros, ones, len(raw))

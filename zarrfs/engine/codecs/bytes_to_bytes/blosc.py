@@ -12,8 +12,8 @@ Example::
       "configuration": {"cname": "lz4", "clevel": 1, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
     }
 
-The blocks of a buffer can be decoded each on its own: ``open_source`` fetches the header, the block offsets and the
-blocks that the wanted bytes lie in, and gives the decoder a smaller buffer made of just these.
+The blocks of a buffer can be decoded independently. ``open_source`` returns a source that fetches the header, the block
+offsets and the blocks that contain the requested bytes, and decodes a smaller buffer that consists of these blocks.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ import numpy as np
 from zarrfs.engine.codecs.base import Buffer, ByteRange, BytesBytesCodec, ByteSource, CodecError
 from zarrfs.engine.codecs.configuration import check_keys, choice, integer
 from zarrfs.engine.codecs.libraries import import_library
-from zarrfs.engine.codecs.limits import check_size, variable_limit
+from zarrfs.engine.codecs.limits import check_size, limit_error, variable_limit
 from zarrfs.errors import MetadataError
 
 __all__ = ["BloscCodec"]
 
 blosc = import_library("numcodecs.blosc")
-# Blosc's own threads are held by one lock and gain nothing beside ours; without them calls are independent.
+# All calls share one lock while Blosc uses its own threads. Without them calls from several threads run in parallel.
 blosc.use_threads = False  # type: ignore[attr-defined]
 
 HEADER = struct.Struct("<BBBBIII")
 MEMCPYED = 0x2
 FIRST_READ = 1024
-"""The header and the offsets of 252 blocks, in one read."""
+"""The size of the header and the offsets of 252 blocks, which are fetched in one read."""
 
 SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 CNAMES = ("lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib")
@@ -83,7 +83,7 @@ class BloscCodec(BytesBytesCodec):
         )
 
     def configuration(self) -> dict[str, Any]:
-        """Return the parameters; what was missing when the codec was made is missing here too."""
+        """Return the parameters. Those that were missing in the metadata are omitted."""
         parameters = {
             "cname": self.cname,
             "clevel": self.clevel,
@@ -94,12 +94,12 @@ class BloscCodec(BytesBytesCodec):
         return {key: value for key, value in parameters.items() if value is not None}
 
     def check_encoding(self) -> None:
-        # All that decoding needs is in the header of a buffer.
+        # Decoding reads all parameters from the header of the buffer.
         parameters = BloscCodec.configuration(self)
         choice("blosc", parameters, "shuffle", tuple(SHUFFLES))
         if "typesize" not in parameters:
             raise MetadataError(
-                "codec 'blosc': typesize is missing; it is required unless shuffle is 'noshuffle'"
+                "codec 'blosc': configuration key 'typesize' is missing; it is required unless shuffle is 'noshuffle'"
             )
         integer("blosc", parameters, "typesize", 1, MAX_TYPESIZE)
         choice("blosc", parameters, "cname", CNAMES)
@@ -109,9 +109,10 @@ class BloscCodec(BytesBytesCodec):
     def encode(self, data: Buffer) -> Buffer:
         if memoryview(data).nbytes > MAX_NBYTES:
             raise CodecError(
-                f"{memoryview(data).nbytes} bytes are too many; a Blosc buffer holds at most {MAX_NBYTES}"
+                f"{memoryview(data).nbytes} bytes do not fit a Blosc buffer, which holds at most {MAX_NBYTES} bytes; "
+                "use smaller chunks"
             )
-        # The element size reaches Blosc as the item size of the buffer; above 255 it counts as 1.
+        # numcodecs takes the element size from the item size of the buffer. Blosc treats a size above 255 as 1.
         typesize = self.typesize if self.typesize <= 255 else 1
         flat = np.frombuffer(data, np.uint8)
         if flat.size % typesize == 0:
@@ -125,9 +126,7 @@ class BloscCodec(BytesBytesCodec):
         nbytes, _, cbytes = check_header(data, size)
         if cbytes != len(data):
             if cbytes > len(data):
-                raise CodecError(
-                    f"the buffer is truncated: it has {len(data)} bytes and should have {cbytes}"
-                )
+                raise CodecError(f"the buffer is truncated: it has {len(data)} bytes, expected {cbytes}")
             data = memoryview(data)[:cbytes]
         if nbytes == 0:
             return b""
@@ -139,30 +138,37 @@ class BloscCodec(BytesBytesCodec):
 
     def open_source(self, source: ByteSource, size: int) -> ByteSource | None:
         if source.size() is None:
-            return _AbsentSource()
+            return _MissingSource()
         return BloscSource(source, size)
 
 
 def check_header(data: Buffer, size: int | None) -> tuple[int, int, int]:
-    """Return (decoded bytes, block size, encoded bytes) of a buffer, after checks that take no memory."""
+    """Return (decoded size, block size, encoded size) in bytes of a buffer. Raises CodecError for an invalid header."""
     if len(data) < HEADER.size:
-        raise CodecError(f"the buffer is truncated: it has {len(data)} bytes, too few for a Blosc header")
+        raise CodecError(
+            f"the buffer is truncated: it has {len(data)} bytes, a Blosc header has {HEADER.size}"
+        )
     version, _, flags, _, nbytes, blocksize, cbytes = HEADER.unpack_from(data)
     if version not in (1, 2):
-        raise CodecError(f"this is no Blosc 1 buffer: its format version is {version}")
+        raise CodecError(
+            f"the data are not a Blosc 1 buffer: the format version is {version}, expected 1 or 2"
+        )
     check_size(nbytes, size)
     if size is None and nbytes > variable_limit(cbytes):
-        raise CodecError(f"{nbytes} bytes are said to come out of {cbytes}")
+        raise limit_error(variable_limit(cbytes))
     if nbytes and not 0 < blocksize <= nbytes:
-        raise CodecError(f"the block size {blocksize} does not fit a buffer of {nbytes} bytes")
-    least = HEADER.size + (nbytes if flags & MEMCPYED else 4 * -(-nbytes // blocksize) if nbytes else 0)
-    if cbytes < least:
-        raise CodecError(f"the buffer says it has {cbytes} bytes, too few for what it says it holds")
+        raise CodecError(f"the block size is {blocksize}, expected 1 to {nbytes}, the decoded size")
+    min_cbytes = HEADER.size + (nbytes if flags & MEMCPYED else 4 * -(-nbytes // blocksize) if nbytes else 0)
+    if cbytes < min_cbytes:
+        raise CodecError(
+            f"the header declares an encoded size of {cbytes} bytes, expected at least {min_cbytes} for "
+            f"{nbytes} decoded bytes"
+        )
     return nbytes, blocksize, cbytes
 
 
-class _AbsentSource:
-    """A source of nothing, for a value that is not there."""
+class _MissingSource:
+    """The source of a missing value."""
 
     in_memory = True
     high_latency = False
@@ -178,7 +184,7 @@ class _AbsentSource:
 
 
 class BloscSource:
-    """The decoded bytes of a Blosc buffer, decoded block by block as they are asked for."""
+    """The decoded bytes of a Blosc buffer. Only the blocks that contain requested bytes are fetched and decoded."""
 
     def __init__(self, source: ByteSource, size: int) -> None:
         self._source = source
@@ -190,8 +196,8 @@ class BloscSource:
         return self._size
 
     def read(self) -> Buffer | None:
-        pieces = self.read_ranges([ByteRange(0, self._size)])
-        return None if pieces is None else pieces[0]
+        buffers = self.read_ranges([ByteRange(0, self._size)])
+        return None if buffers is None else buffers[0]
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         first = self._source.read_ranges([ByteRange(0, FIRST_READ)])
@@ -201,25 +207,25 @@ class BloscSource:
         nbytes, blocksize, cbytes = check_header(head, self._size)
         total = self._source.size()
         if total is not None and total < cbytes:
-            raise CodecError(f"the buffer is truncated: it has {total} bytes and should have {cbytes}")
+            raise CodecError(f"the buffer is truncated: it has {total} bytes, expected {cbytes}")
         spans = [byte_range.resolve(self._size) for byte_range in ranges]
         if head[2] & MEMCPYED:
-            pieces = self._source.read_ranges([ByteRange(HEADER.size + a, b - a) for a, b in spans])
-            return (
-                None
-                if pieces is None
-                else [_whole(p, b - a) for p, (a, b) in zip(pieces, spans, strict=True)]
-            )
-        count = -(-nbytes // blocksize)
-        needed = HEADER.size + 4 * count
-        if len(head) < needed:
-            more = self._source.read_ranges([ByteRange(0, needed)])
-            if more is None:
+            buffers = self._source.read_ranges([ByteRange(HEADER.size + a, b - a) for a, b in spans])
+            if buffers is None:
                 return None
-            head = bytes(_whole(more[0], needed))
+            return [_checked(buffer, b - a) for buffer, (a, b) in zip(buffers, spans, strict=True)]
+        count = -(-nbytes // blocksize)
+        head_size = HEADER.size + 4 * count
+        if len(head) < head_size:
+            complete = self._source.read_ranges([ByteRange(0, head_size)])
+            if complete is None:
+                return None
+            head = bytes(_checked(complete[0], head_size))
         offsets = np.frombuffer(head, "<i4", count, HEADER.size).astype(np.int64)
-        if offsets.min() < needed or offsets.max() >= cbytes:
-            raise CodecError("the block offsets lie outside of the buffer")
+        if offsets.min() < head_size or offsets.max() >= cbytes:
+            raise CodecError(
+                f"the block offsets are {offsets.min()} to {offsets.max()}, expected {head_size} to {cbytes - 1}"
+            )
         return self._decode(head, offsets, blocksize, cbytes, spans)
 
     def _decode(
@@ -231,36 +237,36 @@ class BloscSource:
         spans: list[tuple[int, int]],
     ) -> list[Buffer] | None:
         count = len(offsets)
-        # A block ends where the next one in the file begins; threads may have stored them in any order.
+        # A block ends at the next larger offset. Threads may have stored the blocks in any order.
         order = np.sort(offsets)
         ends = np.append(order[1:], cbytes)[np.searchsorted(order, offsets)]
-        wanted = np.zeros(count, bool)
+        is_needed = np.zeros(count, bool)
         for start, stop in spans:
             if stop > start:
-                wanted[start // blocksize : (stop - 1) // blocksize + 1] = True
-        if wanted[-1] and count > 1 and self._size % blocksize:
-            # The last block is shorter than the others, and a buffer of it alone would not be a valid one.
-            wanted[-2] = True
-        edges = np.flatnonzero(np.diff(np.concatenate(([False], wanted, [False])).astype(np.int8))).reshape(
-            -1, 2
-        )
+                is_needed[start // blocksize : (stop - 1) // blocksize + 1] = True
+        if is_needed[-1] and count > 1 and self._size % blocksize:
+            # The last block is shorter than the others. A buffer that consists of it alone would not be valid.
+            is_needed[-2] = True
+        edges = np.flatnonzero(
+            np.diff(np.concatenate(([False], is_needed, [False])).astype(np.int8))
+        ).reshape(-1, 2)
         runs = [(int(low), int(high)) for low, high in edges]
         blocks = [i for low, high in runs for i in range(low, high)]
         fetched = self._fetch(blocks, offsets, ends)
         if fetched is None:
             return None
         decoded = [(low, self._decode_run(head, low, high, count, blocksize, fetched)) for low, high in runs]
-        pieces: list[Buffer] = []
+        buffers: list[Buffer] = []
         for start, stop in spans:
-            low, plain = next((run for run in reversed(decoded) if run[0] * blocksize <= start), (0, b""))
+            low, data = next((run for run in reversed(decoded) if run[0] * blocksize <= start), (0, b""))
             begin = start - low * blocksize
-            pieces.append(memoryview(plain)[begin : begin + stop - start])
-        return pieces
+            buffers.append(memoryview(data)[begin : begin + stop - start])
+        return buffers
 
     def _fetch(
         self, blocks: list[int], offsets: np.ndarray[Any, Any], ends: np.ndarray[Any, Any]
     ) -> dict[int, Buffer] | None:
-        """Fetch the encoded blocks, those that lie side by side in one range."""
+        """Fetch the encoded blocks, adjacent ones in one range. Return None when the value is missing."""
         order = sorted(blocks, key=lambda i: int(offsets[i]))
         groups: list[list[int]] = []
         for i in order:
@@ -269,12 +275,12 @@ class BloscSource:
             else:
                 groups.append([i])
         spans = [(int(offsets[group[0]]), int(ends[group[-1]])) for group in groups]
-        pieces = self._source.read_ranges([ByteRange(a, b - a) for a, b in spans])
-        if pieces is None:
+        buffers = self._source.read_ranges([ByteRange(a, b - a) for a, b in spans])
+        if buffers is None:
             return None
         fetched: dict[int, Buffer] = {}
-        for group, (start, stop), piece in zip(groups, spans, pieces, strict=True):
-            view = memoryview(_whole(piece, stop - start))
+        for group, (start, stop), buffer in zip(groups, spans, buffers, strict=True):
+            view = memoryview(_checked(buffer, stop - start))
             for i in group:
                 fetched[i] = view[int(offsets[i]) - start : int(ends[i]) - start]
         return fetched
@@ -282,7 +288,7 @@ class BloscSource:
     def _decode_run(
         self, head: bytes, low: int, high: int, count: int, blocksize: int, fetched: dict[int, Buffer]
     ) -> Buffer:
-        """Decode blocks ``low`` to ``high`` by way of a buffer that holds only them."""
+        """Decode blocks ``low`` to ``high`` (exclusive) from a buffer that is assembled of them."""
         nbytes = min(high * blocksize, self._size) - low * blocksize
         parts = [fetched[i] for i in range(low, high)]
         position = HEADER.size + 4 * len(parts)
@@ -299,7 +305,8 @@ class BloscSource:
         return plain
 
 
-def _whole(piece: Buffer, size: int) -> Buffer:
-    if len(piece) != size:
-        raise CodecError(f"the buffer is truncated: {len(piece)} bytes came of {size}")
-    return piece
+def _checked(buffer: Buffer, size: int) -> Buffer:
+    """Return ``buffer``. Raises CodecError unless it has ``size`` bytes."""
+    if len(buffer) != size:
+        raise CodecError(f"the buffer is truncated: {len(buffer)} bytes of {size} were read")
+    return buffer

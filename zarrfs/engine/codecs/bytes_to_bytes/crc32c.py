@@ -1,4 +1,4 @@
-"""crc32c: a checksum of the bytes, appended.
+"""crc32c: appends a checksum of the bytes.
 
 Specification: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/ (version 1.0)
 
@@ -8,7 +8,7 @@ Example::
 
     {"name": "crc32c"}
 
-The checksum is verified on every read, so that reading a part costs the whole.
+The checksum is verified on every read. Partial decoding is therefore not possible.
 """
 
 from __future__ import annotations
@@ -50,18 +50,20 @@ class Crc32cCodec(BytesBytesCodec):
     def decode(self, data: Buffer, size: int | None, out: memoryview | None = None) -> Buffer:
         view = memoryview(data)
         if len(view) < CHECKSUM.size:
-            raise CodecError(f"{len(view)} bytes are too few to hold a checksum")
+            raise CodecError(
+                f"the data are truncated: {len(view)} bytes cannot hold a checksum of {CHECKSUM.size} bytes"
+            )
         body = view[: -CHECKSUM.size]
         check_size(len(body), size)
         (stored,) = CHECKSUM.unpack(view[-CHECKSUM.size :])
-        found = _crc(body)
-        if found != stored:
+        computed = _crc(body)
+        if computed != stored:
             raise CodecError(
-                f"the checksum does not agree: the data give {found:#010x}, stored is {stored:#010x}"
+                f"the checksum of the data is {computed:#010x}, the stored checksum is {stored:#010x}"
             )
         return body
 
 
 def _crc(data: Buffer) -> int:
-    # The library takes nothing but bytes.
+    # The library only accepts bytes.
     return google_crc32c.value(data if isinstance(data, bytes) else bytes(data))  # type: ignore[no-any-return]

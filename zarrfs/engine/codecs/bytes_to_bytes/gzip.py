@@ -8,8 +8,8 @@ Example::
 
     {"name": "gzip", "configuration": {"level": 1}}
 
-Decoding uses Intel's ISA-L where the package ``isal`` is installed, else zlib. Several members in a row count as one
-stream, as the RFC says.
+Decoding uses Intel's ISA-L if the package ``isal`` is installed, and zlib otherwise. Consecutive members are one
+stream, according to the RFC.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ ZLIB_ERRORS: tuple[type[Exception], ...] = (zlib.error, getattr(fast_zlib, "erro
 
 
 def inflate(data: Buffer, size: int | None, wbits: int) -> bytes:
-    """Decompress a deflate stream in the wrapping that ``wbits`` says to ``size`` bytes, or to the limit.
+    """Decompress a deflate stream to ``size`` bytes, or, if ``size`` is None, to at most ``variable_limit``.
 
-    Trailing zero bytes after a gzip member are padding; anything else there must be another member.
+    ``wbits`` selects the container, as in zlib. Zero bytes after a gzip member are padding. Any other bytes must be
+    another member. Raises CodecError.
     """
     limit = variable_limit(len(data)) if size is None else size
     view = memoryview(data)
@@ -58,28 +59,28 @@ def inflate(data: Buffer, size: int | None, wbits: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-FIRST_PIECE = 512
-"""How much of the data a member after the first one is given at once; twice as much each time that it needs more.
+FIRST_INPUT_NBYTES = 512
+"""How many bytes the decoder of a second or later member receives first. The number is doubled for each further input.
 
-The decoder copies what follows its member. If each of a million short members were given all the rest, the time would
-grow with the square of their number.
+The decoder copies the input that follows its member. If it received all remaining data for each of a million short
+members, the time would grow with the square of their number.
 """
 
 
 def _inflate_member(
     view: memoryview, position: int, wbits: int, parts: list[bytes], done: int, limit: int, size: int | None
 ) -> tuple[int, int]:
-    """Decompress one member to ``parts``; return where it ends and how many bytes there are then."""
+    """Decompress one member and append it to ``parts``. Return its end and the new number of decoded bytes."""
     decoder = fast_zlib.decompressobj(wbits)
-    length = FIRST_PIECE if position else len(view)
-    piece: Any = view[position : position + length]
-    position += len(piece)
+    length = FIRST_INPUT_NBYTES if position else len(view)
+    chunk: Any = view[position : position + length]
+    position += len(chunk)
     while True:
         try:
-            # One byte more than allowed, to notice a stream that goes on.
-            part = decoder.decompress(piece, limit - done + 1)
+            # One byte more than allowed, to detect a stream that is too long.
+            part = decoder.decompress(chunk, limit - done + 1)
         except ZLIB_ERRORS as error:
-            raise CodecError(f"the stream is broken: {error}") from error
+            raise CodecError(f"the stream is corrupt: {error}") from error
         done += len(part)
         parts.append(part)
         if done > limit:
@@ -87,18 +88,18 @@ def _inflate_member(
         if decoder.eof:
             return position - len(decoder.unused_data), done
         rest = decoder.unconsumed_tail
-        if rest and (part or len(rest) < len(piece)):
-            piece = rest
+        if rest and (part or len(rest) < len(chunk)):
+            chunk = rest
             continue
         if rest or position == len(view):
             raise CodecError(f"the stream is truncated: it ends after {done} bytes")
         length *= 2
-        piece = view[position : position + length]
-        position += len(piece)
+        chunk = view[position : position + length]
+        position += len(chunk)
 
 
 class GzipCodec(BytesBytesCodec):
-    """bytes -> bytes: gzip at ``level`` 0 (none) to 9 (most)."""
+    """bytes -> bytes: gzip with ``level`` 0 (no compression) to 9 (smallest result)."""
 
     name: ClassVar[str] = "gzip"
 

@@ -2,14 +2,15 @@
 
 Specification: https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd
 
-Names: ``zstd``; in Zarr v2 too.
+Names: ``zstd``; the same in Zarr v2.
 
 Example::
 
     {"name": "zstd", "configuration": {"level": 3, "checksum": false}}
 
-A frame says in its header how large it becomes; one that says something else than the chunk's size is refused before
-any memory is taken. Frames that do not say, and several frames in a row, are decompressed as a stream up to the size.
+The header of a frame may declare the decoded size. A frame that declares more than the expected size is rejected before
+memory is allocated. Frames without a declared size, and several frames, are decompressed as a stream up to the expected
+size.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MAX_LEVEL = 22
 
 
 def declared_size(data: memoryview) -> int | None:
-    """Return the content size that the first frame declares, or None when it is no frame or does not say."""
+    """Return the content size that the first frame declares, or None if there is no frame or no declared size."""
     if len(data) < 6 or data[:4] != MAGIC:
         return None
     descriptor = data[4]
@@ -49,7 +50,7 @@ def declared_size(data: memoryview) -> int | None:
 
 
 class ZstdCodec(BytesBytesCodec):
-    """bytes -> bytes: Zstandard at ``level``, with a checksum of each frame if ``checksum``."""
+    """bytes -> bytes: Zstandard with a compression ``level``, and a checksum per frame if ``checksum`` is true."""
 
     name: ClassVar[str] = "zstd"
 
@@ -81,7 +82,7 @@ class ZstdCodec(BytesBytesCodec):
             try:
                 zstd.decompress(data, target)
             except Exception:
-                # Perhaps more frames follow the first; the stream decoder tells, and gives the better error.
+                # More frames may follow the first. The stream decoder decodes them, or raises a more specific error.
                 return _decode_stream(data, size)
             return target
         if size is not None and declared is not None and declared > size:
@@ -89,14 +90,14 @@ class ZstdCodec(BytesBytesCodec):
         return _decode_stream(data, size)
 
 
-PIECE = 512
-"""How much is fed to the stream decoder at once: a few bytes can become 128 KiB, so that more than a little could
-become gigabytes before anybody looks.
+INPUT_NBYTES = 512
+"""How many bytes the stream decoder receives at once. Few bytes can decode to 128 KiB, so a larger input could
+decode to gigabytes before the limit is checked.
 """
 
 
 def _decode_stream(data: Buffer, size: int | None) -> bytes:
-    """Decompress any number of frames, to ``size`` bytes or to the limit."""
+    """Decompress all frames to ``size`` bytes, or, if ``size`` is None, to at most ``variable_limit``."""
     zstandard = import_library("zstandard")
 
     limit = variable_limit(len(data)) if size is None else size
@@ -108,14 +109,14 @@ def _decode_stream(data: Buffer, size: int | None) -> bytes:
     while position < len(view) or not parts:
         frame = decoder.decompressobj()
         while not frame.eof:
-            piece = view[position : position + PIECE]
-            if not len(piece):
-                raise CodecError(f"the data are truncated: they end within a frame, after {done} bytes")
+            chunk = view[position : position + INPUT_NBYTES]
+            if not len(chunk):
+                raise CodecError(f"the data are truncated: a frame is incomplete after {done} decoded bytes")
             try:
-                part = frame.decompress(piece)
+                part = frame.decompress(chunk)
             except zstandard.ZstdError as error:
-                raise CodecError(f"the data are broken: {error}") from error
-            position += len(piece)
+                raise CodecError(f"the data are corrupt: {error}") from error
+            position += len(chunk)
             parts.append(part)
             done += len(part)
             if done > limit:

@@ -1,4 +1,4 @@
-"""n5_default: a chunk as a block of N5, a header with the block's own shape before its encoded elements.
+"""n5_default: a chunk as a block of N5, which is a header with the shape of the block and the encoded elements.
 
 Specification: https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/n5_default, and
 https://github.com/saalfeldlab/n5#file-system-specification
@@ -18,10 +18,10 @@ Example::
       }
     }
 
-A block at the edge of the array may be shorter than the chunk; what it lacks is the fill value. Blocks
-are written at full length, as others but the Java implementation do too. The mode ``varlength`` is read
-where the block holds as many elements as its shape has: then it is an ordinary block. The mode ``object``
-holds Java objects and is refused.
+A block at the edge of the array may be smaller than the chunk. The other elements of the chunk are the fill value.
+Blocks are written in the full shape of the chunk, as by most implementations except the one in Java. The mode
+``varlength`` is supported if the number of elements agrees with the shape of the block. The mode ``object`` contains
+Java objects and is refused.
 """
 
 from __future__ import annotations
@@ -47,16 +47,14 @@ DEFAULT, VARLENGTH, OBJECT = range(3)
 _START = struct.Struct(">HH")
 
 MAX_PIPELINES = 64
-"""Blocks at the edges come in 2^n shapes for n dimensions; more shapes than this are met in made-up data
-only.
-"""
+"""The number of cached pipelines. The blocks of an array of n dimensions have at most 2^n shapes in valid data."""
 
 
 class N5BlockCodec(ArrayBytesCodec):
     """array -> bytes: header and encoded elements of an N5 block.
 
-    The dimensions are those of N5, the first varying fastest: ``codecs`` begin with the transposition
-    that makes it so.
+    In N5 the first dimension varies fastest. ``codecs`` therefore begin with a transposition that reverses the
+    dimensions.
     """
 
     name: ClassVar[str] = "n5_default"
@@ -101,10 +99,12 @@ class N5BlockCodec(ArrayBytesCodec):
             or spec.dtype == np.float16
         ):
             raise MetadataError(
-                f"codec {self.name!r}: N5 has integers, float32 and float64, not {spec.dtype}"
+                f"codec {self.name!r}: N5 supports integers, float32 and float64, not {spec.dtype}"
             )
         if not 0 < ndim < 2**16 or any(not 0 < length < 2**32 for length in spec.shape):
-            raise MetadataError(f"codec {self.name!r}: N5 cannot have blocks of shape {list(spec.shape)}")
+            raise MetadataError(
+                f"codec {self.name!r}: N5 does not support blocks of shape {list(spec.shape)}"
+            )
         self._pipeline(spec, spec.shape)
 
     def check_encoding(self) -> None:
@@ -136,7 +136,7 @@ class N5BlockCodec(ArrayBytesCodec):
         block = self._pipeline(spec, shape).decoder.decode(view[start:])
         if shape == spec.shape:
             return block
-        # Memory that is zero without being touched: the metadata may declare far larger blocks than there are.
+        # np.zeros does not touch the memory: the metadata may declare far larger blocks than are stored.
         whole = np.zeros(spec.shape, spec.dtype)
         if whole.dtype.type(spec.fill_value).tobytes().strip(b"\0"):
             whole[...] = spec.fill_value
@@ -145,29 +145,27 @@ class N5BlockCodec(ArrayBytesCodec):
 
 
 def _header(data: memoryview, chunk_shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
-    """Return the block's shape, and where its elements begin. Raises CodecError if no chunk can have that
-    header.
-    """
+    """Return the shape of the block and the offset of its elements. Raises CodecError for an invalid header."""
     ndim = len(chunk_shape)
     size = _START.size + 4 * ndim
     if len(data) < size:
-        raise CodecError(f"the block ends within its header: {len(data)} bytes, expected at least {size}")
-    mode, found = _START.unpack_from(data)
+        raise CodecError(f"the block is truncated: it has {len(data)} bytes, expected a header of {size}")
+    mode, block_ndim = _START.unpack_from(data)
     if mode not in (DEFAULT, VARLENGTH):
         raise CodecError(
             f"the block has mode {mode}; expected {DEFAULT} (default) or {VARLENGTH} (varlength)"
         )
-    if found != ndim:
-        raise CodecError(f"the block has {found} dimensions, the array {ndim}")
+    if block_ndim != ndim:
+        raise CodecError(f"the block has {block_ndim} dimensions, the array has {ndim}")
     shape = struct.unpack_from(f">{ndim}I", data, _START.size)
     if any(not 0 < length <= full for length, full in zip(shape, chunk_shape, strict=True)):
         raise CodecError(
-            f"the block has shape {list(shape)}, which is not within the chunk's {list(chunk_shape)}"
+            f"the block has shape {list(shape)}, expected at most the chunk shape {list(chunk_shape)}"
         )
     if mode == VARLENGTH:
         if len(data) < size + 4:
             raise CodecError(
-                f"the block ends within its header: {len(data)} bytes, expected at least {size + 4}"
+                f"the block is truncated: it has {len(data)} bytes, expected a header of {size + 4}"
             )
         (count,) = struct.unpack_from(">I", data, size)
         expected = 1
@@ -175,8 +173,8 @@ def _header(data: memoryview, chunk_shape: tuple[int, ...]) -> tuple[tuple[int, 
             expected *= length
         if count != expected:
             raise CodecError(
-                f"the block holds {count} elements of its own making for a shape of {expected} elements; only blocks "
-                "with an element for each place can be read as an array"
+                f"the block of mode varlength has {count} elements, expected {expected} for its shape; other blocks "
+                "cannot be read as arrays"
             )
         size += 4
     return shape, size

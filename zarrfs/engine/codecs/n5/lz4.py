@@ -1,9 +1,9 @@
-"""n5_lz4: LZ4 as the Java implementation of N5 writes it, a stream of ``LZ4Block`` frames.
+"""n5_lz4: LZ4 as written by the Java implementation of N5, a stream of ``LZ4Block`` frames.
 
-Specification: ``LZ4BlockOutputStream`` of https://github.com/lz4/lz4-java, which has no document of its
-own. A frame is the magic ``LZ4Block``, a token (method in the high half, level in the low one),
-compressed and decompressed length and a checksum (little-endian, 32 bits each), then the compressed
-bytes; an empty frame ends the stream.
+Specification: the class ``LZ4BlockOutputStream`` of https://github.com/lz4/lz4-java; there is no document. A frame
+consists of the magic ``LZ4Block``, a token (method in the high half, level in the low half), the compressed length, the
+decompressed length and a checksum (little-endian, 32 bits each), and the compressed bytes. An empty frame ends the
+stream.
 
 Names: ``n5_lz4``.
 
@@ -28,7 +28,7 @@ __all__ = ["N5Lz4Codec", "xxhash32"]
 MAGIC = b"LZ4Block"
 RAW, LZ4 = 0x10, 0x20
 LEVEL_BASE = 10
-"""The level in the token says a block size of 2^(level + 10)."""
+"""A level in the token stands for a block size of 2^(level + 10)."""
 
 _FRAME = struct.Struct("<8sBIII")
 _SEED = 0x9747B28C
@@ -62,16 +62,16 @@ class N5Lz4Codec(BytesBytesCodec):
 
         level = max(0, (self.block_size - 1).bit_length() - LEVEL_BASE)
         view = memoryview(data).cast("B")
-        pieces = []
+        parts = []
         for start in range(0, len(view), self.block_size):
             block = bytes(view[start : start + self.block_size])
-            # numcodecs puts the decompressed length before the LZ4 block.
+            # numcodecs writes the decompressed length before the LZ4 block.
             packed = bytes(lz4.compress(block))[4:]
             method, stored = (LZ4, packed) if len(packed) < len(block) else (RAW, block)
-            pieces.append(_FRAME.pack(MAGIC, method | level, len(stored), len(block), _checksum(block)))
-            pieces.append(stored)
-        pieces.append(_FRAME.pack(MAGIC, RAW | level, 0, 0, 0))
-        return b"".join(pieces)
+            parts.append(_FRAME.pack(MAGIC, method | level, len(stored), len(block), _checksum(block)))
+            parts.append(stored)
+        parts.append(_FRAME.pack(MAGIC, RAW | level, 0, 0, 0))
+        return b"".join(parts)
 
     def decode(self, data: Buffer, size: int | None, out: memoryview | None = None) -> Buffer:
         limit = variable_limit(len(data)) if size is None else size
@@ -84,7 +84,7 @@ class N5Lz4Codec(BytesBytesCodec):
             block = _unpack(method, stored, length)
             if _checksum(block) != checksum:
                 raise CodecError(
-                    f"the checksum of a block is {checksum:#x}, its bytes give {_checksum(block):#x}"
+                    f"the checksum of a block is {_checksum(block):#x}, the stored checksum is {checksum:#x}"
                 )
             blocks.append(block)
         if size is not None and total != size:
@@ -97,7 +97,9 @@ def _frames(data: memoryview) -> Iterator[tuple[int, memoryview, int, int]]:
     position = 0
     while True:
         if len(data) - position < _FRAME.size:
-            raise CodecError(f"the data end at byte {len(data)}, where a frame was expected")
+            raise CodecError(
+                f"the data are truncated: they end at byte {len(data)}, expected another frame at byte {position}"
+            )
         magic, token, stored, length, checksum = _FRAME.unpack_from(data, position)
         if magic != MAGIC:
             raise CodecError(f"expected the magic {MAGIC!r} at byte {position}, found {magic!r}")
@@ -106,11 +108,17 @@ def _frames(data: memoryview) -> Iterator[tuple[int, memoryview, int, int]]:
             return
         method = token & 0xF0
         if method not in (RAW, LZ4) or length == 0 or (method == RAW and stored != length):
-            raise CodecError(f"a frame of method {method:#x} with {stored} bytes for {length} cannot be")
+            raise CodecError(
+                f"a frame has method {method:#x}, {stored} encoded bytes and {length} decoded bytes, which is invalid"
+            )
         if length > 1 << ((token & 0x0F) + LEVEL_BASE):
-            raise CodecError(f"a frame declares {length} bytes, more than its level {token & 0x0F} allows")
+            raise CodecError(
+                f"a frame declares {length} decoded bytes, more than its level {token & 0x0F} allows"
+            )
         if len(data) - position < stored:
-            raise CodecError(f"a frame declares {stored} bytes, {len(data) - position} are left")
+            raise CodecError(
+                f"a frame declares {stored} encoded bytes, but only {len(data) - position} are left"
+            )
         yield method, data[position : position + stored], length, checksum
         position += stored
 
@@ -133,30 +141,30 @@ def _checksum(block: bytes) -> int:
 def xxhash32(data: bytes, seed: int = 0) -> int:
     """Return the xxHash-32 of the bytes (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
 
-    In Python this does some 15 MB/s, which is enough for a codec that is rarely met.
+    This Python implementation processes about 15 MB/s, which is sufficient for a rarely used codec.
     """
     size = len(data)
-    whole = size - size % 16
-    if whole:
-        a, b = (seed + _PRIME1 + _PRIME2) & _MASK, (seed + _PRIME2) & _MASK
-        c, d = seed, (seed - _PRIME1) & _MASK
-        for first, second, third, fourth in struct.iter_unpack("<4I", data[:whole]):
-            a = (a + first * _PRIME2) & _MASK
-            a = ((a << 13 | a >> 19) & _MASK) * _PRIME1 & _MASK
-            b = (b + second * _PRIME2) & _MASK
-            b = ((b << 13 | b >> 19) & _MASK) * _PRIME1 & _MASK
-            c = (c + third * _PRIME2) & _MASK
-            c = ((c << 13 | c >> 19) & _MASK) * _PRIME1 & _MASK
-            d = (d + fourth * _PRIME2) & _MASK
-            d = ((d << 13 | d >> 19) & _MASK) * _PRIME1 & _MASK
-        total = _rotate(a, 1) + _rotate(b, 7) + _rotate(c, 12) + _rotate(d, 18)
+    striped_size = size - size % 16
+    if striped_size:
+        acc1, acc2 = (seed + _PRIME1 + _PRIME2) & _MASK, (seed + _PRIME2) & _MASK
+        acc3, acc4 = seed, (seed - _PRIME1) & _MASK
+        for first, second, third, fourth in struct.iter_unpack("<4I", data[:striped_size]):
+            acc1 = (acc1 + first * _PRIME2) & _MASK
+            acc1 = ((acc1 << 13 | acc1 >> 19) & _MASK) * _PRIME1 & _MASK
+            acc2 = (acc2 + second * _PRIME2) & _MASK
+            acc2 = ((acc2 << 13 | acc2 >> 19) & _MASK) * _PRIME1 & _MASK
+            acc3 = (acc3 + third * _PRIME2) & _MASK
+            acc3 = ((acc3 << 13 | acc3 >> 19) & _MASK) * _PRIME1 & _MASK
+            acc4 = (acc4 + fourth * _PRIME2) & _MASK
+            acc4 = ((acc4 << 13 | acc4 >> 19) & _MASK) * _PRIME1 & _MASK
+        total = _rotate(acc1, 1) + _rotate(acc2, 7) + _rotate(acc3, 12) + _rotate(acc4, 18)
     else:
         total = seed + _PRIME5
     total = (total + size) & _MASK
-    words = whole + (size - whole) // 4 * 4
-    for (word,) in struct.iter_unpack("<I", data[whole:words]):
+    words_end = striped_size + (size - striped_size) // 4 * 4
+    for (word,) in struct.iter_unpack("<I", data[striped_size:words_end]):
         total = _rotate((total + word * _PRIME3) & _MASK, 17) * _PRIME4 & _MASK
-    for byte in data[words:]:
+    for byte in data[words_end:]:
         total = _rotate((total + byte * _PRIME5) & _MASK, 11) * _PRIME1 & _MASK
     total = (total ^ total >> 15) * _PRIME2 & _MASK
     total = (total ^ total >> 13) * _PRIME3 & _MASK

@@ -1,4 +1,4 @@
-"""numcodecs' array->array codecs: what Zarr v2 calls filters.
+"""Adapters for the array->array codecs of numcodecs, which Zarr v2 uses as filters.
 
 Specification: https://numcodecs.readthedocs.io
 
@@ -9,7 +9,7 @@ Example::
 
     {"name": "numcodecs.delta", "configuration": {"dtype": "<i4"}}
 
-They see the elements of a chunk in its memory order, as one line.
+The codecs receive the elements of a chunk as an array of one dimension in C order.
 """
 
 from __future__ import annotations
@@ -23,27 +23,25 @@ from zarrfs.engine.codecs.base import ArrayArrayCodec, ChunkSpec, Region
 from zarrfs.engine.codecs.numcodecs.instances import make_numcodec
 from zarrfs.errors import MetadataError
 
-__all__ = ["ARRAY_CODECS", "NumcodecsArrayCodec", "array_codec"]
-
-ARRAY_CODECS = ("delta", "fixedscaleoffset", "quantize", "astype", "packbits")
+__all__ = ["NumcodecsArrayCodec", "array_codec"]
 
 ELEMENTWISE = ("fixedscaleoffset", "quantize", "astype")
-"""Each element by itself, so that a region can be decoded without the rest."""
+"""The codecs that decode each element independently, so that a region can be decoded alone."""
 
 KINDS = "biufcmMSU"
 MAX_ITEMSIZE = 1 << 16
-"""Elements that the parameters of a codec may ask for: an object would be a pointer made of data, a huge one memory."""
+"""The dtypes that the parameters of a codec may declare. Objects would be pointers read from data."""
 
 
 class NumcodecsArrayCodec(ArrayArrayCodec):
-    """array -> array: the codec that numcodecs registers as ``id``, with numcodecs' own parameters."""
+    """array -> array: the codec that numcodecs registers as ``id``, with the parameters of numcodecs."""
 
     name: ClassVar[str] = "numcodecs"
     id: ClassVar[str] = ""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = dict(options)
-        self._made: dict[str, Any] = {}
+        self._codecs: dict[str, Any] = {}
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
@@ -53,26 +51,27 @@ class NumcodecsArrayCodec(ArrayArrayCodec):
         return dict(self._options)
 
     def _codec(self, spec: ChunkSpec) -> Any:
-        codec = self._made.get(spec.dtype.str)
+        codec = self._codecs.get(spec.dtype.str)
         if codec is None:
             options = dict(self._options)
             if self.id in ("delta", "fixedscaleoffset", "quantize"):
                 options.setdefault("dtype", spec.dtype.str)
             if self.id == "astype":
                 options.setdefault("decode_dtype", spec.dtype.str)
-            codec = self._made[spec.dtype.str] = make_numcodec(self.id, options)
+            codec = self._codecs[spec.dtype.str] = make_numcodec(self.id, options)
         return codec
 
     def check(self, spec: ChunkSpec) -> None:
         if spec.dtype.hasobject:
-            raise MetadataError(f"codec {self.name!r} cannot take elements of varying length")
+            raise MetadataError(f"codec {self.name!r} does not support variable-length elements")
         codec = self._codec(spec)
         for attribute in ("dtype", "astype", "encode_dtype", "decode_dtype"):
             self._check_dtype(getattr(codec, attribute, None))
-        given = getattr(codec, "decode_dtype" if self.id == "astype" else "dtype", None)
-        if given is not None and np.dtype(given).itemsize != spec.dtype.itemsize:
+        declared = getattr(codec, "decode_dtype" if self.id == "astype" else "dtype", None)
+        if declared is not None and np.dtype(declared).itemsize != spec.dtype.itemsize:
             raise MetadataError(
-                f"codec {self.name!r} is for {np.dtype(given)}, but gets elements of {spec.dtype}"
+                f"codec {self.name!r} is configured for elements of {np.dtype(declared)}, but the array has elements "
+                f"of {spec.dtype}"
             )
 
     def _check_dtype(self, dtype: Any) -> None:
@@ -80,7 +79,7 @@ class NumcodecsArrayCodec(ArrayArrayCodec):
             np.dtype(dtype).kind not in KINDS or np.dtype(dtype).itemsize > MAX_ITEMSIZE
         ):
             raise MetadataError(
-                f"codec {self.name!r}: elements of {np.dtype(dtype)} are not numbers or short text"
+                f"codec {self.name!r} does not support elements of {np.dtype(dtype)}; expected numbers or short text"
             )
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
@@ -88,19 +87,19 @@ class NumcodecsArrayCodec(ArrayArrayCodec):
             return ChunkSpec((1 + -(-spec.size // 8),), np.dtype("u1"), np.uint8(0))
         codec = self._codec(spec)
         dtype = np.dtype(codec.encode_dtype if self.id == "astype" else codec.astype)
-        # No chunk is ever filled on the encoded side; the value is there for form.
+        # The fill value of the encoded side is never used.
         return ChunkSpec(spec.shape, dtype, np.zeros((), dtype)[()])
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
         encoded_spec = self.encoded_spec(spec)
         flat = np.ascontiguousarray(array, spec.dtype).reshape(-1)
-        with np.errstate(all="ignore"):  # NaN and infinity in data are nothing to warn of.
+        with np.errstate(all="ignore"):  # NumPy warns of NaN and infinity in data.
             encoded = np.asarray(self._codec(spec).encode(flat))
         return encoded.view(encoded_spec.dtype).reshape(encoded_spec.shape)
 
     def decode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
         shape = spec.shape if self.id not in ELEMENTWISE else array.shape
-        # numcodecs looks at the bytes, so that they must be in the byte order that it counts on.
+        # numcodecs interprets the bytes, so they must have the byte order of the declared dtype.
         flat = np.ascontiguousarray(array, self.encoded_spec(spec).dtype).reshape(-1)
         with np.errstate(all="ignore"):
             decoded = np.asarray(self._codec(spec).decode(flat))
@@ -111,12 +110,13 @@ class NumcodecsArrayCodec(ArrayArrayCodec):
 
 
 def array_codec(codec_id: str) -> type[NumcodecsArrayCodec]:
-    """Return the class for one numcodecs codec; its name is in v3 form."""
-    made = _classes.get(codec_id)
-    if made is None:
-        names = {"name": f"numcodecs.{codec_id}", "id": codec_id, "__doc__": NumcodecsArrayCodec.__doc__}
-        made = _classes[codec_id] = type(f"Numcodecs{codec_id.title()}Codec", (NumcodecsArrayCodec,), names)
-    return made
+    """Return the adapter class of a numcodecs codec. Its ``name`` is the v3 name."""
+    adapter = _classes.get(codec_id)
+    if adapter is None:
+        members = {"name": f"numcodecs.{codec_id}", "id": codec_id, "__doc__": NumcodecsArrayCodec.__doc__}
+        adapter = type(f"Numcodecs{codec_id.title()}Codec", (NumcodecsArrayCodec,), members)
+        _classes[codec_id] = adapter
+    return adapter
 
 
 _classes: dict[str, type[NumcodecsArrayCodec]] = {}

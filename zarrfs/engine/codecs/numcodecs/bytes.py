@@ -1,4 +1,4 @@
-"""numcodecs' bytes->bytes codecs: what Zarr v2 calls compressors, checksums and shuffles.
+"""Adapters for the bytes->bytes codecs of numcodecs: compressors, checksums and shuffles of Zarr v2.
 
 Specification: https://numcodecs.readthedocs.io
 
@@ -9,11 +9,11 @@ Example::
 
     {"name": "numcodecs.zlib", "configuration": {"level": 1}}
 
-numcodecs trusts the sizes that data declare. Here they are checked first, and streams are stopped at the size.
+numcodecs trusts the sizes that data declare. The adapters check them first and stop streams at the expected size.
 
-Codecs of numcodecs that work on the elements of arrays (``zfpy``, ``pcodec``, ``vlen-array`` ...) read or write outside
-of their buffers when they are given arbitrary bytes. Only the codecs of ``BYTES_CODECS``, and those that another
-package registers with numcodecs, are bytes->bytes codecs here.
+Codecs of numcodecs that process the elements of arrays (``zfpy``, ``pcodec``, ``vlen-array`` ...) read or write outside
+of their buffers when they receive arbitrary bytes. Therefore only the codecs of ``BYTES_CODECS``, and those that
+another package registers with numcodecs, are used as bytes->bytes codecs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from zarrfs.engine.codecs.base import Buffer, BytesBytesCodec, CodecError
-from zarrfs.engine.codecs.bytes_to_bytes.gzip import FIRST_PIECE, ZLIB_WBITS, inflate
+from zarrfs.engine.codecs.bytes_to_bytes.gzip import FIRST_INPUT_NBYTES, ZLIB_WBITS, inflate
 from zarrfs.engine.codecs.configuration import integer
 from zarrfs.engine.codecs.limits import check_size, limit_error, size_error, variable_limit
 from zarrfs.engine.codecs.numcodecs.instances import is_third_party, make_numcodec
@@ -39,7 +39,7 @@ BYTES_CODECS = ("zlib", "lz4", "bz2", "lzma", "shuffle", "base64", *CHECKSUM_NBY
 
 
 class NumcodecsBytesCodec(BytesBytesCodec):
-    """bytes -> bytes: the codec that numcodecs registers as ``id``, with numcodecs' own parameters."""
+    """bytes -> bytes: the codec that numcodecs registers as ``id``, with the parameters of numcodecs."""
 
     name: ClassVar[str] = "numcodecs"
     id: ClassVar[str] = ""
@@ -81,23 +81,23 @@ class NumcodecsBytesCodec(BytesBytesCodec):
         if self.id == "zlib":
             return inflate(data, size, ZLIB_WBITS)
         if self.id == "bz2":
-            return _drain(bz2.BZ2Decompressor, data, size)
+            return _decode_streams(bz2.BZ2Decompressor, data, size)
         if self.id == "lzma":
             return self._decode_lzma(data, size)
         if self.id == "lz4":
             _check_lz4(data, size)
-        plain = _as_bytes(self._codec.decode(memoryview(data)))
-        nbytes = memoryview(plain).nbytes
+        decoded = _as_bytes(self._codec.decode(memoryview(data)))
+        nbytes = memoryview(decoded).nbytes
         if size is None and nbytes > variable_limit(len(data)):
             raise limit_error(variable_limit(len(data)))
         check_size(nbytes, size)
-        return plain
+        return decoded
 
     def _decode_lzma(self, data: Buffer, size: int | None) -> bytes:
         form = self._options.get("format", lzma.FORMAT_XZ)
         filters = self._options.get("filters") if form == lzma.FORMAT_RAW else None
         memory = None if form == lzma.FORMAT_RAW else 256 << 20
-        return _drain(lambda: lzma.LZMADecompressor(form, memory, filters), data, size)
+        return _decode_streams(lambda: lzma.LZMADecompressor(form, memory, filters), data, size)
 
 
 LZ4_HEADER = struct.Struct("<i")
@@ -105,31 +105,33 @@ LZ4_EXPANSION = 255
 
 
 def _check_lz4(data: Buffer, size: int | None) -> None:
-    """Check the size in front of the data, which the decoder takes memory for."""
+    """Check the size that precedes the data, because the decoder allocates as much memory. Raises CodecError."""
     if len(data) < LZ4_HEADER.size:
-        raise CodecError(f"{len(data)} bytes are too few to hold a size")
+        raise CodecError(f"the data are truncated: {len(data)} bytes cannot hold the decoded size")
     (declared,) = LZ4_HEADER.unpack_from(data)
     check_size(declared, size)
     if declared < 0 or declared > LZ4_EXPANSION * len(data) + 64:
-        raise CodecError(f"{declared} bytes are said to come out of {len(data)}, more than LZ4 can hold")
+        raise CodecError(
+            f"the declared size is {declared} bytes, which LZ4 cannot store in {len(data)} bytes"
+        )
     if size is None and declared > variable_limit(len(data)):
         raise limit_error(variable_limit(len(data)))
 
 
 MAX_LZMA_DICTIONARY = 256 << 20
-"""The largest dictionary of a raw LZMA stream: its decoder allocates it before it sees any data."""
+"""The largest dictionary of a raw LZMA stream. The decoder allocates it before it reads any data."""
 
 LZMA_CHECKS = (-1, lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256)
 
 
 def _check_lzma(options: Mapping[str, Any]) -> None:
-    """Raise MetadataError unless a decoder can be made with the parameters, in a bounded amount of memory."""
+    """Raise MetadataError unless the parameters are valid for a decoder with a bounded amount of memory."""
     form = integer("lzma", options, "format", lzma.FORMAT_AUTO, lzma.FORMAT_RAW, lzma.FORMAT_XZ)
     if form != lzma.FORMAT_RAW:
         return
     filters = options.get("filters")
     if not isinstance(filters, list | tuple) or not all(isinstance(entry, Mapping) for entry in filters):
-        raise MetadataError("codec 'lzma': raw streams need filters, a list of objects")
+        raise MetadataError("codec 'lzma': filters must be a list of objects for raw streams")
     for entry in filters:
         integer("lzma", entry, "dict_size", 0, MAX_LZMA_DICTIONARY, 0)
 
@@ -143,26 +145,27 @@ def _check_lzma_encoding(options: Mapping[str, Any]) -> None:
         raise MetadataError(f"codec 'lzma': check must be one of {LZMA_CHECKS}, found {options['check']!r}")
 
 
-def _drain(make: Any, data: Buffer, size: int | None) -> bytes:
-    """Decompress streams that follow each other, to ``size`` bytes or to the limit."""
+def _decode_streams(make_decoder: Any, data: Buffer, size: int | None) -> bytes:
+    """Decompress consecutive streams to ``size`` bytes, or, if ``size`` is None, to at most ``variable_limit``."""
     limit = variable_limit(len(data)) if size is None else size
     view = memoryview(data)
     parts: list[bytes] = []
     done = position = 0
     while True:
-        decoder = make()
-        # The decoder copies what follows its stream, so a stream after the first one gets small pieces, as in gzip.
-        length = FIRST_PIECE if position else len(view)
+        decoder = make_decoder()
+        # The decoder copies the input that follows its stream. Later streams therefore receive small inputs, as in
+        # gzip.
+        length = FIRST_INPUT_NBYTES if position else len(view)
         while not decoder.eof:
-            piece: Buffer = b""
+            chunk: Buffer = b""
             if decoder.needs_input:
-                piece = view[position : position + length]
-                position += len(piece)
+                chunk = view[position : position + length]
+                position += len(chunk)
                 length *= 2
             try:
-                part = decoder.decompress(piece, limit - done + 1)
+                part = decoder.decompress(chunk, limit - done + 1)
             except (OSError, lzma.LZMAError, EOFError, ValueError) as error:
-                raise CodecError(f"the stream is broken: {error}") from error
+                raise CodecError(f"the stream is corrupt: {error}") from error
             done += len(part)
             parts.append(part)
             if done > limit:
@@ -184,19 +187,18 @@ def _as_bytes(data: Any) -> Buffer:
 
 
 def bytes_codec(codec_id: str) -> type[NumcodecsBytesCodec]:
-    """Return the class for one numcodecs codec; its name is in v3 form.
+    """Return the adapter class of a numcodecs codec. Its ``name`` is the v3 name.
 
-    Raises UnsupportedError for a codec that is not known, or is not known to make bytes of bytes.
+    Raises UnsupportedError for a codec that is not installed or is not a bytes->bytes codec.
     """
-    made = _classes.get(codec_id)
-    if made is None:
+    adapter = _classes.get(codec_id)
+    if adapter is None:
         if codec_id not in BYTES_CODECS and not is_third_party(codec_id):
-            raise UnsupportedError(f"codec {codec_id!r} does not make bytes of bytes")
-        names = {"name": f"numcodecs.{codec_id}", "id": codec_id, "__doc__": NumcodecsBytesCodec.__doc__}
-        made = _classes[codec_id] = type(
-            f"Numcodecs{codec_id.title().replace('_', '')}Codec", (NumcodecsBytesCodec,), names
-        )
-    return made
+            raise UnsupportedError(f"codec {codec_id!r} is not a bytes->bytes codec")
+        members = {"name": f"numcodecs.{codec_id}", "id": codec_id, "__doc__": NumcodecsBytesCodec.__doc__}
+        class_name = f"Numcodecs{codec_id.title().replace('_', '')}Codec"
+        adapter = _classes[codec_id] = type(class_name, (NumcodecsBytesCodec,), members)
+    return adapter
 
 
 _classes: dict[str, type[NumcodecsBytesCodec]] = {}

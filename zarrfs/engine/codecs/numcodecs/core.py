@@ -1,4 +1,4 @@
-"""Codecs of our own under numcodecs' names and with its parameters: blosc, zstd, gzip, crc32c.
+"""Adapters that give the blosc, zstd, gzip and crc32c codecs of this package the names and parameters of numcodecs.
 
 Specification: https://numcodecs.readthedocs.io
 
@@ -8,7 +8,7 @@ Example::
 
     {"name": "numcodecs.blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}}
 
-The bytes are those of the codecs without the prefix; only the parameters are written otherwise.
+The encoded bytes are those of the codecs without the prefix. Only names and parameters differ.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["NumcodecsBloscCodec", "core_codec", "twin_codec"]
 AUTOSHUFFLE = -1
 
 ZLIB_DEFAULT_LEVEL = 6
-"""What zlib takes -1 for."""
+"""The level that zlib uses for -1."""
 
 
 class NumcodecsBloscCodec(BloscCodec):
-    """Blosc with ``shuffle`` as a number (-1 chooses by the element size) and no ``typesize``: the data tell it."""
+    """Blosc with ``shuffle`` as a number (-1: chosen by the element size) and ``typesize`` from the array's dtype."""
 
     name = "numcodecs.blosc"
 
@@ -43,7 +43,7 @@ class NumcodecsBloscCodec(BloscCodec):
         if type(shuffle) is int and -1 <= shuffle <= 2:
             shuffle = "shuffle" if shuffle == AUTOSHUFFLE else list(SHUFFLES)[shuffle]
         else:
-            shuffle = None  # Of no consequence for reading; check_encoding refuses it.
+            shuffle = None  # Decoding does not use it, and check_encoding rejects it.
         super().__init__(
             options.get("cname", "lz4"),
             options.get("clevel", 5),
@@ -54,8 +54,9 @@ class NumcodecsBloscCodec(BloscCodec):
 
     def check_encoding(self) -> None:
         if self.shuffle is None:
-            found = shown(self._options["shuffle"])
-            raise MetadataError(f"codec 'blosc': shuffle must be -1, 0, 1 or 2, found {found}")
+            raise MetadataError(
+                f"codec 'blosc': shuffle must be -1, 0, 1 or 2, found {shown(self._options['shuffle'])}"
+            )
         super().check_encoding()
 
     @classmethod
@@ -66,14 +67,14 @@ class NumcodecsBloscCodec(BloscCodec):
         return dict(self._options)
 
     def check(self, spec: ChunkSpec) -> None:
-        # The element size is not in the parameters; it is known once the codec meets its array.
+        # The parameters do not contain the element size. It is known when the codec is checked against its array.
         self.typesize = 1 if spec.dtype.hasobject else max(1, spec.dtype.itemsize)
         if self._options.get("shuffle", 1) == AUTOSHUFFLE:
             self.shuffle = "bitshuffle" if self.typesize == 1 else "shuffle"
 
 
 class NumcodecsZstdCodec(ZstdCodec):
-    """Zstandard with numcodecs' parameters; keys it does not know are kept."""
+    """Zstandard with the parameters of numcodecs. Unknown keys are preserved."""
 
     name = "numcodecs.zstd"
 
@@ -90,7 +91,7 @@ class NumcodecsZstdCodec(ZstdCodec):
 
 
 class NumcodecsGzipCodec(GzipCodec):
-    """gzip with numcodecs' parameters."""
+    """gzip with the parameters of numcodecs."""
 
     name = "numcodecs.gzip"
 
@@ -99,7 +100,7 @@ class NumcodecsGzipCodec(GzipCodec):
         super().__init__(options.get("level", 1))
 
     def check_encoding(self) -> None:
-        # -1 is zlib's default, and numcodecs takes it.
+        # numcodecs accepts -1, the default level of zlib.
         integer("gzip", self._options, "level", -1, 9, 1)
 
     @classmethod
@@ -111,7 +112,7 @@ class NumcodecsGzipCodec(GzipCodec):
 
 
 class NumcodecsCrc32cCodec(Crc32cCodec):
-    """CRC-32C at the end, as numcodecs writes it unless told to put it at the start."""
+    """CRC-32C at the end of the data, as numcodecs writes it by default."""
 
     name = "numcodecs.crc32c"
 
@@ -130,7 +131,7 @@ class NumcodecsCrc32cCodec(Crc32cCodec):
         return dict(self._options)
 
 
-TWINS: dict[str, type[BytesBytesCodec]] = {
+CORE_ADAPTERS: dict[str, type[BytesBytesCodec]] = {
     "blosc": NumcodecsBloscCodec,
     "zstd": NumcodecsZstdCodec,
     "gzip": NumcodecsGzipCodec,
@@ -139,12 +140,12 @@ TWINS: dict[str, type[BytesBytesCodec]] = {
 
 
 def twin_codec(codec_id: str) -> type[BytesBytesCodec]:
-    """Return the class for one numcodecs codec of which there is one of our own."""
-    return TWINS[codec_id]
+    """Return the adapter class of a numcodecs codec that this package implements. ``codec_id`` is numcodecs' name."""
+    return CORE_ADAPTERS[codec_id]
 
 
 def core_codec(codec: Codec, spec: ChunkSpec) -> Codec:
-    """Return the codec of the Zarr v3 core that makes the same bytes of these chunks, or the codec itself."""
+    """Return the v3 codec with the same encoded bytes for chunks of ``spec``, or ``codec`` itself if none exists."""
     if isinstance(codec, NumcodecsBloscCodec):
         codec.check(spec)
         return BloscCodec(codec.cname, codec.clevel, codec.shuffle, codec.typesize, codec.blocksize)

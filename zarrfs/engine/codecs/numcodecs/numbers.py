@@ -1,4 +1,4 @@
-"""numcodecs' codecs that make bytes of numbers: pcodec and zfpy.
+"""Adapters for the array->bytes codecs of numcodecs for numbers: pcodec and zfpy.
 
 Specification: https://numcodecs.readthedocs.io/en/stable/compression/pcodec.html and ``zfpy.html``
 
@@ -8,8 +8,8 @@ Example::
 
     {"name": "numcodecs.pcodec", "configuration": {"level": 8, "mode_spec": "auto"}}
 
-They need the packages of these names, the extras ``pcodec`` and ``zfp``. The streams say how many elements they hold;
-here that is checked before memory is taken.
+They need the packages of these names, which the extras ``pcodec`` and ``zfp`` install. The streams declare the
+number of elements. It is checked before memory is allocated.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class _NumbersCodec(ArrayBytesCodec):
     def check(self, spec: ChunkSpec) -> None:
         if spec.dtype.str[1:] not in self.types:
             raise MetadataError(
-                f"codec {self.name!r} takes elements of {', '.join(self.types)}, not {spec.dtype}"
+                f"codec {self.name!r} supports elements of {', '.join(self.types)}, not {spec.dtype}"
             )
 
     def check_encoding(self) -> None:
-        # numcodecs looks at the parameters when it encodes; all that decoding needs is in the stream.
+        # numcodecs checks the parameters when it encodes. Decoding reads all parameters from the stream.
         try:
             self._codec.encode(np.zeros(4, self.types[-1]))
         except Exception as error:
             raise MetadataError(
-                f"codec {self.name!r}: cannot encode with {found(self._options)}: {error}"
+                f"codec {self.name!r}: invalid configuration {found(self._options)}: {error}"
             ) from error
 
     def _native(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
@@ -78,8 +78,8 @@ class NumcodecsPcodecCodec(_NumbersCodec):
         out = np.empty(spec.size, spec.dtype.newbyteorder("="))
         progress = standalone.simple_decompress_into(bytes(data), out)
         if not progress.finished or progress.n_processed != spec.size:
-            found = f"{progress.n_processed}" if progress.finished else f"more than {progress.n_processed}"
-            raise CodecError(f"{found} elements come out, expected are {spec.size}")
+            count = f"{progress.n_processed}" if progress.finished else f"more than {progress.n_processed}"
+            raise CodecError(f"the data decode to {count} elements, expected {spec.size}")
         return out.reshape(spec.shape)
 
 
@@ -98,19 +98,19 @@ class NumcodecsZfpyCodec(_NumbersCodec):
         super().check(spec)
         if len(spec.shape) > 4:
             raise UnsupportedError(
-                f"codec {self.name!r} takes at most four dimensions, the chunk has {len(spec.shape)}"
+                f"codec {self.name!r} supports at most four dimensions, the chunk has {len(spec.shape)}"
             )
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> Buffer:
         native = self._native(array, spec).reshape(spec.shape or (1,))
         if native.dtype.kind == "i" and "tolerance" in self._codec.compression_kwargs:
-            raise CodecError("zfp's fixed accuracy is for floats; choose another mode for integers")
+            raise CodecError("zfp's mode fixed_accuracy is for floats; choose another mode for integers")
         zfp_stream.check_range(native)
         return zfp_stream.compress(native, self._codec.compression_kwargs, header=True)
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
-        found = zfp_stream.decompress_headed(data, spec.dtype.newbyteorder("="), spec.size)
-        return found.reshape(spec.shape)
+        array = zfp_stream.decompress_headed(data, spec.dtype.newbyteorder("="), spec.size)
+        return array.reshape(spec.shape)
 
 
 NUMBER_CODECS: dict[str, type[_NumbersCodec]] = {"pcodec": NumcodecsPcodecCodec, "zfpy": NumcodecsZfpyCodec}

@@ -1,4 +1,4 @@
-"""numcodecs' codecs that make bytes of arrays: object codecs of Zarr v2.
+"""Adapters for the array->bytes codecs of numcodecs for Python objects, the object codecs of Zarr v2.
 
 Specification: https://numcodecs.readthedocs.io
 
@@ -9,10 +9,10 @@ Example::
 
     {"name": "numcodecs.json2", "configuration": {}}
 
-numcodecs encodes. Decoding is done here, because numcodecs allocates memory for the counts, shapes and data types that
-the data declare: they are compared with the chunk's before anything is allocated.
+numcodecs encodes. Decoding is implemented here, because numcodecs allocates memory for the counts, shapes and data
+types that the data declare. Here they are compared with those of the chunk before memory is allocated.
 
-``pickle`` runs code that the data choose. It is refused unless a caller allows it by name.
+``pickle`` executes code from the data. It is refused unless the caller allows it explicitly.
 """
 
 from __future__ import annotations
@@ -33,23 +33,13 @@ from zarrfs.engine.codecs.limits import check_size
 from zarrfs.engine.codecs.numcodecs.instances import make_numcodec
 from zarrfs.errors import MetadataError, UnsupportedError
 
-__all__ = ["OBJECT_CODECS", "NumcodecsObjectCodec", "object_codec"]
-
-OBJECT_CODECS = (
-    "vlen-array",
-    "json2",
-    "json",
-    "msgpack2",
-    "msgpack",
-    "categorize",
-    "pickle",
-)
+__all__ = ["NumcodecsObjectCodec", "object_codec"]
 
 Array = np.ndarray[Any, Any]
 
 
 class NumcodecsObjectCodec(ArrayBytesCodec):
-    """array -> bytes: the codec that numcodecs registers as ``id``, with numcodecs' own parameters."""
+    """array -> bytes: the codec that numcodecs registers as ``id``, with the parameters of numcodecs."""
 
     name: ClassVar[str] = "numcodecs"
     id: ClassVar[str] = ""
@@ -66,11 +56,11 @@ class NumcodecsObjectCodec(ArrayBytesCodec):
         return dict(self._options)
 
     def encode(self, array: Array, spec: ChunkSpec) -> Buffer:
-        # vlen-array takes no array that is read-only, as one that was broadcast is.
+        # vlen-array does not accept read-only arrays, such as broadcast ones.
         return bytes(self._codec.encode(np.require(np.ascontiguousarray(array), requirements="W")))
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> Array:
-        raise CodecError(f"codec {self.id!r} has no decoder here")
+        raise CodecError(f"codec {self.id!r} cannot be decoded")
 
 
 class JsonCodec(NumcodecsObjectCodec):
@@ -85,7 +75,7 @@ class JsonCodec(NumcodecsObjectCodec):
         try:
             self._encoding = codecs.lookup(encoding).name
         except (LookupError, TypeError, ValueError) as error:
-            raise MetadataError(f"codec 'json2': there is no text encoding {encoding!r}") from error
+            raise MetadataError(f"codec 'json2': unknown text encoding {encoding!r}") from error
         if self._encoding not in TEXT_ENCODINGS:
             raise MetadataError(
                 f"codec 'json2': encoding must be one of {', '.join(TEXT_ENCODINGS)}, found {encoding!r}"
@@ -104,7 +94,7 @@ TEXT_ENCODINGS = (
     "cp1252",
     *(f"utf-{bits}{order}" for bits in (16, 32) for order in ("", "-le", "-be")),
 )
-"""Those whose decoders take a time that is linear in the size of the data."""
+"""The text encodings whose decoders run in linear time."""
 
 
 class MessagePackCodec(NumcodecsObjectCodec):
@@ -119,7 +109,7 @@ class MessagePackCodec(NumcodecsObjectCodec):
 
 
 class VlenArrayCodec(NumcodecsObjectCodec):
-    """array -> bytes: arrays of one dimension and any length, each behind its number of bytes."""
+    """array -> bytes: one-dimensional arrays of variable length, each preceded by its size in bytes."""
 
     name: ClassVar[str] = "vlen-array"
     id: ClassVar[str] = "vlen-array"
@@ -131,7 +121,7 @@ class VlenArrayCodec(NumcodecsObjectCodec):
 
     def check(self, spec: ChunkSpec) -> None:
         if not spec.dtype.hasobject:
-            raise MetadataError(f"codec 'vlen-array' is for arrays as elements, not for {spec.dtype}")
+            raise MetadataError(f"codec 'vlen-array' needs arrays as elements, found {spec.dtype}")
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> Array:
         return objects(split(data, spec.size, self._element), spec.shape)
@@ -141,12 +131,14 @@ class VlenArrayCodec(NumcodecsObjectCodec):
             # NumPy relies on booleans being 0 or 1.
             return np.asarray(np.frombuffer(item, np.uint8) != 0)
         if len(item) % self._dtype.itemsize:
-            raise CodecError(f"an element has {len(item)} bytes, which are no whole number of {self._dtype}")
+            raise CodecError(
+                f"an element has {len(item)} bytes, expected a multiple of the size of {self._dtype}"
+            )
         return np.frombuffer(item, self._dtype).copy()
 
 
 class CategorizeCodec(NumcodecsObjectCodec):
-    """array -> bytes: the number of each string in a list of labels, from 1; 0 where there is none."""
+    """array -> bytes: the position of each string in a list of labels, counted from 1; 0 for an empty string."""
 
     name: ClassVar[str] = "numcodecs.categorize"
     id: ClassVar[str] = "categorize"
@@ -158,7 +150,7 @@ class CategorizeCodec(NumcodecsObjectCodec):
 
     def check(self, spec: ChunkSpec) -> None:
         if spec.dtype.kind not in "UO":
-            raise MetadataError(f"codec 'categorize' is for text, not for {spec.dtype}")
+            raise MetadataError(f"codec 'categorize' needs text, found {spec.dtype}")
 
     def encoded_size(self, spec: ChunkSpec) -> int | None:
         return spec.size * self._stored.itemsize
@@ -167,17 +159,18 @@ class CategorizeCodec(NumcodecsObjectCodec):
         check_size(memoryview(data).nbytes, spec.size * self._stored.itemsize)
         stored = np.frombuffer(data, self._stored)
         labels = np.array(["", *self._codec.labels], object)
-        # What is no label reads as no text.
-        known = (stored > 0) & (stored <= len(labels) - 1)
-        numbers = np.where(known, stored, 0).astype(np.intp)
+        # Numbers without a label are decoded as an empty string.
+        is_label = (stored > 0) & (stored <= len(labels) - 1)
+        numbers = np.where(is_label, stored, 0).astype(np.intp)
         out = np.empty(spec.size, spec.dtype)
         out[...] = labels[numbers]
         return out.reshape(spec.shape)
 
 
 class PickleCodec(NumcodecsObjectCodec):
-    """Pickles, for who allowed them when opening. numcodecs refuses them unless the whole process allows them, also to
-    those who did not ask; what is allowed here is one array.
+    """array -> bytes: pickled arrays. The caller must allow them when opening the array.
+
+    numcodecs can allow pickles only for the whole process. Decoding here is allowed per array.
     """
 
     name: ClassVar[str] = "numcodecs.pickle"
@@ -186,22 +179,22 @@ class PickleCodec(NumcodecsObjectCodec):
     def decode(self, data: Buffer, spec: ChunkSpec) -> Array:
         decoded = pickle.loads(data)
         if spec.dtype.hasobject and not (isinstance(decoded, np.ndarray) and decoded.size == spec.size):
-            # An array of one element, or of equal lists, may have become something of another shape.
+            # An array of one element or of lists of equal length may have been pickled in another shape.
             decoded = _objects(list(decoded), spec.size)
         array = np.asarray(decoded, spec.dtype if spec.dtype.hasobject else None)
         array = _of_dtype(array, spec)
         if array.size != spec.size:
-            raise CodecError(f"{array.size} elements come out, expected are {spec.size}")
-        # A pickled array keeps its memory order, which is that of the chunk; zarr-python 2 lays it down so too.
+            raise CodecError(f"the data decode to {array.size} elements, expected {spec.size}")
+        # A pickled array has the memory order of the chunk. zarr-python 2 does the same.
         return array.reshape(-1, order="A").reshape(spec.shape)
 
 
 def _dtype_option(codec_id: str, value: Any, kinds: str) -> np.dtype[Any]:
-    """Return a dtype that is given as a parameter. Raises MetadataError unless it is of a simple kind."""
+    """Return the dtype of a parameter. Raises MetadataError unless it is a simple dtype of one of the ``kinds``."""
     try:
         dtype = np.dtype(value) if isinstance(value, str | np.dtype | type) else None
     except (TypeError, ValueError, OverflowError, MemoryError) as error:
-        raise MetadataError(f"codec {codec_id!r}: {value!r} is no dtype: {error}") from error
+        raise MetadataError(f"codec {codec_id!r}: {value!r} is not a dtype: {error}") from error
     if dtype is None or dtype.kind not in kinds or not dtype.itemsize or dtype.names or dtype.subdtype:
         raise MetadataError(
             f"codec {codec_id!r}: expected the name of a dtype of a kind in {kinds!r}, found {value!r}"
@@ -210,21 +203,21 @@ def _dtype_option(codec_id: str, value: Any, kinds: str) -> np.dtype[Any]:
 
 
 def _from_items(items: Any, spec: ChunkSpec) -> Array:
-    """Return the array of numcodecs' list: the elements, nested as the shape says, then data type and shape."""
+    """Return the array of a list of numcodecs: the elements, nested according to the shape, data type and shape."""
     if not isinstance(items, list) or len(items) < 2:
         raise CodecError(f"expected a list of elements, data type and shape, found {type(items).__name__}")
     *elements, declared, shape = items
     if not isinstance(shape, list | tuple) or not all(type(n) is int and n >= 0 for n in shape):
-        raise CodecError("expected the shape of the chunk at the end of the list")
+        raise CodecError("expected the shape of the chunk as last element of the list")
     if prod(shape) != spec.size:
-        raise CodecError(f"{prod(shape)} elements are stored, expected are {spec.size}")
+        raise CodecError(f"{prod(shape)} elements are stored, expected {spec.size}")
     flat = _flatten(elements, tuple(shape))
     if spec.dtype.hasobject:
         return _objects(flat, spec.size).reshape(spec.shape)
     dtype = _declared_dtype(declared, spec)
     array = np.array(flat, dtype)
     if array.shape != (spec.size,):
-        raise CodecError(f"an array of shape {array.shape} is stored, expected are {spec.size} elements")
+        raise CodecError(f"an array of shape {array.shape} is stored, expected {spec.size} elements")
     return _of_dtype(array, spec).reshape(spec.shape)
 
 
@@ -233,19 +226,19 @@ def _flatten(elements: list[Any], shape: tuple[int, ...]) -> list[Any]:
     for depth, length in enumerate(shape or (1,)):
         if depth:
             if not all(isinstance(part, list) and len(part) == length for part in level):
-                raise CodecError(f"the elements are not nested as the shape {shape} says")
+                raise CodecError(f"the nesting of the elements differs from the shape {shape}")
             level = [item for part in level for item in part]
         elif len(level) != length:
-            raise CodecError(f"{len(level)} elements are stored, expected are {length}")
+            raise CodecError(f"{len(level)} elements are stored, expected {length}")
     return level
 
 
 def _declared_dtype(declared: Any, spec: ChunkSpec) -> np.dtype[Any]:
-    """Return the dtype in which the values are to be read; its size is that of the chunk's elements."""
+    """Return the dtype of the stored values. Its item size is that of the chunk's dtype."""
     try:
         dtype = np.dtype(declared if isinstance(declared, str) else "O")
     except (TypeError, ValueError) as error:
-        raise CodecError(f"{declared!r} is no data type") from error
+        raise CodecError(f"{declared!r} is not a data type") from error
     return spec.dtype if dtype.hasobject or dtype.itemsize != spec.dtype.itemsize else dtype
 
 
@@ -259,7 +252,7 @@ def _of_dtype(array: Array, spec: ChunkSpec) -> Array:
 
 def _objects(items: list[Any], count: int) -> Array:
     if len(items) != count:
-        raise CodecError(f"{len(items)} elements come out, expected are {count}")
+        raise CodecError(f"the data decode to {len(items)} elements, expected {count}")
     array = np.empty(count, object)
     for i, item in enumerate(items):
         array[i] = item
@@ -276,8 +269,8 @@ _CLASSES: dict[str, type[NumcodecsObjectCodec]] = {
 
 
 def object_codec(codec_id: str) -> type[NumcodecsObjectCodec]:
-    """Return the class for one numcodecs codec; its name is in v3 form."""
-    made = _CLASSES.get(codec_id)
-    if made is None:
-        raise UnsupportedError(f"codec {codec_id!r} is not read; known are {', '.join(_CLASSES)}")
-    return made
+    """Return the adapter class of a numcodecs codec. Its ``name`` is the v3 name."""
+    adapter = _CLASSES.get(codec_id)
+    if adapter is None:
+        raise UnsupportedError(f"codec {codec_id!r} is not supported; expected one of {', '.join(_CLASSES)}")
+    return adapter

@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 
 MIN_PARTIAL_NBYTES = 16 << 10
 MIN_PARTIAL_COMPRESSED_NBYTES = 1 << 20
-"""Smaller chunks, uncompressed and compressed, are decoded whole: opening them in part costs more than it saves."""
+"""Smaller chunks, uncompressed and compressed, are decoded whole: partial decoding costs more than it saves."""
 
 MAX_WHOLE_NBYTES = 256 << 20
 """Larger chunks are decoded in part where that is possible, even if they are read repeatedly."""
@@ -95,9 +95,8 @@ class CodecChain:
         array_bytes_codec: the array->bytes codec.
         array_bytes_spec: the chunk as the array->bytes codec receives it.
         bytes_codecs: the bytes->bytes codecs in encoding order, each with the size of its decoded side in bytes, or
-        None
-            where the size depends on the data.
-        encoded_size: the size of an encoded chunk in bytes, or None where it depends on the data.
+            None if the size depends on the data.
+        encoded_size: the size of an encoded chunk in bytes, or None if it depends on the data.
         max_encoded_size: the largest plausible size of an encoded chunk in bytes, or None for variable-length data.
         has_views: whether each array->array codec can express a decoded array as a view in encoded layout.
         supports_partial: whether decoding a region can cost less than decoding the chunk.
@@ -182,7 +181,7 @@ class CodecChain:
 
     @property
     def must_decode_parts(self) -> bool:
-        """Whether chunks are too large to be decoded whole for the sake of later reads."""
+        """Whether chunks are too large to be decoded whole, even if they are read repeatedly."""
         return self.supports_partial and (self.spec.nbytes or 0) > MAX_WHOLE_NBYTES
 
     def prefers_partial(self, region: Region) -> bool:
@@ -195,7 +194,7 @@ class CodecChain:
         return nbytes >= MIN_PARTIAL_COMPRESSED_NBYTES and self.span(region) * 2 <= nbytes
 
     def encoded_region(self, region: Region) -> Region | None:
-        """Return the region that the array->bytes codec must decode, or None where it must decode the whole chunk."""
+        """Return the region that the array->bytes codec must decode, or None if it must decode the whole chunk."""
         encoded: Region | None = region
         for codec, spec in self.array_codecs:
             encoded = None if encoded is None else codec.encoded_region(encoded, spec)

@@ -1,6 +1,6 @@
 """Decoding whole chunks and regions of chunks.
 
-A region is decoded from a ``ByteSource``, which is asked for as few bytes as the chain allows. This module does not
+A region is decoded from a ``ByteSource``, of which as few bytes are read as the chain allows. This module does not
 decide what is cached and what is decoded in part; ``zarrfs.engine.io.planning`` does.
 """
 
@@ -53,7 +53,7 @@ class ChunkDecoder:
     # -- whole chunks ------------------------------------------------------------------------------------------
 
     def decode(self, data: Buffer, out: Array | None = None) -> Array:
-        """Decode a whole chunk. Return an array of ``chain.spec.shape``, which is ``out`` if that is given.
+        """Decode a whole chunk. Return an array of ``chain.spec.shape``, which is ``out`` if it is not None.
 
         ``out`` has the shape and dtype of the chunk. A result that is not ``out`` may be read-only and may have another
         byte order than ``chain.spec.dtype``.
@@ -77,7 +77,7 @@ class ChunkDecoder:
         return out
 
     def decode_to_scratch(self, data: Buffer) -> Array:
-        """Decode a whole chunk, into this thread's scratch memory where that is cheaper than new memory.
+        """Decode a whole chunk, into this thread's scratch memory if that is faster than allocating memory.
 
         The result is valid until this thread decodes or encodes the next chunk.
         """
@@ -99,7 +99,7 @@ class ChunkDecoder:
             return False
         if size != len(target):
             raise_located(
-                CodecError(f"{size} bytes are stored, expected are {len(target)}"),
+                CodecError(f"{size} bytes are stored, expected {len(target)}"),
                 self.chain.array_bytes_codec,
             )
         if array is not out:

@@ -1,6 +1,6 @@
 """One reusable decoded chunk per thread.
 
-Newly allocated memory costs more than decoding into it, because each page must be mapped. Each thread keeps the
+Newly allocated memory costs more than decoding into it, because each page must be mapped. Each thread retains the
 buffer of the codec chain that it used last.
 """
 
@@ -19,7 +19,7 @@ __all__ = ["new_chunk", "scratch_chunk"]
 Array = np.ndarray[Any, Any]
 
 MAX_SCRATCH_NBYTES = 32 << 20
-"""Larger scratch buffers are not kept."""
+"""Larger scratch buffers are not reused."""
 
 _local = threading.local()
 
@@ -27,7 +27,7 @@ _local = threading.local()
 def scratch_chunk(chain: CodecChain) -> tuple[Array, memoryview]:
     """Return this thread's buffer for one decoded chunk: as an array of ``chain.spec.shape``, and as its bytes.
 
-    The chain must be ``direct``. The contents are valid until the thread asks for scratch memory again.
+    The chain must be ``direct``. The contents are valid until the thread requests scratch memory again.
     """
     if getattr(_local, "owner", None) is not chain:
         encoded = new_chunk(chain.array_bytes_spec)
@@ -41,7 +41,7 @@ def scratch_chunk(chain: CodecChain) -> tuple[Array, memoryview]:
 
 
 def new_chunk(spec: ChunkSpec) -> Array:
-    """Return new memory for a chunk. Raises CodecError where it cannot be allocated: metadata can declare any size."""
+    """Return new memory for a chunk. Raises CodecError if it cannot be allocated: metadata can declare any size."""
     try:
         return np.empty(spec.shape, spec.dtype)
     except (MemoryError, ValueError) as error:

@@ -19,10 +19,10 @@ Example::
       }
     }
 
-Reading one inner chunk costs the index and that chunk's bytes; the index and decoded inner chunks are kept in the
-cache slot of the shard. Inner chunks near each other are fetched in one range; when most of a shard is wanted it
-is fetched whole. Writing lays inner chunks down in C order of their coordinates; those that hold nothing but the
-fill value are left out.
+Reading one inner chunk reads the index and the bytes of that inner chunk. The index and the decoded inner chunks are
+cached in the cache entry of the shard. Nearby inner chunks are fetched in one range. If most of a shard is requested,
+the shard is fetched whole. Inner chunks are written in C order of their coordinates. Those that contain only the fill
+value are omitted.
 """
 
 from __future__ import annotations
@@ -66,25 +66,35 @@ __all__ = ["ShardingCodec", "UncachedReader"]
 
 Array = np.ndarray[Any, Any]
 
-PARALLEL_NBYTES = 128 << 10
-"""Inner chunks smaller than this are decoded on one thread: handing them out costs more than it gains."""
+MIN_PARALLEL_DECODED_NBYTES = 128 << 10
+"""Smaller inner chunks are decoded on one thread: distributing them costs more than it saves."""
 
-PARALLEL_ENCODED_NBYTES = 32 << 10
-"""Compressing takes several times as long as decompressing, and is worth handing out sooner."""
+MIN_PARALLEL_ENCODED_NBYTES = 32 << 10
+"""Smaller inner chunks are compressed on one thread. The limit is lower because compression is slower."""
 
 MAX_INDEX_NBYTES = 1 << 30
-"""An index of 67 million inner chunks; one that claims to be larger is a mistake or a trap."""
+"""The largest supported index, that of 67 million inner chunks. It bounds the memory that metadata can request."""
 
 
-class _Layout:
-    """What follows from the shape of the shard: grid, pipelines for inner chunks and for the index."""
+class ShardLayout:
+    """The inner chunks of shards of one shape.
+
+    Raises MetadataError on construction if the inner chunks do not fit the shard, or the index has no fixed size.
+
+    Attributes:
+        grid: the number of inner chunks per dimension.
+        chunk_spec: the decoded inner chunk.
+        pipeline: the codecs of the inner chunks.
+        index_pipeline: the codecs of the index.
+        index_nbytes: the size of the encoded index.
+    """
 
     def __init__(self, codec: ShardingCodec, spec: ChunkSpec) -> None:
         inner = codec.chunk_shape
         if len(inner) != len(spec.shape):
             raise MetadataError(
                 f"sharding_indexed: chunk_shape {list(inner)} has {len(inner)} dimensions, "
-                f"the shard {list(spec.shape)} has {len(spec.shape)}; they must agree"
+                f"the shard {list(spec.shape)} has {len(spec.shape)}; expected equal numbers"
             )
         for axis, (part, length) in enumerate(zip(inner, spec.shape, strict=True)):
             if length % part:
@@ -99,19 +109,19 @@ class _Layout:
         self.index_pipeline = CodecPipeline(codec.index_codecs, index_spec)
         if self.index_pipeline.chain.encoded_size is None:
             raise MetadataError(
-                f"sharding_indexed: index_codecs {[c.name for c in codec.index_codecs]} give a size that varies "
-                "with the data; the index must have a fixed size, so compression is not allowed there"
+                f"sharding_indexed: index_codecs {[c.name for c in codec.index_codecs]} encode to a size that depends "
+                "on the data; the index must have a fixed size and cannot be compressed"
             )
         self.index_nbytes = self.index_pipeline.chain.encoded_size
         if self.index_nbytes > MAX_INDEX_NBYTES:
             raise MetadataError(
                 f"sharding_indexed: a shard of {list(spec.shape)} in inner chunks of {list(inner)} needs an index of "
-                f"{self.index_nbytes:,} bytes, more than the {MAX_INDEX_NBYTES:,} that are taken for sensible"
+                f"{self.index_nbytes:,} bytes, expected at most {MAX_INDEX_NBYTES:,}"
             )
 
 
 class ShardingCodec(RegionCodec):
-    """array -> bytes: a grid of inner chunks, each with its own codecs, and an index of where they are."""
+    """array -> bytes: a grid of inner chunks, which are encoded separately, and an index of their byte ranges."""
 
     name: ClassVar[str] = "sharding_indexed"
     partial: ClassVar[bool] = True
@@ -127,7 +137,7 @@ class ShardingCodec(RegionCodec):
         self.codecs = tuple(codecs)
         self.index_codecs = tuple(index_codecs)
         self.index_location = index_location
-        self._layouts: dict[tuple[tuple[int, ...], str], _Layout] = {}
+        self._shard_layouts: dict[tuple[tuple[int, ...], str], ShardLayout] = {}
         self._lock = threading.Lock()
 
     @classmethod
@@ -135,7 +145,7 @@ class ShardingCodec(RegionCodec):
         known = {"chunk_shape", "codecs", "index_codecs", "index_location"}
         for key in configuration:
             if key not in known:
-                raise MetadataError(f"sharding_indexed: unknown key {key!r}; known are {sorted(known)}")
+                raise MetadataError(f"sharding_indexed: unknown key {key!r}; expected {sorted(known)}")
         for key in ("chunk_shape", "codecs", "index_codecs"):
             if key not in configuration:
                 raise MetadataError(f"sharding_indexed: {key!r} is missing from the configuration")
@@ -169,27 +179,27 @@ class ShardingCodec(RegionCodec):
     def check(self, spec: ChunkSpec) -> None:
         if len(spec.shape) >= MAX_RANK:
             raise UnsupportedError(
-                f"codec 'sharding_indexed': the index of shards of {len(spec.shape)} dimensions has one more, and "
-                f"arrays of more than {MAX_RANK} are not known here"
+                f"codec 'sharding_indexed': the index of shards of {len(spec.shape)} dimensions has one more, but "
+                f"arrays of more than {MAX_RANK} dimensions are not supported"
             )
-        self.layout(spec)
+        self.shard_layout(spec)
 
     def check_encoding(self) -> None:
         for codec in (*self.codecs, *self.index_codecs):
             codec.check_encoding()
 
-    def layout(self, spec: ChunkSpec) -> _Layout:
-        """Return what follows from the shard's shape and dtype, worked out once."""
+    def shard_layout(self, spec: ChunkSpec) -> ShardLayout:
+        """Return the layout of shards of ``spec``. It is computed once."""
         key = (spec.shape, spec.dtype.str if not spec.dtype.fields else str(spec.dtype.descr))
-        layout = self._layouts.get(key)
-        # Two arrays may share a codec and differ in the fill value alone.
+        layout = self._shard_layouts.get(key)
+        # Two arrays may share a codec and differ only in the fill value.
         if (
             layout is None
             or layout.chunk_spec.dtype != spec.dtype
             or layout.chunk_spec.fill_value is not spec.fill_value
         ):
             with self._lock:
-                layout = self._layouts[key] = _Layout(self, spec)
+                layout = self._shard_layouts[key] = ShardLayout(self, spec)
         return layout
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -197,11 +207,11 @@ class ShardingCodec(RegionCodec):
     def read_region(
         self, source: ByteSource, region: Region, spec: ChunkSpec, out: Array, reader: InnerChunkReader
     ) -> bool:
-        layout = self.layout(spec)
+        layout = self.shard_layout(spec)
         index = reader.index(lambda: self._read_index(source, layout))
         if index is None:
             return False
-        wanted: list[InnerChunk] = []
+        requested: list[InnerChunk] = []
         inner = layout.pipeline
         for chunk in self._inner_chunks(index, region):
             if chunk.is_missing:
@@ -212,15 +222,15 @@ class ShardingCodec(RegionCodec):
                 if cached is not None:
                     out[chunk.target] = cached[chunk.region]
                     continue
-            wanted.append(chunk)
-        if not wanted:
+            requested.append(chunk)
+        if not requested:
             return True
-        # With high latency the size would cost a request of its own; there a short response shows the truncation.
+        # With high latency the size would cost another request. A truncated shard is then detected by a short response.
         size = shard_end(index) + layout.index_nbytes if source.high_latency else source.size()
         if size is None:
             raise CodecError("the shard was deleted while it was being read")
-        check_bounds(wanted, size, inner.chain.max_encoded_size)
-        sources = fetch_inner_chunks(source, wanted, size, layout.index_nbytes, inner.chain)
+        check_bounds(requested, size, inner.chain.max_encoded_size)
+        sources = fetch_inner_chunks(source, requested, size, layout.index_nbytes, inner.chain)
 
         def read(job: tuple[InnerChunk, ByteSource]) -> None:
             chunk, chunk_source = job
@@ -231,12 +241,12 @@ class ShardingCodec(RegionCodec):
                 raise _located(error, chunk) from error
 
         nbytes = layout.chunk_spec.nbytes
-        parallel = len(wanted) > 1 and nbytes is not None and nbytes >= PARALLEL_NBYTES
-        for_each(read, zip(wanted, sources, strict=True), CORES if parallel else 1)
+        parallel = len(requested) > 1 and nbytes is not None and nbytes >= MIN_PARALLEL_DECODED_NBYTES
+        for_each(read, zip(requested, sources, strict=True), CORES if parallel else 1)
         return True
 
     def first_missing(self, source: ByteSource, region: Region, spec: ChunkSpec) -> tuple[int, ...] | None:
-        layout = self.layout(spec)
+        layout = self.shard_layout(spec)
         index = self._read_index(source, layout)
         if index is None:
             raise CodecError("the shard was deleted while it was being read")
@@ -250,7 +260,7 @@ class ShardingCodec(RegionCodec):
                     return (*chunk.coords, *below)
         return None
 
-    def _read_index(self, source: ByteSource, layout: _Layout) -> Array | None:
+    def _read_index(self, source: ByteSource, layout: ShardLayout) -> Array | None:
         """Return the index, an array of shape (*grid, 2), or None when the shard is missing."""
         size = layout.index_nbytes
         byte_range = ByteRange(0, size) if self.index_location == "start" else ByteRange(-size)
@@ -259,7 +269,7 @@ class ShardingCodec(RegionCodec):
             return None
         if len(ranges[0]) != size:
             raise CodecError(
-                f"the shard has {len(ranges[0])} bytes, too few for its index of {size} bytes "
+                f"the shard has {len(ranges[0])} bytes, expected at least the {size} bytes of its index "
                 f"({layout.grid} inner chunks): it is truncated, or chunk_shape or index_codecs are wrong"
             )
         return np.ascontiguousarray(layout.index_pipeline.decoder.decode(ranges[0]), INDEX_DTYPE)
@@ -307,12 +317,12 @@ class ShardingCodec(RegionCodec):
         return b"".join(self.encode_parts(array, spec))
 
     def encode_parts(self, array: Array, spec: ChunkSpec, keep_filled: bool = False) -> list[Buffer]:
-        layout = self.layout(spec)
+        layout = self.shard_layout(spec)
         shard = OpenShard(layout.grid)
 
         def encode(coords: tuple[int, ...]) -> None:
             part = array[
-                _whole(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.chunk_shape, strict=True))
+                _view_index(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.chunk_shape, strict=True))
             ]
             if keep_filled or not is_filled(part, spec.fill_value):
                 shard.set(coords, layout.pipeline.encoder.encode(part, keep_filled=keep_filled))
@@ -321,22 +331,24 @@ class ShardingCodec(RegionCodec):
         return self.assemble(shard, spec)
 
     def workers(self, spec: ChunkSpec) -> int:
-        """Return how many threads are worth having to encode the inner chunks of one shard."""
-        layout = self.layout(spec)
+        """Return the number of threads for encoding the inner chunks of one shard."""
+        layout = self.shard_layout(spec)
         nbytes = layout.chunk_spec.nbytes
-        least = PARALLEL_ENCODED_NBYTES if layout.pipeline.chain.compressed else PARALLEL_NBYTES
-        return CORES if nbytes is not None and nbytes >= least else 1
+        min_nbytes = (
+            MIN_PARALLEL_ENCODED_NBYTES if layout.pipeline.chain.compressed else MIN_PARALLEL_DECODED_NBYTES
+        )
+        return CORES if nbytes is not None and nbytes >= min_nbytes else 1
 
     def open_shard(self, data: Buffer | None, spec: ChunkSpec) -> OpenShard:
-        """Return a stored shard (None: one that is not there yet) to be changed inner chunk by inner chunk."""
-        layout = self.layout(spec)
+        """Return a stored shard, or an empty one if ``data`` is None, whose inner chunks can be changed."""
+        layout = self.shard_layout(spec)
         return OpenShard(
             layout.grid, data, None if data is None else self._read_index(BufferSource(data), layout)
         )
 
     def assemble(self, shard: OpenShard, spec: ChunkSpec) -> list[Buffer]:
-        """Return what is to be stored of a shard, in parts that are to be joined."""
-        layout = self.layout(spec)
+        """Return the encoded shard, in parts that the caller concatenates."""
+        layout = self.shard_layout(spec)
         return shard.parts(
             layout.index_pipeline.encoder.encode, layout.index_nbytes, self.index_location == "start"
         )
@@ -379,6 +391,6 @@ def _located(error: CodecError, chunk: InnerChunk) -> CodecError:
     return located
 
 
-def _whole(slices: Iterable[slice]) -> Any:
-    """Return an index that gives an array even of one without dimensions, and not its element."""
+def _view_index(slices: Iterable[slice]) -> Any:
+    """Return an index for NumPy that returns a view, also of an array without dimensions."""
     return tuple(slices) or Ellipsis

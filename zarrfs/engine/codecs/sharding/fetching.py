@@ -1,6 +1,6 @@
 """Fetching inner chunks of a shard: bounds, strategy, and byte ranges.
 
-Nearby inner chunks are fetched in one range. When most of a shard is wanted it is fetched whole. Large inner chunks
+Nearby inner chunks are fetched in one range. When most of a shard is requested it is fetched whole. Large inner chunks
 that can be decoded in part are not fetched here; their codecs request the ranges that they need.
 """
 
@@ -25,7 +25,7 @@ COALESCING_GAP = 64 << 10
 """Inner chunks closer than this many bytes are fetched in one range: a second request costs more than the gap."""
 
 WHOLE_SHARE = 0.7
-"""When at least this share of a shard's bytes is wanted, the shard is fetched whole."""
+"""When at least this share of a shard's bytes is requested, the shard is fetched whole."""
 
 
 class InnerChunk(NamedTuple):
@@ -83,9 +83,9 @@ def shard_end(index: Array) -> int:
     return int((stored[:, 0] + stored[:, 1]).max()) if len(stored) else 0
 
 
-def check_bounds(wanted: Sequence[InnerChunk], size: int, max_nbytes: int | None) -> None:
+def check_bounds(requested: Sequence[InnerChunk], size: int, max_nbytes: int | None) -> None:
     """Raise CodecError for an inner chunk outside of the shard's ``size`` bytes or larger than ``max_nbytes``."""
-    for chunk in wanted:
+    for chunk in requested:
         if max_nbytes is not None and chunk.nbytes > max_nbytes:
             raise CodecError(
                 f"inner chunk {chunk.coords}: the index gives {chunk.nbytes:,} bytes, expected at most {max_nbytes:,}"
@@ -98,32 +98,32 @@ def check_bounds(wanted: Sequence[InnerChunk], size: int, max_nbytes: int | None
 
 
 def fetch_inner_chunks(
-    source: ByteSource, wanted: Sequence[InnerChunk], size: int, index_nbytes: int, chain: CodecChain
+    source: ByteSource, requested: Sequence[InnerChunk], size: int, index_nbytes: int, chain: CodecChain
 ) -> list[ByteSource]:
-    """Return a source for each inner chunk, after fetching what is best fetched at once.
+    """Return a source for each inner chunk, after fetching those that are cheapest to fetch together.
 
     ``size`` is the size of the shard and ``index_nbytes`` that of its index. ``chain`` is the codec chain of the inner
     chunks.
     """
-    total = sum(chunk.nbytes for chunk in wanted)
+    total = sum(chunk.nbytes for chunk in requested)
     if source.in_memory or total >= WHOLE_SHARE * (size - index_nbytes):
-        return _fetch_whole(source, wanted)
+        return _fetch_whole(source, requested)
     if chain.supports_partial or chain.sharded:
-        at_once = [c for c in wanted if chain.is_whole(c.region) or c.nbytes < COALESCING_GAP]
-        if len(at_once) < len(wanted):
+        at_once = [c for c in requested if chain.is_whole(c.region) or c.nbytes < COALESCING_GAP]
+        if len(at_once) < len(requested):
             sources = _fetch_ranges(source, at_once) if at_once else []
             fetched = dict(zip([c.coords for c in at_once], sources, strict=True))
-            return [fetched.get(c.coords) or PartSource(source, c.offset, c.nbytes) for c in wanted]
-    return list(_fetch_ranges(source, wanted))
+            return [fetched.get(c.coords) or PartSource(source, c.offset, c.nbytes) for c in requested]
+    return list(_fetch_ranges(source, requested))
 
 
-def _fetch_whole(source: ByteSource, wanted: Sequence[InnerChunk]) -> list[ByteSource]:
+def _fetch_whole(source: ByteSource, requested: Sequence[InnerChunk]) -> list[ByteSource]:
     data = source.read()
     if data is None:
         raise CodecError("the shard was deleted while it was being read")
     view = memoryview(data)
     sources: list[ByteSource] = []
-    for chunk in wanted:
+    for chunk in requested:
         part = view[chunk.offset : chunk.offset + chunk.nbytes]
         if len(part) != chunk.nbytes:
             raise CodecError(
@@ -134,13 +134,13 @@ def _fetch_whole(source: ByteSource, wanted: Sequence[InnerChunk]) -> list[ByteS
     return sources
 
 
-def _fetch_ranges(source: ByteSource, wanted: Sequence[InnerChunk]) -> list[BufferSource]:
+def _fetch_ranges(source: ByteSource, requested: Sequence[InnerChunk]) -> list[BufferSource]:
     """Fetch the inner chunks, nearby ones in one range. Return a source for each, in the given order."""
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i].offset)
+    order = sorted(range(len(requested)), key=lambda i: requested[i].offset)
     groups: list[list[int]] = []
     ranges: list[tuple[int, int]] = []
     for i in order:
-        start, stop = wanted[i].offset, wanted[i].offset + wanted[i].nbytes
+        start, stop = requested[i].offset, requested[i].offset + requested[i].nbytes
         if ranges and start <= ranges[-1][1] + COALESCING_GAP:
             ranges[-1] = (ranges[-1][0], max(ranges[-1][1], stop))
             groups[-1].append(i)
@@ -158,6 +158,6 @@ def _fetch_ranges(source: ByteSource, wanted: Sequence[InnerChunk]) -> list[Buff
                 f"{len(view)} bytes of {stop - start} were read at offset {start}: the shard is truncated"
             )
         for i in group:
-            begin = wanted[i].offset - start
-            sources[i] = BufferSource(view[begin : begin + wanted[i].nbytes])
-    return [sources[i] for i in range(len(wanted))]
+            begin = requested[i].offset - start
+            sources[i] = BufferSource(view[begin : begin + requested[i].nbytes])
+    return [sources[i] for i in range(len(requested))]
