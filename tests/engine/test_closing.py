@@ -63,11 +63,11 @@ def test_a_closed_node_refuses_use_and_can_be_opened_again(place: str, tmp_path:
     array.close()
     array.close()
     for name, use in USES.items():
-        with pytest.raises(StoreError, match="was closed here; open it again"):
+        with pytest.raises(StoreError, match="was closed; open it again"):
             use(array)
         assert "zarrfs.Array" in repr(array), name
     for use in GROUP_USES.values():
-        with pytest.raises(StoreError, match="was closed here; open it again"):
+        with pytest.raises(StoreError, match="was closed; open it again"):
             use(group)
     with zarrfs.open_array(location, "a") as again:
         np.testing.assert_array_equal(again, DATA)

@@ -21,8 +21,8 @@ from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.temporary_files import (
     TEMPORARY_PREFIX,
     create_temporary,
-    hold,
     is_abandoned,
+    lock_file,
     remove_abandoned,
 )
 from zarrfs.errors import ReadOnlyError
@@ -124,7 +124,7 @@ def test_files_of_other_machines_count_after_a_day(name: str, tmp_path: Path) ->
     os.utime(left, (old, old))
     assert is_abandoned(str(left))
     fd = os.open(left, os.O_RDWR)
-    hold(fd)
+    lock_file(fd)
     assert not is_abandoned(str(left))
     fcntl.flock(fd, fcntl.LOCK_UN)
     os.close(fd)

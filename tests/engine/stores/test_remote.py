@@ -290,12 +290,12 @@ def test_members_of_a_far_zip_file_take_one_request(web: WebServer) -> None:
 def test_a_far_zip_file_in_trouble(web: WebServer) -> None:
     pack(web.folder / "old.zarr", zipfile.ZIP_STORED)
     url = f"zip::{web.url}/old.zarr.zip"
-    with pytest.raises(LocationError, match="there is no such file"):
+    with pytest.raises(LocationError, match="does not exist"):
         zarrfs.open(f"zip::{web.url}/nothing.zip")
     with pytest.raises(LocationError, match="cannot be changed in place"):
         zarrfs.open(url, mode="r+")
     array = zarrfs.open_array(url, cache_size=0)
-    for status, words in ((404, "is gone"), (503, "503")):
+    for status, words in ((404, "was deleted"), (503, "503")):
         web.trouble = lambda path, status=status: status
         with pytest.raises(StoreError, match=words):
             array[0, 0]
@@ -472,8 +472,8 @@ def s3() -> Iterator[dict[str, str]]:
 def requests_of(store: RemoteStore) -> list[str]:
     """Return a list that gets the method of each request to S3 from now on."""
     asked: list[str] = []
-    store._files.connect()
-    store._files._s3.meta.events.register(
+    store._file_system.connect()
+    store._file_system._s3.meta.events.register(
         "before-send.s3", lambda request, **more: asked.append(request.method)
     )
     return asked

@@ -14,7 +14,7 @@ import pytest
 
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.databases.sqlite import SQLiteStore
-from zarrfs.errors import StoreError
+from zarrfs.errors import LocationError, StoreError
 
 KILLED = """
 import os, signal, sqlite3, sys
@@ -70,7 +70,7 @@ def test_the_error_says_how_to_recover_where_that_takes_permission(
         return connect(name.replace("mode=rw", "mode=ro"), **options)  # type: ignore[call-overload,no-any-return]
 
     monkeypatch.setattr(sqlite3, "connect", read_only)
-    with pytest.raises(Exception, match=r"a writer ended in the middle of a change.*Open the database once"):
+    with pytest.raises(LocationError, match=r"a writer was killed during a transaction.*Open the database once"):
         SQLiteStore(left, read_only=True)
 
 

@@ -150,7 +150,7 @@ def test_a_remote_delete_that_fails_is_an_error(ftp: ShakyFTPServer) -> None:
 
 def test_ftp_a_connection_that_was_idle_is_made_anew(ftp: ShakyFTPServer) -> None:
     with RemoteStore(ftp.url) as store:
-        store._files.ftp.sock.shutdown(2)
+        store._file_system.ftp.sock.shutdown(2)
         assert store.size("plain/c/1/1") == 200
         ftp.replies = {"TYPE": "421 Idle for too long."}
         with pytest.raises(StoreError, match="421"):
@@ -213,7 +213,7 @@ def test_web_bodies_that_stand_still(ranged: bool, web: WebServer) -> None:
     options = {"client_kwargs": {"timeout": aiohttp.ClientTimeout(sock_read=0.1)}}
     with RemoteStore(web.url, read_only=True, storage_options=options) as store:
         web.cut, web.stalled = lambda path: 5, threading.Event()
-        with pytest.raises(StoreError, match="the server does not answer in time; check that the server"):
+        with pytest.raises(StoreError, match="the server did not respond in time; check that the server"):
             store.get_ranges("plain/c/1/1", [ByteRange(3, 50)]) if ranged else store.get("plain/c/1/1")
         web.stalled.set()
 
@@ -222,11 +222,11 @@ def test_web_bodies_that_stand_still(ranged: bool, web: WebServer) -> None:
 def test_web_servers_that_send_another_range(honest: bool, web: WebServer) -> None:
     with RemoteStore(web.url, read_only=True) as store:
         web.shift, web.honest = 4, honest
-        with pytest.raises(StoreError, match="asked for the last 20 bytes, found"):
+        with pytest.raises(StoreError, match="requested the last 20 bytes, found"):
             store.get_ranges("plain/c/1/1", [ByteRange(-20)])
         if honest:
             with pytest.raises(
-                StoreError, match="asked for bytes from 8, 20 of them, found 20 bytes called 'bytes 12"
+                StoreError, match="requested 20 bytes from 8, found 20 bytes with the Content-Range 'bytes 12"
             ):
                 store.get_ranges("plain/c/1/1", [ByteRange(8, 20)])
 
@@ -312,23 +312,23 @@ def s3_error(status: int) -> ClientError:
 @pytest.mark.parametrize(
     ("error", "verdict"),
     [
-        (FileNotFoundError("x"), Presence.ABSENT),
-        (KeyError("x"), Presence.ABSENT),
-        (OSError(36, "File name too long"), Presence.ABSENT),
-        (OSError(5, "Input/output error"), Presence.TROUBLE),
-        (PermissionError(13, "no"), Presence.TROUBLE),
-        (ConnectionRefusedError(111, "no"), Presence.TROUBLE),
-        (caused(FileNotFoundError("x"), s3_error(404)), Presence.ABSENT),
-        (caused(FileNotFoundError("x"), s3_error(503)), Presence.TROUBLE),
-        (caused(FileNotFoundError("x"), ResourceNotFoundError("x")), Presence.ABSENT),
-        (caused(FileNotFoundError("x"), TimeoutError()), Presence.TROUBLE),
+        (FileNotFoundError("x"), Presence.MISSING),
+        (KeyError("x"), Presence.MISSING),
+        (OSError(36, "File name too long"), Presence.MISSING),
+        (OSError(5, "Input/output error"), Presence.FAILURE),
+        (PermissionError(13, "no"), Presence.FAILURE),
+        (ConnectionRefusedError(111, "no"), Presence.FAILURE),
+        (caused(FileNotFoundError("x"), s3_error(404)), Presence.MISSING),
+        (caused(FileNotFoundError("x"), s3_error(503)), Presence.FAILURE),
+        (caused(FileNotFoundError("x"), ResourceNotFoundError("x")), Presence.MISSING),
+        (caused(FileNotFoundError("x"), TimeoutError()), Presence.FAILURE),
         (
             caused(FileNotFoundError("x"), caused(KeyError("x"), ConnectionResetError(104, "x"))),
-            Presence.TROUBLE,
+            Presence.FAILURE,
         ),
-        (caused(FileNotFoundError("x"), OSError(111, "Connection refused")), Presence.TROUBLE),
-        (caused(FileNotFoundError("x"), ValueError("what?")), Presence.DOUBTFUL),
-        (ValueError("what?"), Presence.TROUBLE),
+        (caused(FileNotFoundError("x"), OSError(111, "Connection refused")), Presence.FAILURE),
+        (caused(FileNotFoundError("x"), ValueError("what?")), Presence.UNCERTAIN),
+        (ValueError("what?"), Presence.FAILURE),
     ],
     ids=repr,
 )

@@ -30,8 +30,8 @@ from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.zip.records import (
     LOCAL_HEADER,
+    ArchiveFile,
     Member,
-    OpenFile,
     central_directory,
     local_header,
 )
@@ -90,7 +90,7 @@ def test_names_that_leave_the_archive_are_ignored_and_said(
 @pytest.mark.parametrize("size", [0, 10, 100])
 def test_no_zip_file_at_all(size: int, tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"PK\3\4" + bytes(size))
-    with pytest.raises(LocationError, match="no zip file that can be read"):
+    with pytest.raises(LocationError, match="is not a readable zip file"):
         ZipStore(tmp_path / "a.zip")
     with pytest.raises(LocationError, match="cannot be opened"):
         ZipStore(tmp_path / "missing.zip")
@@ -104,7 +104,7 @@ def test_broken_members_are_said(tmp_path: Path) -> None:
     data[where : where + 8] = bytes(8)
     path.write_bytes(data)
     with ZipStore(path) as store:
-        with pytest.raises(StoreError, match="'a' is broken"):
+        with pytest.raises(StoreError, match="'a' is corrupt"):
             store.get("a")
         assert bytes(store.get("b") or b"") == value
 
@@ -115,7 +115,10 @@ def test_a_member_that_claims_more_than_it_can_hold(tmp_path: Path) -> None:
     central = data.index(b"PK\1\2")
     data[central + 24 : central + 28] = (2**31).to_bytes(4, "little")
     path.write_bytes(data)
-    with ZipStore(path) as store, pytest.raises(StoreError, match="more than it can hold"):
+    with (
+        ZipStore(path) as store,
+        pytest.raises(StoreError, match="declares 2147483648 bytes, which is impossible"),
+    ):
         store.get("a")
 
 
@@ -247,7 +250,7 @@ def test_the_directory_of_a_member_larger_than_four_gibibytes(tmp_path: Path) ->
     path = tmp_path / "a.zip"
     size = (4 << 30) + 5
     header = local_header("a", size, 7)
-    member = Member(OpenFile(os.open(os.devnull, os.O_RDONLY)), 0, len(header), size, size, 7)
+    member = Member(ArchiveFile(os.open(os.devnull, os.O_RDONLY)), 0, len(header), size, size, 7)
     with open(path, "wb") as file:
         file.write(header)
         file.seek(size, os.SEEK_CUR)
@@ -487,7 +490,7 @@ if not child:
     try:
         store.set("c", b"1")
     except StoreError as error:
-        assert "another process" in str(error)
+        assert "before this process was forked" in str(error)
     else:
         raise AssertionError
     raise SystemExit(0)  # ends as programs do, with all that happens then
@@ -512,7 +515,7 @@ def test_what_another_writer_made_is_not_overwritten(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code, path], check=True)
     with ZipStore(path, "a") as newer:
         assert newer.get("c") == b"2"
-    with pytest.raises(StoreError, match="changed by another writer"):
+    with pytest.raises(StoreError, match="changed by another process"):
         late.close()
     check(path, {"a": b"old", "c": b"2"})
     late.discard()
@@ -612,11 +615,11 @@ def test_the_checksum_of_a_stored_member_is_checked(tmp_path: Path) -> None:
             lambda: store.get_ranges("a", [ByteRange(0)]),
             lambda: store.get_ranges("a", [ByteRange(2, 3), ByteRange(0, 10)]),
         ):
-            with pytest.raises(StoreError, match=r"member 'a' is broken: .*checksum"):
+            with pytest.raises(StoreError, match=r"member 'a' is corrupt: .*checksum"):
                 read()
         assert store.get_ranges("a", [ByteRange(2, 3)]) == [b"234"]
     remote = RemoteZipStore(LocalStore(tmp_path, read_only=True), "a.zip")
-    with pytest.raises(StoreError, match=r"member 'a' is broken: .*checksum"):
+    with pytest.raises(StoreError, match=r"member 'a' is corrupt: .*checksum"):
         remote.get("a")
 
 
@@ -642,7 +645,7 @@ def test_a_header_that_contradicts_the_directory_is_refused(
 
     damaged(path, change)
     for store in (ZipStore(path), RemoteZipStore(LocalStore(tmp_path, read_only=True), "a.zip")):
-        with store, pytest.raises(StoreError, match=f"another {what}.* in its own header"):
+        with store, pytest.raises(StoreError, match=f"the {what}.* of member 'a' in its local header differ"):
             store.get("a")
 
 
@@ -651,7 +654,7 @@ def test_members_that_overlap_are_refused(tmp_path: Path) -> None:
     inner = local_header("b", 1000, zlib.crc32(bytes(1000))) + bytes(1000)
     outer = local_header("a", len(inner), zlib.crc32(inner))
     body = outer + inner
-    file = OpenFile(os.open(os.devnull, os.O_RDONLY))
+    file = ArchiveFile(os.open(os.devnull, os.O_RDONLY))
     members = [
         ("a", Member(file, 0, 0, len(inner), len(inner), zlib.crc32(inner))),
         ("b", Member(file, len(outer), 0, 1000, 1000, zlib.crc32(bytes(1000)))),
@@ -669,14 +672,14 @@ def test_members_that_overlap_are_refused(tmp_path: Path) -> None:
 
 def test_two_names_of_one_member_are_refused(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.zip", ("a", b"1" * 50))
-    file = OpenFile(os.open(os.devnull, os.O_RDONLY))
+    file = ArchiveFile(os.open(os.devnull, os.O_RDONLY))
     body = local_header("a", 50, zlib.crc32(b"1" * 50)) + b"1" * 50
     members = [(name, Member(file, 0, 0, 50, 50, zlib.crc32(b"1" * 50))) for name in "abc"]
     path.write_bytes(body + b"".join(central_directory(members, len(body), b"")))
     with ZipStore(path) as store:
         assert store.get("a") == b"1" * 50
         for name in "bc":
-            with pytest.raises(StoreError, match="another name"):
+            with pytest.raises(StoreError, match="the name of member"):
                 store.get(name)
 
 
@@ -742,7 +745,7 @@ def test_a_member_too_large_for_memory_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     size = 1 << 42
     header = local_header("a", size, 0)
-    file = OpenFile(os.open(os.devnull, os.O_RDONLY))
+    file = ArchiveFile(os.open(os.devnull, os.O_RDONLY))
     members = [("a", Member(file, 0, 0, size, size, 0))]
     with path.open("wb") as made:
         made.write(header)
