@@ -317,7 +317,7 @@ def test_an_interrupted_command_says_how_to_go_on_and_does(address: str, tmp_pat
                 gate.wait()
 
     with web_server(tmp_path) as web:
-        web.waiting = wait
+        web.before_response = wait
         command = [sys.executable, "-m", "zarrfs", "convert", f"{web.url}/s", str(tmp_path / "t")]
         command += ["--compressor", "gzip", "--dask", address]
         with running(command, stderr=subprocess.PIPE, text=True) as process:

@@ -42,7 +42,7 @@ MAX_CREATE_ATTEMPTS = 100
 MAX_UNLOCKED_AGE_SECONDS = 24 * 60 * 60
 
 _numbers = itertools.count()
-_name_prefix_of_process: tuple[int, str] = (-1, "")
+_cached_prefix: tuple[int, str] = (-1, "")
 """The process id and the prefix of the names of its files. Both are different after a fork."""
 
 
@@ -72,14 +72,14 @@ def create_temporary(directory: str, access: int = os.O_WRONLY) -> tuple[int, st
 
 
 def _prefix() -> str:
-    global _name_prefix_of_process
+    global _cached_prefix
     process = os.getpid()
-    if _name_prefix_of_process[0] != process:
-        _name_prefix_of_process = (
+    if _cached_prefix[0] != process:
+        _cached_prefix = (
             process,
             f"{TEMPORARY_PREFIX}{_machine_id()}-{process:x}-{_process_start_time(process) or 0:x}-",
         )
-    return _name_prefix_of_process[1]
+    return _cached_prefix[1]
 
 
 def lock_file(fd: int) -> None:
