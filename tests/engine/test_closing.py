@@ -153,7 +153,7 @@ def test_an_archive_that_cannot_be_completed_can_be_closed_again(tmp_path: Path)
     path = tmp_path / "s.zip"
     array = zarrfs.create_array(path, data=DATA)
     path.write_bytes(b"of another writer")
-    with pytest.raises(StoreError, match="changed by another writer"):
+    with pytest.raises(StoreError, match="changed by another process"):
         array.close()
     path.unlink()
     array.close()

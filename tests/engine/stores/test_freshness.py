@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.engine.stores.server_urls import redis_server, s3_server
 
 import zarrfs
+from tests.engine.stores.servers import redis_server, s3_server
 from tests.processes import lasting
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
 from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, check_key
@@ -83,6 +83,9 @@ class ZarrPythonStore(Store):
         return ZarrPythonStore, (self.zarr_store,)
 
     def _run(self, operation: str, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        if self._closed:
+            coroutine.close()
+            self._check_open()
         try:
             return self._sync(coroutine)
         except Exception as error:
@@ -91,6 +94,7 @@ class ZarrPythonStore(Store):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def get(self, key: str) -> Buffer | None:
+        self._check_open()
         if "\0" in key:
             return None  # no store has such a key, and some raise an error
         value = self._run(f"reading {key!r}", self._get_or_none(key))
@@ -144,6 +148,10 @@ class ZarrPythonStore(Store):
             if error.errno in MISSING_ERRNOS or isinstance(error, FileNotFoundError):
                 return None
             raise
+
+    def stamp(self, key: str) -> Hashable | None:
+        self._check_open()
+        return None
 
     def _file_system_path(self, key: str) -> str:
         """Return the path of a key in the fsspec file system."""
