@@ -363,11 +363,14 @@ def test_random_operations_match_a_dictionary(kind: str, tmp_path_factory: pytes
     )
 
 
-def test_errors_of_the_file_system_are_store_errors(tmp_path: Path) -> None:
+def test_a_failing_store_raises_the_given_errors() -> None:
     store = FailingStore(MemoryStore(), lambda operation, key: OSError(5, "broken") if key == "bad" else None)
     with pytest.raises(OSError, match="broken"):
         store.get("bad")
     assert store.get("good") is None
+
+
+def test_a_failed_write_to_the_file_system_is_a_zarr_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     local = LocalStore(tmp_path)
     with pytest.raises(ZarrError, match="cannot be written"):

@@ -37,7 +37,7 @@ class FTPEntry(NamedTuple):
 class FTPReader:
     """Sends commands to one server. Not safe to use from several threads at once.
 
-    Raises the errors of ftplib and of sockets. A lost connection is opened retry, once per command, because servers
+    Raises the errors of ftplib and of sockets. A lost connection is opened again, once per command, because servers
     close idle connections.
     """
 
@@ -47,7 +47,7 @@ class FTPReader:
         self._supports_mlsd = True
 
     def run(self, command: Callable[[ftplib.FTP], T], *, retry: bool) -> T:
-        """Run a command on an open connection. With ``retry`` it runs retry if the connection was lost."""
+        """Run a command on an open connection. With ``retry`` it runs again if the connection was lost."""
         if self._is_connection_lost:
             self._connect()
         try:
@@ -71,7 +71,7 @@ class FTPReader:
             self._file_system.ftp.prot_p()
         self._is_connection_lost = False
 
-    # -- file_system -------------------------------------------------------------------------------------------------
+    # -- files -------------------------------------------------------------------------------------------------
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes | None:
         """Return ``length`` bytes from ``start``, or all bytes from there; None if the file is missing."""
