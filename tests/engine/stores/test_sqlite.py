@@ -42,7 +42,7 @@ def interrupted(tmp_path: Path) -> Path:
 def test_reading_rolls_back_the_transaction_of_a_killed_writer(interrupted: Path) -> None:
     store, _ = open_store(interrupted)
     with store:
-        assert store.connect_read_only
+        assert store.read_only
         assert len(list(store.list_prefix("c"))) == 100
         for number in range(100):
             assert store.get(f"c/{number}") == b"%04d" % number * 2500
@@ -53,7 +53,7 @@ def test_an_open_reader_continues_after_a_writer_was_killed(tmp_path: Path) -> N
     with SQLiteStore(path) as store:
         for number in range(100):
             store.set(f"c/{number}", b"%04d" % number * 2500)
-    with SQLiteStore(path, connect_read_only=True) as store:
+    with SQLiteStore(path, read_only=True) as store:
         assert store.get("c/7") == b"0007" * 2500
         subprocess.run([sys.executable, "-c", KILLED, path], check=False)
         assert store.get("c/7") == b"0007" * 2500
@@ -73,14 +73,14 @@ def test_an_impossible_rollback_is_an_error_with_instructions(
     with pytest.raises(
         LocationError, match=r"a writer was killed during a transaction.*Open the database once"
     ):
-        SQLiteStore(interrupted, connect_read_only=True)
+        SQLiteStore(interrupted, read_only=True)
 
 
 def test_a_copied_journal_is_rolled_back(interrupted: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     shutil.copy(interrupted, tmp_path / "other" / "a.sqldb")
     shutil.copy(f"{interrupted}-journal", tmp_path / "other" / "a.sqldb-journal")
-    with SQLiteStore(tmp_path / "other" / "a.sqldb", connect_read_only=True) as store:
+    with SQLiteStore(tmp_path / "other" / "a.sqldb", read_only=True) as store:
         assert store.get("c/99") == b"0099" * 2500
 
 
@@ -94,7 +94,7 @@ def test_values_and_keys_of_other_types_are_refused_or_converted(value: object, 
         connection.execute("INSERT INTO zarr VALUES (?, ?)", (b"bytes", b"1"))
         connection.execute("INSERT INTO zarr VALUES (?, ?)", (None, b"1"))
         connection.commit()
-    with SQLiteStore(path, connect_read_only=True) as store:
+    with SQLiteStore(path, read_only=True) as store:
         if value is None:
             with pytest.raises(StoreError, match="expected bytes"):
                 store.get("a")
