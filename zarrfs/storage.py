@@ -1,7 +1,7 @@
-"""The stores, for use as locations: ``zarrfs.open(ZipStore("image.zarr.zip"))``. A path or URL opens the right one.
+"""The store classes, for use as locations: ``zarrfs.open(ZipStore("image.zarr.zip"))``.
 
-The names that differ in zarr-python 2 and mean the same here are there too. A store is imported when it is first
-used.
+Paths and URLs select the store class automatically. The names of zarr-python 2 are available as aliases. The module of
+a store is imported when the store is first used.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ __all__ = [
     "ZipStore",
 ]
 
-PLACES = {
+LAZY_STORES = {
     "DBMStore": "databases.dbm:DBMStore",
     "DictStore": "memory:MemoryStore",
     "DirectoryStore": "local:LocalStore",
@@ -82,13 +82,13 @@ PLACES = {
     "WrapperStore": "wrappers.wrapper:WrapperStore",
     "ZipStore": "zip.store:ZipStore",
 }
-"""Name -> module and class, for those that are imported when they are asked for."""
+"""Name -> module and class of the stores that are imported on first use."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in PLACES:
+    if name not in LAZY_STORES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, attribute = PLACES[name].partition(":")
+    module, _, attribute = LAZY_STORES[name].partition(":")
     return getattr(import_module(f"zarrfs.engine.stores.{module}"), attribute)
 
 

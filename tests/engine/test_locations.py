@@ -89,7 +89,7 @@ def test_making(tmp_path: Path) -> None:
         ("{tmp}/file", "is a file, but no zip file"),
         ("{tmp}/empty", "is empty"),
         ("{tmp}/file/below", "is a file, but no zip file"),
-        ("{tmp}/broken.zip", "no zip file that can be read"),
+        ("{tmp}/broken.zip", "is not a readable zip file"),
         ("", "the location is empty"),
         ("gopher://host/x", "no store is known for 'gopher' URLs"),
         ("file://host/path", "names no host"),

@@ -63,7 +63,7 @@ def test_a_file_of_ten_gibibytes_in_place_of_a_chunk(layout: str, tmp_path: Path
     )
     said, kibibytes = json.loads(done.stdout)
     whole, everything, _, change = said
-    expected = "is broken: " if layout == "shards" else "10737418240 bytes are stored"
+    expected = "is broken: " if layout == "shards" else "the stored value has 10737418240 bytes"
     for text in (whole, everything):
         assert expected in text.replace(",", "")
     assert "is broken: " in change
@@ -130,7 +130,7 @@ def test_stores_refuse_what_is_larger_than_asked_for(kind: str, tmp_path: Path) 
     store.set("a", b"12345")
     for most in (None, 5, 6):
         assert bytes(store.get_within("a", most) or b"") == b"12345"
-    with pytest.raises(ValueTooLargeError, match="5 bytes are stored"):
+    with pytest.raises(ValueTooLargeError, match="the stored value has 5 bytes"):
         store.get_within("a", 4)
     assert store.get_within("b", 4) is None
     assert store.get_ranges("a", [ByteRange(0, 2)]) == [b"12"]

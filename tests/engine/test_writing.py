@@ -12,7 +12,7 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.codecs.sharding.codec import is_filled
-from zarrfs.engine.stores.local import MAX_PARTS, LocalStore
+from zarrfs.engine.stores.local import MAX_BUFFERS_PER_CALL, LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 
@@ -176,7 +176,7 @@ def test_filled_is_every_element_and_bit_for_bit(dtype: str) -> None:
 
 def test_parts_are_one_value(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    parts = [bytes([n % 251]) * (n % 7) for n in range(2 * MAX_PARTS + 3)]
+    parts = [bytes([n % 251]) * (n % 7) for n in range(2 * MAX_BUFFERS_PER_CALL + 3)]
     store.set_parts("a/b", parts)
     assert store.get("a/b") == b"".join(parts)
     store.set_parts("a/b", [memoryview(np.arange(5, dtype="<u4")), bytearray(b"xyz"), b""])

@@ -322,7 +322,7 @@ def test_an_interrupted_command_can_be_resumed(address: str, tmp_path: Path) -> 
                 gate.wait()
 
     with web_server(tmp_path) as web:
-        web.waiting = wait
+        web.before_response = wait
         command = [sys.executable, "-m", "zarrfs", "convert", f"{web.url}/s", str(tmp_path / "t")]
         command += ["--compressor", "gzip", "--dask", address]
         with running(command, stderr=subprocess.PIPE, text=True) as process:

@@ -1,6 +1,6 @@
-"""Every store and every wrapper, made anew at a path: what the contract suite and the twins run over.
+"""Factories of all stores and wrappers, for the contract suite and other tests.
 
-A new store adds one entry to ``STORES``. Servers are started when they are first asked for.
+A new store adds one entry to ``STORES``. Servers are started when they are first used.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ from zarrfs.engine.stores.zarr_python import ZarrPythonStore
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import StoreError
 
-__all__ = ["STORES", "WrittenBelow", "end_servers"]
+__all__ = ["STORES", "ReadOnlyWithWrites", "end_servers"]
 
 
-class WrittenBelow(ReadOnlyStore):
-    """A read-only store over one that is written to by its side."""
+class ReadOnlyWithWrites(ReadOnlyStore):
+    """A read-only wrapper with writing enabled, so that the contract suite covers its read methods."""
 
     set = WrapperStore.set
     delete = WrapperStore.delete
     delete_prefix = WrapperStore.delete_prefix
 
 
-def every_other() -> Callable[[str, str], Exception | None]:
-    """Let every other operation fail."""
+def fail_every_other_operation() -> Callable[[str, str], Exception | None]:
+    """Return a failure function for FailingStore. Every second operation fails."""
     count = itertools.count()
     return lambda operation, key: StoreError("busy") if next(count) % 2 else None
 
@@ -77,32 +77,32 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "local, durable": lambda path: LocalStore(path / "store", durable=True),
     "temporary": lambda path: TemporaryStore(path),
     "memory": lambda path: MemoryStore(),
-    "a dictionary": lambda path: MemoryStore({}),
+    "dictionary": lambda path: MemoryStore({}),
     "zip": lambda path: ZipStore(path / "store.zip", "w"),
-    "zip, added to": lambda path: added_to(path / "store.zip"),
-    "wrapped": lambda path: WrapperStore(MemoryStore()),
+    "zip, existing": lambda path: existing_archive(path / "store.zip"),
+    "wrapper": lambda path: WrapperStore(MemoryStore()),
     "counting": lambda path: CountingStore(LocalStore(path / "store")),
     "latency": lambda path: LatencyStore(MemoryStore(), lambda operation, key: None),
     "failing": lambda path: FailingStore(MemoryStore(), lambda operation, key: None),
-    "values kept": lambda path: LRUStore(LocalStore(path / "store"), 100),
-    "metadata kept": lambda path: MetadataCacheStore(MemoryStore(), 60),
-    "prefixed": lambda path: PrefixStore(MemoryStore(), "a/b"),
+    "LRU": lambda path: LRUStore(LocalStore(path / "store"), 100),
+    "metadata cache": lambda path: MetadataCacheStore(MemoryStore(), 60),
+    "prefix": lambda path: PrefixStore(MemoryStore(), "a/b"),
     "retrying": lambda path: RetryStore(MemoryStore()),
-    "retrying what fails": lambda path: RetryStore(
-        FailingStore(MemoryStore(), every_other()), sleep=lambda seconds: None
+    "retrying, failing": lambda path: RetryStore(
+        FailingStore(MemoryStore(), fail_every_other_operation()), sleep=lambda seconds: None
     ),
-    "read-only": lambda path: WrittenBelow(LocalStore(path / "store")),
-    "kept and retried, fsspec": lambda path: LRUStore(
+    "read-only": lambda path: ReadOnlyWithWrites(LocalStore(path / "store")),
+    "LRU, retrying, fsspec": lambda path: LRUStore(
         RetryStore(RemoteStore(f"memory://{uuid.uuid4().hex}")), 1000
     ),
     "synchronized": lambda path: SynchronizedStore(MemoryStore(), ProcessSynchronizer(path / "locks")),
     "sqlite": lambda path: SQLiteStore(path / "store.sqldb"),
     "dbm": lambda path: DBMStore(path / "store.dbm"),
     "lmdb": lambda path: LMDBStore(path / "store.lmdb"),
-    "redis": lambda path: RedisStore(f"{running('redis')}?prefix={uuid.uuid4().hex}"),
+    "redis": lambda path: RedisStore(f"{server_url('redis')}?prefix={uuid.uuid4().hex}"),
     "mongodb": lambda path: MongoDBStore("mongodb://localhost/tests", client=mongomock.MongoClient()),
     "zarr-python, memory": lambda path: ZarrPythonStore(zarr.storage.MemoryStore()),
-    "zarr-python, wrapped": lambda path: ZarrPythonStore(
+    "zarr-python, wrapper": lambda path: ZarrPythonStore(
         zarr.storage.WrapperStore(zarr.storage.MemoryStore())
     ),
     "zarr-python, fsspec": lambda path: ZarrPythonStore(
@@ -111,15 +111,15 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "fsspec, file": lambda path: RemoteStore(f"local://{path}/store"),
     "fsspec, memory": lambda path: RemoteStore(f"memory://{uuid.uuid4().hex}"),
     "fsspec, s3": lambda path: s3_store(),
-    "fsspec, ftp": lambda path: RemoteStore(f"{running('ftp')}/{uuid.uuid4().hex}"),
-    "fsspec, sftp": lambda path: RemoteStore(f"{running('sftp')}/{uuid.uuid4().hex}"),
+    "fsspec, ftp": lambda path: RemoteStore(f"{server_url('ftp')}/{uuid.uuid4().hex}"),
+    "fsspec, sftp": lambda path: RemoteStore(f"{server_url('sftp')}/{uuid.uuid4().hex}"),
     "fsspec, azure": lambda path: azure_store(),
     "fsspec, gcs": lambda path: gcs_store(),
 }
 
 
-def added_to(path: Path) -> ZipStore:
-    """An archive that held something, which was deleted."""
+def existing_archive(path: Path) -> ZipStore:
+    """Return a store for an existing archive whose member was deleted."""
     with ZipStore(path, "w") as store:
         store.set("old", b"1234" * 100)
     store = ZipStore(path, "a")
@@ -128,8 +128,8 @@ def added_to(path: Path) -> ZipStore:
 
 
 @cache
-def running(name: str) -> str:
-    """Start a server, once; it ends with the session."""
+def server_url(name: str) -> str:
+    """Return the URL of a server. It is started once and stopped by ``end_servers``."""
     with lasting():
         return SERVERS.enter_context(
             {
@@ -137,31 +137,33 @@ def running(name: str) -> str:
                 "s3": s3_server,
                 "azure": azure_server,
                 "gcs": gcs_server,
-                "ftp": lambda: of_a_folder(ftp_server),
-                "sftp": lambda: of_a_folder(sftp_server),
+                "ftp": lambda: serve_temporary_folder(ftp_server),
+                "sftp": lambda: serve_temporary_folder(sftp_server),
             }[name]()
         )
 
 
 @contextmanager
-def of_a_folder(server: Callable[[Path], AbstractContextManager[str]]) -> Iterator[str]:
+def serve_temporary_folder(server: Callable[[Path], AbstractContextManager[str]]) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder, server(Path(folder)) as url:
         yield url
 
 
 def azure_store() -> RemoteStore:
     if not AZURITE.exists():
-        pytest.skip(f"Azurite is not here ({AZURITE}): packaging/setup.sh installs it where npm is")
-    options = {"connection_string": running("azure")}
+        pytest.skip(
+            f"Azurite is not installed ({AZURITE}): packaging/setup.sh installs it if npm is available"
+        )
+    options = {"connection_string": server_url("azure")}
     container = f"c{uuid.uuid4().hex}"
-    maker = adlfs.AzureBlobFileSystem(**options, skip_instance_cache=True)
-    maker.mkdir(container)
-    fsspec.asyn.sync(maker.loop, maker.service_client.close)
+    file_system = adlfs.AzureBlobFileSystem(**options, skip_instance_cache=True)
+    file_system.mkdir(container)
+    fsspec.asyn.sync(file_system.loop, file_system.service_client.close)
     return RemoteStore(f"abfs://{container}/store", storage_options=options)
 
 
 def gcs_store() -> RemoteStore:
-    options = {"endpoint_url": running("gcs"), "token": "anon", "project": "tests"}
+    options = {"endpoint_url": server_url("gcs"), "token": "anon", "project": "tests"}
     bucket = f"b{uuid.uuid4().hex}"
     fsspec.filesystem("gs", **options).mkdir(bucket)
     return RemoteStore(f"gs://{bucket}/store", storage_options=options)
@@ -169,7 +171,7 @@ def gcs_store() -> RemoteStore:
 
 def s3_store() -> RemoteStore:
     bucket = f"b{uuid.uuid4().hex}"
-    options = {"endpoint_url": running("s3"), "key": "x", "secret": "x"}
+    options = {"endpoint_url": server_url("s3"), "key": "x", "secret": "x"}
     s3fs.S3FileSystem(**options).mkdir(bucket)
     return RemoteStore(f"s3://{bucket}/store", storage_options=options)
 
@@ -178,6 +180,6 @@ SERVERS = ExitStack()
 
 
 def end_servers() -> None:
-    """End the servers that were started; who asks for one later has it started anew."""
+    """Stop all started servers. They are started again when they are used again."""
     SERVERS.close()
-    running.cache_clear()
+    server_url.cache_clear()

@@ -1,4 +1,4 @@
-"""An SFTP server of one folder, to be run as a process: PORT FOLDER. User ``who`` with password ``secret``."""
+"""An SFTP server for one folder, run as a process with the arguments PORT FOLDER. User ``who``, password ``secret``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import partial
 import asyncssh
 
 
-class OneUser(asyncssh.SSHServer):
-    """Lets in who knows the password."""
+class SingleUserServer(asyncssh.SSHServer):
+    """Accepts one user name and password."""
 
     def password_auth_supported(self) -> bool:
         return True
@@ -19,21 +19,21 @@ class OneUser(asyncssh.SSHServer):
         return (username, password) == ("who", "secret")
 
 
-class OneFolder(asyncssh.SFTPServer):
-    """Shows a folder as the root."""
+class SingleFolderServer(asyncssh.SFTPServer):
+    """Serves a folder as the root directory."""
 
     def __init__(self, folder: str, channel: asyncssh.SSHServerChannel[bytes]) -> None:
         super().__init__(channel, chroot=folder.encode())
 
 
 async def serve(port: int, folder: str) -> None:
-    """Serve until the process is ended."""
+    """Serve until the process is killed."""
     server = await asyncssh.listen(
         "127.0.0.1",
         port,
-        server_factory=OneUser,
+        server_factory=SingleUserServer,
         server_host_keys=[asyncssh.generate_private_key("ssh-ed25519")],
-        sftp_factory=partial(OneFolder, folder),
+        sftp_factory=partial(SingleFolderServer, folder),
         allow_scp=False,
     )
     await server.wait_closed()

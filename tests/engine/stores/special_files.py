@@ -1,4 +1,4 @@
-"""Files that are no regular files: reading them never ends, or waits for somebody else."""
+"""Files that are not regular files. Reading them can block forever."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ SPECIAL_KINDS = ("pipe", "socket", "zero")
 
 
 def special_file(path: Path, kind: str) -> Path:
-    """Put a FIFO, a socket, or a link to /dev/zero at a path."""
+    """Create a FIFO, a socket, or a link to /dev/zero at ``path``, and return the path."""
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "socket":
-        before = os.open(".", os.O_RDONLY)
+        current_directory = os.open(".", os.O_RDONLY)
         try:
-            os.chdir(path.parent)  # the name of a socket has at most 107 bytes
-            with socket.socket(socket.AF_UNIX) as made:
-                made.bind(path.name)
+            os.chdir(path.parent)  # the path of a socket has at most 107 bytes
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(path.name)
         finally:
-            os.fchdir(before)
-            os.close(before)
+            os.fchdir(current_directory)
+            os.close(current_directory)
     else:
         path.symlink_to("/dev/zero")
     return path

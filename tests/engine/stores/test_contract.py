@@ -1,4 +1,4 @@
-"""What holds for every store and every wrapper: all of ``every_store.STORES``."""
+"""The contract suite of all stores and wrappers in ``every_store.STORES``."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError, ZarrError
 
 
 @pytest.fixture(scope="module", autouse=True)
-def ended() -> Iterator[None]:
+def stop_servers() -> Iterator[None]:
     yield
     end_servers()
 
 
 @pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with STORES[request.param](tmp_path) as made:
-        yield made
+    with STORES[request.param](tmp_path) as opened:
+        yield opened
 
 
-def test_what_was_set_is_got(store: Store) -> None:
+def test_a_stored_value_is_returned(store: Store) -> None:
     for value in (b"", b"x", bytes(range(256)) * 1000, bytearray(b"ab"), memoryview(b"abc")[1:]):
         store.set("a/b/c", value)
-        found = store.get("a/b/c")
-        assert found is not None
-        assert bytes(found) == bytes(value)
+        stored = store.get("a/b/c")
+        assert stored is not None
+        assert bytes(stored) == bytes(value)
         assert store.size("a/b/c") == len(bytes(value))
         assert store.exists("a/b/c")
 
 
-def test_parts_are_joined(store: Store) -> None:
+def test_set_parts_stores_the_concatenated_parts(store: Store) -> None:
     store.set_parts("a/b/c", [b"12", bytearray(b"3"), b"", memoryview(b"456")])
-    found = store.get("a/b/c")
-    assert found is not None
-    assert bytes(found) == b"123456"
+    stored = store.get("a/b/c")
+    assert stored is not None
+    assert bytes(stored) == b"123456"
 
 
-def test_the_memory_of_a_value_stays_the_callers(store: Store) -> None:
+def test_changing_the_buffer_after_set_does_not_change_the_stored_value(store: Store) -> None:
     value = bytearray(b"before")
     store.set("a/b", value)
     store.set_parts("a/c", [value, memoryview(value)])
@@ -63,7 +63,7 @@ def test_the_memory_of_a_value_stays_the_callers(store: Store) -> None:
     assert bytes(store.get("a/c") or b"") == b"beforebefore"
 
 
-def test_flushing_changes_nothing_that_is_seen(store: Store) -> None:
+def test_flush_does_not_change_values_or_stamps(store: Store) -> None:
     store.set("a/b", b"1")
     stamp = store.stamp("a/b")
     store.flush()
@@ -79,7 +79,7 @@ def test_flushing_changes_nothing_that_is_seen(store: Store) -> None:
     assert store.clean(dry_run=True) == []
 
 
-def test_what_is_absent_is_none(store: Store) -> None:
+def test_missing_keys_are_none(store: Store) -> None:
     store.set("a/b", b"1")
     for key in ("x", "a", "a/x", "a/b/c", "A/B", "x" * 300, "a/" + "y" * 300):
         assert store.get(key) is None
@@ -89,10 +89,10 @@ def test_what_is_absent_is_none(store: Store) -> None:
         assert not store.exists(key)
 
 
-def test_ranges(store: Store) -> None:
+def test_ranges_are_clipped_to_the_value(store: Store) -> None:
     value = bytes(range(100))
     store.set("a", value)
-    asked = [
+    ranges = [
         ByteRange(0, 10),
         ByteRange(90, 20),
         ByteRange(50),
@@ -101,9 +101,9 @@ def test_ranges(store: Store) -> None:
         ByteRange(200, 5),
         ByteRange(3, 0),
     ]
-    pieces = store.get_ranges("a", asked)
-    assert pieces is not None
-    assert [bytes(piece) for piece in pieces] == [
+    values = store.get_ranges("a", ranges)
+    assert values is not None
+    assert [bytes(part) for part in values] == [
         value[:10],
         value[90:],
         value[50:],
@@ -113,21 +113,21 @@ def test_ranges(store: Store) -> None:
         b"",
     ]
     assert store.get_ranges("a", []) == []
-    huge = store.get_ranges("a", [ByteRange(0, 2**60)])
-    assert huge is not None
-    assert bytes(huge[0]) == value
+    clipped = store.get_ranges("a", [ByteRange(0, 2**60)])
+    assert clipped is not None
+    assert bytes(clipped[0]) == value
 
 
-def test_reading_into_memory(store: Store) -> None:
+def test_get_into_fills_a_buffer_of_the_right_size(store: Store) -> None:
     store.set("a", b"abcd")
     memory = bytearray(4)
     assert store.get_into("a", memoryview(memory)) == 4
     assert memory == b"abcd"
-    for wrong in (0, 3, 5):
-        assert store.get_into("a", memoryview(bytearray(wrong))) == 4
+    for wrong_size in (0, 3, 5):
+        assert store.get_into("a", memoryview(bytearray(wrong_size))) == 4
 
 
-def test_a_prefix_is_moved(store: Store) -> None:
+def test_move_prefix_moves_keys_and_replaces_existing_values(store: Store) -> None:
     for key in ("a/b/c", "a/b/d/e", "ab/c", "z"):
         store.set(key, key.encode())
     store.move_prefix("a/b", "x/y")
@@ -152,10 +152,10 @@ def test_a_stamp_changes_with_the_value(store: Store) -> None:
         store.set("a", value)
         stamps.append(store.stamp("a"))
     if stamps[0] is not None:
-        assert all(one != other for one, other in pairwise(stamps))
+        assert all(earlier != later for earlier, later in pairwise(stamps))
 
 
-def test_listings(store: Store) -> None:
+def test_listings_contain_one_level_or_all_keys(store: Store) -> None:
     for key in ("zarr.json", "a/zarr.json", "a/c/0/0", "a/c/0/1", "ab/x", "größe/日本"):
         store.set(key, b"1")
     root = store.list_dir()
@@ -171,12 +171,12 @@ def test_listings(store: Store) -> None:
     assert store.usage("nothing").keys == 0
 
 
-def test_deleting(store: Store) -> None:
+def test_keys_and_prefixes_are_deleted(store: Store) -> None:
     for key in ("a/1", "a/b/2", "ab/3"):
         store.set(key, b"1")
     store.delete("a/1")
     store.delete("a/1")
-    store.delete("never/there")
+    store.delete("missing/key")
     assert sorted(store.list_prefix()) == ["a/b/2", "ab/3"]
     store.delete_prefix("a")
     assert sorted(store.list_prefix()) == ["ab/3"]
@@ -186,7 +186,7 @@ def test_deleting(store: Store) -> None:
 @pytest.mark.parametrize(
     "key", ["", "/", "/a", "a/", "a//b", "..", "../a", "a/../b", "a/..", ".", "a/./b", "a\0b"]
 )
-def test_keys_that_lead_astray_are_refused(key: str, store: Store) -> None:
+def test_invalid_keys_are_refused(key: str, store: Store) -> None:
     with pytest.raises(KeyNameError):
         store.set(key, b"1")
     with suppress(KeyNameError):
@@ -194,22 +194,22 @@ def test_keys_that_lead_astray_are_refused(key: str, store: Store) -> None:
     assert list(store.list_prefix()) == []
 
 
-def test_odd_keys_are_kept_as_they_are(store: Store) -> None:
-    kept = {"...", "a/...b", " ", "a b", "-x", "a:b", "%2F", "é", "e\u0301", "{x}"}
-    # No line break in a command of FTP, nor (by the server of the tests) in a key of S3; marks of URLs mean something
-    # else to Azure and SFTP: then it is refused.
-    perhaps = {"a\nb", "a?b#c"}
-    for key in sorted(kept | perhaps):
-        with suppress(StoreError) if key in perhaps else nullcontext():
+def test_unusual_keys_are_stored_unchanged_or_refused(store: Store) -> None:
+    stored = {"...", "a/...b", " ", "a b", "-x", "a:b", "%2F", "é", "e\u0301", "{x}"}
+    # FTP commands cannot contain line breaks, nor can keys of the S3 test server. Azure and SFTP parse URL delimiters.
+    # Such keys are refused.
+    possibly_refused = {"a\nb", "a?b#c"}
+    for key in sorted(stored | possibly_refused):
+        with suppress(StoreError) if key in possibly_refused else nullcontext():
             store.set(key, key.encode())
     for key in store.list_prefix():
         assert bytes(store.get(key) or b"") == key.encode()
-    assert kept <= set(store.list_prefix()) <= kept | perhaps
+    assert stored <= set(store.list_prefix()) <= stored | possibly_refused
 
 
-def test_threads_do_not_disturb_each_other(store: Store) -> None:
+def test_concurrent_reads_and_writes_return_whole_values(store: Store) -> None:
     if isinstance(store, MongoDBStore):
-        pytest.skip("mongomock, unlike the server that it stands for, is not made for threads")
+        pytest.skip("mongomock does not support threads")
     errors: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -233,7 +233,7 @@ def test_threads_do_not_disturb_each_other(store: Store) -> None:
     assert not errors
 
 
-def test_read_only_refuses_changes(store: Store) -> None:
+def test_a_read_only_wrapper_refuses_changes(store: Store) -> None:
     store.set("a", b"1")
     wrapped = ReadOnlyStore(store)
     assert wrapped.read_only
@@ -247,7 +247,7 @@ def test_read_only_refuses_changes(store: Store) -> None:
     assert bytes(wrapped.get("a") or b"") == b"1"
 
 
-def test_closing_twice_is_fine(store: Store) -> None:
+def test_a_store_can_be_closed_twice(store: Store) -> None:
     store.set("a", b"1")
     store.close()
     store.close()
@@ -261,7 +261,7 @@ def test_a_closed_store_refuses_every_operation(store: Store) -> None:
     store.close()
     for operation in (
         lambda: store.get("a/b"),
-        lambda: store.get("never/there"),
+        lambda: store.get("missing/key"),
         lambda: store.get_within("a/b", 10),
         lambda: store.get_into("a/b", memoryview(bytearray(1))),
         lambda: store.get_ranges("a/b", [ByteRange(0, 1)]),
@@ -276,7 +276,7 @@ def test_a_closed_store_refuses_every_operation(store: Store) -> None:
         lambda: store.set("c", b"1"),
         lambda: store.set_parts("c", [b"1", b"2"]),
         lambda: store.delete("a/b"),
-        lambda: store.delete("never/there"),
+        lambda: store.delete("missing/key"),
         lambda: store.delete_prefix("a"),
         lambda: store.move_prefix("a", "d"),
     ):
@@ -286,13 +286,13 @@ def test_a_closed_store_refuses_every_operation(store: Store) -> None:
     assert store.url == url
 
 
-def test_a_key_that_is_not_unicode_is_kept_or_refused(store: Store) -> None:
-    key = "a/\udcff\udcfe"  # what Linux has as the bytes ff fe
-    kept = False
+def test_a_key_that_is_not_unicode_is_stored_or_refused(store: Store) -> None:
+    key = "a/\udcff\udcfe"  # the bytes ff fe in a file name on Linux
+    is_stored = False
     with suppress(StoreError, KeyNameError):
         store.set(key, b"1")
-        kept = True
-    if kept:
+        is_stored = True
+    if is_stored:
         assert bytes(store.get(key) or b"") == b"1"
         assert list(store.list_prefix("a")) == [key]
         store.delete(key)
@@ -301,8 +301,8 @@ def test_a_key_that_is_not_unicode_is_kept_or_refused(store: Store) -> None:
     assert list(store.list_prefix()) == []
 
 
-class Twin(RuleBasedStateMachine):
-    """Any sequence of operations on a store, and the same on a dictionary."""
+class StoreModel(RuleBasedStateMachine):
+    """Random sequences of operations on a store and on a dictionary."""
 
     make: Callable[[], Store]
     keys = st.sampled_from(["a", "b", "c/d", "c/e", "c/f/g", "h/i/j/k"])
@@ -310,64 +310,67 @@ class Twin(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.store = type(self).make()
-        self.twin: dict[str, bytes] = {}
+        self.model: dict[str, bytes] = {}
 
     @rule(key=keys, value=st.binary(max_size=20))
     def set(self, key: str, value: bytes) -> None:
         self.store.set(key, value)
-        self.twin[key] = value
+        self.model[key] = value
 
     @rule(key=keys)
     def delete(self, key: str) -> None:
         self.store.delete(key)
-        self.twin.pop(key, None)
+        self.model.pop(key, None)
 
     @rule(prefix=st.sampled_from(["c", "h/i", "c/f", "nothing"]))
     def delete_prefix(self, prefix: str) -> None:
         self.store.delete_prefix(prefix)
-        self.twin = {key: value for key, value in self.twin.items() if not key.startswith(prefix + "/")}
+        self.model = {key: value for key, value in self.model.items() if not key.startswith(prefix + "/")}
 
     @rule(key=keys, start=st.integers(-25, 25), length=st.none() | st.integers(0, 25))
     def read(self, key: str, start: int, length: int | None) -> None:
-        wanted = ByteRange(start, None if start < 0 else length)
-        pieces = self.store.get_ranges(key, [wanted])
-        value = self.twin.get(key)
+        byte_range = ByteRange(start, None if start < 0 else length)
+        values = self.store.get_ranges(key, [byte_range])
+        value = self.model.get(key)
         if value is None:
-            assert pieces is None
+            assert values is None
             return
-        low, high = wanted.resolve(len(value))
-        assert pieces is not None
-        assert bytes(pieces[0]) == value[low:high]
+        first, stop = byte_range.resolve(len(value))
+        assert values is not None
+        assert bytes(values[0]) == value[first:stop]
 
     @invariant()
-    def both_hold_the_same(self) -> None:
-        assert sorted(self.store.list_prefix()) == sorted(self.twin)
-        for key, value in self.twin.items():
+    def store_equals_model(self) -> None:
+        assert sorted(self.store.list_prefix()) == sorted(self.model)
+        for key, value in self.model.items():
             assert bytes(self.store.get(key) or b"") == value
-        tops = {key.partition("/")[0] for key in self.twin if "/" in key}
-        assert set(self.store.list_dir().prefixes) == tops
+        prefixes = {key.partition("/")[0] for key in self.model if "/" in key}
+        assert set(self.store.list_dir().prefixes) == prefixes
 
     def teardown(self) -> None:
         self.store.close()
 
 
 @pytest.mark.parametrize(
-    "kind", ["local", "memory", "zip", "zip, added to", "sqlite", "lmdb", "redis", "mongodb"]
+    "kind", ["local", "memory", "zip", "zip, existing", "sqlite", "lmdb", "redis", "mongodb"]
 )
-def test_any_sequence_of_operations(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    class Machine(Twin):
-        make = staticmethod(lambda: STORES[kind](tmp_path_factory.mktemp("twin")))
+def test_random_operations_match_a_dictionary(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    class Machine(StoreModel):
+        make = staticmethod(lambda: STORES[kind](tmp_path_factory.mktemp("model")))
 
     run_state_machine_as_test(
         Machine, settings=settings(max_examples=25, stateful_step_count=15, deadline=None)
     )
 
 
-def test_errors_are_ours(tmp_path: Path) -> None:
+def test_a_failing_store_raises_the_given_errors() -> None:
     store = FailingStore(MemoryStore(), lambda operation, key: OSError(5, "broken") if key == "bad" else None)
     with pytest.raises(OSError, match="broken"):
         store.get("bad")
     assert store.get("good") is None
+
+
+def test_a_failed_write_to_the_file_system_is_a_zarr_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     local = LocalStore(tmp_path)
     with pytest.raises(ZarrError, match="cannot be written"):

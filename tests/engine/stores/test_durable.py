@@ -1,4 +1,4 @@
-"""Waiting for the disk, where a user asks for it, and nowhere else."""
+"""Tests of the option ``durable``: fsync is called if and only if it is requested."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import LocationError
 from zarrfs.tools import convert
 
-Synced = list[tuple[str, str]]
-"""What was waited for: kind, and name."""
+SyncCalls = list[tuple[str, str]]
+"""The synced files and directories: kind and name."""
 
 
 @pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> Synced:
-    calls: Synced = []
+def sync_calls(monkeypatch: pytest.MonkeyPatch) -> SyncCalls:
+    calls: SyncCalls = []
     sync = os.fsync
 
-    def count(fd: int) -> None:
+    def record(fd: int) -> None:
         kind = "directory" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file"
         calls.append((kind, os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))))
         sync(fd)
 
-    monkeypatch.setattr(os, "fsync", count)
+    monkeypatch.setattr(os, "fsync", record)
     return calls
 
 
-def test_values_in_directories(synced: Synced, tmp_path: Path) -> None:
+def test_a_durable_directory_store_syncs_files_and_directories(sync_calls: SyncCalls, tmp_path: Path) -> None:
     store, _ = open_store(tmp_path / "s", mode="a", storage_options={"durable": True})
     store.set("a/b", b"1")
-    kinds = [(kind, "temporary" if name.startswith(".zarrfs") else name) for kind, name in synced]
-    # The new directories too: a file is lost with the directory that it is in.
+    kinds = [(kind, "temporary" if name.startswith(".zarrfs") else name) for kind, name in sync_calls]
+    # The new directories are synced too, because a file is lost if its directory entry is lost.
     assert kinds == [
         ("directory", tmp_path.name),
         ("directory", "s"),
         ("file", "temporary"),
         ("directory", "a"),
     ]
-    synced.clear()
+    sync_calls.clear()
     store.set("a/b", b"2")
-    assert [kind for kind, _ in synced] == ["file", "directory"]
-    synced.clear()
+    assert [kind for kind, _ in sync_calls] == ["file", "directory"]
+    sync_calls.clear()
     store.delete("a/b")
-    assert synced == [("directory", "a")]
+    assert sync_calls == [("directory", "a")]
 
 
 @pytest.mark.parametrize("name", ["s", "s.zip"])
-def test_only_where_it_is_asked_for(name: str, synced: Synced, tmp_path: Path) -> None:
+def test_stores_do_not_sync_by_default(name: str, sync_calls: SyncCalls, tmp_path: Path) -> None:
     for options in (None, {}, {"durable": False}):
         array = zarrfs.create_array(
             tmp_path / name, data=np.arange(10), chunks=(2,), overwrite=True, storage_options=options
@@ -63,17 +63,17 @@ def test_only_where_it_is_asked_for(name: str, synced: Synced, tmp_path: Path) -
         array[3] = 1
         array.store.close()
     zarrfs.open_array(tmp_path / name, storage_options={"durable": True})[...]
-    assert synced == []
+    assert sync_calls == []
 
 
-def test_archives_when_they_are_closed(synced: Synced, tmp_path: Path) -> None:
+def test_a_durable_archive_syncs_when_it_is_closed(sync_calls: SyncCalls, tmp_path: Path) -> None:
     array = zarrfs.create_array(
         tmp_path / "s.zip", data=np.arange(10), chunks=(2,), storage_options={"durable": True}
     )
-    assert synced == []
+    assert sync_calls == []
     array.store.close()
-    assert [kind for kind, _ in synced] == ["file", "directory"]
-    assert synced[1][1] == tmp_path.name
+    assert [kind for kind, _ in sync_calls] == ["file", "directory"]
+    assert sync_calls[1][1] == tmp_path.name
 
 
 def test_lmdb(tmp_path: Path) -> None:
@@ -113,20 +113,20 @@ def test_unknown_options_are_errors(make: Callable[[Path], Any], mode: str, tmp_
 
 
 @pytest.mark.parametrize("location", ["{}/a", "{}/a.zip", "lmdb://{}/a.lmdb"])
-def test_a_switch_is_true_or_false(location: str, tmp_path: Path) -> None:
+def test_durable_must_be_a_boolean(location: str, tmp_path: Path) -> None:
     for wrong in ("yes", 1, None):
         with pytest.raises(LocationError, match="must be true or false"):
             open_store(location.format(tmp_path), mode="a", storage_options={"durable": wrong})
     assert os.listdir(tmp_path) == []
 
 
-def test_servers_do_not_know_it() -> None:
+def test_remote_stores_refuse_durable() -> None:
     for url in ("memory://x", "s3://bucket/x", "redis://localhost"):
         with pytest.raises(LocationError, match="storage option 'durable'"):
             open_store(url, mode="a", storage_options={"durable": True})
 
 
-def test_what_is_given_for_two_locations() -> None:
+def test_options_are_split_between_two_locations() -> None:
     both = {"anon": True, "durable": True}
     assert split_options(None, "a", "b") == (None, None)
     assert split_options(both, "s3://b/a", "b.zarr") == ({"anon": True}, {"durable": True})
@@ -136,10 +136,10 @@ def test_what_is_given_for_two_locations() -> None:
     assert split_options({"anon": True}, "a", "b") == ({"anon": True}, {"anon": True})
 
 
-def test_copies_that_wait_for_the_disk(synced: Synced, tmp_path: Path) -> None:
+def test_durable_copies_sync(sync_calls: SyncCalls, tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "a", data=np.arange(4))
     convert(tmp_path / "a", tmp_path / "b", storage_options={"durable": True})
-    assert ("directory", "b") in synced
+    assert ("directory", "b") in sync_calls
     with pytest.raises(LocationError, match="knows no storage option 'sure'"):
         convert(tmp_path / "a", tmp_path / "c", storage_options={"sure": True})
     assert not (tmp_path / "c").exists()

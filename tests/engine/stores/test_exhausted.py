@@ -1,6 +1,6 @@
-"""No descriptors left: every operation of every local store works, or raises a ZarrError.
+"""Behaviour without free file descriptors: each operation of a local store works or raises a ZarrError.
 
-Each test exhausts a process of its own, which prints what happened.
+Each test runs in a subprocess, which prints the outcomes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ for operation, action in operations.items():
     resource.setrlimit(resource.RLIMIT_NOFILE, (free, limit[1]))
     try:
         action()
-        outcome = "fine"
+        outcome = "success"
     except zarrfs.ZarrError as error:
         outcome = f"ZarrError {error}"
     except BaseException as error:
@@ -73,23 +73,23 @@ print(json.dumps(outcomes))
 """
 
 
-@pytest.mark.parametrize("name", ["local", "local, durable", "zip", "zip, added to", "sqlite", "dbm", "lmdb"])
-def test_no_descriptors_left(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["local", "local, durable", "zip", "zip, existing", "sqlite", "dbm", "lmdb"])
+def test_operations_without_free_descriptors_work_or_raise_zarr_errors(name: str, tmp_path: Path) -> None:
     import zipfile
 
-    with zipfile.ZipFile(tmp_path / "other.zip", "w") as made:
-        made.writestr("a", b"1")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("a", b"1")
     (tmp_path / "work").mkdir()
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", SCRIPT, name, tmp_path / "work", tmp_path / "other.zip"],
         capture_output=True,
         text=True,
         check=True,
         cwd=Path(__file__).parents[3],
     )
-    outcomes = json.loads(done.stdout)
+    outcomes = json.loads(completed.stdout)
     for operation, outcome in outcomes.items():
-        assert outcome == "fine" or outcome.startswith("ZarrError"), (operation, outcome, done.stderr)
+        assert outcome == "success" or outcome.startswith("ZarrError"), (operation, outcome, completed.stderr)
     if name.startswith("local"):
         assert "Too many open files" in outcomes["get"]
         assert "Too many open files" in outcomes["set"]

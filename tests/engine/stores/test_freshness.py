@@ -1,4 +1,4 @@
-"""What is kept in memory is never shown stale: two handles to one place, one writes, the other reads."""
+"""Tests of cache revalidation: one handle writes, another one reads and must not return stale data."""
 
 from __future__ import annotations
 
@@ -20,55 +20,55 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.caching import LRUStore
 from zarrfs.engine.stores.wrappers.wrapper import CountingStore, WrapperStore
 
-PLACES: dict[str, Callable[[Path], Any]] = {
+LOCATIONS: dict[str, Callable[[Path], Any]] = {
     "directory": lambda path: path / "a.zarr",
     "sqlite": lambda path: f"sqlite://{path}/a.sqldb",
     "lmdb": lambda path: f"lmdb://{path}/a.lmdb",
-    "redis": lambda path: servers()["redis"],
+    "redis": lambda path: server_urls()["redis"],
     "fsspec, file": lambda path: f"local://{path}/a.zarr",
     "fsspec, s3": lambda path: "s3://freshness/a.zarr",
 }
 
-SHAPES = {"chunks": {"chunks": (8, 8)}, "shards": {"chunks": (2, 2), "shards": (8, 8)}}
+CHUNKINGS = {"chunks": {"chunks": (8, 8)}, "shards": {"chunks": (2, 2), "shards": (8, 8)}}
 
-_servers: dict[str, str] = {}
-_ended = ExitStack()
+_server_urls: dict[str, str] = {}
+_running_servers = ExitStack()
 
 
-def servers() -> dict[str, str]:
-    if not _servers:
+def server_urls() -> dict[str, str]:
+    if not _server_urls:
         with lasting():
-            _servers["redis"] = _ended.enter_context(redis_server())
-            _servers["s3"] = _ended.enter_context(s3_server())
-    return _servers
+            _server_urls["redis"] = _running_servers.enter_context(redis_server())
+            _server_urls["s3"] = _running_servers.enter_context(s3_server())
+    return _server_urls
 
 
 @pytest.fixture(scope="module", autouse=True)
-def ended() -> Iterator[None]:
+def stop_servers() -> Iterator[None]:
     yield
-    _ended.close()
-    _servers.clear()
+    _running_servers.close()
+    _server_urls.clear()
 
 
-def options(place: Any) -> dict[str, Any]:
-    if not str(place).startswith("s3:"):
+def options(location: Any) -> dict[str, Any]:
+    if not str(location).startswith("s3:"):
         return {}
     import s3fs
 
-    found = {"endpoint_url": servers()["s3"], "key": "x", "secret": "x"}
-    s3fs.S3FileSystem(**found).makedirs("freshness", exist_ok=True)
-    return {"storage_options": found}
+    storage_options = {"endpoint_url": server_urls()["s3"], "key": "x", "secret": "x"}
+    s3fs.S3FileSystem(**storage_options).makedirs("freshness", exist_ok=True)
+    return {"storage_options": storage_options}
 
 
-@pytest.mark.parametrize("form", SHAPES)
-@pytest.mark.parametrize("name", PLACES)
-def test_what_another_handle_writes_is_read(name: str, form: str, tmp_path: Path) -> None:
-    place = PLACES[name](tmp_path)
-    given = options(place)
+@pytest.mark.parametrize("chunking", CHUNKINGS)
+@pytest.mark.parametrize("name", LOCATIONS)
+def test_changes_by_another_handle_are_read(name: str, chunking: str, tmp_path: Path) -> None:
+    location = LOCATIONS[name](tmp_path)
+    storage = options(location)
     writer = zarrfs.create_array(
-        place, "x", shape=(16, 16), dtype="i4", overwrite=True, **SHAPES[form], **given
+        location, "x", shape=(16, 16), dtype="i4", overwrite=True, **CHUNKINGS[chunking], **storage
     )
-    reader = zarrfs.open_array(place, "x", mode="r+", **given)
+    reader = zarrfs.open_array(location, "x", mode="r+", **storage)
     with writer.store, reader.store:
         for number in range(1, 4):
             writer[...] = number
@@ -77,10 +77,10 @@ def test_what_another_handle_writes_is_read(name: str, form: str, tmp_path: Path
             assert reader[0, 0] == number
 
 
-def test_an_environment_of_lmdb_is_shared_and_stays_open_for_the_last(tmp_path: Path) -> None:
-    place = f"lmdb://{tmp_path}/a.lmdb"
-    first = zarrfs.create_array(place, data=np.arange(4))
-    second = zarrfs.open_array(place)
+def test_an_lmdb_environment_is_open_until_its_last_store_is_closed(tmp_path: Path) -> None:
+    location = f"lmdb://{tmp_path}/a.lmdb"
+    first = zarrfs.create_array(location, data=np.arange(4))
+    second = zarrfs.open_array(location)
     first.store.close()
     assert second[...].tolist() == [0, 1, 2, 3]
     second.store.close()
@@ -89,23 +89,23 @@ def test_an_environment_of_lmdb_is_shared_and_stays_open_for_the_last(tmp_path: 
 
 
 class ReplacingStore(WrapperStore):
-    """Another program replaces a shard between two requests for parts of it."""
+    """Replaces a value after each range request for it, as another writer could."""
 
     def __init__(self, store: Store, key: str, values: list[bytes]) -> None:
         super().__init__(store)
         self.key, self.values = key, values
 
     def get_ranges(self, key: str, ranges: Any) -> Any:
-        found = super().get_ranges(key, ranges)
+        buffers = super().get_ranges(key, ranges)
         if key == self.key and self.values:
             self.store.set(key, self.values.pop(0))
-        return found
+        return buffers
 
 
-@pytest.mark.parametrize("often", [1, 3, 40])
+@pytest.mark.parametrize("replacements", [1, 3, 40])
 @pytest.mark.parametrize("size", [0, None])
-def test_a_shard_that_is_replaced_while_it_is_read_is_old_or_new(often: int, size: int | None) -> None:
-    """Its inner chunks lie elsewhere in the new one, so that an index of the old one finds other chunks there."""
+def test_a_read_of_a_replaced_shard_returns_one_version(replacements: int, size: int | None) -> None:
+    """The inner chunks have other offsets in the new shard, so the index of the old one would select other chunks."""
     inner = MemoryStore()
     array = zarrfs.create_array(
         inner, shape=(8,), chunks=2, shards=8, dtype="i4", compressors=None, fill_value=0
@@ -116,28 +116,30 @@ def test_a_shard_that_is_replaced_while_it_is_read_is_old_or_new(often: int, siz
     new = bytes(inner.get("c/0") or b"")
     inner.set("c/0", old)
     assert len(old) != len(new)
-    store = ReplacingStore(inner, "c/0", [new, old] * often)
+    store = ReplacingStore(inner, "c/0", [new, old] * replacements)
     reader = zarrfs.open_array(store, cache_size=size)
     assert reader[4:6].tolist() in ([3, 3], [13, 13])
 
 
-def test_a_store_that_keeps_values_does_not_label_old_ones_as_new() -> None:
+def test_a_cached_value_keeps_its_old_stamp() -> None:
     inner = MemoryStore()
     writer = zarrfs.create_array(inner, data=np.zeros(4, "i4"), write_empty_chunks=True)
-    kept = LRUStore(inner, 1 << 20)
-    reader = zarrfs.open_array(kept)
+    cached = LRUStore(inner, 1 << 20)
+    reader = zarrfs.open_array(cached)
     assert reader[...].tolist() == [0, 0, 0, 0]
     writer[...] = 1
     assert reader[...].tolist() == [0, 0, 0, 0]
-    kept.forget()
+    cached.forget()
     assert reader[...].tolist() == [1, 1, 1, 1]
 
 
-# -- by choice -------------------------------------------------------------------------------------------------
+# -- revalidation options --------------------------------------------------------------------------------------
 
 
-def counted(tmp_path: Path, **access: Any) -> tuple[zarrfs.Array, zarrfs.Array, CountingStore]:
-    """Return an array to write to, the same one opened to read, and a store that counts what the latter asks."""
+def array_with_counting_reader(
+    tmp_path: Path, **access: Any
+) -> tuple[zarrfs.Array, zarrfs.Array, CountingStore]:
+    """Return a writable array, the same array opened for reading, and the counting store of the latter."""
     writer = zarrfs.create_array(tmp_path / "a.zarr", data=np.zeros(4, "i4"), write_empty_chunks=True)
     store = CountingStore(LocalStore(tmp_path / "a.zarr"))
     reader = zarrfs.open_array(store, access=zarrfs.Access(**access))
@@ -147,8 +149,8 @@ def counted(tmp_path: Path, **access: Any) -> tuple[zarrfs.Array, zarrfs.Array, 
 
 
 @pytest.mark.parametrize("recheck", [None, True])
-def test_by_default_data_are_compared_with_the_store(recheck: bool | None, tmp_path: Path) -> None:
-    writer, reader, store = counted(tmp_path, recheck_data=recheck)
+def test_cached_data_are_revalidated_by_default(recheck: bool | None, tmp_path: Path) -> None:
+    writer, reader, store = array_with_counting_reader(tmp_path, recheck_data=recheck)
     assert reader[...].tolist() == [0, 0, 0, 0]
     assert store.bytes_read == 0
     writer[...] = 1
@@ -156,8 +158,8 @@ def test_by_default_data_are_compared_with_the_store(recheck: bool | None, tmp_p
 
 
 @pytest.mark.parametrize("recheck", [False, "open"])
-def test_data_may_be_taken_for_settled(recheck: Any, tmp_path: Path) -> None:
-    writer, reader, store = counted(tmp_path, recheck_data=recheck)
+def test_revalidation_can_be_disabled(recheck: Any, tmp_path: Path) -> None:
+    writer, reader, store = array_with_counting_reader(tmp_path, recheck_data=recheck)
     writer[...] = 1
     assert reader[...].tolist() == [0, 0, 0, 0]
     assert not store.calls
@@ -165,21 +167,21 @@ def test_data_may_be_taken_for_settled(recheck: Any, tmp_path: Path) -> None:
     assert reopened[...].tolist() == [1, 1, 1, 1]
 
 
-def test_what_is_older_than_a_moment_is_read_again(tmp_path: Path) -> None:
-    moment = datetime.now(UTC) + timedelta(days=1)
-    writer, reader, _ = counted(tmp_path, recheck_data=moment)
+def test_data_cached_before_a_point_in_time_are_revalidated(tmp_path: Path) -> None:
+    point_in_time = datetime.now(UTC) + timedelta(days=1)
+    writer, reader, _ = array_with_counting_reader(tmp_path, recheck_data=point_in_time)
     writer[...] = 1
     assert reader[...].tolist() == [1, 1, 1, 1]
     for past in (datetime(2020, 1, 1, tzinfo=UTC), 0, 1.5):
-        writer, reader, _ = counted(tmp_path.joinpath(str(past)), recheck_data=past)
+        writer, reader, _ = array_with_counting_reader(tmp_path.joinpath(str(past)), recheck_data=past)
         writer[...] = 1
         assert reader[...].tolist() == [0, 0, 0, 0]
 
 
-def test_what_is_older_than_an_age_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_older_than_an_age_are_revalidated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
     monkeypatch.setattr("zarrfs.engine.io.access.time.monotonic", lambda: clock[0])
-    writer, reader, _ = counted(tmp_path, recheck_data=timedelta(seconds=10))
+    writer, reader, _ = array_with_counting_reader(tmp_path, recheck_data=timedelta(seconds=10))
     writer[...] = 1
     assert reader[...].tolist() == [0, 0, 0, 0]
     clock[0] += 10
@@ -187,70 +189,72 @@ def test_what_is_older_than_an_age_is_read_again(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"recheck_data": "sometimes"}, {"recheck_metadata": timedelta(0)}, {"concurrency": 0}]
+    "invalid", [{"recheck_data": "sometimes"}, {"recheck_metadata": timedelta(0)}, {"concurrency": 0}]
 )
-def test_nonsense_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        zarrfs.Access(**wrong)
+def test_invalid_options_are_refused(invalid: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(invalid))):
+        zarrfs.Access(**invalid)
 
 
 # -- metadata --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3, "n5", "draft2019"])
-def test_a_changed_shape_is_seen_where_that_is_asked_for(zarr_format: Any, tmp_path: Path) -> None:
+def test_a_changed_shape_is_visible_with_recheck_metadata_or_refresh(
+    zarr_format: Any, tmp_path: Path
+) -> None:
     writer = zarrfs.create_array(tmp_path / "a", data=np.arange(4), chunks=2, zarr_format=zarr_format)
-    settled = zarrfs.open_array(tmp_path / "a")
-    watching = zarrfs.open_array(tmp_path / "a", mode="r+", access=zarrfs.Access(recheck_metadata=True))
+    unchecked = zarrfs.open_array(tmp_path / "a")
+    rechecked = zarrfs.open_array(tmp_path / "a", mode="r+", access=zarrfs.Access(recheck_metadata=True))
     writer.append(np.array([7, 8]))
     writer.attrs["unit"] = "nm"
-    assert settled[...].tolist() == [0, 1, 2, 3]
-    assert watching[...].tolist() == [0, 1, 2, 3, 7, 8]
-    assert watching.shape == (6,)
-    assert watching.attrs["unit"] == "nm"
-    watching.append(np.array([9]))
-    settled.refresh()
-    assert settled[...].tolist() == [0, 1, 2, 3, 7, 8, 9]
+    assert unchecked[...].tolist() == [0, 1, 2, 3]
+    assert rechecked[...].tolist() == [0, 1, 2, 3, 7, 8]
+    assert rechecked.shape == (6,)
+    assert rechecked.attrs["unit"] == "nm"
+    rechecked.append(np.array([9]))
+    unchecked.refresh()
+    assert unchecked[...].tolist() == [0, 1, 2, 3, 7, 8, 9]
 
 
-def test_changed_attributes_leave_what_is_kept_of_chunks(tmp_path: Path) -> None:
-    writer, reader, store = counted(tmp_path, recheck_metadata=True)
+def test_changed_attributes_do_not_invalidate_cached_chunks(tmp_path: Path) -> None:
+    writer, reader, store = array_with_counting_reader(tmp_path, recheck_metadata=True)
     writer.attrs["a"] = 1
     assert reader[...].tolist() == [0, 0, 0, 0]
     assert reader.attrs["a"] == 1
     assert "c/0" not in store.keys
 
 
-def test_another_array_in_the_place_is_an_error_that_says_what_has_changed(tmp_path: Path) -> None:
-    def opened() -> zarrfs.Array:
+def test_a_replaced_node_is_an_error_that_names_the_difference(tmp_path: Path) -> None:
+    def open_new_array() -> zarrfs.Array:
         zarrfs.create_array(tmp_path / "a", data=np.arange(4), overwrite=True)
         return zarrfs.open_array(tmp_path / "a", access=zarrfs.Access(recheck_metadata=True))
 
-    for other, said in (
+    for other, message in (
         ({"dtype": "u1", "shape": 4}, "data type has changed"),
         ({"dtype": "i8", "shape": (4, 4)}, "rank has changed from 1 to 2"),
         ({"dtype": "i8", "shape": 4, "chunks": 2}, "chunk shape has changed"),
         ({"dtype": "i8", "shape": 4, "compressors": None}, "codecs has changed"),
         ({"dtype": "i8", "shape": 4, "fill_value": 1}, "fill value has changed"),
     ):
-        array = opened()
+        array = open_new_array()
         zarrfs.create_array(tmp_path / "a", overwrite=True, **other)  # type: ignore[arg-type]
-        with pytest.raises(zarrfs.MetadataError, match=f"{said}.*open it again"):
+        with pytest.raises(zarrfs.MetadataError, match=f"{message}.*open it again"):
             array[...]
-    array = opened()
+    array = open_new_array()
     zarrfs.create_group(tmp_path / "a", overwrite=True)
     with pytest.raises(zarrfs.MetadataError, match="what was an array has become a group"):
         array[...]
-    array = opened()
+    array = open_new_array()
     (tmp_path / "a" / "zarr.json").unlink()
     with pytest.raises(zarrfs.NodeNotFoundError, match="gone"):
         array[...]
 
 
-# -- absence ---------------------------------------------------------------------------------------------------
+# -- missing chunks --------------------------------------------------------------------------------------------
 
 
-def test_a_missing_chunk_may_be_an_error() -> None:
+def test_a_missing_chunk_is_an_error_without_fill_missing() -> None:
     store = MemoryStore()
     strict = zarrfs.Access(fill_missing=False)
     array = zarrfs.create_array(store, shape=(4, 4), chunks=2, dtype="i4", access=strict)
@@ -265,7 +269,7 @@ def test_a_missing_chunk_may_be_an_error() -> None:
 
 
 @pytest.mark.parametrize("shards", [(4, 4), (8, 8)])
-def test_a_missing_inner_chunk_may_be_an_error(shards: tuple[int, int]) -> None:
+def test_a_missing_inner_chunk_is_an_error_without_fill_missing(shards: tuple[int, int]) -> None:
     strict = zarrfs.Access(fill_missing=False)
     array = zarrfs.create_array(
         MemoryStore(), shape=(8, 8), chunks=2, shards=shards, dtype="i4", access=strict, order="F"
@@ -279,7 +283,7 @@ def test_a_missing_inner_chunk_may_be_an_error(shards: tuple[int, int]) -> None:
     assert array[1:3, :2].tolist() == [[1, 1], [0, 0]]
 
 
-def test_a_nested_shard_says_which_part_is_missing() -> None:
+def test_a_missing_nested_inner_chunk_is_named() -> None:
     index = [{"name": "bytes", "configuration": {"endian": "little"}}]
 
     def sharding(shape: int, codecs: list[Any]) -> dict[str, Any]:
@@ -295,39 +299,39 @@ def test_a_nested_shard_says_which_part_is_missing() -> None:
         array[4:8]
 
 
-def test_access_is_handed_down_and_survives_pickling(tmp_path: Path) -> None:
+def test_access_is_inherited_and_pickled(tmp_path: Path) -> None:
     import pickle
 
     strict = zarrfs.Access(fill_missing=False, write_empty_chunks=True, concurrency=1)
     group = zarrfs.create_group(tmp_path / "a", access=strict)
-    made = group.create_array("x", shape=2, dtype="i4")
+    created = group.create_array("x", shape=2, dtype="i4")
     for node in (
-        made,
+        created,
         group["x"],
-        pickle.loads(pickle.dumps(made)),
+        pickle.loads(pickle.dumps(created)),
         zarrfs.open(tmp_path / "a", access=strict)["x"],
     ):
         assert node.access == strict
         assert node.write_empty_chunks
 
 
-def test_concurrency_bounds_the_threads_of_a_read(tmp_path: Path) -> None:
+def test_concurrency_limits_the_threads_of_a_read(tmp_path: Path) -> None:
     import threading
 
-    seen: set[str] = set()
+    thread_names: set[str] = set()
 
-    class Watching(LocalStore):
+    class ThreadRecordingStore(LocalStore):
         def get(self, key: str) -> Any:
-            seen.add(threading.current_thread().name)
+            thread_names.add(threading.current_thread().name)
             return super().get(key)
 
         def get_ranges(self, key: str, ranges: Any) -> Any:
-            seen.add(threading.current_thread().name)
+            thread_names.add(threading.current_thread().name)
             return super().get_ranges(key, ranges)
 
     data = np.random.default_rng(0).integers(0, 99, (256, 256), "i4")
-    store = Watching(tmp_path / "a")
+    store = ThreadRecordingStore(tmp_path / "a")
     store.concurrency = 16
     one = zarrfs.create_array(store, data=data, chunks=32, access=zarrfs.Access(concurrency=1))
     assert (one[...] == data).all()
-    assert seen <= {threading.current_thread().name}
+    assert thread_names <= {threading.current_thread().name}

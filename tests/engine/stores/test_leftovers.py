@@ -1,4 +1,4 @@
-"""Files of writers that were killed are told from those of writers that live, and removed."""
+"""Recognition and removal of temporary files that killed writers have abandoned."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.temporary_files import (
     TEMPORARY_PREFIX,
     create_temporary,
-    hold,
     is_abandoned,
+    lock_file,
     remove_abandoned,
 )
 from zarrfs.errors import ReadOnlyError
@@ -45,8 +45,8 @@ print("done", flush=True)
 
 
 @contextmanager
-def writer_at_work(path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that has written a chunk but not yet renamed it, and waits for a line."""
+def waiting_writer(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a process that has written a temporary file for a chunk and waits for a line before it renames the file."""
     command = [sys.executable, "-c", WRITER, str(path)]
     with running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
@@ -54,8 +54,8 @@ def writer_at_work(path: Path) -> Iterator[subprocess.Popen[str]]:
         yield writer
 
 
-def hidden(path: Path) -> list[Path]:
-    return [found for found in path.rglob("*") if found.name.startswith(TEMPORARY_PREFIX)]
+def temporary_files(path: Path) -> list[Path]:
+    return [file for file in path.rglob("*") if file.name.startswith(TEMPORARY_PREFIX)]
 
 
 @pytest.fixture
@@ -64,75 +64,75 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "g"
 
 
-def test_a_living_writer_is_left_alone(path: Path) -> None:
-    with writer_at_work(path / "a") as writer:
-        assert len(hidden(path)) == 1
+def test_files_of_a_running_writer_are_not_removed(path: Path) -> None:
+    with waiting_writer(path / "a") as writer:
+        assert len(temporary_files(path)) == 1
         assert clean(path) == []
         assert writer.stdin is not None
         assert writer.stdout is not None
         writer.stdin.write("go\n")
         writer.stdin.flush()
         assert writer.stdout.readline() == "done\n"
-    assert hidden(path) == []
+    assert temporary_files(path) == []
     assert zarrfs.open_array(path, "a")[1, 1] == 7
 
 
-def test_what_a_killed_writer_left_is_removed(path: Path) -> None:
-    with writer_at_work(path / "a") as writer:
+def test_files_of_a_killed_writer_are_removed(path: Path) -> None:
+    with waiting_writer(path / "a") as writer:
         writer.send_signal(signal.SIGKILL)
-    (left,) = hidden(path)
-    assert is_abandoned(str(left))
-    assert clean(path, dry_run=True) == [str(left)]
+    (abandoned,) = temporary_files(path)
+    assert is_abandoned(str(abandoned))
+    assert clean(path, dry_run=True) == [str(abandoned)]
     with pytest.raises(ReadOnlyError):
         LocalStore(path, read_only=True).clean()
-    assert left.exists()
-    assert clean(path) == [str(left)]
-    assert hidden(path) == []
+    assert abandoned.exists()
+    assert clean(path) == [str(abandoned)]
+    assert temporary_files(path) == []
     assert (zarrfs.open_array(path, "a")[...] == 1).all()
 
 
-def test_a_process_that_ended_but_was_not_waited_for_is_dead(path: Path) -> None:
-    with writer_at_work(path / "a") as writer:
+def test_files_of_a_zombie_are_removed(path: Path) -> None:
+    with waiting_writer(path / "a") as writer:
         writer.send_signal(signal.SIGKILL)
         os.waitid(os.P_PID, writer.pid, os.WEXITED | os.WNOWAIT)
         assert len(clean(path)) == 1
 
 
-def test_deleting_takes_it_along(path: Path) -> None:
-    with writer_at_work(path / "a") as writer:
+def test_deleting_a_node_deletes_abandoned_files(path: Path) -> None:
+    with waiting_writer(path / "a") as writer:
         writer.send_signal(signal.SIGKILL)
     del zarrfs.open_group(path, mode="r+")["a"]
     assert sorted(os.listdir(path)) == ["zarr.json"]
 
 
-def test_a_number_that_went_to_another_process(tmp_path: Path) -> None:
-    fd, mine = create_temporary(str(tmp_path))
+def test_files_of_an_earlier_process_with_the_same_id_are_abandoned(tmp_path: Path) -> None:
+    fd, own_file = create_temporary(str(tmp_path))
     os.close(fd)
-    machine, process, start, number = os.path.basename(mine).removeprefix(TEMPORARY_PREFIX).split("-")
-    earlier = tmp_path / f"{TEMPORARY_PREFIX}{machine}-{process}-{int(start, 16) - 1:x}-{number}"
-    earlier.write_bytes(b"half")
-    assert not is_abandoned(mine)
-    assert is_abandoned(str(earlier))
+    machine, process, start, number = os.path.basename(own_file).removeprefix(TEMPORARY_PREFIX).split("-")
+    earlier_file = tmp_path / f"{TEMPORARY_PREFIX}{machine}-{process}-{int(start, 16) - 1:x}-{number}"
+    earlier_file.write_bytes(b"half")
+    assert not is_abandoned(own_file)
+    assert is_abandoned(str(earlier_file))
 
 
 @pytest.mark.parametrize("name", ["0123456789ab-1-2-3", "0123456789ab-1-2", "xyz", "k3j2_8", ""])
-def test_files_of_other_machines_count_after_a_day(name: str, tmp_path: Path) -> None:
-    left = tmp_path / f"{TEMPORARY_PREFIX}{name}"
-    left.write_bytes(b"half")
-    assert not is_abandoned(str(left))
+def test_unlocked_files_of_other_machines_are_abandoned_after_a_day(name: str, tmp_path: Path) -> None:
+    abandoned = tmp_path / f"{TEMPORARY_PREFIX}{name}"
+    abandoned.write_bytes(b"half")
+    assert not is_abandoned(str(abandoned))
     old = time.time() - 25 * 60 * 60
-    os.utime(left, (old, old))
-    assert is_abandoned(str(left))
-    fd = os.open(left, os.O_RDWR)
-    hold(fd)
-    assert not is_abandoned(str(left))
+    os.utime(abandoned, (old, old))
+    assert is_abandoned(str(abandoned))
+    fd = os.open(abandoned, os.O_RDWR)
+    lock_file(fd)
+    assert not is_abandoned(str(abandoned))
     fcntl.flock(fd, fcntl.LOCK_UN)
     os.close(fd)
     remove_abandoned(str(tmp_path))
     assert os.listdir(tmp_path) == []
 
 
-def test_other_files_are_never_touched(tmp_path: Path) -> None:
+def test_other_files_are_not_removed(tmp_path: Path) -> None:
     old = time.time() - 25 * 60 * 60
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / f"{TEMPORARY_PREFIX}x").write_bytes(b"1")
@@ -141,7 +141,7 @@ def test_other_files_are_never_touched(tmp_path: Path) -> None:
     root.mkdir()
     (root / "link").symlink_to(tmp_path / "elsewhere")
     (root / f"{TEMPORARY_PREFIX}directory").mkdir()
-    for name in ("a", ".hidden", f"x{TEMPORARY_PREFIX}"):
+    for name in ("a", ".temporary_files", f"x{TEMPORARY_PREFIX}"):
         (root / name).write_bytes(b"1")
         os.utime(root / name, (old, old))
     os.utime(root / f"{TEMPORARY_PREFIX}directory", (old, old))
@@ -150,7 +150,7 @@ def test_other_files_are_never_touched(tmp_path: Path) -> None:
     assert sorted(os.listdir(root)) == before
 
 
-def test_cleaning_beside_an_archive(tmp_path: Path) -> None:
+def test_clean_removes_abandoned_files_of_an_archive(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     zarrfs.create_group(path).store.close()
     code = f"""
@@ -160,10 +160,10 @@ array = zarrfs.create_array({str(path)!r}, "b", data=[1, 2])
 os.kill(os.getpid(), signal.SIGKILL)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
-    (left,) = hidden(tmp_path)
+    (abandoned,) = temporary_files(tmp_path)
     before = path.read_bytes()
-    assert clean(path, dry_run=True) == [str(left)]
-    assert clean(path) == [str(left)]
+    assert clean(path, dry_run=True) == [str(abandoned)]
+    assert clean(path) == [str(abandoned)]
     assert os.listdir(tmp_path) == ["a.zip"]
     assert path.read_bytes() == before
     assert "a" in zarrfs.open_group(path)

@@ -1,4 +1,4 @@
-"""What is the directory store's alone: atomic files, links, odd files."""
+"""Tests of LocalStore: atomic writes, symbolic links and unusual files."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from zarrfs.engine.stores.temporary import TemporaryStore
 from zarrfs.errors import LocationError, ReadOnlyError, StoreError
 
 
-def test_a_failing_write_leaves_the_old_value_and_no_rubbish(
+def test_a_failed_write_leaves_the_old_value_and_no_temporary_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = LocalStore(tmp_path)
     store.set("a", b"old")
 
-    def full(*args: object) -> None:
+    def raise_no_space(*args: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(os, "replace", raise_no_space)
     with pytest.raises(StoreError, match="No space left") as caught:
         store.set("a", b"new")
     assert caught.value.errno == errno.ENOSPC
@@ -38,7 +38,7 @@ def test_a_failing_write_leaves_the_old_value_and_no_rubbish(
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_files_being_written_are_not_listed(tmp_path: Path) -> None:
+def test_temporary_files_are_not_listed(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.set("a", b"1")
     (tmp_path / f"{TEMPORARY_PREFIX}xyz").write_bytes(b"half")
@@ -47,7 +47,7 @@ def test_files_being_written_are_not_listed(tmp_path: Path) -> None:
     assert store.usage().keys == 1
 
 
-def test_empty_directories_go_with_their_last_file(tmp_path: Path) -> None:
+def test_deleting_the_last_file_deletes_its_empty_directories(tmp_path: Path) -> None:
     store = LocalStore(tmp_path / "s")
     store.set("a/b/c", b"1")
     store.delete("a/b/c")
@@ -57,7 +57,7 @@ def test_empty_directories_go_with_their_last_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "s") == []
 
 
-def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
+def test_links_are_followed_without_cycles(tmp_path: Path) -> None:
     root = tmp_path / "s"
     (root / "elsewhere").mkdir(parents=True)
     (root / "elsewhere" / "x").write_bytes(b"1")
@@ -77,7 +77,7 @@ def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A store with links to a directory and a file beside it, by absolute and relative paths."""
+    """A store with absolute and relative links to a directory and a file outside of it."""
     (tmp_path / "outside" / "deep").mkdir(parents=True)
     (tmp_path / "outside" / "x").write_bytes(b"secret")
     (tmp_path / "outside" / "deep" / "x").write_bytes(b"secret")
@@ -92,7 +92,7 @@ def outside(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("key", ["file", "chain", "directory/x", "directory/deep/x", "dangling"])
-def test_a_link_that_leads_out_of_the_store_is_refused(key: str, outside: Path) -> None:
+def test_an_external_link_is_refused(key: str, outside: Path) -> None:
     store = LocalStore(outside)
     for operation in (
         lambda: store.get(key),
@@ -110,7 +110,7 @@ def test_a_link_that_leads_out_of_the_store_is_refused(key: str, outside: Path) 
     assert allowed.get(key) == (None if key == "dangling" else b"secret")
 
 
-def test_nothing_is_written_deleted_or_listed_through_a_link_that_leads_out(outside: Path) -> None:
+def test_external_links_are_not_used_for_writing_deleting_or_listing(outside: Path) -> None:
     store = LocalStore(outside)
     before = sorted((outside.parent / "outside").rglob("*"))
     for operation in (
@@ -137,7 +137,7 @@ def test_nothing_is_written_deleted_or_listed_through_a_link_that_leads_out(outs
     assert sorted((outside.parent / "outside").rglob("*")) == before
 
 
-def test_the_root_may_be_a_link_and_a_link_may_lead_to_another_part_of_the_hierarchy(tmp_path: Path) -> None:
+def test_the_root_can_be_a_link_and_links_within_the_hierarchy_are_followed(tmp_path: Path) -> None:
     root = tmp_path / "real"
     group = zarrfs.create_group(root)
     group.create_array("a", data=np.arange(3), chunks=3)
@@ -149,7 +149,7 @@ def test_the_root_may_be_a_link_and_a_link_may_lead_to_another_part_of_the_hiera
         assert zarrfs.open_array(location / "b")[...].tolist() == [0, 1, 2]
 
 
-def test_chunks_behind_links_that_lead_out_are_read_when_that_is_allowed(tmp_path: Path) -> None:
+def test_external_links_are_followed_with_allow_external(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "real", data=np.arange(3), chunks=3)
     zarrfs.create_array(tmp_path / "s", shape=3, dtype=int, chunks=3)
     (tmp_path / "s" / "c").symlink_to("../real/c")
@@ -167,16 +167,16 @@ def test_chunks_behind_links_that_lead_out_are_read_when_that_is_allowed(tmp_pat
 def test_a_very_deep_hierarchy_is_deleted(tmp_path: Path) -> None:
     store = LocalStore(tmp_path / "s")
     key = ""
-    for _ in range(15):  # a hundred at a time, since os.makedirs recurses
+    for _ in range(15):  # 100 levels at a time, because os.makedirs recurses
         key += "a/" * 100
         store.set(f"{key}x", b"1")
     store.delete_prefix("a")
     assert os.listdir(tmp_path / "s") == []
-    with pytest.raises(StoreError, match="too deep"):
+    with pytest.raises(StoreError, match="too many nested directories"):
         store.set("a/" * 1500 + "x", b"1")
 
 
-def test_a_file_is_not_a_root(tmp_path: Path) -> None:
+def test_a_root_that_is_not_a_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(LocationError, match="is a file; expected a directory"):
@@ -207,26 +207,26 @@ def test_a_file_too_large_for_memory_is_refused(tmp_path: Path, monkeypatch: pyt
     assert caught.value.errno == errno.EFBIG
 
 
-def test_what_may_not_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: object) -> int:
+def test_an_unreadable_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raise_permission_error(*args: object) -> int:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     store = LocalStore(tmp_path)
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "open", raise_permission_error)
     with pytest.raises(StoreError, match="Permission denied") as caught:
         store.get("a")
     assert str(tmp_path) in str(caught.value)
     assert caught.value.errno == errno.EACCES
 
 
-def test_new_files_have_ordinary_permissions(tmp_path: Path) -> None:
+def test_new_files_have_default_permissions(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.set("a", b"1")
     (tmp_path / "b").touch()
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
 
 
-def test_read_only(tmp_path: Path) -> None:
+def test_a_read_only_store_refuses_changes(tmp_path: Path) -> None:
     store = LocalStore(tmp_path, read_only=True)
     with pytest.raises(ReadOnlyError, match="'a'"):
         store.set("a", b"1")
@@ -234,7 +234,7 @@ def test_read_only(tmp_path: Path) -> None:
         store.delete("a")
 
 
-def test_a_stamp_tells_a_replaced_file_of_the_same_size_and_time(tmp_path: Path) -> None:
+def test_a_file_replaced_by_one_of_the_same_size_and_time_has_another_stamp(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.set("a", b"1")
     os.utime(tmp_path / "a", ns=(10**18, 10**18))
@@ -245,19 +245,19 @@ def test_a_stamp_tells_a_replaced_file_of_the_same_size_and_time(tmp_path: Path)
     assert store.stamp("a") != stamp
 
 
-def test_a_temporary_directory_goes_with_its_store(tmp_path: Path) -> None:
+def test_a_temporary_directory_is_deleted_with_its_store(tmp_path: Path) -> None:
     array = zarrfs.create_array(f"temporary://{tmp_path}", data=np.arange(3))
-    (made,) = tmp_path.iterdir()
+    (directory,) = tmp_path.iterdir()
     copy = pickle.loads(pickle.dumps(array))
     assert copy[...].tolist() == [0, 1, 2]
     del copy
     gc.collect()
-    assert made.is_dir()
+    assert directory.is_dir()
     array.store.close()
     assert not list(tmp_path.iterdir())
-    forgotten = TemporaryStore(tmp_path)
-    forgotten.set("a", b"1")
-    del forgotten
+    unclosed = TemporaryStore(tmp_path)
+    unclosed.set("a", b"1")
+    del unclosed
     gc.collect()
     assert not list(tmp_path.iterdir())
     with pytest.raises(LocationError, match="nothing to be opened"):
@@ -266,7 +266,7 @@ def test_a_temporary_directory_goes_with_its_store(tmp_path: Path) -> None:
         zarrfs.create_array(f"temporary://{tmp_path}/none", shape=3)
 
 
-def test_a_temporary_directory_goes_with_the_interpreter_and_not_with_a_child(tmp_path: Path) -> None:
+def test_a_temporary_directory_is_deleted_by_the_process_that_created_it(tmp_path: Path) -> None:
     program = f"""
 import os, zarrfs
 array = zarrfs.create_array("temporary://{tmp_path}", shape=3)

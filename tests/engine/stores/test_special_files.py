@@ -1,6 +1,6 @@
-"""A FIFO, a socket, a device or a directory in place of a file fails at once, wherever a location or a store names it.
+"""A FIFO, a socket, a device or a directory instead of a file is an immediate error.
 
-A test that opened one of them would wait for ever: the suite's time limit ends it.
+A test that opens one of them blocks until the time limit of the test suite.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import LocationError, StoreError, ZarrError
 from zarrfs.mount.mounting import MountOptions, serve
 
-WORDS = {"pipe": "a FIFO", "socket": "a socket", "zero": "a character device"}
+DESCRIPTIONS = {"pipe": "a FIFO", "socket": "a socket", "zero": "a character device"}
 
 
 @pytest.mark.parametrize("kind", SPECIAL_KINDS)
-def test_opening_a_file_never_waits(kind: str, tmp_path: Path) -> None:
+def test_opening_a_special_file_is_an_error(kind: str, tmp_path: Path) -> None:
     path = special_file(tmp_path / "x", kind)
     for check in (open_regular_file, check_regular_file):
-        with pytest.raises(StoreError, match=f"x is {WORDS[kind]}.*; expected a regular file"):
+        with pytest.raises(StoreError, match=f"x is {DESCRIPTIONS[kind]}.*; expected a regular file"):
             check(path)
         with pytest.raises(IsADirectoryError):
             check(tmp_path)
@@ -72,11 +72,13 @@ def test_opening_a_file_never_waits(kind: str, tmp_path: Path) -> None:
         "{}/.zgroup",
     ],
 )
-def test_a_location(location: str, mode: str, kind: str, tmp_path: Path) -> None:
+def test_a_special_file_as_a_location_is_an_error(
+    location: str, mode: str, kind: str, tmp_path: Path
+) -> None:
     text = location.format(tmp_path)
     name = text.removeprefix("file://").partition("://")[2] or text.removeprefix("file://")
     special_file(Path(name.removesuffix("/inner/path").removesuffix("/inner")), kind)
-    with pytest.raises(LocationError, match=WORDS[kind].replace("(", r"\(")):
+    with pytest.raises(LocationError, match=DESCRIPTIONS[kind].replace("(", r"\(")):
         open_store(text, mode=mode)
 
 
@@ -92,14 +94,14 @@ def test_a_location(location: str, mode: str, kind: str, tmp_path: Path) -> None
         (LMDBStore, ["x", "x/data.mdb", "x/lock.mdb"]),
     ],
 )
-def test_a_file_of_a_store(
+def test_a_special_file_among_the_files_of_a_store_is_an_error(
     make: Callable[[Path], object], names: list[str], kind: str, tmp_path: Path
 ) -> None:
     for number, name in enumerate(names):
         folder = tmp_path / str(number)
         (folder / name).parent.mkdir(parents=True)
         special_file(folder / name, kind)
-        with pytest.raises(LocationError, match=WORDS[kind]):
+        with pytest.raises(LocationError, match=DESCRIPTIONS[kind]):
             make(folder / "x")
 
 
@@ -114,7 +116,7 @@ def test_a_file_of_a_store(
         DBMStore,
     ],
 )
-def test_a_directory_in_place_of_a_file(make: Callable[[Path], object], tmp_path: Path) -> None:
+def test_a_directory_instead_of_a_file_is_an_error(make: Callable[[Path], object], tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     with pytest.raises(LocationError, match=r"[Dd]irectory"):
         make(tmp_path / "x")
@@ -132,16 +134,18 @@ def test_a_directory_in_place_of_a_file(make: Callable[[Path], object], tmp_path
         LMDBStore,
     ],
 )
-def test_a_file_of_another_kind(make: Callable[[Path], object], tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(b"This is a text, and nothing else. " * 1000)
+def test_a_file_with_another_format_is_an_error_and_unchanged(
+    make: Callable[[Path], object], tmp_path: Path
+) -> None:
+    (tmp_path / "x").write_bytes(b"This is a text file. " * 1000)
     with pytest.raises(LocationError, match="/x"):
         make(tmp_path / "x")
-    assert (tmp_path / "x").read_bytes() == b"This is a text, and nothing else. " * 1000
+    assert (tmp_path / "x").read_bytes() == b"This is a text file. " * 1000
 
 
 @pytest.mark.parametrize("kind", SPECIAL_KINDS)
 @pytest.mark.parametrize("key", ["zarr.json", "a/zarr.json", "a/c/0"])
-def test_a_value(key: str, kind: str, tmp_path: Path) -> None:
+def test_a_special_file_as_a_value_is_an_error(key: str, kind: str, tmp_path: Path) -> None:
     zarrfs.create_group(tmp_path / "s").create_array("a", data=np.arange(3), chunks=3)
     zarrfs.create_array(tmp_path / "s", "b", data=np.arange(3))
     (tmp_path / "s" / key).unlink()
@@ -162,16 +166,16 @@ def test_a_value(key: str, kind: str, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="expected a regular file"):
         LocalStore(tmp_path / "s", allow_external=True).get(key)
     assert zarrfs.open_array(tmp_path / "s", "b")[...].tolist() == [0, 1, 2]
-    done = CliRunner().invoke(main, ["info", str(tmp_path / "s" / "b")], catch_exceptions=False)
-    assert done.exit_code == 0
+    result = CliRunner().invoke(main, ["info", str(tmp_path / "s" / "b")], catch_exceptions=False)
+    assert result.exit_code == 0
 
 
 @pytest.mark.parametrize("kind", SPECIAL_KINDS)
-def test_the_commands_the_viewer_and_ome(kind: str, tmp_path: Path) -> None:
+def test_commands_the_viewer_and_mounts_refuse_special_files(kind: str, tmp_path: Path) -> None:
     path = special_file(tmp_path / "x", kind)
     for command in ("info", "tree", "check"):
-        done = CliRunner().invoke(main, [command, str(path)])
-        assert isinstance(done.exception, LocationError)
+        result = CliRunner().invoke(main, [command, str(path)])
+        assert isinstance(result.exception, LocationError)
     for location in (path, tmp_path / "x" / "zarr.json"):
         with pytest.raises(ZarrError):
             open_dataset(str(location))

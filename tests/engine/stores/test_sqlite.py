@@ -1,4 +1,4 @@
-"""What is the SQLite store's alone: writers that were killed, and tables that hold what they should not."""
+"""Tests of SQLiteStore: killed writers, and tables with unexpected content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.databases.sqlite import SQLiteStore
-from zarrfs.errors import StoreError
+from zarrfs.errors import LocationError, StoreError
 
 KILLED = """
 import os, signal, sqlite3, sys
@@ -27,20 +27,20 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.fixture
-def left(tmp_path: Path) -> Path:
-    """A database that a writer was killed in the middle of a change of."""
+def interrupted(tmp_path: Path) -> Path:
+    """A database whose writer was killed during a transaction."""
     path = tmp_path / "a.sqldb"
     with SQLiteStore(path) as store:
         for number in range(100):
             store.set(f"c/{number}", b"%04d" % number * 2500)
-    done = subprocess.run([sys.executable, "-c", KILLED, path], check=False)
-    assert done.returncode == -signal.SIGKILL
+    writer = subprocess.run([sys.executable, "-c", KILLED, path], check=False)
+    assert writer.returncode == -signal.SIGKILL
     assert (tmp_path / "a.sqldb-journal").stat().st_size > 0
     return path
 
 
-def test_reading_undoes_what_a_killed_writer_left_half_done(left: Path) -> None:
-    store, _ = open_store(left)
+def test_reading_rolls_back_the_transaction_of_a_killed_writer(interrupted: Path) -> None:
+    store, _ = open_store(interrupted)
     with store:
         assert store.read_only
         assert len(list(store.list_prefix("c"))) == 100
@@ -48,7 +48,7 @@ def test_reading_undoes_what_a_killed_writer_left_half_done(left: Path) -> None:
             assert store.get(f"c/{number}") == b"%04d" % number * 2500
 
 
-def test_a_reader_that_is_open_goes_on_after_a_writer_was_killed(tmp_path: Path) -> None:
+def test_an_open_reader_continues_after_a_writer_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "a.sqldb"
     with SQLiteStore(path) as store:
         for number in range(100):
@@ -60,30 +60,32 @@ def test_a_reader_that_is_open_goes_on_after_a_writer_was_killed(tmp_path: Path)
         assert store.get("c/8") == b"0008" * 2500
 
 
-def test_the_error_says_how_to_recover_where_that_takes_permission(
-    left: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_impossible_rollback_is_an_error_with_instructions(
+    interrupted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect = sqlite3.connect
 
-    def read_only(name: str, **options: object) -> sqlite3.Connection:
-        # As root, who may write anything, only another mode shows what others meet.
+    def connect_read_only(name: str, **options: object) -> sqlite3.Connection:
+        # Root can write all files, so the missing permission is simulated by another mode.
         return connect(name.replace("mode=rw", "mode=ro"), **options)  # type: ignore[call-overload,no-any-return]
 
-    monkeypatch.setattr(sqlite3, "connect", read_only)
-    with pytest.raises(Exception, match=r"a writer ended in the middle of a change.*Open the database once"):
-        SQLiteStore(left, read_only=True)
+    monkeypatch.setattr(sqlite3, "connect", connect_read_only)
+    with pytest.raises(
+        LocationError, match=r"a writer was killed during a transaction.*Open the database once"
+    ):
+        SQLiteStore(interrupted, read_only=True)
 
 
-def test_a_journal_without_its_database_is_no_trouble(left: Path, tmp_path: Path) -> None:
+def test_a_copied_journal_is_rolled_back(interrupted: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    shutil.copy(left, tmp_path / "other" / "a.sqldb")
-    shutil.copy(f"{left}-journal", tmp_path / "other" / "a.sqldb-journal")
+    shutil.copy(interrupted, tmp_path / "other" / "a.sqldb")
+    shutil.copy(f"{interrupted}-journal", tmp_path / "other" / "a.sqldb-journal")
     with SQLiteStore(tmp_path / "other" / "a.sqldb", read_only=True) as store:
         assert store.get("c/99") == b"0099" * 2500
 
 
 @pytest.mark.parametrize("value", [None, 1 << 40, 1.5, "text"])
-def test_values_of_other_types_are_not_taken_for_sizes(value: object, tmp_path: Path) -> None:
+def test_values_and_keys_of_other_types_are_refused_or_converted(value: object, tmp_path: Path) -> None:
     path = tmp_path / "a.sqldb"
     SQLiteStore(path).close()
     with closing(sqlite3.connect(path)) as connection:

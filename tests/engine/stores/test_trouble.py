@@ -1,4 +1,4 @@
-"""Servers that misbehave: what is not there is the fill value, and trouble is an error, never the fill value."""
+"""Failures of servers: a missing chunk is the fill value, a failure is an error and never the fill value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from botocore.exceptions import ClientError
 
 import zarrfs
-from tests.engine.stores.servers import ShakyFTPServer, WebServer, free_port, shaky_ftp_server, web_server
+from tests.engine.stores.servers import FaultyFTPServer, WebServer, faulty_ftp_server, free_port, web_server
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.fsspec.presence import Presence, classify_error
 from zarrfs.engine.stores.fsspec.store import RemoteStore
@@ -28,7 +28,7 @@ FILL = 7
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """An array in chunks, one of which is absent, and one in shards."""
+    """An array in chunks, one of which is missing, and an array in shards."""
     root = tmp_path / "site"
     zarrfs.create_array(root / "plain", data=DATA, chunks=(10, 10), fill_value=FILL, compressors=[])
     zarrfs.create_array(root / "shards", data=DATA, chunks=(5, 5), shards=(20, 20), compressors=[])
@@ -43,33 +43,33 @@ def web(site: Path) -> Iterator[WebServer]:
 
 
 @pytest.fixture
-def ftp(site: Path) -> Iterator[ShakyFTPServer]:
-    with shaky_ftp_server(site) as server:
+def ftp(site: Path) -> Iterator[FaultyFTPServer]:
+    with faulty_ftp_server(site) as server:
         yield server
 
 
 # -- FTP -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("vague", [False, True], ids=["tells why", "does not tell why"])
-def test_ftp_absent_chunks_are_the_fill_value(vague: bool, ftp: ShakyFTPServer) -> None:
-    ftp.vague = vague
+@pytest.mark.parametrize("is_ambiguous", [False, True], ids=["distinct replies", "ambiguous replies"])
+def test_missing_chunks_on_an_ftp_server_are_the_fill_value(is_ambiguous: bool, ftp: FaultyFTPServer) -> None:
+    ftp.ambiguous_550 = is_ambiguous
     with zarrfs.open_array(f"{ftp.url}/plain", cache_size=0).store as store:
         array = zarrfs.open_array(store)
         assert (array[:10, :10] == FILL).all()
         ftp.commands.clear()
         assert (array[:10, :10] == FILL).all()
-        # A second look only where the reply has left it open.
+        # The directory is listed only if the reply is ambiguous.
         assert ftp.commands["RETR"] == 1
-        assert (ftp.commands["LIST"], ftp.commands["MLSD"]) == (int(vague), 0)
+        assert (ftp.commands["LIST"], ftp.commands["MLSD"]) == (int(is_ambiguous), 0)
         ftp.commands.clear()
         assert np.array_equal(array[10:20, 10:20], DATA[10:20, 10:20])
         assert ftp.commands["LIST"] == ftp.commands["MLSD"] == 0
 
 
-@pytest.mark.parametrize("vague", [False, True])
-def test_ftp_absent_directories(vague: bool, ftp: ShakyFTPServer) -> None:
-    ftp.vague = vague
+@pytest.mark.parametrize("is_ambiguous", [False, True])
+def test_missing_keys_on_an_ftp_server_are_none(is_ambiguous: bool, ftp: FaultyFTPServer) -> None:
+    ftp.ambiguous_550 = is_ambiguous
     with RemoteStore(ftp.url) as store:
         assert store.get("plain/c/77/1") is None
         assert store.get("no/such/thing/at/all") is None
@@ -94,10 +94,10 @@ def test_ftp_absent_directories(vague: bool, ftp: ShakyFTPServer) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["RETR", "PASV", "TYPE"])
-def test_ftp_trouble_is_an_error(command: str, reply: str, ftp: ShakyFTPServer) -> None:
+def test_a_negative_ftp_reply_is_an_error(command: str, reply: str, ftp: FaultyFTPServer) -> None:
     with zarrfs.open_array(f"{ftp.url}/plain", cache_size=0).store as store:
         array = zarrfs.open_array(store, cache_size=0)
-        # ftplib asks by EPSV on a connection of IPv6 alone.
+        # ftplib sends EPSV instead of PASV only for IPv6.
         ftp.replies = {command: reply}
         with pytest.raises(StoreError, match=f"plain/c/1/1 cannot be read: {reply[:3]}"):
             array[10:20, 10:20]
@@ -105,33 +105,33 @@ def test_ftp_trouble_is_an_error(command: str, reply: str, ftp: ShakyFTPServer) 
         assert np.array_equal(array[10:20, 10:20], DATA[10:20, 10:20])
 
 
-def test_ftp_transfers_that_are_torn(ftp: ShakyFTPServer) -> None:
+def test_an_aborted_ftp_transfer_is_an_error(ftp: FaultyFTPServer) -> None:
     with RemoteStore(ftp.url, read_only=True) as store:
-        for sent in (0, 60):
-            ftp.torn = sent
+        for limit in (0, 60):
+            ftp.truncate_after = limit
             with pytest.raises(StoreError, match="426"):
                 store.get("plain/c/1/1")
             with pytest.raises(StoreError, match="426"):
                 store.get_ranges("plain/c/1/1", [ByteRange(10, 100)])
-        ftp.torn = None
-        whole = store.get("plain/c/1/1")
-        assert whole is not None
+        ftp.truncate_after = None
+        value = store.get("plain/c/1/1")
+        assert value is not None
         assert store.get_ranges("plain/c/1/1", [ByteRange(10, 100), ByteRange(-3)]) == [
-            whole[10:110],
-            whole[-3:],
+            value[10:110],
+            value[-3:],
         ]
 
 
-def test_ftp_listings_that_fail(ftp: ShakyFTPServer) -> None:
+def test_a_failed_ftp_listing_is_an_error(ftp: FaultyFTPServer) -> None:
     with RemoteStore(ftp.url) as store:
         assert len(list(store.list_prefix("plain"))) == 24
         ftp.replies = {"MLSD": "450 Busy.", "LIST": "450 Busy."}
-        for ask in (store.list_dir, store.usage, lambda prefix: list(store.list_prefix(prefix))):
+        for read in (store.list_dir, store.usage, lambda prefix: list(store.list_prefix(prefix))):
             with pytest.raises(StoreError, match="cannot be listed: 450"):
-                ask("plain")
+                read("plain")
 
 
-def test_a_remote_delete_that_fails_is_an_error(ftp: ShakyFTPServer) -> None:
+def test_a_failed_ftp_deletion_is_an_error(ftp: FaultyFTPServer) -> None:
     with RemoteStore(ftp.url) as store:
         for reply in ("450 File is busy.", "550 Permission denied.", "421 Too many connections."):
             for delete in (store.delete, lambda key: store.delete_prefix("plain/c/1")):
@@ -141,32 +141,34 @@ def test_a_remote_delete_that_fails_is_an_error(ftp: ShakyFTPServer) -> None:
                 ftp.replies = {}
                 assert store.size("plain/c/1/1") == 200
         ftp.replies = {"DELE": "550 No such file."}
-        store.delete("plain/c/never/there")
+        store.delete("plain/c/missing/key")
         ftp.replies = {"DELE": "450 Busy.", "SIZE": "450 Busy.", "MLST": "450 Busy.", "MLSD": "450 Busy."}
-        with pytest.raises(StoreError):  # whether it is still there cannot be found out
+        with pytest.raises(
+            StoreError, match="450"
+        ):  # the store cannot find out whether the file still exists
             store.delete("plain/c/1/1")
         ftp.replies = {}
 
 
-def test_ftp_a_connection_that_was_idle_is_made_anew(ftp: ShakyFTPServer) -> None:
+def test_a_lost_ftp_connection_is_opened_again(ftp: FaultyFTPServer) -> None:
     with RemoteStore(ftp.url) as store:
-        store._files.ftp.sock.shutdown(2)
+        store._file_system.ftp.sock.shutdown(2)
         assert store.size("plain/c/1/1") == 200
         ftp.replies = {"TYPE": "421 Idle for too long."}
         with pytest.raises(StoreError, match="421"):
             store.size("plain/c/1/1")
-        waits: list[float] = []
+        delays: list[float] = []
 
         def wait(seconds: float) -> None:
-            waits.append(seconds)
+            delays.append(seconds)
             ftp.replies = {}
 
         assert RetryStore(store, sleep=wait).size("plain/c/1/1") == 200
-        assert len(waits) == 1
+        assert len(delays) == 1
 
 
-def test_ftp_a_server_that_is_gone(site: Path) -> None:
-    with shaky_ftp_server(site) as server:
+def test_a_stopped_ftp_server_is_an_error(site: Path) -> None:
+    with faulty_ftp_server(site) as server:
         array = zarrfs.open_array(f"{server.url}/plain", cache_size=0)
     with pytest.raises(StoreError, match="c/1/1 cannot be read"):
         array[10:20, 10:20]
@@ -180,69 +182,69 @@ def test_ftp_a_server_that_is_gone(site: Path) -> None:
 
 @pytest.mark.parametrize("path", ["plain", "shards"])
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 502, 503])
-def test_web_trouble_is_an_error(status: int, path: str, web: WebServer) -> None:
+def test_an_http_error_status_is_an_error(status: int, path: str, web: WebServer) -> None:
     array = zarrfs.open_array(f"{web.url}/{path}", cache_size=0)
-    web.trouble = lambda asked: status
+    web.status_for = lambda path: status
     with pytest.raises(StoreError, match=rf"c/1/1 cannot be read: {status}.*; (check|the server)"):
         array[20:21, 20:21] if path == "shards" else array[10:11, 10:11]
     with pytest.raises(StoreError, match="cannot be looked up"):
         array.store.size("c/1/1")
     with pytest.raises(StoreError, match="cannot be"):
         array.store.get_ranges("c/1/1", [])
-    web.trouble = lambda asked: None
+    web.status_for = lambda path: None
     assert array.store.size("c/77/1") is None
     assert array.store.get_ranges("c/77/1", []) is None
     array.store.close()
 
 
-@pytest.mark.parametrize("sent", [0, 1, 150])
-def test_web_bodies_that_are_cut(sent: int, web: WebServer) -> None:
+@pytest.mark.parametrize("limit", [0, 1, 150])
+def test_a_truncated_http_body_is_an_error(limit: int, web: WebServer) -> None:
     with RemoteStore(web.url, read_only=True) as store:
-        web.cut = lambda path: sent
-        for ask in (
+        web.truncate_for = lambda path: limit
+        for read in (
             lambda: store.get("plain/c/1/1"),
             lambda: store.get_ranges("plain/c/1/1", [ByteRange(10, 180)]),
             lambda: store.get_ranges("plain/c/1/1", [ByteRange(-180)]),
         ):
             with pytest.raises(StoreError, match="plain/c/1/1 cannot be read"):
-                ask()
+                read()
 
 
-@pytest.mark.parametrize("ranged", [False, True])
-def test_web_bodies_that_stand_still(ranged: bool, web: WebServer) -> None:
+@pytest.mark.parametrize("uses_ranges", [False, True])
+def test_a_stalled_http_body_is_a_timeout(uses_ranges: bool, web: WebServer) -> None:
     options = {"client_kwargs": {"timeout": aiohttp.ClientTimeout(sock_read=0.1)}}
     with RemoteStore(web.url, read_only=True, storage_options=options) as store:
-        web.cut, web.stalled = lambda path: 5, threading.Event()
-        with pytest.raises(StoreError, match="the server does not answer in time; check that the server"):
-            store.get_ranges("plain/c/1/1", [ByteRange(3, 50)]) if ranged else store.get("plain/c/1/1")
-        web.stalled.set()
+        web.truncate_for, web.stall_event = lambda path: 5, threading.Event()
+        with pytest.raises(StoreError, match="the server did not respond in time; check that the server"):
+            store.get_ranges("plain/c/1/1", [ByteRange(3, 50)]) if uses_ranges else store.get("plain/c/1/1")
+        web.stall_event.set()
 
 
-@pytest.mark.parametrize("honest", [True, False])
-def test_web_servers_that_send_another_range(honest: bool, web: WebServer) -> None:
+@pytest.mark.parametrize("has_content_range", [True, False])
+def test_a_wrong_http_range_is_an_error(has_content_range: bool, web: WebServer) -> None:
     with RemoteStore(web.url, read_only=True) as store:
-        web.shift, web.honest = 4, honest
-        with pytest.raises(StoreError, match="asked for the last 20 bytes, found"):
+        web.range_shift, web.sends_content_range = 4, has_content_range
+        with pytest.raises(StoreError, match="requested the last 20 bytes, found"):
             store.get_ranges("plain/c/1/1", [ByteRange(-20)])
-        if honest:
+        if has_content_range:
             with pytest.raises(
-                StoreError, match="asked for bytes from 8, 20 of them, found 20 bytes called 'bytes 12"
+                StoreError, match="requested 20 bytes from 8, found 20 bytes with the Content-Range 'bytes 12"
             ):
                 store.get_ranges("plain/c/1/1", [ByteRange(8, 20)])
 
 
-def test_web_servers_that_know_no_ranges_are_asked_once(web: WebServer) -> None:
-    web.ranges = False
+def test_ranges_from_a_server_without_range_support_take_one_request(web: WebServer) -> None:
+    web.supports_ranges = False
     with RemoteStore(web.url, read_only=True) as store:
-        whole = store.get("shards/c/0/0")
-        assert whole is not None
-        asked = [ByteRange(1, 2), ByteRange(-2), ByteRange(5)]
-        expected = [whole[1:3], whole[-2:], whole[5:]]
-        assert store.get_ranges("shards/c/0/0", asked) == expected
+        value = store.get("shards/c/0/0")
+        assert value is not None
+        ranges = [ByteRange(1, 2), ByteRange(-2), ByteRange(5)]
+        expected = [value[1:3], value[-2:], value[5:]]
+        assert store.get_ranges("shards/c/0/0", ranges) == expected
         web.requests.clear()
-        pieces = store.get_ranges("shards/c/0/0", asked)
-        assert pieces is not None
-        assert [bytes(piece) for piece in pieces] == expected
+        parts = store.get_ranges("shards/c/0/0", ranges)
+        assert parts is not None
+        assert [bytes(part) for part in parts] == expected
         assert sum(web.requests.values()) == 1
 
 
@@ -250,7 +252,7 @@ def test_web_servers_that_know_no_ranges_are_asked_once(web: WebServer) -> None:
 
 
 def references(site: Path, target: str, whole: bool) -> dict[str, object]:
-    """References to two chunks, and one chunk in the document itself."""
+    """Return references to two chunks, and one inline chunk."""
     size = (site / "plain/c/1/1").stat().st_size
     refs: dict[str, object] = {"zarr.json": (site / "plain/zarr.json").read_text()}
     for key in ("c/1/1", "c/1/2"):
@@ -269,14 +271,14 @@ def open_references(tmp_path: Path, document: dict[str, object]) -> zarrfs.Array
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["whole files", "parts of files"])
-def test_references_of_which_the_target_fails(
+def test_a_failed_target_of_a_reference_is_an_error(
     whole: bool, site: Path, web: WebServer, tmp_path: Path
 ) -> None:
     array = open_references(tmp_path, references(site, web.url, whole))
     assert np.array_equal(array[10:20, 10:30], DATA[10:20, 10:30])
     assert (array[:10, :10] == FILL).all()
-    for status in (404, 403, 500):  # 404 too: the reference says that there is a chunk.
-        web.trouble = lambda path, status=status: status
+    for status in (404, 403, 500):  # also 404: the chunk exists according to the reference
+        web.status_for = lambda path, status=status: status
         with pytest.raises(StoreError, match="c/1/1 cannot be read"):
             array[10:20, 10:20]
         with pytest.raises(StoreError, match="c/1/1 cannot be "):
@@ -286,7 +288,7 @@ def test_references_of_which_the_target_fails(
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["whole files", "parts of files"])
-def test_references_of_which_the_host_is_shut(whole: bool, site: Path, tmp_path: Path) -> None:
+def test_an_unreachable_target_of_a_reference_is_an_error(whole: bool, site: Path, tmp_path: Path) -> None:
     array = open_references(tmp_path, references(site, f"http://127.0.0.1:{free_port()}", whole))
     with pytest.raises(StoreError, match="c/1/1 cannot be read"):
         array[10:20, 10:20]
@@ -297,10 +299,10 @@ def test_references_of_which_the_host_is_shut(whole: bool, site: Path, tmp_path:
     assert np.array_equal(array[20:30, 20:30], DATA[20:30, 20:30])
 
 
-# -- what an error says ----------------------------------------------------------------------------------------
+# -- classification of errors ----------------------------------------------------------------------------------
 
 
-def caused(error: BaseException, cause: BaseException) -> BaseException:
+def with_cause(error: BaseException, cause: BaseException) -> BaseException:
     error.__cause__ = cause
     return error
 
@@ -310,27 +312,27 @@ def s3_error(status: int) -> ClientError:
 
 
 @pytest.mark.parametrize(
-    ("error", "verdict"),
+    ("error", "presence"),
     [
-        (FileNotFoundError("x"), Presence.ABSENT),
-        (KeyError("x"), Presence.ABSENT),
-        (OSError(36, "File name too long"), Presence.ABSENT),
-        (OSError(5, "Input/output error"), Presence.TROUBLE),
-        (PermissionError(13, "no"), Presence.TROUBLE),
-        (ConnectionRefusedError(111, "no"), Presence.TROUBLE),
-        (caused(FileNotFoundError("x"), s3_error(404)), Presence.ABSENT),
-        (caused(FileNotFoundError("x"), s3_error(503)), Presence.TROUBLE),
-        (caused(FileNotFoundError("x"), ResourceNotFoundError("x")), Presence.ABSENT),
-        (caused(FileNotFoundError("x"), TimeoutError()), Presence.TROUBLE),
+        (FileNotFoundError("x"), Presence.MISSING),
+        (KeyError("x"), Presence.MISSING),
+        (OSError(36, "File name too long"), Presence.MISSING),
+        (OSError(5, "Input/output error"), Presence.FAILURE),
+        (PermissionError(13, "no"), Presence.FAILURE),
+        (ConnectionRefusedError(111, "no"), Presence.FAILURE),
+        (with_cause(FileNotFoundError("x"), s3_error(404)), Presence.MISSING),
+        (with_cause(FileNotFoundError("x"), s3_error(503)), Presence.FAILURE),
+        (with_cause(FileNotFoundError("x"), ResourceNotFoundError("x")), Presence.MISSING),
+        (with_cause(FileNotFoundError("x"), TimeoutError()), Presence.FAILURE),
         (
-            caused(FileNotFoundError("x"), caused(KeyError("x"), ConnectionResetError(104, "x"))),
-            Presence.TROUBLE,
+            with_cause(FileNotFoundError("x"), with_cause(KeyError("x"), ConnectionResetError(104, "x"))),
+            Presence.FAILURE,
         ),
-        (caused(FileNotFoundError("x"), OSError(111, "Connection refused")), Presence.TROUBLE),
-        (caused(FileNotFoundError("x"), ValueError("what?")), Presence.DOUBTFUL),
-        (ValueError("what?"), Presence.TROUBLE),
+        (with_cause(FileNotFoundError("x"), OSError(111, "Connection refused")), Presence.FAILURE),
+        (with_cause(FileNotFoundError("x"), ValueError("what?")), Presence.UNCERTAIN),
+        (ValueError("what?"), Presence.FAILURE),
     ],
     ids=repr,
 )
-def test_what_an_error_says(error: BaseException, verdict: Presence) -> None:
-    assert classify_error(error) is verdict
+def test_errors_are_classified(error: BaseException, presence: Presence) -> None:
+    assert classify_error(error) is presence

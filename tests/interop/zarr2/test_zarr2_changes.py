@@ -175,5 +175,5 @@ def test_locks_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(zarrfs.KeyNameError), locks.lock("../outside"):
         pass
     (tmp_path / "file").touch()
-    with pytest.raises(zarrfs.StoreError, match="cannot hold locks"):
+    with pytest.raises(zarrfs.StoreError, match="cannot be used for locks"):
         zarrfs.ProcessSynchronizer(tmp_path / "file")

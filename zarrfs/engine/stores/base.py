@@ -1,8 +1,8 @@
-"""The contract of a store: keys to values, byte ranges of values, and listings.
+"""The store interface: values by key, byte ranges of values, and listings.
 
-After the "Abstract store interface" of the Zarr v3 core specification. What differs, and why: an absent key is
-``None`` and never an error, because an absent chunk is ordinary; ``stamp`` is ours, so that decoded chunks can
-be cached without ever showing stale data.
+This follows the "Abstract store interface" of the Zarr v3 core specification, with two differences. A missing key is
+``None`` and not an error, because missing chunks are common. ``stamp`` is an addition: it allows decoded chunks to be
+cached without returning stale data.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ __all__ = [
 ]
 
 Buffer = bytes | bytearray | memoryview
-"""What a store hands out and takes: contiguous bytes. The receiver never writes into it."""
+"""Contiguous bytes that a store returns or accepts. The receiver does not write to them."""
 
 IMMUTABLE: Hashable = "immutable"
 """The stamp of a value that cannot change while the store is open."""
 
 
 class ByteRange(NamedTuple):
-    """A range of a value: ``length`` bytes from ``start``, or to the end where ``length`` is None.
+    """A range of a value: ``length`` bytes from ``start``, or all bytes from ``start`` if ``length`` is None.
 
-    A negative ``start`` counts from the end (``ByteRange(-20)`` is the last 20 bytes); ``length`` is None then.
+    A negative ``start`` counts from the end: ``ByteRange(-20)`` is the last 20 bytes. ``length`` is None in this case.
     """
 
     start: int
     length: int | None = None
 
     def resolve(self, size: int) -> tuple[int, int]:
-        """Return ``(start, stop)`` within a value of ``size`` bytes, clipped to it."""
+        """Return ``(start, stop)``, clipped to a value of ``size`` bytes."""
         start = max(0, size + self.start) if self.start < 0 else min(self.start, size)
         stop = size if self.length is None else min(size, start + self.length)
         return start, stop
@@ -59,7 +59,7 @@ class Listing(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What is stored below a prefix: number of keys, bytes, and the newest change (seconds since the epoch)."""
+    """The usage below a prefix: number of keys, bytes, and the latest modification (seconds since the epoch)."""
 
     keys: int
     nbytes: int
@@ -67,19 +67,19 @@ class Usage(NamedTuple):
 
 
 class ValueTooLargeError(Exception):
-    """A value has more bytes than it can have. Internal: users see a ChunkDecodeError."""
+    """A stored value is larger than its limit. Internal: users see a ChunkDecodeError."""
 
-    def __init__(self, size: int, most: int) -> None:
+    def __init__(self, size: int, max_nbytes: int) -> None:
         self.size = size
-        super().__init__(f"{size:,} bytes are stored, which is far more than it can have (at most {most:,})")
+        super().__init__(f"the stored value has {size:,} bytes, expected at most {max_nbytes:,}")
 
 
 class StoredValue:
-    """One value of a store, opened to be read in several parts. A ``ByteSource`` of codecs, and a context manager.
+    """One value of a store, opened for reading in several parts. A ``ByteSource`` of codecs and a context manager.
 
-    ``stamp``, ``size`` and the bytes belong to one version of the value as long as ``is_unchanged`` says so. This
-    implementation sends each request to the store; stores that can keep a file open override ``Store.open_value``.
-    Not safe to use from several threads at once, except for ``read_ranges``.
+    ``stamp``, ``size`` and the bytes belong to one version of the value as long as ``is_unchanged`` returns True. This
+    implementation sends each request to the store. Stores that can keep a file open override ``Store.open_value``.
+    Only ``read_ranges`` is safe to use from several threads at once.
     """
 
     in_memory = False
@@ -91,15 +91,15 @@ class StoredValue:
 
     @property
     def high_latency(self) -> bool:
-        """Whether each request costs a round trip over a network."""
+        """Whether each request needs a network round trip."""
         return self._store.concurrency > 1
 
     def stamp(self) -> Hashable | None:
-        """Return the stamp of the value, as ``Store.stamp``."""
+        """Return the version stamp of the value. See ``Store.stamp``."""
         return self._store.stamp(self._key)
 
     def version(self) -> Hashable | None:
-        """Return the version of the value, as ``Store.version``."""
+        """Return the version of the value. See ``Store.version``."""
         return self._store.version(self._key)
 
     def is_unchanged(self, stamp: Hashable) -> bool:
@@ -107,23 +107,23 @@ class StoredValue:
         return self._store.stamp(self._key) == stamp
 
     def has_version(self, version: Hashable) -> bool:
-        """Return whether the value still has this version; may cost a request."""
+        """Return whether the value still has this version. This can send a request."""
         return self._store.version(self._key) == version
 
     def size(self) -> int | None:
-        """Return the size in bytes, or None when the value is missing."""
+        """Return the size in bytes, or None if the value is missing."""
         return self._store.size(self._key)
 
     def read(self) -> Buffer | None:
-        """Return the value, or None when it is missing. Raises ValueTooLargeError."""
+        """Return the value, or None if it is missing. Raises ValueTooLargeError."""
         return self._store.get_within(self._key, self._max_nbytes)
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        """Return the bytes of each range, clipped to the value; None when it is missing."""
+        """Return the bytes of each range, clipped to the value, or None if the value is missing."""
         return self._store.get_ranges(self._key, ranges)
 
     def close(self) -> None:
-        """Release what the value holds open. It can still be used afterwards, and opens again."""
+        """Release open files. The value can still be used; it is then opened again."""
 
     def __enter__(self) -> Self:
         return self
@@ -135,84 +135,86 @@ class StoredValue:
 
 
 def check_key(key: str) -> str:
-    """Return ``key`` if it stays inside the store, else raise KeyNameError.
+    """Return ``key`` if it is valid. Raises KeyNameError otherwise.
 
-    A key is non-empty, neither starts nor ends with a slash, and none of its segments is empty, ``.`` or ``..``;
-    it holds no NUL.
+    A valid key is not empty, does not start or end with a slash, contains no NUL, and has no segment that is empty,
+    ``.`` or ``..``. Such a key cannot leave the store.
     """
     if not key or "\0" in key or any(part in ("", ".", "..") for part in key.split("/")):
         raise KeyNameError(
-            f"{key!r} is not a valid store key: it must be non-empty, without empty, '.' or '..' segments, "
-            "without NUL, and neither start nor end with '/'"
+            f"{key!r} is not a valid store key: a key must not be empty, start or end with '/', contain NUL, or have "
+            "empty, '.' or '..' segments"
         )
     return key
 
 
 class Store(ABC):
-    """Keys to values. Safe to use from several threads at once. Errors are ``StoreError``; absence is None.
+    """A mapping from keys to values. Safe to use from several threads at once.
 
-    A prefix is ``""`` (everything) or a key without trailing slash; it selects the keys that start with it and a
-    slash. A store owns what it opened (files, connections) until ``close``.
+    Operations raise StoreError; a missing key is None and not an error. A prefix is ``""`` (all keys) or a key without
+    a trailing slash. It selects the keys that start with the prefix and a slash. A store owns the files and
+    connections that it opened until ``close``.
     """
 
     read_only: bool = False
     listable: bool = True
-    """Whether ``list_dir`` and ``list_prefix`` work. A plain HTTP server cannot list."""
+    """Whether ``list_dir`` and ``list_prefix`` are supported. An HTTP server does not support them."""
     in_process: bool = False
-    """Whether the values are in the memory of this process, where no other can reach them."""
+    """Whether the values are in the memory of this process, so that no other process can access them."""
     synchronized: bool = False
-    """Whether writers take turns by ``lock``: then others write to the same arrays, and may have made them longer."""
+    """Whether ``lock`` excludes other processes. Other processes then write to the same arrays and may resize them."""
     _closed: bool = False
     concurrency: int = 1
-    """How many ``get`` calls are worth having in flight at once for latency's sake: 1 for local stores."""
+    """The number of concurrent ``get`` calls that hides the latency of the store: 1 for local stores."""
 
     @property
     @abstractmethod
     def url(self) -> str:
-        """The canonical URL of the store, for messages and for opening it again where that is possible."""
+        """The canonical URL of the store, for messages and, where possible, for opening the store again."""
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     @abstractmethod
     def get(self, key: str) -> Buffer | None:
-        """Return the value, or None when the key is absent. The caller must not write into it."""
+        """Return the value, or None if the key is missing. The caller must not write to the returned buffer."""
 
-    def get_within(self, key: str, most: int | None) -> Buffer | None:
-        """Return the value as ``get`` does. Raises ValueTooLargeError if it has more than ``most`` bytes (None: any
-        number); stores that know the size beforehand then do not read it, and override this.
+    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
+        """Return the value as ``get`` does. Raises ValueTooLargeError if it has more than ``max_nbytes`` bytes.
+
+        None means no limit. Stores that know the size in advance override this and do not read the value then.
         """
         value = self.get(key)
-        if most is not None and value is not None and len(value) > most:
-            raise ValueTooLargeError(len(value), most)
+        if max_nbytes is not None and value is not None and len(value) > max_nbytes:
+            raise ValueTooLargeError(len(value), max_nbytes)
         return value
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        """Return the bytes of each range in the order asked, or None when the key is absent.
+        """Return the bytes of each range, in the order of the ranges, or None if the key is missing.
 
-        A range that reaches past the end gives what there is (possibly nothing). Stores that can fetch ranges
-        override this; the default fetches the whole value.
+        Ranges are clipped to the value and can be empty. Stores that can fetch ranges override this; the default
+        implementation fetches the whole value.
         """
         value = self.get(key)
         if value is None:
             return None
         view = memoryview(value)
-        pieces: list[Buffer] = []
+        buffers: list[Buffer] = []
         for byte_range in ranges:
             start, stop = byte_range.resolve(len(view))
-            pieces.append(view[start:stop])
-        return pieces
+            buffers.append(view[start:stop])
+        return buffers
 
     def open_value(self, key: str, max_nbytes: int | None = None) -> StoredValue:
-        """Return the value to be read in several parts; it may turn out to be missing. The caller closes it.
+        """Return a value for reading in several parts. The key can be missing. The caller closes the value.
 
-        ``max_nbytes`` bounds ``StoredValue.read``, as in ``get_within``.
+        ``max_nbytes`` limits ``StoredValue.read`` as in ``get_within``.
         """
         return StoredValue(self, key, max_nbytes)
 
     def get_into(self, key: str, out: memoryview) -> int | None:
-        """Fill ``out`` (writable bytes) with the value and return the value's size, or None when the key is absent.
+        """Copy the value to ``out`` (writable bytes) and return its size, or None if the key is missing.
 
-        When the size is not that of ``out``, what ``out`` then holds means nothing.
+        If the size differs from the size of ``out``, the content of ``out`` is undefined.
         """
         value = self.get(key)
         if value is None:
@@ -224,54 +226,55 @@ class Store(ABC):
 
     @abstractmethod
     def size(self, key: str) -> int | None:
-        """Return the number of bytes of the value, or None when the key is absent."""
+        """Return the size of the value in bytes, or None if the key is missing."""
 
     def stamp(self, key: str) -> Hashable | None:
-        """Return something that changes whenever the value changes, or None when the key is absent or no such
-        thing can be told cheaply; what is decoded is then not kept. Taken *before* the value is read, an equal stamp
-        later proves it unchanged.
+        """Return an object that changes whenever the value changes.
+
+        A stamp is taken before the value is read. If a later stamp is equal, the value has not changed. Returns None
+        if the key is missing, or if the store cannot provide a stamp cheaply. Decoded data are not cached then.
         """
         return None
 
     def version(self, key: str) -> Hashable | None:
-        """Return what ``stamp`` does, but surely, even if it costs a request."""
+        """Return a stamp that is checked with the store, even if this needs a request. None as in ``stamp``."""
         return self.stamp(key)
 
     def exists(self, key: str) -> bool:
-        """Tell whether the key is present."""
+        """Return whether the key exists."""
         return self.size(key) is not None
 
     # -- listing -----------------------------------------------------------------------------------------------
 
     @abstractmethod
     def list_dir(self, prefix: str = "") -> Listing:
-        """Return the names one level below the prefix (nothing when there are none)."""
+        """Return the names one level below the prefix. The listing is empty if there are none."""
 
     @abstractmethod
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
         """Yield all full keys below the prefix, in no particular order."""
 
     def usage(self, prefix: str = "") -> Usage:
-        """Return number, bytes and newest change of the keys below the prefix. Costs a listing."""
+        """Return the number, size and latest modification of the keys below the prefix. Lists all keys."""
         sizes = [self.size(key) or 0 for key in self.list_prefix(prefix)]
         return Usage(len(sizes), sum(sizes), None)
 
     # -- writing -----------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: Buffer) -> None:
-        """Store the value atomically: a reader sees the old value or the new one, a failure leaves the old one.
+        """Store the value atomically: a reader sees the old value or the new one. A failure leaves the old one.
 
-        The memory of the value is the caller's, who may change it afterwards: who keeps it, keeps a copy.
+        The caller owns the buffer and may change it afterwards. A store that retains the value copies it.
         """
-        raise self._refuse(f"writing {key!r}")
+        raise self._read_only_error(f"writing {key!r}")
 
     def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
-        """Store the parts, one after the other, as one value; as ``set``. For stores that need not join them."""
+        """Store the concatenated parts as one value, as ``set`` does. Some stores override this to avoid the copy."""
         self.set(key, b"".join(parts))
 
     def delete(self, key: str) -> None:
-        """Delete the key. Deleting an absent key does nothing."""
-        raise self._refuse(f"deleting {key!r}")
+        """Delete the key. Deleting a missing key does nothing."""
+        raise self._read_only_error(f"deleting {key!r}")
 
     def delete_prefix(self, prefix: str) -> None:
         """Delete all keys below the prefix."""
@@ -279,40 +282,47 @@ class Store(ABC):
             self.delete(key)
 
     def move_prefix(self, prefix: str, target: str) -> None:
-        """Give the keys below a prefix (none: all of them) another one, replacing what is there. Not one step: what
-        fails on the way leaves each value under its old key, its new one, or both.
+        """Move the keys below ``prefix`` to ``target``, replacing existing values. ``""`` is the root of the store.
+
+        This is not atomic: after a failure each value has its old key, its new key, or both.
         """
-        cut = len(prefix) + 1 if prefix else 0
+        prefix_length = len(prefix) + 1 if prefix else 0
         for key in list(self.list_prefix(prefix)):
             value = self.get(key)
             if value is not None:
-                self.set(f"{target}/{key[cut:]}" if target else key[cut:], value)
+                name = key[prefix_length:]
+                self.set(f"{target}/{name}" if target else name, value)
                 self.delete(key)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        """Return a context to change a value in, by reading and writing it. Here nothing: threads take turns above."""
+        """Return a context manager for reading and then writing a value without interference from other processes.
+
+        The default does nothing. The callers of a store synchronize threads.
+        """
         return nullcontext()
 
-    def _refuse(self, what: str) -> ReadOnlyError:
+    def _read_only_error(self, operation: str) -> ReadOnlyError:
         return ReadOnlyError(
-            f"{self.url} is open read-only: {what} is refused; open it with mode 'r+' to change it"
+            f"{self.url} is open read-only: {operation} is refused; open it with mode 'r+' to change it"
         )
 
-    def flush(self) -> None:  # noqa: B027 - most stores have it done
-        """Make what was written complete, for whoever opens the store now. Most stores do so with each value; an
-        archive is complete only then, or when it is closed.
+    def flush(self) -> None:  # noqa: B027 - most stores have nothing to flush
+        """Make all written values visible to other readers. Most stores do this with each value.
+
+        An archive is complete only after ``flush`` or ``close``.
         """
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
-        """Remove the files that writers left behind when they were killed; return their paths. ``dry_run`` only
-        returns them. What a living writer writes is left alone. Costs a walk over all files.
+        """Remove the temporary files of writers that were killed, and return their paths.
+
+        With ``dry_run`` the files are not removed. Files of running writers are not removed. Walks over all files.
         """
         return []
 
-    # -- life --------------------------------------------------------------------------------------------------
+    # -- closing -----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Release files and connections. Closing twice is allowed. Any other operation afterwards is a StoreError."""
+        """Release files and connections. Closing twice is allowed. Other operations raise StoreError afterwards."""
         self._closed = True
 
     def _check_open(self) -> None:

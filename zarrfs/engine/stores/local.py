@@ -1,15 +1,16 @@
 """A directory as a store: keys are relative paths, values are files.
 
-After the file system store of the Zarr v3 specification (also what v2 calls a DirectoryStore). Writes are atomic: a
-temporary file beside the target, renamed over it; a writer that is killed leaves that file, which is never listed,
-and goes with ``clean`` or when all around it is deleted. It is not looked for on opening: that would take a walk
-over all files.
+This is the file system store of the Zarr v3 specification and the DirectoryStore of Zarr v2. Writes are atomic: a
+value is written to a temporary file in the same directory, which is renamed over the target. A writer that is killed
+leaves the temporary file. Such files are never listed. ``clean`` removes them, and so does deleting their directory.
+Opening a store does not search for them, because that requires a walk over all files.
 
-Keys never leave the root. A symbolic link is followed only if its target lies in the store; the root itself may be a
-link. Links that lead out of the store are refused unless ``allow_external`` is given. The store of a node below the
-root of a hierarchy is that whole hierarchy: the parent directories that hold metadata documents too. Links are checked
-when they are met, and each directory once, so that this protects against data that were received with such links, not
-against a process that changes the directories at the same time.
+Keys never leave the root. A symbolic link is followed only if its target is in the store; the root itself may be a
+link. Links that lead out of the store are refused unless ``allow_external`` is true. If the store was opened below the
+root of a hierarchy, links may lead to any place in that hierarchy: the parent directories that contain metadata
+documents belong to it. A link is checked when it is accessed, and each directory is checked once. This protects
+against received data that contain such links. It does not protect against a process that changes the directories
+at the same time.
 """
 
 from __future__ import annotations
@@ -53,28 +54,28 @@ __all__ = ["LocalStore"]
 
 T = TypeVar("T")
 
-ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
-"""What the system answers when there is no file of that name."""
+MISSING_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
+"""Errors of the operating system that mean that a file does not exist."""
 
-NO_FOLLOW = READ_FLAGS | getattr(os, "O_NOFOLLOW", 0)
+NO_FOLLOW_FLAGS = READ_FLAGS | getattr(os, "O_NOFOLLOW", 0)
 
 METADATA_NAMES = ("zarr.json", ".zgroup", ".zarray", ".zattrs", "attributes.json")
-"""What marks a parent directory as a part of the same hierarchy."""
+"""A parent directory that contains one of these files belongs to the same hierarchy."""
 
 MAX_CHECKED_DIRECTORIES = 100_000
 
-MAX_PARTS = 1024
-"""How many pieces of memory a system call takes."""
+MAX_BUFFERS_PER_CALL = 1024
+"""The number of buffers that ``writev`` accepts in one call (IOV_MAX on Linux)."""
 
 
 class LocalStore(Store):
-    """Values in files below ``root``. Holds nothing open; safe to use from threads and processes.
+    """Values in files below ``root``. Keeps no files open. Safe to use from several threads and processes.
 
-    With ``durable`` a write returns only after the data have reached the disk (fsync); without, a crash of the
-    machine may lose the latest writes, but a file is still either the old one or the new one. With ``allow_external``
-    symbolic links that lead out of the store are followed.
+    With ``durable`` a write returns after the data have reached the disk (fsync). Without it a crash of the machine
+    can lose the latest writes, but each file is either the old one or the new one. With ``allow_external`` symbolic
+    links that lead out of the store are followed.
 
-    Raises LocationError if there is a file at ``root``.
+    Raises LocationError if ``root`` exists and is not a directory.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class LocalStore(Store):
         self.durable = durable
         self.allow_external = allow_external
         self._base = self.root.rstrip("/") + "/"
-        # Directories in which no component below the root is a link that leads out of the store. None: not checked.
+        # Directories whose path below the root contains no link that leads out of the store. None: checks are off.
         self._checked: set[str] | None = None if allow_external else {self._base[:-1]}
         with suppress(OSError, ValueError):
             mode = os.stat(self.root).st_mode
@@ -110,7 +111,7 @@ class LocalStore(Store):
     def _path(self, key: str) -> str:
         if self._closed:
             self._check_open()
-        # The cheap test first, as this runs once for every chunk: what it lets through cannot leave the root.
+        # This runs once for each chunk, so the full check runs only if the key could leave the root.
         if ".." in key or "\0" in key or not key:
             check_key(key)
         return self._base + key
@@ -118,22 +119,23 @@ class LocalStore(Store):
     # -- symbolic links ----------------------------------------------------------------------------------------
 
     def _open_value(self, path: str) -> int:
-        """Return a descriptor of the file of a value. Raises OSError, StoreError for a link that leads out."""
+        """Return a file descriptor, which the caller closes. Raises OSError, and StoreError for an external link."""
         checked = self._checked
         if checked is None:
             return os.open(path, READ_FLAGS)
         if path.rpartition("/")[0] not in checked:
             self._check_directory(path.rpartition("/")[0])
         try:
-            return os.open(path, NO_FOLLOW)
+            return os.open(path, NO_FOLLOW_FLAGS)
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
-        return os.open(self._resolve(path), NO_FOLLOW)
+        return os.open(self._resolve(path), NO_FOLLOW_FLAGS)
 
     def _check_directory(self, directory: str) -> None:
-        """Check that a directory below the root, and those on the way to it, are in the store. Raises OSError,
-        FileNotFoundError for one that is missing.
+        """Check that a directory and its parents below the root are in the store.
+
+        Raises OSError, FileNotFoundError if one of them is missing, and StoreError for an external link.
         """
         checked = self._checked
         if checked is None:
@@ -149,16 +151,16 @@ class LocalStore(Store):
             elif not stat.S_ISDIR(mode):
                 return
             if len(checked) >= MAX_CHECKED_DIRECTORIES:
-                self._forget_checks()
+                self._clear_checked()
             checked.add(path)
 
-    def _forget_checks(self) -> None:
+    def _clear_checked(self) -> None:
         if self._checked is not None:
             self._checked.clear()
             self._checked.add(self._base[:-1])
 
     def _resolve(self, path: str) -> str:
-        """Return the target of a link. Raises StoreError if it leads out of the store."""
+        """Return the target of a link. Raises StoreError if the target is outside of the store."""
         target = os.path.realpath(path)
         boundary = self._boundary
         if (
@@ -168,14 +170,14 @@ class LocalStore(Store):
         ):
             raise StoreError(
                 f"{path} is a symbolic link that leads out of the store, to {target}: it is not followed; open the "
-                "store with allow_external=True (--allow-external) if you trust these data",
+                "store with allow_external=True (--allow-external) if you trust the data",
                 errno.EACCES,
             )
         return target
 
     @cached_property
     def _boundary(self) -> str:
-        """The directory that links may not leave: the root of the hierarchy that the store is in."""
+        """The root of the hierarchy that contains the store. Links must not lead out of this directory."""
         root = os.path.realpath(self.root)
         while (parent := os.path.dirname(root)) != root and any(
             os.path.lexists(os.path.join(parent, name)) for name in METADATA_NAMES
@@ -183,7 +185,7 @@ class LocalStore(Store):
             root = parent
         return root
 
-    def _leads_out(self, path: str) -> bool:
+    def _is_external(self, path: str) -> bool:
         try:
             self._resolve(path)
         except StoreError:
@@ -195,20 +197,20 @@ class LocalStore(Store):
     def get(self, key: str) -> bytes | None:
         return self.get_within(key, None)
 
-    def get_within(self, key: str, most: int | None) -> bytes | None:
+    def get_within(self, key: str, max_nbytes: int | None) -> bytes | None:
         path = self._path(key)
         try:
             fd = self._open_value(path)
         except OSError as error:
-            self._check_absent(error, path)
+            self._raise_unless_missing(error, path)
             return None
         try:
             size = regular_file_stat(fd, path).st_size
-            if most is not None and size > most:
-                raise ValueTooLargeError(size, most)
+            if max_nbytes is not None and size > max_nbytes:
+                raise ValueTooLargeError(size, max_nbytes)
             return _read(fd, size, 0)
         except OSError as error:
-            self._check_absent(error, path)
+            self._raise_unless_missing(error, path)
             return None
         finally:
             os.close(fd)
@@ -218,7 +220,7 @@ class LocalStore(Store):
         try:
             fd = self._open_value(path)
         except OSError as error:
-            self._check_absent(error, path)
+            self._raise_unless_missing(error, path)
             return None
         try:
             size = regular_file_stat(fd, path).st_size
@@ -230,7 +232,7 @@ class LocalStore(Store):
                 done += count
             return size
         except OSError as error:
-            self._check_absent(error, path)
+            self._raise_unless_missing(error, path)
             return None
         finally:
             os.close(fd)
@@ -240,17 +242,17 @@ class LocalStore(Store):
         try:
             fd = self._open_value(path)
         except OSError as error:
-            self._check_absent(error, path)
+            self._raise_unless_missing(error, path)
             return None
         try:
             size = regular_file_stat(fd, path).st_size
-            pieces: list[Buffer] = []
+            buffers: list[Buffer] = []
             for byte_range in ranges:
                 start, stop = byte_range.resolve(size)
-                pieces.append(_read(fd, max(0, stop - start), start))
-            return pieces
+                buffers.append(_read(fd, max(0, stop - start), start))
+            return buffers
         except OSError as error:
-            self._check_absent(error, path)
+            self._raise_unless_missing(error, path)
             return None
         finally:
             os.close(fd)
@@ -259,37 +261,37 @@ class LocalStore(Store):
         return _LocalValue(self, key, max_nbytes)
 
     def size(self, key: str) -> int | None:
-        found = self._stat(key)
-        return None if found is None else found.st_size
+        status = self._stat(key)
+        return None if status is None else status.st_size
 
     def stamp(self, key: str) -> Hashable | None:
-        found = self._stat(key)
-        return None if found is None else _stamp_of(found)
+        status = self._stat(key)
+        return None if status is None else _stamp_from_status(status)
 
     def _stat(self, key: str) -> os.stat_result | None:
         path = self._path(key)
         try:
             if self._checked is not None and path.rpartition("/")[0] not in self._checked:
                 self._check_directory(path.rpartition("/")[0])
-            found = os.lstat(path)
-            if stat.S_ISLNK(found.st_mode):
-                found = os.stat(self._resolve(path))
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                status = os.stat(self._resolve(path))
         except OSError as error:
-            self._check_absent(error, path)
+            self._raise_unless_missing(error, path)
             return None
-        if stat.S_ISREG(found.st_mode):
-            return found
-        if not stat.S_ISDIR(found.st_mode):
+        if stat.S_ISREG(status.st_mode):
+            return status
+        if not stat.S_ISDIR(status.st_mode):
             check_regular_file(path)
         return None
 
-    def _check_absent(self, error: OSError, path: str) -> None:
-        """Raise what went wrong, unless the error just means that there is no such file."""
+    def _raise_unless_missing(self, error: OSError, path: str) -> None:
+        """Return if the error means that the file does not exist. Otherwise raise StoreError."""
         if isinstance(error, StoreError):
             raise error
-        if error.errno == errno.ENXIO:  # what opening a socket answers
+        if error.errno == errno.ENXIO:  # opening a socket fails with this error
             check_regular_file(path)
-        if error.errno not in ABSENT:
+        if error.errno not in MISSING_ERRNOS:
             raise StoreError(f"{path} cannot be read: {error.strerror}", error.errno) from error
 
     # -- listing -----------------------------------------------------------------------------------------------
@@ -302,65 +304,65 @@ class LocalStore(Store):
             if not _is_directory(entry):
                 keys.append(entry.name)
             elif not (entry.is_symlink() and self._is_ancestor(entry.stat(), entry.path)):
-                # A link that leads back up would make the hierarchy endless.
+                # A link to a parent directory would make the hierarchy infinite.
                 prefixes.append(entry.name)
         return Listing(sorted(keys), sorted(prefixes))
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
-        """Yield all full keys below the prefix. Raises StoreError for a directory that a link leads out of the store
-        to.
-        """
+        """Yield all full keys below the prefix. Raises StoreError for a link to a directory outside of the store."""
         return self._walk(prefix, lambda key, entry: key, self._resolve)
 
     def usage(self, prefix: str = "") -> Usage:
-        """Return what is stored below the prefix. Directories that links lead out of the store to are not counted."""
+        """Return the usage below the prefix. Directories outside of the store, behind links, are not counted."""
 
         def status(key: str, entry: os.DirEntry[str]) -> os.stat_result:
-            return entry.stat(follow_symlinks=not (entry.is_symlink() and self._leads_out(entry.path)))
+            return entry.stat(follow_symlinks=not (entry.is_symlink() and self._is_external(entry.path)))
 
         keys = nbytes = 0
         newest: float | None = None
-        for found in self._walk(prefix, status, lambda path: None if self._leads_out(path) else path):
+        for entry in self._walk(prefix, status, lambda path: None if self._is_external(path) else path):
             keys += 1
-            nbytes += found.st_size
-            newest = found.st_mtime if newest is None else max(newest, found.st_mtime)
+            nbytes += entry.st_size
+            newest = entry.st_mtime if newest is None else max(newest, entry.st_mtime)
         return Usage(keys, nbytes, newest)
 
     def _walk(
         self,
         prefix: str,
-        what: Callable[[str, os.DirEntry[str]], T],
-        enter: Callable[[str], str | None],
+        visit: Callable[[str, os.DirEntry[str]], T],
+        resolve_link: Callable[[str], str | None],
     ) -> Iterator[T]:
-        """Yield ``what`` of every file below; a file that vanishes meanwhile is left out. ``enter`` tells whether to
-        go into a directory behind a link.
+        """Yield ``visit(key, entry)`` for each file below the prefix.
+
+        Files that are deleted during the walk are omitted. ``resolve_link`` returns None for a link to a directory
+        that is not to be walked.
         """
         self._check_open()
         pending = [prefix]
         seen: set[tuple[int, int]] = set()
         while pending:
-            at = pending.pop()
-            for entry in self._scan(self._path(at) if at else self.root):
-                key = f"{at}/{entry.name}" if at else entry.name
+            directory = pending.pop()
+            for entry in self._scan(self._path(directory) if directory else self.root):
+                key = f"{directory}/{entry.name}" if directory else entry.name
                 if not _is_directory(entry):
-                    with suppress(OSError):  # It may be gone meanwhile, or a link in a circle.
-                        yield what(key, entry)
+                    with suppress(OSError):  # It was deleted, or it is a link in a cycle.
+                        yield visit(key, entry)
                     continue
                 if entry.is_symlink():
-                    if enter(entry.path) is None:
+                    if resolve_link(entry.path) is None:
                         continue
-                    # A link may lead back up; each directory behind one is walked once.
-                    found = entry.stat()
-                    if (found.st_dev, found.st_ino) in seen or self._is_ancestor(found, entry.path):
+                    # A link can lead to a parent directory. Each directory behind a link is walked once.
+                    status = entry.stat()
+                    if (status.st_dev, status.st_ino) in seen or self._is_ancestor(status, entry.path):
                         continue
-                    seen.add((found.st_dev, found.st_ino))
+                    seen.add((status.st_dev, status.st_ino))
                 pending.append(key)
 
-    def _is_ancestor(self, found: os.stat_result, path: str) -> bool:
+    def _is_ancestor(self, status: os.stat_result, path: str) -> bool:
         parent = os.path.dirname(path)
         while len(parent) >= len(self.root):
             with suppress(OSError):
-                if os.path.samestat(found, os.stat(parent)):
+                if os.path.samestat(status, os.stat(parent)):
                     return True
             parent = os.path.dirname(parent)
         return False
@@ -371,7 +373,7 @@ class LocalStore(Store):
             with os.scandir(path) as entries:
                 return [entry for entry in entries if not entry.name.startswith(TEMPORARY_PREFIX)]
         except OSError as error:
-            self._check_absent(error, path)
+            self._raise_unless_missing(error, path)
             return []
 
     # -- writing -----------------------------------------------------------------------------------------------
@@ -381,14 +383,14 @@ class LocalStore(Store):
 
     def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
         if self.read_only:
-            raise self._refuse(f"writing {key!r}")
+            raise self._read_only_error(f"writing {key!r}")
         self._check_open()
         path = self._base + check_key(key)
         try:
             with suppress(FileNotFoundError):
                 self._check_directory(path.rpartition("/")[0])
             if self.durable:
-                _make_durably(path.rpartition("/")[0])
+                _make_directories_durably(path.rpartition("/")[0])
             fd, temporary = create_temporary(path.rpartition("/")[0])
             try:
                 try:
@@ -406,14 +408,16 @@ class LocalStore(Store):
                 sync_directory(os.path.dirname(path))
         except StoreError:
             raise
-        except RecursionError as error:  # of os.makedirs, for a path of about a thousand new directories
-            raise StoreError(f"{path} cannot be written: it is too deep", errno.ENAMETOOLONG) from error
+        except RecursionError as error:  # os.makedirs recurses once for each new directory
+            raise StoreError(
+                f"{path} cannot be written: it contains too many nested directories", errno.ENAMETOOLONG
+            ) from error
         except OSError as error:
             raise StoreError(f"{path} cannot be written: {error.strerror}", error.errno) from error
 
     def delete(self, key: str) -> None:
         if self.read_only:
-            raise self._refuse(f"deleting {key!r}")
+            raise self._read_only_error(f"deleting {key!r}")
         path = self._path(check_key(key))
         self._unlink(path)
         self._prune(os.path.dirname(path))
@@ -423,18 +427,18 @@ class LocalStore(Store):
             self._check_directory(path.rpartition("/")[0])
             os.unlink(path)
             if self.durable:
-                with suppress(FileNotFoundError):  # Others removed it, as it was empty.
+                with suppress(FileNotFoundError):  # Another writer removed the empty directory.
                     sync_directory(os.path.dirname(path))
         except StoreError:
             raise
         except OSError as error:
-            if error.errno not in ABSENT:
+            if error.errno not in MISSING_ERRNOS:
                 raise StoreError(f"{path} cannot be deleted: {error.strerror}", error.errno) from error
 
     def delete_prefix(self, prefix: str) -> None:
-        """Delete all keys below the prefix. Links to directories are deleted, and not what they lead to."""
+        """Delete all keys below the prefix. Links to directories are deleted, but not their targets."""
         if self.read_only:
-            raise self._refuse(f"deleting what is below {prefix!r}")
+            raise self._read_only_error(f"deleting the keys below {prefix!r}")
         self._check_open()
         path = self._path(check_key(prefix)) if prefix else self.root
         if prefix and os.path.islink(path):
@@ -443,12 +447,12 @@ class LocalStore(Store):
             self._delete_below(path)
         if prefix:
             self._prune(os.path.dirname(path))
-        self._forget_checks()
+        self._clear_checked()
 
     def _delete_below(self, top: str) -> None:
-        """Delete the files in a directory and below it, and then the directories. Follows no links."""
+        """Delete all files below a directory, then the directories. Links are not followed."""
         directories = [top]
-        for directory in directories:  # grows
+        for directory in directories:  # the list grows during the iteration
             for entry in self._scan(directory):
                 if entry.is_dir(follow_symlinks=False):
                     directories.append(entry.path)
@@ -462,9 +466,9 @@ class LocalStore(Store):
 
     def move_prefix(self, prefix: str, target: str) -> None:
         if self.read_only:
-            raise self._refuse(f"moving what is below {prefix!r}")
+            raise self._read_only_error(f"moving the keys below {prefix!r}")
         self._check_open()
-        self._forget_checks()
+        self._clear_checked()
         old = self._path(check_key(prefix)) if prefix else ""
         new = self._path(check_key(target)) if target else ""
         if old and not target and os.path.isdir(old):
@@ -479,7 +483,7 @@ class LocalStore(Store):
                     self._check_directory(path.rpartition("/")[0])
             os.makedirs(os.path.dirname(new), exist_ok=True)
             os.rename(old, new)
-            self._forget_checks()
+            self._clear_checked()
         except StoreError:
             raise
         except OSError as error:
@@ -487,38 +491,38 @@ class LocalStore(Store):
         self._prune(os.path.dirname(old))
 
     def _move_to_root(self, old: str) -> None:
-        """Move what is in a directory to the root. Renaming takes no space, so that a full disk does not stop it."""
+        """Move the contents of a directory to the root by renaming, which needs no disk space."""
         prefix = old[len(self._base) :]
         for name in sorted(os.listdir(old)):
-            source, place = f"{old}/{name}", self._base + name
-            if os.path.isdir(source) and os.path.lexists(place):
+            source, target = f"{old}/{name}", self._base + name
+            if os.path.isdir(source) and os.path.lexists(target):
                 super().move_prefix(f"{prefix}/{name}", name)
                 continue
             try:
-                os.replace(source, place)
+                os.replace(source, target)
             except OSError as error:
                 raise StoreError(
-                    f"{source} cannot be moved to {place}: {error.strerror}", error.errno
+                    f"{source} cannot be moved to {target}: {error.strerror}", error.errno
                 ) from error
         self._prune(old)
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         if self.read_only and not dry_run:
-            raise self._refuse("removing files")
+            raise self._read_only_error("removing files")
         self._check_open()
-        found = sorted(find_abandoned(self.root))
-        for path in found if not dry_run else ():
+        abandoned = sorted(find_abandoned(self.root))
+        for path in abandoned if not dry_run else ():
             try:
                 os.unlink(path)
-            except FileNotFoundError:  # Another one is at it too.
+            except FileNotFoundError:  # Another process removed it.
                 continue
             except OSError as error:
                 raise StoreError(f"{path} cannot be removed: {error.strerror}", error.errno) from error
             self._prune(os.path.dirname(path))
-        return found
+        return abandoned
 
     def _prune(self, directory: str) -> None:
-        """Remove directories that hold nothing any more, up to the root."""
+        """Remove a directory and its parents below the root as long as they are empty."""
         while len(directory) > len(self.root):
             try:
                 os.rmdir(directory)
@@ -530,7 +534,7 @@ class LocalStore(Store):
 
 
 class _LocalValue(StoredValue):
-    """A file that is opened once, by the first request for bytes: all parts belong to the same version."""
+    """A file that is opened once, by the first request for bytes. All parts belong to the same version."""
 
     def __init__(self, store: LocalStore, key: str, max_nbytes: int | None) -> None:
         super().__init__(store, key, max_nbytes)
@@ -541,7 +545,7 @@ class _LocalValue(StoredValue):
         self._lock = threading.Lock()
 
     def _open(self) -> bool:
-        """Open the file unless it is open. Return False when it is missing."""
+        """Open the file unless it is open. Return False if it is missing."""
         with self._lock:
             if self._fd >= 0:
                 return True
@@ -553,14 +557,14 @@ class _LocalValue(StoredValue):
                     os.close(fd)
                     raise
             except OSError as error:
-                self._local_store._check_absent(error, self._path)
+                self._local_store._raise_unless_missing(error, self._path)
                 return False
             self._fd = fd
             return True
 
     def is_unchanged(self, stamp: Hashable) -> bool:
-        # A value that was never opened has given no bytes.
-        return self._fd < 0 or _stamp_of(os.fstat(self._fd)) == stamp
+        # A value that was never opened has returned no bytes, so no version was read.
+        return self._fd < 0 or _stamp_from_status(os.fstat(self._fd)) == stamp
 
     def size(self) -> int | None:
         return self._size if self._open() else None
@@ -575,17 +579,17 @@ class _LocalValue(StoredValue):
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         if not self._open():
             return None
-        pieces: list[Buffer] = []
+        buffers: list[Buffer] = []
         for byte_range in ranges:
             start, stop = byte_range.resolve(self._size)
-            pieces.append(self._read(max(0, stop - start), start))
-        return pieces
+            buffers.append(self._read(max(0, stop - start), start))
+        return buffers
 
     def _read(self, size: int, offset: int) -> bytes:
         try:
             return _read(self._fd, size, offset)
         except OSError as error:
-            self._local_store._check_absent(error, self._path)
+            self._local_store._raise_unless_missing(error, self._path)
             raise StoreError(f"{self._path} cannot be read: {error.strerror}", error.errno) from error
 
     def close(self) -> None:
@@ -595,16 +599,18 @@ class _LocalValue(StoredValue):
                 self._fd = -1
 
 
-def _stamp_of(found: os.stat_result) -> Hashable:
-    return found.st_mtime_ns, found.st_size, found.st_ino
+def _stamp_from_status(status: os.stat_result) -> Hashable:
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _read(fd: int, size: int, offset: int) -> bytes:
-    """Read ``size`` bytes at ``offset``, or what there is. One call moves at most 2 GiB."""
+    """Read ``size`` bytes at ``offset``, fewer at the end of the file. One system call reads at most 2 GiB."""
     try:
         data = os.pread(fd, size, offset)
     except (MemoryError, OverflowError) as error:
-        raise StoreError(f"{size:,} bytes of one file do not fit into memory", errno.EFBIG) from error
+        raise StoreError(
+            f"a file cannot be read: {size:,} bytes do not fit into memory", errno.EFBIG
+        ) from error
     if len(data) == size:
         return data
     parts = [data]
@@ -621,28 +627,28 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _make_durably(directory: str) -> None:
-    """Make a directory, and those on the way to it, each of which has reached the disk then."""
+def _make_directories_durably(directory: str) -> None:
+    """Create a directory and its missing parents, and wait until each has reached the disk."""
     if os.path.isdir(directory):
         return
     parent = os.path.dirname(directory)
-    _make_durably(parent)
-    with suppress(FileExistsError):  # Another one was faster.
+    _make_directories_durably(parent)
+    with suppress(FileExistsError):  # Another writer created it.
         os.mkdir(directory)
     sync_directory(parent)
 
 
 def _write(fd: int, parts: Sequence[Buffer]) -> None:
-    """Write it all. One call takes so many parts and moves at most 2 GiB."""
-    for first in range(0, len(parts), MAX_PARTS):
-        some = parts[first : first + MAX_PARTS]
-        done = os.write(fd, some[0]) if len(some) == 1 else os.writev(fd, some)
-        for part in some:
+    """Write all parts. One system call accepts MAX_BUFFERS_PER_CALL buffers and writes at most 2 GiB."""
+    for first in range(0, len(parts), MAX_BUFFERS_PER_CALL):
+        batch = parts[first : first + MAX_BUFFERS_PER_CALL]
+        written = os.write(fd, batch[0]) if len(batch) == 1 else os.writev(fd, batch)
+        for part in batch:
             size = memoryview(part).nbytes
-            if done >= size:
-                done -= size
+            if written >= size:
+                written -= size
                 continue
-            rest = memoryview(part).cast("B")[done:]
+            rest = memoryview(part).cast("B")[written:]
             while rest:
                 rest = rest[os.write(fd, rest) :]
-            done = 0
+            written = 0

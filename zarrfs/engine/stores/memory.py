@@ -20,11 +20,11 @@ from zarrfs.engine.stores.base import (
 
 __all__ = ["MemoryStore", "list_keys"]
 
-_numbers = itertools.count(1)
+_counter = itertools.count(1)
 
 
 class MemoryStore(Store):
-    """Values in a dictionary, its own or one that is given (which is then seen as it is, and changed)."""
+    """Values in a dictionary. A given dictionary is used without a copy: reads and writes access it directly."""
 
     in_process = True
 
@@ -32,12 +32,12 @@ class MemoryStore(Store):
         self.values: MutableMapping[str, bytes] = {} if values is None else values
         self._owned = values is None
         self.read_only = read_only
-        self._number = next(_numbers)
+        self._store_number = next(_counter)
         self._stamps: dict[str, tuple[int, int]] = {}
 
     @property
     def url(self) -> str:
-        return f"memory://{self._number}"
+        return f"memory://{self._store_number}"
 
     def get(self, key: str) -> bytes | None:
         if self._closed:
@@ -56,7 +56,7 @@ class MemoryStore(Store):
         value = self.values.get(key)
         if value is None:
             return None
-        # The owner of a given dictionary may change it behind our back: then only the value itself tells.
+        # The caller can modify a given dictionary directly, so the stamp is a hash of the value.
         return self._stamps[key] if self._owned else hash(bytes(value))
 
     def open_value(self, key: str, max_nbytes: int | None = None) -> StoredValue:
@@ -78,21 +78,21 @@ class MemoryStore(Store):
 
     def set(self, key: str, value: Buffer) -> None:
         if self.read_only:
-            raise self._refuse(f"writing {key!r}")
+            raise self._read_only_error(f"writing {key!r}")
         self._check_open()
         self.values[check_key(key)] = bytes(value)
-        self._stamps[key] = (next(_numbers), time.time_ns())
+        self._stamps[key] = (next(_counter), time.time_ns())
 
     def delete(self, key: str) -> None:
         if self.read_only:
-            raise self._refuse(f"deleting {key!r}")
+            raise self._read_only_error(f"deleting {key!r}")
         self._check_open()
         self.values.pop(key, None)
         self._stamps.pop(key, None)
 
 
 class _MemoryValue(StoredValue):
-    """A value that is looked up once: the mapping may be slow, and all parts belong to the same version."""
+    """A value that is looked up once, so that all parts belong to the same version. The mapping can be slow."""
 
     in_memory = True
 
@@ -101,9 +101,9 @@ class _MemoryValue(StoredValue):
         self._memory_store = store
 
     @cached_property
-    def _stamped(self) -> tuple[bytes, Hashable] | None:
+    def _value_and_stamp(self) -> tuple[bytes, Hashable] | None:
         store, key = self._memory_store, self._key
-        # The stamp is taken before the value, so that an older value is never found under a newer stamp.
+        # The stamp is taken before the value, so that an older value never gets a newer stamp.
         stamp = store._stamps.get(key)
         value = store.values.get(key)
         if value is None:
@@ -111,7 +111,7 @@ class _MemoryValue(StoredValue):
         return value, stamp if store._owned else hash(bytes(value))
 
     def stamp(self) -> Hashable | None:
-        return None if self._stamped is None else self._stamped[1]
+        return None if self._value_and_stamp is None else self._value_and_stamp[1]
 
     def version(self) -> Hashable | None:
         return self.stamp()
@@ -123,30 +123,30 @@ class _MemoryValue(StoredValue):
         return True
 
     def size(self) -> int | None:
-        return None if self._stamped is None else len(self._stamped[0])
+        return None if self._value_and_stamp is None else len(self._value_and_stamp[0])
 
     def read(self) -> Buffer | None:
-        if self._stamped is None:
+        if self._value_and_stamp is None:
             return None
-        value = self._stamped[0]
+        value = self._value_and_stamp[0]
         if self._max_nbytes is not None and len(value) > self._max_nbytes:
             raise ValueTooLargeError(len(value), self._max_nbytes)
         return value
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        if self._stamped is None:
+        if self._value_and_stamp is None:
             return None
-        view = memoryview(self._stamped[0])
+        view = memoryview(self._value_and_stamp[0])
         resolved = (byte_range.resolve(len(view)) for byte_range in ranges)
         return [view[start:stop] for start, stop in resolved]
 
 
 def list_keys(keys: Iterator[str], prefix: str) -> Listing:
-    """Make a one-level listing out of all keys below a prefix, for stores that can only list those."""
-    cut = len(prefix) + 1 if prefix else 0
+    """Return the listing one level below a prefix from all keys below it, for stores that only list keys."""
+    prefix_length = len(prefix) + 1 if prefix else 0
     names: set[str] = set()
     prefixes: set[str] = set()
     for key in keys:
-        head, slash, _ = key[cut:].partition("/")
+        head, slash, _ = key[prefix_length:].partition("/")
         (prefixes if slash else names).add(head)
     return Listing(sorted(names), sorted(prefixes))

@@ -1,8 +1,8 @@
-"""Opening local files that a user or a store names: regular files only.
+"""Opening of local files that a user or a store names. Only regular files are opened.
 
-Opening a FIFO waits for a writer, reading a device may never end, and opening a device may have side effects. A path in
-untrusted data can name any of them. Every path that comes from a user or a store is opened here, or checked here before
-a library opens it by name.
+Opening a FIFO waits for a writer, reading a device can continue forever, and opening a device can have side effects. A
+path in untrusted data can name any of them. Each path from a user or a store is opened by this module, or checked by
+this module before a library opens it.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ def describe_file_type(mode: int) -> str:
 
 
 def regular_file_stat(fd: int, path: str) -> os.stat_result:
-    """Return the status of an open file. Raises IsADirectoryError for a directory, StoreError for a FIFO, a socket or a
-    device.
+    """Return the status of an open file.
+
+    Raises IsADirectoryError for a directory, and StoreError for a FIFO, a socket or a device.
     """
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode):
-        _refuse(found.st_mode, path)
-    return found
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        _raise_not_regular(status.st_mode, path)
+    return status
 
 
 def open_regular_file(path: str | os.PathLike[str]) -> int:
-    """Return a descriptor of a regular file, opened for reading.
+    """Return a file descriptor of a regular file, opened for reading. The caller closes it. Never blocks.
 
-    Raises StoreError for a FIFO, a socket or a device, other OSErrors as ``os.open`` does, IsADirectoryError for a
-    directory. Never waits.
+    Raises StoreError for a FIFO, a socket or a device, IsADirectoryError for a directory, and OSError as ``os.open``.
     """
     name = os.fspath(path)
     try:
         fd = os.open(name, READ_FLAGS)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # what opening a socket answers
+        if error.errno == errno.ENXIO:  # opening a socket fails with this error
             check_regular_file(name)
         raise
     try:
@@ -67,21 +67,22 @@ def open_regular_file(path: str | os.PathLike[str]) -> int:
 
 
 def check_regular_file(path: str | os.PathLike[str], *, missing_ok: bool = True) -> None:
-    """Check a path that a library is about to open by name; errors as ``open_regular_file``. A missing file is an error
-    only without ``missing_ok``.
+    """Check a path before a library opens it. Raises the errors of ``open_regular_file``.
+
+    A missing file is an error only if ``missing_ok`` is false.
     """
     name = os.fspath(path)
     try:
-        found = os.stat(name)
+        status = os.stat(name)
     except (FileNotFoundError, NotADirectoryError):
         if missing_ok:
             return
         raise
-    if not stat.S_ISREG(found.st_mode):
-        _refuse(found.st_mode, name)
+    if not stat.S_ISREG(status.st_mode):
+        _raise_not_regular(status.st_mode, name)
 
 
-def _refuse(mode: int, path: str) -> None:
+def _raise_not_regular(mode: int, path: str) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     raise StoreError(f"{path} is {describe_file_type(mode)}; expected a regular file", errno.EINVAL)

@@ -1,4 +1,4 @@
-"""A directory that is there as long as it is needed."""
+"""A temporary directory as a store."""
 
 from __future__ import annotations
 
@@ -15,35 +15,33 @@ __all__ = ["TemporaryStore"]
 
 
 class TemporaryStore(LocalStore):
-    """A new directory, deleted with all it holds when the store is closed, forgotten, or the interpreter ends.
+    """A new directory, which is deleted when the store is closed or garbage collected, or the interpreter exits.
 
-    ``directory`` is where it is made; by default the system's place for temporary files (``TMPDIR``). A copy by pickle
-    sees the same directory and leaves it alone.
+    It is created in ``directory``, by default in the directory for temporary files (``TMPDIR``). A pickled copy of the
+    store uses the same directory and does not delete it. Raises LocationError if no directory can be created.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         try:
-            made = tempfile.mkdtemp(prefix="zarrfs-", suffix=".zarr", dir=directory)
-        except OSError as error:  # also FileNotFoundError where no usable place is found at all
-            where = (
-                os.fspath(directory) if directory is not None else "the system's place for temporary files"
-            )
+            path = tempfile.mkdtemp(prefix="zarrfs-", suffix=".zarr", dir=directory)
+        except OSError as error:  # FileNotFoundError if no usable directory exists
+            parent = os.fspath(directory) if directory is not None else "the directory for temporary files"
             raise LocationError(
-                f"no temporary directory can be made in {where}: {error.strerror or error}; name another one "
+                f"no temporary directory can be created in {parent}: {error.strerror or error}; choose another one "
                 "(temporary:///path, or TMPDIR)"
             ) from error
-        super().__init__(made)
-        self._delete = weakref.finalize(self, _delete, self.root, os.getpid())
+        super().__init__(path)
+        self._finalizer = weakref.finalize(self, _remove_directory, self.root, os.getpid())
 
     def close(self) -> None:
         super().close()
-        self._delete()
+        self._finalizer()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LocalStore, (self.root,)
 
 
-def _delete(path: str, owner: int) -> None:
-    # A process that was forked off ends too, and is not to take the directory with it.
-    if os.getpid() == owner:
+def _remove_directory(path: str, owner_process_id: int) -> None:
+    # Finalizers run in forked processes too, which must not delete the directory.
+    if os.getpid() == owner_process_id:
         shutil.rmtree(path, ignore_errors=True)

@@ -1,11 +1,12 @@
-"""Names of files that are being written, and which of them were left behind by writers that were killed.
+"""Creation of temporary files, and recognition of temporary files that were abandoned by killed writers.
 
-A value is written to a file beside its place and renamed over it; a writer that is killed (or whose machine stops)
-leaves that file. Its name says who wrote it: ``.zarrfs-writing-MACHINE-PROCESS-START-NUMBER``, where MACHINE stands
-for this boot of this machine (and the process numbers of this container), PROCESS and START for one process of it. So
-nobody ever makes the same name, and that a writer is dead is known for sure where MACHINE is ours. Files of other
-machines, of which nobody here knows what lives, count as left behind when they were not changed for a day and nobody
-holds a lock on them (``hold``): a value takes moments to write, and who takes longer holds one.
+A value is written to a temporary file in the same directory, which is renamed over the target. A writer that is killed
+leaves this file. Its name identifies the writer: ``.zarrfs-writing-MACHINE-PROCESS-START-NUMBER``. MACHINE identifies
+the machine, its boot and its process id namespace. PROCESS and START are the id and the start time of the process.
+The names are therefore unique, and whether a writer of this machine is alive is known reliably.
+
+For files of other machines this is unknown. They count as abandoned if they were not modified for a day and nobody
+holds a lock on them (``lock_file``). Writing a value takes much less time; writers that take longer lock_file a lock.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ __all__ = [
     "TEMPORARY_PREFIX",
     "create_temporary",
     "find_abandoned",
-    "hold",
     "is_abandoned",
+    "lock_file",
     "remove_abandoned",
     "sync_directory",
 ]
@@ -35,19 +36,20 @@ TEMPORARY_PREFIX = ".zarrfs-writing-"
 
 CREATE_FLAGS = os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
-MAX_ATTEMPTS = 100
-"""How often a directory is made again that others remove meanwhile."""
+MAX_CREATE_ATTEMPTS = 100
+"""How often a directory is created again if other writers remove it."""
 
-DAY_SECONDS = 24 * 60 * 60
+MAX_UNLOCKED_AGE_SECONDS = 24 * 60 * 60
 
 _numbers = itertools.count()
-_own: tuple[int, str] = (-1, "")
-"""This process's number, and how its names begin; a fork changes both."""
+_cached_prefix: tuple[int, str] = (-1, "")
+"""The process id and the prefix of the names of its files. Both are different after a fork."""
 
 
 def create_temporary(directory: str, access: int = os.O_WRONLY) -> tuple[int, str]:
-    """Return descriptor and path of a new file, with the permissions that new files have; makes the directory if need
-    be. ``tempfile`` does the same with many more steps, and permissions that must then be undone.
+    """Create a file with the default permissions, and its directory if needed. Return its descriptor and its path.
+
+    ``tempfile`` is not used, because it is slower and sets other permissions.
     """
     attempts = 0
     while True:
@@ -55,36 +57,39 @@ def create_temporary(directory: str, access: int = os.O_WRONLY) -> tuple[int, st
         try:
             return os.open(temporary, access | CREATE_FLAGS, 0o666), temporary
         except FileNotFoundError:
-            # Perhaps again and again: others remove a directory when they delete its last file.
+            # This can happen repeatedly: other writers remove a directory when they delete its last file.
             attempts += 1
             try:
                 os.makedirs(directory, exist_ok=True)
             except (
                 FileNotFoundError,
                 FileExistsError,
-            ):  # The latter when it goes just after it was found there.
-                if attempts == MAX_ATTEMPTS:
+            ):  # FileExistsError: the directory was removed after ``makedirs`` had found it.
+                if attempts == MAX_CREATE_ATTEMPTS:
                     raise
         except FileExistsError:
             continue
 
 
 def _prefix() -> str:
-    global _own
+    global _cached_prefix
     process = os.getpid()
-    if _own[0] != process:
-        _own = process, f"{TEMPORARY_PREFIX}{_machine()}-{process:x}-{_start_of(process) or 0:x}-"
-    return _own[1]
+    if _cached_prefix[0] != process:
+        _cached_prefix = (
+            process,
+            f"{TEMPORARY_PREFIX}{_machine_id()}-{process:x}-{_process_start_time(process) or 0:x}-",
+        )
+    return _cached_prefix[1]
 
 
-def hold(fd: int) -> None:
-    """Lock a file for as long as it stays open, so that its age is not taken for neglect by other machines."""
-    with suppress(OSError):  # Not every file system has locks.
+def lock_file(fd: int) -> None:
+    """Lock a file until it is closed, so that other machines do not take it for abandoned."""
+    with suppress(OSError):  # Not every file system supports locks.
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def sync_directory(directory: str) -> None:
-    """Wait until the names in a directory have reached the disk."""
+    """Wait until the entries of a directory have reached the disk. Raises OSError."""
     fd = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -92,11 +97,11 @@ def sync_directory(directory: str) -> None:
         os.close(fd)
 
 
-# -- what is left behind ---------------------------------------------------------------------------------------
+# -- abandoned files -------------------------------------------------------------------------------------------
 
 
 def find_abandoned(directory: str) -> Iterator[str]:
-    """Yield the paths of files in a directory and below it that killed writers left behind. Follows no links."""
+    """Yield the paths of all abandoned files below a directory. Links are not followed."""
     pending = [directory]
     while pending:
         with suppress(OSError), os.scandir(pending.pop()) as entries:
@@ -108,31 +113,32 @@ def find_abandoned(directory: str) -> Iterator[str]:
 
 
 def remove_abandoned(directory: str) -> None:
-    """Remove the files right in a directory, not below it, that killed writers left behind."""
+    """Remove the abandoned files in a directory, not in its subdirectories."""
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if is_abandoned(entry.path):
-                with suppress(OSError):  # Another one may be at it too.
+                with suppress(OSError):  # Another process may have removed it.
                     os.unlink(entry.path)
 
 
 def is_abandoned(path: str) -> bool:
-    """Tell whether a file is one that was being written by somebody who is gone."""
+    """Return whether a file is a temporary file of a writer that no longer runs."""
     name = os.path.basename(path)
     if not name.startswith(TEMPORARY_PREFIX):
         return False
     parts = name.removeprefix(TEMPORARY_PREFIX).split("-")
-    if len(parts) == 4 and parts[0] == _machine():
+    if len(parts) == 4 and parts[0] == _machine_id():
         with suppress(ValueError):
             return not _process_alive(int(parts[1], 16), int(parts[2], 16))
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode) and time.time() - found.st_mtime > DAY_SECONDS and not _is_held(path)
+    age = time.time() - status.st_mtime
+    return stat.S_ISREG(status.st_mode) and age > MAX_UNLOCKED_AGE_SECONDS and not _is_locked(path)
 
 
-def _is_held(path: str) -> bool:
+def _is_locked(path: str) -> bool:
     try:
         fd = os.open(path, os.O_RDWR)
     except OSError:
@@ -149,42 +155,45 @@ def _is_held(path: str) -> bool:
 
 
 @cache
-def _machine() -> str:
-    """Return what tells apart the machines, boots and containers whose process numbers mean different processes."""
-    known = [os.uname().nodename if hasattr(os, "uname") else sys.platform]
+def _machine_id() -> str:
+    """Return an identifier of the machine, its boot and its process id namespace."""
+    parts = [os.uname().nodename if hasattr(os, "uname") else sys.platform]
     with suppress(OSError):
         if os.readlink("/proc/self") != str(os.getpid()):
-            # The numbers there are not those that this process knows: then nothing can be told of others.
-            known.append(os.urandom(8).hex())
+            # /proc belongs to another process id namespace, so other processes cannot be looked up there.
+            parts.append(os.urandom(8).hex())
     with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        known.append(file.read())
+        parts.append(file.read())
     with suppress(OSError):
-        known.append(os.readlink("/proc/self/ns/pid"))
-    return hashlib.sha256("\n".join(known).encode()).hexdigest()[:12]
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def _process_alive(process: int, start: int) -> bool:
-    """Tell whether a process of this machine still runs, and is not another one that got its number."""
-    found = _start_of(process)
-    # A process of somebody else may be hidden, but it answers.
-    return found == start if found is not None else os.name != "posix" or _answers(process)
+    """Return whether a process of this machine still runs. A later process with the same id does not count."""
+    start_now = _process_start_time(process)
+    if start_now is not None:
+        return start_now == start
+    # The /proc entry of another user's process can be hidden. The process can still be found by a signal.
+    return os.name != "posix" or _process_exists(process)
 
 
-def _start_of(process: int) -> int | None:
-    """Return when a process began, in ticks since the boot (proc(5)); -1 for one that ended and was not yet waited
-    for, None where there is none or no way to know.
+def _process_start_time(process: int) -> int | None:
+    """Return the start time of a process in clock ticks since the boot (proc(5)).
+
+    Returns -1 for a zombie, and None if the process does not exist or its start time is not available.
     """
     try:
         with open(f"/proc/{process}/stat", "rb") as file:
             text = file.read()
     except OSError:
         return None
-    # The name of the program, in parentheses, may hold anything.
+    # The name of the program is in parentheses and can contain any character.
     fields = text[text.rindex(b")") + 1 :].split()
     return -1 if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
-def _answers(process: int) -> bool:
+def _process_exists(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

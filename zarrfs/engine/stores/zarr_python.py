@@ -1,7 +1,8 @@
-"""Stores of zarr-python 3 as stores of this package.
+"""Adapters for stores of zarr-python 3.
 
-zarr-python is imported by whoever made the store, never here. Its stores are asynchronous: calls go to the event loop
-that zarr-python itself uses, on which their file systems and connections live.
+This module does not import zarr-python unless the caller has already imported it to create a store. The stores of
+zarr-python are asynchronous. They are called on the event loop of zarr-python, because their file systems and
+connections belong to it.
 """
 
 from __future__ import annotations
@@ -18,44 +19,41 @@ from zarrfs.errors import StoreError
 
 __all__ = ["ZarrPythonStore", "adapt_zarr_python"]
 
-REMOTE_CONCURRENCY = 16
-"""How many requests are in flight at once to a store that may be remote."""
+MAX_CONCURRENT_REQUESTS = 16
+"""The maximum number of concurrent requests to a store that can be remote."""
 
-IN_MEMORY_OR_FILE = ("MemoryStore", "ZipStore", "GpuMemoryStore")
-"""Classes of stores that answer at once."""
+LOW_LATENCY_STORES = ("MemoryStore", "ZipStore", "GpuMemoryStore")
+"""Names of the store classes without network latency."""
 
-ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
-"""Errors of files that mean that there is no such key."""
+MISSING_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+"""Errors of file systems that mean that a key is missing."""
 
 
 def adapt_zarr_python(location: Any) -> tuple[Store, str] | None:
-    """Return a store and a path in it for a store, a StorePath, an array or a group of zarr-python 3; None for any
-    other location.
+    """Return a store and a path in it for a store, a StorePath, an array or a group of zarr-python 3.
 
-    A LocalStore becomes ours, for the same directory.
+    Returns None for other locations. A LocalStore of zarr-python becomes a LocalStore of this package.
     """
     module = sys.modules.get("zarr.abc.store")
     if module is None:
-        return None  # nobody has imported zarr-python, so that nothing can be of it
+        return None  # zarr-python was not imported, so the location cannot be one of its objects
     if isinstance(location, module.Store):
-        return _adapted(location), ""
-    place = getattr(location, "store_path", location)
-    is_place = type(place).__module__.startswith("zarr.") and isinstance(
-        getattr(place, "store", None), module.Store
+        return _adapt_store(location), ""
+    store_path = getattr(location, "store_path", location)
+    is_store_path = type(store_path).__module__.startswith("zarr.") and isinstance(
+        getattr(store_path, "store", None), module.Store
     )
-    return (_adapted(place.store), place.path) if is_place else None
+    return (_adapt_store(store_path.store), store_path.path) if is_store_path else None
 
 
-def _adapted(store: Any) -> Store:
+def _adapt_store(store: Any) -> Store:
     if type(store).__name__ == "LocalStore" and type(store).__module__.startswith("zarr."):
         return LocalStore(str(store.root), read_only=store.read_only)
     return ZarrPythonStore(store)
 
 
 class ZarrPythonStore(Store):
-    """A store of zarr-python 3, which stays the caller's to close. What is decoded of it is not kept: it has no
-    version stamps.
-    """
+    """Adapts a store of zarr-python 3, which it does not close. Decoded chunks are not cached: there are no stamps."""
 
     def __init__(self, store: Any) -> None:
         from zarr.core.buffer import default_buffer_prototype
@@ -66,9 +64,9 @@ class ZarrPythonStore(Store):
         self._prototype = default_buffer_prototype()
         self.read_only = store.read_only
         self.listable = store.supports_listing
-        self.concurrency = 1 if type(store).__name__ in IN_MEMORY_OR_FILE else REMOTE_CONCURRENCY
-        # Of its FsspecStore, whose ``exists`` does not tell a key from a prefix.
-        self._files = getattr(store, "fs", None)
+        self.concurrency = 1 if type(store).__name__ in LOW_LATENCY_STORES else MAX_CONCURRENT_REQUESTS
+        # The file system of an FsspecStore. Its ``exists`` does not distinguish keys from prefixes.
+        self._file_system = getattr(store, "fs", None)
         self._run("opening", store._ensure_open())
 
     @property
@@ -84,28 +82,29 @@ class ZarrPythonStore(Store):
     def __reduce__(self) -> tuple[Any, ...]:
         return ZarrPythonStore, (self.zarr_store,)
 
-    def _run(self, what: str, call: Coroutine[Any, Any, Any]) -> Any:
+    def _run(self, operation: str, coroutine: Coroutine[Any, Any, Any]) -> Any:
         if self._closed:
-            call.close()
+            coroutine.close()
             self._check_open()
         try:
-            return self._sync(call)
+            return self._sync(coroutine)
         except Exception as error:
-            raise StoreError(f"{self.url}: {what} failed: {type(error).__name__}: {error}") from error
+            raise StoreError(f"{self.url}: {operation} failed: {type(error).__name__}: {error}") from error
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     def get(self, key: str) -> Buffer | None:
+        self._check_open()
         if "\0" in key:
-            return None  # no store can hold it, and some raise
-        value = self._run(f"reading {key!r}", self._find(key))
+            return None  # no store has such a key, and some raise an error
+        value = self._run(f"reading {key!r}", self._get_or_none(key))
         return None if value is None else _bytes(value)
 
-    async def _find(self, key: str) -> Any:
+    async def _get_or_none(self, key: str) -> Any:
         try:
             return await self.zarr_store.get(key, self._prototype)
         except OSError as error:
-            if error.errno in ABSENT:
+            if error.errno in MISSING_ERRNOS:
                 return None
             raise
 
@@ -114,7 +113,7 @@ class ZarrPythonStore(Store):
 
         from zarr.abc.store import RangeByteRequest
 
-        # By the size, so that no request reaches past the end: stores differ in what they do then.
+        # Ranges are clipped by the size, because stores differ for requests past the end of a value.
         size = self.size(key)
         if size is None:
             return None
@@ -125,37 +124,41 @@ class ZarrPythonStore(Store):
             return await gather(*(self.zarr_store.get(key, self._prototype, request) for request in requests))
 
         values = iter(self._run(f"reading {key!r}", read()))
-        pieces: list[Buffer] = []
+        buffers: list[Buffer] = []
         for start, stop in bounds:
             value = next(values) if start < stop else None
             if value is None and start < stop:
-                return None  # it has been deleted
-            pieces.append(b"" if value is None else _bytes(value))
-        return pieces
+                return None  # the value was deleted between the requests
+            buffers.append(b"" if value is None else _bytes(value))
+        return buffers
 
     def stamp(self, key: str) -> Hashable | None:
         self._check_open()
         return None
 
     def size(self, key: str) -> int | None:
-        found: int | None = self._run(f"looking for {key!r}", self._find_size(key))
-        return found
+        size: int | None = self._run(f"looking up {key!r}", self._get_size(key))
+        return size
 
-    async def _find_size(self, key: str) -> int | None:
+    async def _get_size(self, key: str) -> int | None:
         try:
-            if self._files is not None:
-                entry = await self._files._info(self._place(key))
+            if self._file_system is not None:
+                entry = await self._file_system._info(self._file_system_path(key))
                 return int(entry["size"]) if entry["type"] == "file" else None
             if not await self.zarr_store.exists(key):
                 return None
             return int(await self.zarr_store.getsize(key))
         except OSError as error:
-            if error.errno in ABSENT or isinstance(error, FileNotFoundError):
+            if error.errno in MISSING_ERRNOS or isinstance(error, FileNotFoundError):
                 return None
             raise
 
-    def _place(self, key: str) -> str:
-        """Return the path of a key in the file system of fsspec."""
+    def stamp(self, key: str) -> Hashable | None:
+        self._check_open()
+        return None
+
+    def _file_system_path(self, key: str) -> str:
+        """Return the path of a key in the fsspec file system."""
         return f"{self.zarr_store.path.rstrip('/')}/{key}".rstrip("/")
 
     # -- listing -----------------------------------------------------------------------------------------------
@@ -163,26 +166,26 @@ class ZarrPythonStore(Store):
     def list_dir(self, prefix: str = "") -> Listing:
         if self.concurrency == 1:
             return list_keys(self.list_prefix(prefix), prefix)
-        names = self._run(f"listing {prefix!r}", self._names(prefix))
+        names = self._run(f"listing {prefix!r}", self._list_names(prefix))
         return Listing(
             sorted({name for name, is_key in names if is_key}),
             sorted({name for name, is_key in names if not is_key}),
         )
 
-    async def _names(self, prefix: str) -> list[tuple[str, bool]]:
-        """Return the names one level below a prefix, and which are keys: zarr-python only lists names."""
+    async def _list_names(self, prefix: str) -> list[tuple[str, bool]]:
+        """Return ``(name, is_key)`` for each name one level below a prefix. zarr-python lists only the names."""
         from asyncio import Semaphore, gather
 
-        if self._files is not None:
+        if self._file_system is not None:
             try:
-                entries = await self._files._ls(self._place(prefix), detail=True)
+                entries = await self._file_system._ls(self._file_system_path(prefix), detail=True)
             except (FileNotFoundError, NotADirectoryError):
                 return []
             return [
                 (entry["name"].rstrip("/").rpartition("/")[2], entry["type"] == "file") for entry in entries
             ]
         names = [name.strip("/") async for name in self.zarr_store.list_dir(prefix)]
-        limit = Semaphore(REMOTE_CONCURRENCY)
+        limit = Semaphore(MAX_CONCURRENT_REQUESTS)
 
         async def is_key(name: str) -> bool:
             async with limit:
@@ -191,7 +194,7 @@ class ZarrPythonStore(Store):
         return list(zip(names, await gather(*map(is_key, names)), strict=True))
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
-        # With a slash, as some of its stores take the prefix as text and others as a directory.
+        # The prefix ends with a slash, because some stores compare it as text and others as a directory.
         start = f"{prefix}/" if prefix else ""
 
         async def collect() -> list[str]:
@@ -203,15 +206,15 @@ class ZarrPythonStore(Store):
 
     def set(self, key: str, value: Buffer) -> None:
         if self.read_only:
-            raise self._refuse(f"writing {key!r}")
-        made = self._prototype.buffer.from_bytes(bytes(value))
-        self._run(f"writing {key!r}", self.zarr_store.set(check_key(key), made))
+            raise self._read_only_error(f"writing {key!r}")
+        buffer = self._prototype.buffer.from_bytes(bytes(value))
+        self._run(f"writing {key!r}", self.zarr_store.set(check_key(key), buffer))
 
     def delete(self, key: str) -> None:
         if self.read_only:
-            raise self._refuse(f"deleting {key!r}")
+            raise self._read_only_error(f"deleting {key!r}")
         if not self.zarr_store.supports_deletes:
-            raise StoreError(f"{self.url}: deleting {key!r} is not possible in this kind of store")
+            raise StoreError(f"{self.url}: {key!r} cannot be deleted: this store does not support deletion")
         if self.exists(key):
             self._run(f"deleting {key!r}", self.zarr_store.delete(key))
 

@@ -1,7 +1,7 @@
-"""What databases have in common as stores: values by key, whole, and keys in order. One database a file beside this.
+"""The base class of database stores. Each database has its own module in this package.
 
-Their layouts are those of zarr-python 2, which reads what we write and the other way round. Values come and go whole:
-each write is one statement of the database, so a reader sees the old or the new one.
+The layouts are compatible with zarr-python 2 in both directions. Each write is one statement of the database, so a
+reader sees the old value or the new one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["KeyValueStore", "decode_key", "encode_key", "load_library"]
 
 
 class KeyValueStore(Store):
-    """Keys to values, by five operations that a database has."""
+    """A store that implements the interface by four operations of a database: read, write, remove and list keys."""
 
     @abstractmethod
     def _read(self, key: str) -> bytes | None:
-        """Return the value, None where there is none."""
+        """Return the value, or None if the key is missing."""
 
     @abstractmethod
     def _write(self, key: str, value: bytes) -> None:
@@ -32,11 +32,11 @@ class KeyValueStore(Store):
 
     @abstractmethod
     def _remove(self, key: str) -> None:
-        """Remove a key; nothing if it is not there."""
+        """Remove a key. Removing a missing key does nothing."""
 
     @abstractmethod
     def _keys(self, start: str) -> Iterator[str]:
-        """Yield the keys that begin with ``start``, which is empty or ends with a slash."""
+        """Yield the keys that start with ``start``, which is empty or ends with a slash."""
 
     def get(self, key: str) -> Buffer | None:
         self._check_open()
@@ -49,7 +49,7 @@ class KeyValueStore(Store):
 
     def stamp(self, key: str) -> Hashable | None:
         self._check_open()
-        # What is open to be read is taken for settled, as elsewhere on a network; see ``recheck_data`` of ``open``.
+        # Values of a store that is open read-only are treated as immutable. See ``recheck_data`` of ``open``.
         return IMMUTABLE if self.read_only else None
 
     def version(self, key: str) -> Hashable | None:
@@ -58,13 +58,13 @@ class KeyValueStore(Store):
 
     def set(self, key: str, value: Buffer) -> None:
         if self.read_only:
-            raise self._refuse(f"writing {key!r}")
+            raise self._read_only_error(f"writing {key!r}")
         self._check_open()
         self._write(check_key(key), bytes(value))
 
     def delete(self, key: str) -> None:
         if self.read_only:
-            raise self._refuse(f"deleting {key!r}")
+            raise self._read_only_error(f"deleting {key!r}")
         self._check_open()
         self._remove(check_key(key))
 
@@ -77,24 +77,24 @@ class KeyValueStore(Store):
 
 
 def encode_key(key: str) -> bytes:
-    """Return a key as a database of bytes has it. Keys that are not UTF-8 have been decoded by ``decode_key``."""
+    """Return the bytes of a key. This is the inverse of ``decode_key``, also for keys that are not UTF-8."""
     return key.encode("utf-8", "surrogateescape")
 
 
 def decode_key(name: bytes) -> str:
-    """Return the text of a key, which need not be UTF-8."""
+    """Return the key for its bytes, which need not be UTF-8."""
     return name.decode("utf-8", "surrogateescape")
 
 
-def load_library(name: str, extra: str, what: str) -> ModuleType:
-    """Import the library of a store. Raises LocationError saying how to install it."""
+def load_library(name: str, extra: str, dependent: str) -> ModuleType:
+    """Import an optional library that ``dependent`` needs. Raises LocationError with the command that installs it."""
     try:
         return import_module(name)
     except (ImportError, OSError) as error:
-        if isinstance(error, OSError):  # no descriptors left, a damaged installation
+        if isinstance(error, OSError):  # for example, too many open files or a damaged installation
             raise LocationError(
-                f"{what} needs the package {name!r}, which cannot be imported: {error}"
+                f"{dependent} needs the package {name!r}, which cannot be imported: {error}"
             ) from error
         raise LocationError(
-            f"{what} needs the package {name!r}, which is not here: {install_hint(extra)} ({error})"
+            f"{dependent} needs the package {name!r}, which is not installed: {install_hint(extra)} ({error})"
         ) from error

@@ -1,4 +1,4 @@
-"""A dbm file as a store, of whichever kind the ``dbm`` package of Python finds or makes, as zarr-python 2 has it."""
+"""A dbm file as a store, for all libraries of the ``dbm`` package of Python. The layout is that of zarr-python 2."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ ERRORS: tuple[type[Exception], ...] = (
     OSError,
 )
 
+PREFERRED_LIBRARIES = ("dbm.gnu", "dbm.ndbm", "dbm.dumb")
+"""The libraries for new files. The first one that is available is used."""
 
-KINDS = ("dbm.gnu", "dbm.ndbm", "dbm.dumb")
-"""What a new file is made as, whichever this Python has first."""
-
-UNSUITABLE = ("dbm.sqlite3",)
-"""Its objects belong to one thread; there is a store of its own for SQLite."""
+UNSUPPORTED_LIBRARIES = ("dbm.sqlite3",)
+"""Libraries that are not supported. Objects of dbm.sqlite3 belong to one thread; use SQLiteStore instead."""
 
 
-def _library(kind: str | None) -> ModuleType:
-    for name in KINDS if kind is None else (kind,):
+def _import_library(library_name: str | None) -> ModuleType:
+    for name in PREFERRED_LIBRARIES if library_name is None else (library_name,):
         try:
             return import_module(name)
         except ImportError:
-            if name == KINDS[-1] or kind is not None:
+            if name == PREFERRED_LIBRARIES[-1] or library_name is not None:
                 raise
-    raise ImportError("there is no dbm library")
+    raise ImportError("no dbm library is available")
 
 
 FILE_SUFFIXES = ("", ".pag", ".dir", ".db", ".dat", ".bak")
-"""What the libraries append to the path for their files."""
+"""The suffixes that the libraries append to the path of a database."""
 
 
 def find_kind(path: str) -> str | None:
-    """Return which library made a dbm file: "" if that is not known, None if there is no file. Raises OSError or
-    StoreError if one of its files is not a regular file.
+    """Return the name of the library that created a dbm file: "" if it is unknown, None if the file is missing.
+
+    Raises OSError or StoreError if one of the files is not a regular file.
     """
     for suffix in FILE_SUFFIXES:
         with suppress(IsADirectoryError) if suffix else nullcontext():
@@ -56,26 +56,30 @@ def find_kind(path: str) -> str | None:
 
 
 class DBMStore(KeyValueStore):
-    """Values in a dbm file. Safe under threads by a lock; of processes only one at a time may write."""
+    """Values in a dbm file. Safe to use from several threads; a lock serializes them. Only one process may write.
+
+    Raises LocationError if the file cannot be opened or its library is not supported.
+    """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self.path = os.path.abspath(os.fspath(path))
         self.read_only = read_only
         self._lock = threading.RLock()
         try:
-            kind = find_kind(self.path)
+            library_name = find_kind(self.path)
         except OSError as error:
             raise LocationError(
                 str(error)
                 if isinstance(error, StoreError)
                 else f"{self.path} cannot be opened as a dbm file: {error.strerror}"
             ) from error
-        if kind in ("", *UNSUITABLE) or (kind is None and read_only):
+        if library_name in ("", *UNSUPPORTED_LIBRARIES) or (library_name is None and read_only):
             raise LocationError(
-                f"{self.path} is no dbm file that can be used here (it is {kind or 'of no known kind'})"
+                f"{self.path} is not a supported dbm file; found the library {library_name or 'unknown'}, expected one "
+                f"of {', '.join(PREFERRED_LIBRARIES)}"
             )
         try:
-            self._values: Any = _library(kind).open(self.path, "r" if read_only else "c")
+            self._database: Any = _import_library(library_name).open(self.path, "r" if read_only else "c")
         except ERRORS as error:
             raise LocationError(f"{self.path} cannot be opened as a dbm file: {error}") from error
 
@@ -86,7 +90,7 @@ class DBMStore(KeyValueStore):
     def _read(self, key: str) -> bytes | None:
         with self._lock:
             try:
-                value: bytes | None = self._open().get(encode_key(key))
+                value: bytes | None = self._open_database().get(encode_key(key))
             except StoreError:
                 raise
             except ERRORS as error:
@@ -96,7 +100,7 @@ class DBMStore(KeyValueStore):
     def _write(self, key: str, value: bytes) -> None:
         with self._lock:
             try:
-                self._open()[encode_key(key)] = value
+                self._open_database()[encode_key(key)] = value
                 self._sync()
             except StoreError:
                 raise
@@ -106,8 +110,8 @@ class DBMStore(KeyValueStore):
     def _remove(self, key: str) -> None:
         with self._lock:
             try:
-                if encode_key(key) in self._open():
-                    del self._open()[encode_key(key)]
+                if encode_key(key) in self._open_database():
+                    del self._open_database()[encode_key(key)]
                     self._sync()
             except StoreError:
                 raise
@@ -117,25 +121,25 @@ class DBMStore(KeyValueStore):
     def _keys(self, start: str) -> Iterator[str]:
         with self._lock:
             try:
-                keys = [decode_key(bytes(key)) for key in self._open().keys()]  # noqa: SIM118 - not every dbm iterates
+                keys = [decode_key(bytes(key)) for key in self._open_database().keys()]  # noqa: SIM118 - not every library supports iteration
             except StoreError:
                 raise
             except ERRORS as error:
                 raise StoreError(f"{self.path} cannot be listed: {error}") from error
         return (key for key in keys if key.startswith(start))
 
-    def _open(self) -> Any:
+    def _open_database(self) -> Any:
         self._check_open()
-        return self._values
+        return self._database
 
     def _sync(self) -> None:
-        if hasattr(self._values, "sync"):
-            self._values.sync()
+        if hasattr(self._database, "sync"):
+            self._database.sync()
 
     def close(self) -> None:
         with self._lock:
             super().close()
-            values, self._values = self._values, None
+            values, self._database = self._database, None
             if values is not None:
                 try:
                     values.close()
@@ -143,8 +147,8 @@ class DBMStore(KeyValueStore):
                     raise StoreError(f"{self.path} cannot be closed: {error}") from error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.path, self.read_only)
+        return _open_dbm_store, (self.path, self.read_only)
 
 
-def _reopen(path: str, read_only: bool) -> DBMStore:
+def _open_dbm_store(path: str, read_only: bool) -> DBMStore:
     return DBMStore(path, read_only=read_only)

@@ -1,4 +1,4 @@
-"""An LMDB environment as a store: keys and values of its main database, as zarr-python 2 has it. Needs ``lmdb``."""
+"""An LMDB environment as a store: the keys and values of its main database, as in zarr-python 2. Requires ``lmdb``."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from zarrfs.errors import KeyNameError, LocationError, StoreError
 
 __all__ = ["LMDBStore"]
 
-LARGEST = 1 << 40
-"""How large an environment may grow. Address space, not memory or disk."""
+MAP_SIZE_NBYTES = 1 << 40
+"""The maximum size of an environment. This reserves address space, not memory or disk space."""
 
 FILE_NAMES = ("data.mdb", "lock.mdb")
 
-READERS = 126
-MORE_READERS = 8
+DEFAULT_MAX_READERS = 126
+MAX_READERS_FACTOR = 8
 
 
 class _Environment:
-    """An open environment. LMDB lets a process open a file once, so that all stores of it share one."""
+    """An open environment, shared by all stores of a file. LMDB permits one open environment per file and process."""
 
-    _open: ClassVar[dict[str, _Environment]] = {}
+    _environments: ClassVar[dict[str, _Environment]] = {}
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, path: str, handle: Any) -> None:
@@ -36,51 +36,52 @@ class _Environment:
         self._users = 0
 
     @classmethod
-    def of(cls, library: Any, path: str, read_only: bool) -> _Environment:
-        """Return the environment of the file, opened if it is not. To be released once for each call."""
-        real = os.path.realpath(path)
+    def acquire(cls, library: Any, path: str, read_only: bool) -> _Environment:
+        """Return the environment of a file. Opens it if needed. The caller calls ``release`` once for each call."""
+        real_path = os.path.realpath(path)
         with cls._lock:
-            found = cls._open.get(real)
-            if found is None:
+            environment = cls._environments.get(real_path)
+            if environment is None:
                 handle = library.open(
-                    real,
-                    map_size=LARGEST,
-                    # A store that writes may join later, so that only want of permission makes it read-only.
-                    readonly=read_only and not os.access(real, os.W_OK),
-                    subdir=os.path.isdir(real) or not os.path.exists(real),
+                    real_path,
+                    map_size=MAP_SIZE_NBYTES,
+                    # A store that writes can share the environment later, so it is read-only only if it must be.
+                    readonly=read_only and not os.access(real_path, os.W_OK),
+                    subdir=os.path.isdir(real_path) or not os.path.exists(real_path),
                     lock=True,
                     sync=False,
                     metasync=False,
                     readahead=False,
-                    max_readers=READERS * MORE_READERS,
+                    max_readers=DEFAULT_MAX_READERS * MAX_READERS_FACTOR,
                 )
-                found = cls._open[real] = cls(real, handle)
-            found._users += 1
-            return found
+                environment = cls._environments[real_path] = cls(real_path, handle)
+            environment._users += 1
+            return environment
 
     def release(self) -> None:
-        """Close the environment if this was its last user."""
+        """Close the environment if no other store uses it."""
         with self._lock:
             self._users -= 1
             if self._users == 0:
-                del self._open[self.path]
+                del self._environments[self.path]
                 self.handle.close()
 
     @classmethod
-    def forget(cls) -> None:
-        """Leave what was opened before a fork to the parent process."""
-        cls._open = {}
+    def _reset_after_fork(cls) -> None:
+        """Drop the environments of the parent process. LMDB does not support their use after a fork."""
+        cls._environments = {}
         cls._lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_Environment.forget)
+    os.register_at_fork(after_in_child=_Environment._reset_after_fork)
 
 
 class LMDBStore(KeyValueStore):
-    """Values in one memory-mapped B-tree. Safe under threads and processes; one writer at a time, readers never wait.
+    """Values in an LMDB environment, a memory-mapped B-tree. Safe to use from several threads and processes.
 
-    With ``durable`` each write waits for the disk.
+    There is one writer at a time. Readers never wait. With ``durable`` each write waits for the disk. Raises
+    LocationError if the environment cannot be opened.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class LMDBStore(KeyValueStore):
         self.durable = durable
         lmdb = load_library("lmdb", "lmdb", "an LMDB store")
         if read_only and not os.path.exists(self.path):
-            raise LocationError(f"{self.path}: no such directory")
+            raise LocationError(f"{self.path} does not exist; expected an LMDB environment")
         self._error: type[Exception] = lmdb.Error
         try:
             for name in FILE_NAMES:
@@ -104,11 +105,11 @@ class LMDBStore(KeyValueStore):
         except OSError as error:
             raise LocationError(f"{self.path} cannot be opened: {error.strerror}") from error
         try:
-            self._environment: _Environment | None = _Environment.of(lmdb, self.path, read_only)
+            self._environment: _Environment | None = _Environment.acquire(lmdb, self.path, read_only)
         except (lmdb.Error, OSError) as error:
             reason = getattr(error, "strerror", None) or error
             raise LocationError(f"{self.path} cannot be opened as an LMDB environment: {reason}") from error
-        self._longest = self._environment.handle.max_key_size()
+        self._max_key_nbytes = self._environment.handle.max_key_size()
 
     @property
     def url(self) -> str:
@@ -125,7 +126,7 @@ class LMDBStore(KeyValueStore):
         return environment.handle
 
     def stamp(self, key: str) -> Hashable | None:
-        # One number for the whole environment, which every write by whomever makes larger.
+        # The id of the last transaction. Each write of any process to the environment increases it.
         try:
             return self._handle().info()["last_txnid"]  # type: ignore[no-any-return]
         except self._error as error:
@@ -136,7 +137,7 @@ class LMDBStore(KeyValueStore):
 
     def _read(self, key: str) -> bytes | None:
         name = encode_key(key)
-        if len(name) > self._longest:
+        if len(name) > self._max_key_nbytes:
             return None
         try:
             with self._begin() as transaction:
@@ -147,42 +148,44 @@ class LMDBStore(KeyValueStore):
 
     def _write(self, key: str, value: bytes) -> None:
         name = encode_key(key)
-        if len(name) > self._longest:
-            raise KeyNameError(f"{key!r} is too long for LMDB, whose keys have at most {self._longest} bytes")
+        if len(name) > self._max_key_nbytes:
+            raise KeyNameError(
+                f"{self.path}: the key {key!r} has {len(name)} bytes; a key in LMDB has at most {self._max_key_nbytes}"
+            )
         try:
             with self._begin(write=True) as transaction:
                 transaction.put(name, value)
-            self._settle()
+            self._sync_if_durable()
         except self._error as error:
             raise StoreError(f"{self.path}: {key} cannot be written: {error}") from error
 
     def _remove(self, key: str) -> None:
         name = encode_key(check_key(key))
-        if len(name) > self._longest:
+        if len(name) > self._max_key_nbytes:
             return
         try:
             with self._begin(write=True) as transaction:
                 transaction.delete(name)
-            self._settle()
+            self._sync_if_durable()
         except self._error as error:
             raise StoreError(f"{self.path}: {key} cannot be deleted: {error}") from error
 
-    def _settle(self) -> None:
+    def _sync_if_durable(self) -> None:
         if self.durable:
             self._handle().sync(True)
 
     def _keys(self, start: str) -> Iterator[str]:
         first = encode_key(start)
-        found = []
+        keys = []
         try:
             with self._begin() as transaction, transaction.cursor() as cursor:
-                more = cursor.set_range(first) if first else cursor.first()
-                while more and cursor.key().startswith(first):
-                    found.append(decode_key(cursor.key()))
-                    more = cursor.next()
+                has_entry = cursor.set_range(first) if first else cursor.first()
+                while has_entry and cursor.key().startswith(first):
+                    keys.append(decode_key(cursor.key()))
+                    has_entry = cursor.next()
         except self._error as error:
             raise StoreError(f"{self.path} cannot be listed: {error}") from error
-        return iter(found)
+        return iter(keys)
 
     def close(self) -> None:
         super().close()
@@ -197,8 +200,8 @@ class LMDBStore(KeyValueStore):
                 environment.release()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.path, self.read_only, self.durable)
+        return _open_lmdb_store, (self.path, self.read_only, self.durable)
 
 
-def _reopen(path: str, read_only: bool, durable: bool) -> LMDBStore:
+def _open_lmdb_store(path: str, read_only: bool, durable: bool) -> LMDBStore:
     return LMDBStore(path, read_only=read_only, durable=durable)

@@ -1,4 +1,4 @@
-"""A MongoDB collection as a store: documents ``{key, value}``, as zarr-python 2 has it. Needs ``pymongo``."""
+"""A MongoDB collection as a store: documents ``{key, value}``, as in zarr-python 2. Requires ``pymongo``."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from zarrfs.errors import LocationError, StoreError
 
 __all__ = ["MongoDBStore"]
 
-DATABASE, COLLECTION = "mongodb_zarr", "zarr_collection"
-PATIENCE_MILLISECONDS = 5000
-LARGEST_VALUE = 16 << 20
+DEFAULT_DATABASE, DEFAULT_COLLECTION = "mongodb_zarr", "zarr_collection"
+CONNECT_TIMEOUT_MILLISECONDS = 5000
+MAX_VALUE_NBYTES = 16 << 20
 
 
 class MongoDBStore(KeyValueStore):
-    """Values of one collection. Safe under threads and processes. A document, and so a value, has at most 16 MiB.
+    """Values in one collection. Safe to use from several threads and processes. A value has less than 16 MiB.
 
-    ``url`` is ``mongodb://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?collection=COLLECTION]``. A ``client`` that is
-    given is used, and stays the caller's.
+    ``url`` is ``mongodb://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?collection=COLLECTION]``. If a ``client`` is given,
+    it is used and not closed. Raises LocationError if the server does not respond.
     """
 
     concurrency = 8
@@ -30,12 +30,12 @@ class MongoDBStore(KeyValueStore):
         self.read_only = read_only
         parts = urlsplit(url)
         options = parse_qs(parts.query)
-        (collection,) = options.pop("collection", [COLLECTION])
-        rest = "&".join(f"{key}={value}" for key, values in options.items() for value in values)
-        database = parts.path.strip("/") or DATABASE
-        self._given = url
+        (collection,) = options.pop("collection", [DEFAULT_COLLECTION])
+        query = "&".join(f"{key}={value}" for key, values in options.items() for value in values)
+        database = parts.path.strip("/") or DEFAULT_DATABASE
+        self._original_url = url
         port = f":{parts.port}" if parts.port else ""
-        self._shown = f"{parts.scheme}://{parts.hostname}{port}/{database}?collection={collection}"
+        self._display_url = f"{parts.scheme}://{parts.hostname}{port}/{database}?collection={collection}"
         pymongo = load_library("pymongo", "mongodb", "a MongoDB store")
         bson = load_library("bson", "mongodb", "a MongoDB store")
         self._error = (pymongo.errors.PyMongoError, bson.errors.BSONError, UnicodeEncodeError)
@@ -43,7 +43,8 @@ class MongoDBStore(KeyValueStore):
         try:
             if client is None:
                 client = pymongo.MongoClient(
-                    urlunsplit(parts._replace(query=rest)), serverSelectionTimeoutMS=PATIENCE_MILLISECONDS
+                    urlunsplit(parts._replace(query=query)),
+                    serverSelectionTimeoutMS=CONNECT_TIMEOUT_MILLISECONDS,
                 )
                 client.admin.command("ping")
             self._client: Any = client
@@ -51,55 +52,55 @@ class MongoDBStore(KeyValueStore):
             if not read_only:
                 self._collection.create_index("key", unique=True)
         except self._error as error:
-            raise LocationError(f"{self._shown}: the server does not answer: {error}") from error
+            raise LocationError(f"{self._display_url}: the server does not respond: {error}") from error
 
     @property
     def url(self) -> str:
         """The URL without user and password."""
-        return self._shown
+        return self._display_url
 
     def _read(self, key: str) -> bytes | None:
         try:
-            found = self._collection.find_one({"key": key})
+            document = self._collection.find_one({"key": key})
         except self._error as error:
-            raise StoreError(f"{self._shown}: {key} cannot be read: {error}") from error
-        if found is None:
+            raise StoreError(f"{self._display_url}: {key} cannot be read: {error}") from error
+        if document is None:
             return None
-        value = found.get("value")
+        value = document.get("value")
         if not isinstance(value, bytes):
             raise StoreError(
-                f"{self._shown}: {key} is stored as {type(value).__name__}, expected binary data"
+                f"{self._display_url}: {key} is stored as {type(value).__name__}, expected binary data"
             )
         return bytes(value)
 
     def _write(self, key: str, value: bytes) -> None:
-        if len(value) >= LARGEST_VALUE:
+        if len(value) >= MAX_VALUE_NBYTES:
             raise StoreError(
-                f"{self._shown}: {key} has {len(value)} bytes, a document of MongoDB holds less than {LARGEST_VALUE}: "
-                "choose smaller chunks"
+                f"{self._display_url}: {key} has {len(value):,} bytes; a value in MongoDB must have less than "
+                f"{MAX_VALUE_NBYTES:,}; choose smaller chunks"
             )
         try:
             self._collection.replace_one({"key": key}, {"key": key, "value": value}, upsert=True)
         except self._error as error:
-            raise StoreError(f"{self._shown}: {key} cannot be written: {error}") from error
+            raise StoreError(f"{self._display_url}: {key} cannot be written: {error}") from error
 
     def _remove(self, key: str) -> None:
         try:
             self._collection.delete_many({"key": key})
         except self._error as error:
-            raise StoreError(f"{self._shown}: {key} cannot be deleted: {error}") from error
+            raise StoreError(f"{self._display_url}: {key} cannot be deleted: {error}") from error
 
     def _keys(self, start: str) -> Iterator[str]:
-        wanted = {"key": {"$regex": f"^{re.escape(start)}"}} if start else {}
+        filters = {"key": {"$regex": f"^{re.escape(start)}"}} if start else {}
         try:
-            found = [
-                entry["key"]
-                for entry in self._collection.find(wanted, {"key": 1})
-                if isinstance(entry.get("key"), str)
+            keys = [
+                document["key"]
+                for document in self._collection.find(filters, {"key": 1})
+                if isinstance(document.get("key"), str)
             ]
         except self._error as error:
-            raise StoreError(f"{self._shown} cannot be listed: {error}") from error
-        return iter(found)
+            raise StoreError(f"{self._display_url} cannot be listed: {error}") from error
+        return iter(keys)
 
     def close(self) -> None:
         super().close()
@@ -107,8 +108,8 @@ class MongoDBStore(KeyValueStore):
             self._client.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._given, self.read_only)
+        return _open_mongodb_store, (self._original_url, self.read_only)
 
 
-def _reopen(url: str, read_only: bool) -> MongoDBStore:
+def _open_mongodb_store(url: str, read_only: bool) -> MongoDBStore:
     return MongoDBStore(url, read_only=read_only)

@@ -1,4 +1,4 @@
-"""A Redis server as a store: one string per key, named ``PREFIX:KEY`` as zarr-python 2 has it. Needs ``redis``."""
+"""A Redis server as a store: one string per key, named ``PREFIX:KEY`` as in zarr-python 2. Requires ``redis``."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from zarrfs.errors import LocationError, StoreError
 
 __all__ = ["RedisStore"]
 
-USUAL_PREFIX = "zarr"
-AT_ONCE = 1000
+DEFAULT_PREFIX = "zarr"
+SCAN_COUNT = 1000
 
 
 class RedisStore(KeyValueStore):
-    """Values of one server. Safe under threads and processes.
+    """Values on one server. Safe to use from several threads and processes.
 
     ``url`` is ``redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?prefix=PREFIX]`` (``rediss`` for TLS, ``unix`` for a
-    socket); the prefix is ``zarr`` if none is given.
+    socket). The default prefix is ``zarr``. Raises LocationError if the server does not respond.
     """
 
     concurrency = 8
@@ -29,33 +29,33 @@ class RedisStore(KeyValueStore):
         self.read_only = read_only
         parts = urlsplit(url)
         options = parse_qs(parts.query)
-        (prefix,) = options.pop("prefix", [USUAL_PREFIX])
-        rest = "&".join(f"{key}={value}" for key, values in options.items() for value in values)
-        self._given = url
-        self._start = f"{prefix}:"
+        (prefix,) = options.pop("prefix", [DEFAULT_PREFIX])
+        query = "&".join(f"{key}={value}" for key, values in options.items() for value in values)
+        self._original_url = url
+        self._key_prefix = f"{prefix}:"
         redis = load_library("redis", "redis", "a Redis store")
         self._error: type[Exception] = redis.RedisError
         host = parts.hostname or ""
-        self._shown = (
+        self._display_url = (
             f"{parts.scheme}://{host}{f':{parts.port}' if parts.port else ''}{parts.path}?prefix={prefix}"
         )
         try:
-            self._client: Any = redis.Redis.from_url(urlunsplit(parts._replace(query=rest)))
+            self._client: Any = redis.Redis.from_url(urlunsplit(parts._replace(query=query)))
             self._client.ping()
         except (redis.RedisError, ValueError) as error:
-            raise LocationError(f"{self._shown}: the server does not answer: {error}") from error
+            raise LocationError(f"{self._display_url}: the server does not respond: {error}") from error
 
     @property
     def url(self) -> str:
         """The URL without user and password."""
-        return self._shown
+        return self._display_url
 
-    def _call(self, what: str, key: str, *values: Any, **options: Any) -> Any:
+    def _call(self, command: str, key: str, *values: Any, **options: Any) -> Any:
         self._check_open()
         try:
-            return getattr(self._client, what)(encode_key(self._start + key), *values, **options)
+            return getattr(self._client, command)(encode_key(self._key_prefix + key), *values, **options)
         except self._error as error:
-            raise StoreError(f"{self._shown}: {key}: {error}") from error
+            raise StoreError(f"{self._display_url}: {key}: {error}") from error
 
     def _read(self, key: str) -> bytes | None:
         value: bytes | None = self._call("get", key)
@@ -65,11 +65,11 @@ class RedisStore(KeyValueStore):
         size = self.size(key)
         if size is None:
             return None
-        pieces: list[Buffer] = []
+        buffers: list[Buffer] = []
         for byte_range in ranges:
             start, stop = byte_range.resolve(size)
-            pieces.append(self._call("getrange", key, start, stop - 1) if stop > start else b"")
-        return pieces
+            buffers.append(self._call("getrange", key, start, stop - 1) if stop > start else b"")
+        return buffers
 
     def size(self, key: str) -> int | None:
         length = int(self._call("strlen", check_key(key)))
@@ -83,22 +83,26 @@ class RedisStore(KeyValueStore):
 
     def _keys(self, start: str) -> Iterator[str]:
         self._check_open()
-        # What stands for any text in a pattern of Redis must stand for itself here.
-        pattern = "".join(f"\\{letter}" if letter in "*?[]^\\" else letter for letter in self._start + start)
-        cut = len(encode_key(self._start))
+        # Special characters of Redis patterns are escaped.
+        pattern = "".join(f"\\{char}" if char in "*?[]^\\" else char for char in self._key_prefix + start)
+        prefix_length = len(encode_key(self._key_prefix))
         try:
-            found = {bytes(key)[cut:] for key in self._client.scan_iter(f"{pattern}*", count=AT_ONCE)}
+            # A scan can return a key several times.
+            keys = {
+                bytes(name)[prefix_length:]
+                for name in self._client.scan_iter(f"{pattern}*", count=SCAN_COUNT)
+            }
         except self._error as error:
-            raise StoreError(f"{self._shown} cannot be listed: {error}") from error
-        return iter([decode_key(key) for key in found])
+            raise StoreError(f"{self._display_url} cannot be listed: {error}") from error
+        return iter([decode_key(key) for key in keys])
 
     def close(self) -> None:
         super().close()
         self._client.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._given, self.read_only)
+        return _open_redis_store, (self._original_url, self.read_only)
 
 
-def _reopen(url: str, read_only: bool) -> RedisStore:
+def _open_redis_store(url: str, read_only: bool) -> RedisStore:
     return RedisStore(url, read_only=read_only)

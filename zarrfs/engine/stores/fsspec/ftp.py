@@ -1,11 +1,11 @@
-"""Reading from an FTP server through fsspec's connection, by commands whose replies are told apart.
+"""Reading from an FTP server, through the connection of fsspec.
 
-After RFC 959 (replies), RFC 3659 (SIZE, MLSD, REST). fsspec's own reading is not used: it calls every reply that is not
-a success, "421 too many connections" included, a file that is not there, takes a directory that cannot be listed for an
-empty one, and lists a whole directory for the size of one file.
+This follows RFC 959 (replies) and RFC 3659 (SIZE, MLSD, REST). The read functions of fsspec are not used. They report
+every negative reply as a missing file, including "421 too many connections". They report a directory that cannot be
+listed as empty. They list a whole directory to get the size of one file.
 
-Reply 550 stands for "no such file" and for "not allowed". Where the words of the reply do not tell, the directory above
-is listed: one more command for an absent file (one more for each directory above it that is absent too).
+Reply 550 means "no such file" or "not allowed". If the text of the reply does not distinguish them, the parent
+directory is listed. This costs one more command for a missing file, and one for each parent that is missing too.
 """
 
 from __future__ import annotations
@@ -15,111 +15,111 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
-from zarrfs.engine.stores.fsspec.presence import reply_says_absent
+from zarrfs.engine.stores.fsspec.presence import reply_means_missing
 
 __all__ = ["FTPEntry", "FTPReader"]
 
 T = TypeVar("T")
 
-BLOCK = 64 << 10
+RECEIVE_NBYTES = 64 << 10
 
-NOT_KNOWN = ("500", "501", "502", "504")
-"""Replies of a server that does not know a command or its argument."""
+UNSUPPORTED_REPLIES = ("500", "501", "502", "504")
+"""Reply codes for a command or an argument that the server does not support."""
 
 
 class FTPEntry(NamedTuple):
-    """A name in a directory; ``size`` is None for a directory, and where the server does not tell."""
+    """A name in a directory. ``size`` is None for a directory, and if the server does not report it."""
 
     is_directory: bool
     size: int | None
 
 
 class FTPReader:
-    """Asks one server, one command at a time; the caller sees to that.
+    """Sends commands to one server. Not safe to use from several threads at once.
 
-    Errors are those of ftplib and of sockets. A connection that was lost is made anew, once per question, since servers
-    close those that were idle.
+    Raises the errors of ftplib and of sockets. A lost connection is opened again, once per command, because servers
+    close idle connections.
     """
 
-    def __init__(self, files: Any) -> None:
-        self._files = files
-        self._lost = False
-        self._knows_mlsd = True
+    def __init__(self, file_system: Any) -> None:
+        self._file_system = file_system
+        self._is_connection_lost = False
+        self._supports_mlsd = True
 
-    def run(self, ask: Callable[[ftplib.FTP], T], *, again: bool) -> T:
-        """Ask on a connection that works; ``again``: twice, if the connection turns out to be lost."""
-        if self._lost:
+    def run(self, command: Callable[[ftplib.FTP], T], *, retry: bool) -> T:
+        """Run a command on an open connection. With ``retry`` it runs again if the connection was lost."""
+        if self._is_connection_lost:
             self._connect()
         try:
-            return ask(self._files.ftp)
+            return command(self._file_system.ftp)
         except ftplib.error_perm:
             raise
         except (OSError, EOFError, ftplib.Error) as error:
             if isinstance(error, ftplib.error_temp) and not str(error).startswith("421"):
                 raise
-            # Whatever else may still come on this connection would be taken for the answer to the next command.
-            self._lost = True
-            if not again or isinstance(error, TimeoutError):
+            # Late data on this connection would be taken for the reply to the next command.
+            self._is_connection_lost = True
+            if not retry or isinstance(error, TimeoutError):
                 raise
-        return self.run(ask, again=False)
+        return self.run(command, retry=False)
 
     def _connect(self) -> None:
         with suppress(OSError):
-            self._files.ftp.close()
-        self._files._connect()
-        if getattr(self._files, "tls", False) is True:
-            self._files.ftp.prot_p()
-        self._lost = False
+            self._file_system.ftp.close()
+        self._file_system._connect()
+        if getattr(self._file_system, "tls", False) is True:
+            self._file_system.ftp.prot_p()
+        self._is_connection_lost = False
 
     # -- files -------------------------------------------------------------------------------------------------
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes | None:
-        """Return ``length`` bytes from ``start``, or to the end; None if there is no such file."""
-        return self._unless_absent(path, lambda ftp: self._retrieve(ftp, path, start, length))
+        """Return ``length`` bytes from ``start``, or all bytes from there; None if the file is missing."""
+        return self._none_if_missing(path, lambda ftp: self._retrieve(ftp, path, start, length))
 
     def size(self, path: str) -> int | None:
-        """Return the size of a file; None if there is no such file."""
+        """Return the size of a file; None if the file is missing."""
 
-        def ask(ftp: ftplib.FTP) -> int | None:
+        def request_size(ftp: ftplib.FTP) -> int | None:
             ftp.voidcmd("TYPE I")
             return ftp.size(path)
 
         try:
-            found = self._unless_absent(path, ask)
+            size = self._none_if_missing(path, request_size)
         except ftplib.error_perm as error:
-            if not str(error).startswith(NOT_KNOWN):
+            if not str(error).startswith(UNSUPPORTED_REPLIES):
                 raise
             entry = self._entry(path)
             if entry is None or entry.is_directory:
                 return None
             if entry.size is None:
                 raise
-            found = entry.size
-        return found
+            size = entry.size
+        return size
 
     def _retrieve(self, ftp: ftplib.FTP, path: str, start: int, length: int | None) -> bytes:
         ftp.voidcmd("TYPE I")
-        pieces: list[bytes] = []
-        left = length
+        blocks: list[bytes] = []
+        remaining = length
         with ftp.transfercmd(f"RETR {path}", rest=start or None) as connection:
-            while (left is None or left > 0) and (piece := connection.recv(BLOCK)):
-                pieces.append(piece if left is None else piece[:left])
-                left = None if left is None else left - len(piece)
-        if left is None or left > 0:
+            while (remaining is None or remaining > 0) and (block := connection.recv(RECEIVE_NBYTES)):
+                blocks.append(block if remaining is None else block[:remaining])
+                remaining = None if remaining is None else remaining - len(block)
+        if remaining is None or remaining > 0:
             ftp.voidresp()
         else:
-            try:  # All is here; the server may say that it was cut off.
+            try:  # All requested bytes were received. The server can report an aborted transfer.
                 ftp.voidresp()
             except (ftplib.Error, OSError, EOFError) as error:
                 if not isinstance(error, ftplib.Error) or str(error).startswith("421"):
-                    self._lost = True
-        return b"".join(pieces)
+                    self._is_connection_lost = True
+        return b"".join(blocks)
 
-    def _unless_absent(self, path: str, ask: Callable[[ftplib.FTP], T]) -> T | None:
+    def _none_if_missing(self, path: str, command: Callable[[ftplib.FTP], T]) -> T | None:
         try:
-            return self.run(ask, again=True)
+            return self.run(command, retry=True)
         except (ftplib.error_perm, ftplib.error_temp) as error:
-            if reply_says_absent(str(error)):
+            if reply_means_missing(str(error)):
                 return None
             if str(error).startswith("550"):
                 entry = self._entry(path)
@@ -130,7 +130,7 @@ class FTPReader:
     # -- directories -------------------------------------------------------------------------------------------
 
     def list(self, path: str) -> dict[str, FTPEntry] | None:
-        """Return what is in a directory; None if there is no such directory."""
+        """Return the entries of a directory; None if the directory is missing."""
         try:
             return self._list(path)
         except ftplib.error_perm as error:
@@ -141,32 +141,32 @@ class FTPReader:
             raise
 
     def _entry(self, path: str) -> FTPEntry | None:
-        """Return what the directory above says of a path, or None. Goes up as far as directories are absent."""
-        above, _, name = path.rstrip("/").rpartition("/")
+        """Return the entry of a path in its parent directory, or None. Lists further parents if they are missing."""
+        parent, _, name = path.rstrip("/").rpartition("/")
         if not name:
             return FTPEntry(True, None)
-        found = self.list(above or "/")
-        return None if found is None else found.get(name)
+        entries = self.list(parent or "/")
+        return None if entries is None else entries.get(name)
 
     def _list(self, path: str) -> dict[str, FTPEntry] | None:
-        if self._knows_mlsd:
+        if self._supports_mlsd:
             try:
-                return self.run(lambda ftp: _machine_listing(ftp, path), again=True)
+                return self.run(lambda ftp: _list_directory_facts(ftp, path), retry=True)
             except (ftplib.error_perm, ftplib.error_temp) as error:
-                if reply_says_absent(str(error)):
+                if reply_means_missing(str(error)):
                     return None
-                if not str(error).startswith(NOT_KNOWN):
+                if not str(error).startswith(UNSUPPORTED_REPLIES):
                     raise
-                self._knows_mlsd = str(error).startswith("501")
+                self._supports_mlsd = str(error).startswith("501")
         try:
-            return self.run(lambda ftp: _human_listing(ftp, path), again=True)
+            return self.run(lambda ftp: _list_directory_text(ftp, path), retry=True)
         except (ftplib.error_perm, ftplib.error_temp) as error:
-            if reply_says_absent(str(error)):
+            if reply_means_missing(str(error)):
                 return None
             raise
 
 
-def _machine_listing(ftp: ftplib.FTP, path: str) -> dict[str, FTPEntry]:
+def _list_directory_facts(ftp: ftplib.FTP, path: str) -> dict[str, FTPEntry]:
     entries: dict[str, FTPEntry] = {}
     for name, facts in ftp.mlsd(path):
         kind = facts.get("type", "").lower()
@@ -177,8 +177,8 @@ def _machine_listing(ftp: ftplib.FTP, path: str) -> dict[str, FTPEntry]:
     return entries
 
 
-def _human_listing(ftp: ftplib.FTP, path: str) -> dict[str, FTPEntry]:
-    """Read what ``ls -l`` prints, as servers without MLSD (vsftpd) send it."""
+def _list_directory_text(ftp: ftplib.FTP, path: str) -> dict[str, FTPEntry]:
+    """List a directory by LIST, for servers without MLSD (vsftpd). Parses the output format of ``ls -l``."""
     lines: list[str] = []
     reply = ftp.retrlines(f"LIST {path}", lines.append)
     if "fail" in reply.lower():  # vsftpd: "226 Transfer done (but failed to open directory)."

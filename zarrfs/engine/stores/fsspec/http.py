@@ -1,4 +1,4 @@
-"""Byte ranges of web servers (RFC 9110, section 14), through fsspec's session."""
+"""Byte range requests to HTTP servers (RFC 9110, section 14), through the session of fsspec."""
 
 from __future__ import annotations
 
@@ -9,76 +9,91 @@ from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange
 
-__all__ = ["WebRanges", "WrongRangeError"]
+__all__ = ["HTTPRangeReader", "RangeMismatchError"]
 
 CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)$")
 
 
-class WrongRangeError(Exception):
-    """A server has sent another part than was asked for."""
+class RangeMismatchError(Exception):
+    """A server has sent another range than the requested one."""
 
 
-class WebRanges:
-    """Fetches ranges of one server's files. That it does not know ranges is remembered: then one whole is enough."""
+class HTTPRangeReader:
+    """Fetches byte ranges from one server.
 
-    def __init__(self, files: Any) -> None:
-        self._files = files
-        self._wholes_only = False
+    If the server ignores range requests, this is remembered, and each later call fetches the whole value once.
+    """
+
+    def __init__(self, file_system: Any) -> None:
+        self._file_system = file_system
+        self._ignores_ranges = False
 
     async def fetch(self, url: str, ranges: Sequence[ByteRange]) -> list[Buffer]:
-        """Fetch ranges of one URL at once. A server that knows no ranges sends everything, which is then cut here."""
-        if self._wholes_only:
-            whole = memoryview(await self._files._cat_file(url))
-            return [whole[slice(*byte_range.resolve(len(whole)))] for byte_range in ranges]
+        """Return ranges of one URL, fetched concurrently and clipped to the value.
+
+        Raises FileNotFoundError for status 404, RangeMismatchError, and the errors of aiohttp.
+        """
+        if self._ignores_ranges:
+            value = memoryview(await self._file_system._cat_file(url))
+            return [value[slice(*byte_range.resolve(len(value)))] for byte_range in ranges]
         return list(await asyncio.gather(*(self._fetch(url, byte_range) for byte_range in ranges)))
 
     async def _fetch(self, url: str, byte_range: ByteRange) -> Buffer:
         start, length = byte_range
         if length == 0:
             return b""
-        files = self._files
-        session = await files.set_session()
-        asked = (
+        file_system = self._file_system
+        session = await file_system.set_session()
+        byte_spec = (
             f"{start}" if start < 0 else f"{start}-" if length is None else f"{start}-{start + length - 1}"
         )
         headers = {
-            **files.kwargs.get("headers", {}),
-            "Range": f"bytes={asked}",
+            **file_system.kwargs.get("headers", {}),
+            "Range": f"bytes={byte_spec}",
             "Accept-Encoding": "identity",
         }
-        async with session.get(files.encode_url(url), **{**files.kwargs, "headers": headers}) as answer:
-            if answer.status == 404:
+        async with session.get(
+            file_system.encode_url(url), **{**file_system.kwargs, "headers": headers}
+        ) as response:
+            if response.status == 404:
                 raise FileNotFoundError(url)
-            if answer.status == 416:  # it begins beyond the end
+            if response.status == 416:  # the range starts beyond the end
                 return b""
-            answer.raise_for_status()
-            body: bytes = await answer.read()
-            if answer.status == 206:
-                check_part(byte_range, answer.headers.get("Content-Range", ""), len(body))
+            response.raise_for_status()
+            body: bytes = await response.read()
+            if response.status == 206:
+                check_content_range(byte_range, response.headers.get("Content-Range", ""), len(body))
                 return body
-            self._wholes_only = True
+            # Status 200: the server has ignored the range and sent the whole value.
+            self._ignores_ranges = True
             first, last = byte_range.resolve(len(body))
             return body[first:last]
 
 
-def check_part(asked: ByteRange, said: str, nbytes: int) -> None:
-    """Raise WrongRangeError unless ``nbytes`` bytes that a server calls ``said`` are the range that was asked for."""
-    found = CONTENT_RANGE.match(said)
-    if found is None:
-        if asked.length == nbytes:
+def check_content_range(requested: ByteRange, content_range: str, nbytes: int) -> None:
+    """Raise RangeMismatchError unless a response of ``nbytes`` bytes with this Content-Range is the requested range."""
+    match = CONTENT_RANGE.match(content_range)
+    if match is None:
+        if requested.length == nbytes:
             return
-        raise WrongRangeError(f"asked for {_words(asked)}, found {nbytes} bytes called {said!r}")
-    first, last = int(found[1]), int(found[2])
-    if found[3] == "*":
-        fits = asked.start < 0 or first == asked.start
-        fits = fits and (asked.length is None or last - first < asked.length)
+        raise RangeMismatchError(
+            f"requested {_describe_range(requested)}, found {nbytes} bytes with the Content-Range {content_range!r}"
+        )
+    first, last = int(match[1]), int(match[2])
+    if match[3] == "*":
+        matches = requested.start < 0 or first == requested.start
+        matches = matches and (requested.length is None or last - first < requested.length)
     else:
-        fits = (first, last + 1) == asked.resolve(int(found[3]))
-    if not fits or last + 1 - first != nbytes:
-        raise WrongRangeError(f"asked for {_words(asked)}, found {nbytes} bytes called {said!r}")
+        matches = (first, last + 1) == requested.resolve(int(match[3]))
+    if not matches or last + 1 - first != nbytes:
+        raise RangeMismatchError(
+            f"requested {_describe_range(requested)}, found {nbytes} bytes with the Content-Range {content_range!r}"
+        )
 
 
-def _words(asked: ByteRange) -> str:
-    if asked.start < 0:
-        return f"the last {-asked.start} bytes"
-    return f"bytes from {asked.start}" + ("" if asked.length is None else f", {asked.length} of them")
+def _describe_range(requested: ByteRange) -> str:
+    if requested.start < 0:
+        return f"the last {-requested.start} bytes"
+    if requested.length is None:
+        return f"the bytes from {requested.start}"
+    return f"{requested.length} bytes from {requested.start}"

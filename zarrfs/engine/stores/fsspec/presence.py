@@ -1,8 +1,8 @@
-"""Whether an error of a file system says that a key is absent, or that something is wrong. Pure: no request is made.
+"""Classification of file system errors: a missing key or a failure. Pure functions; no requests are sent.
 
-An absent chunk is the fill value, so to take trouble for absence is to show wrong data. File systems of fsspec raise
-FileNotFoundError for both: ftp for every reply that it does not like, http for every failure of a look-up, references
-for a target that cannot be reached. What they were raised *from* tells them apart.
+A missing chunk is read as the fill value. If a failure were taken for a missing key, wrong data would be returned.
+File systems of fsspec raise FileNotFoundError in both cases: ftp for every negative reply, http for every failed
+lookup, and reference for a target that cannot be reached. The cause of the error (``__cause__``) distinguishes them.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-__all__ = ["Presence", "classify_error", "hint", "reply_says_absent", "status_of"]
+__all__ = ["Presence", "classify_error", "error_hint", "http_status_of", "reply_means_missing"]
 
-ABSENT_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
+MISSING_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 
-ABSENT_TYPES = (FileNotFoundError, NotADirectoryError, IsADirectoryError, KeyError)
-"""What file systems raise for a name that they do not have; dictionaries and archives raise KeyError."""
+MISSING_TYPES = (FileNotFoundError, NotADirectoryError, IsADirectoryError, KeyError)
+"""Errors that file systems raise for a missing name. Dictionaries and archives raise KeyError."""
 
-ABSENT_NAMES = ("NotFound", "NotFoundError")
-"""Ends of the names of errors of libraries that have a type for it: of Azure, Google, WebDAV and others."""
+MISSING_TYPE_SUFFIXES = ("NotFound", "NotFoundError")
+"""Suffixes of the names of error types that mean a missing key in the libraries of Azure, Google, WebDAV and others."""
 
-TROUBLE_TYPES = (ConnectionError, TimeoutError, asyncio.TimeoutError, PermissionError, EOFError)
+FAILURE_TYPES = (ConnectionError, TimeoutError, asyncio.TimeoutError, PermissionError, EOFError)
 
-ABSENT_WORDS = (
+MISSING_PHRASES = (
     "no such",
     "not found",
     "cannot find",
@@ -35,99 +35,99 @@ ABSENT_WORDS = (
     "doesn't exist",
     "not exist",
 )
-"""How servers word reply 550 where they tell "not there" from "not allowed" (RFC 959, 4.2.1 has one code for both)."""
+"""Phrases in FTP reply 550 that mean a missing file. The code also means "not allowed" (RFC 959, section 4.2.1)."""
 
 
 class Presence(Enum):
-    """What an error says of a key."""
+    """What an error means for a key."""
 
-    ABSENT = "absent"
-    TROUBLE = "trouble"
-    DOUBTFUL = "doubtful"
-    """It claims absence, but because of something that need not mean it: a second look must tell."""
+    MISSING = "missing"
+    FAILURE = "failure"
+    UNCERTAIN = "uncertain"
+    """The error claims that the key is missing, but its cause can have another meaning. A second lookup decides."""
 
 
 def classify_error(error: BaseException) -> Presence:
-    """Return what an error says: absence is believed only where all that it was raised from says so too."""
-    if not _claims_absence(error):
-        return Presence.TROUBLE
-    verdict, link = Presence.ABSENT, error
+    """Return what an error means. A key is missing only if the error and all of its causes mean that."""
+    if not _claims_missing(error):
+        return Presence.FAILURE
+    presence, link = Presence.MISSING, error
     while True:
-        status = status_of(link)
+        status = http_status_of(link)
         if status is not None:
-            return Presence.ABSENT if status == 404 else Presence.TROUBLE
+            return Presence.MISSING if status == 404 else Presence.FAILURE
         if isinstance(link, ftplib.Error):
-            if reply_says_absent(str(link)):
-                return Presence.ABSENT
-            return Presence.DOUBTFUL if str(link).startswith("550") else Presence.TROUBLE
-        if not _claims_absence(link) and not type(link).__name__.endswith(ABSENT_NAMES):
-            if isinstance(link, TROUBLE_TYPES) or (isinstance(link, OSError) and link.errno is not None):
-                return Presence.TROUBLE
-            verdict = Presence.DOUBTFUL
+            if reply_means_missing(str(link)):
+                return Presence.MISSING
+            return Presence.UNCERTAIN if str(link).startswith("550") else Presence.FAILURE
+        if not _claims_missing(link) and not type(link).__name__.endswith(MISSING_TYPE_SUFFIXES):
+            if isinstance(link, FAILURE_TYPES) or (isinstance(link, OSError) and link.errno is not None):
+                return Presence.FAILURE
+            presence = Presence.UNCERTAIN
         if link.__cause__ is None:
-            return verdict
+            return presence
         link = link.__cause__
 
 
-def _claims_absence(error: BaseException) -> bool:
+def _claims_missing(error: BaseException) -> bool:
     return (
-        isinstance(error, ABSENT_TYPES)
-        or getattr(error, "errno", None) in ABSENT_ERRNOS
-        or status_of(error) == 404
+        isinstance(error, MISSING_TYPES)
+        or getattr(error, "errno", None) in MISSING_ERRNOS
+        or http_status_of(error) == 404
         or (
             isinstance(error, ftplib.Error)
-            and (str(error).startswith("550") or reply_says_absent(str(error)))
+            and (str(error).startswith("550") or reply_means_missing(str(error)))
         )
     )
 
 
-def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status that an error carries, as the libraries of http, s3, gs and abfs each name it."""
+def http_status_of(error: BaseException) -> int | None:
+    """Return the HTTP status of an error of the libraries of http, s3, gs and abfs, or None if it has none."""
     response: Any = getattr(error, "response", None)
     if isinstance(response, Mapping):  # botocore
         metadata = response.get("ResponseMetadata")
-        found: Any = metadata.get("HTTPStatusCode") if isinstance(metadata, Mapping) else None
+        value: Any = metadata.get("HTTPStatusCode") if isinstance(metadata, Mapping) else None
     else:
-        found = next(
+        value = next(
             (
-                value
+                candidate
                 for owner, name in (
                     (error, "status"),  # aiohttp
                     (error, "status_code"),  # azure
                     (response, "status_code"),  # requests, httpx
                     (error, "code"),  # gcsfs
                 )
-                if (value := getattr(owner, name, None)) is not None
+                if (candidate := getattr(owner, name, None)) is not None
             ),
             None,
         )
     try:
-        status = int(found)
+        status = int(value)
     except (TypeError, ValueError):
         return None
     return status if 100 <= status < 600 else None
 
 
-def reply_says_absent(reply: str) -> bool:
-    """Tell whether a reply of FTP says in words that there is no such file. 421 closes the connection: never."""
-    return not reply.startswith("421") and any(words in reply.lower() for words in ABSENT_WORDS)
+def reply_means_missing(reply: str) -> bool:
+    """Return whether the text of an FTP reply means a missing file. Reply 421 (connection closed) never does."""
+    return not reply.startswith("421") and any(phrase in reply.lower() for phrase in MISSING_PHRASES)
 
 
-def hint(error: BaseException) -> str:
-    """Return what a user can do, to be put behind a message, or nothing."""
-    status, links = None, error
+def error_hint(error: BaseException) -> str:
+    """Return advice for the user, to be appended to a message, or an empty string."""
+    status, cause = None, error
     while True:
-        status = status_of(links) if status is None else status
-        if links.__cause__ is None:
+        status = http_status_of(cause) if status is None else status
+        if cause.__cause__ is None:
             break
-        links = links.__cause__
-    if status in (401, 403) or isinstance(links, PermissionError):
+        cause = cause.__cause__
+    if status in (401, 403) or isinstance(cause, PermissionError):
         return (
-            "; check the credentials (storage_options). Where names may not be listed, some servers refuse what is "
-            "absent: then it cannot be told from what is forbidden"
+            "; check the credentials (storage_options). Some servers that do not permit listing return the same error "
+            "for missing keys"
         )
     if status in (408, 425, 429) or (status is not None and status >= 500):
         return "; the server may be busy: try again, or read through RetryStore"
-    if isinstance(links, TROUBLE_TYPES) or (isinstance(links, ftplib.Error) and str(links).startswith("4")):
+    if isinstance(cause, FAILURE_TYPES) or (isinstance(cause, ftplib.Error) and str(cause).startswith("4")):
         return "; check that the server is reachable, and try again, or read through RetryStore"
     return ""

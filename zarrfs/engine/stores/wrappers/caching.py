@@ -1,4 +1,4 @@
-"""Stores that remember what another one said: values up to so many bytes, or metadata for so long."""
+"""Caching stores: values up to a number of bytes, or metadata for a period of time."""
 
 from __future__ import annotations
 
@@ -13,18 +13,27 @@ from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 
 __all__ = ["LRUStore", "MetadataCacheStore"]
 
-DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "attributes.json", "meta", "attrs")
-"""Last parts of the keys of metadata, in all formats but the draft of 2019, whose keys end as these do not."""
+METADATA_NAMES = (
+    "zarr.json",
+    ".zarray",
+    ".zgroup",
+    ".zattrs",
+    ".zmetadata",
+    "attributes.json",
+    "meta",
+    "attrs",
+)
+"""Last segments of the keys of metadata documents, in all formats except the draft of 2019."""
 
-Entry = tuple[Buffer | None]
-"""A value, or that there is none."""
+CachedValue = tuple[Buffer | None]
+"""A value, or None for a missing key."""
 
 
 class LRUStore(WrapperStore):
-    """Keeps values, encoded as they are, up to ``capacity`` bytes, the least recently used out first.
+    """Caches encoded values up to ``capacity`` bytes. The least recently used values are evicted first.
 
-    For a slow store that several arrays or programs of this process read. What others write to it meanwhile is not
-    seen until ``forget``; what is written through this store is. Safe under threads.
+    This is useful for a slow store that several arrays of this process read. Changes that are written through this
+    store are visible at once, other changes after ``forget``. Safe to use from several threads.
     """
 
     def __init__(self, store: Store, capacity: int) -> None:
@@ -38,11 +47,11 @@ class LRUStore(WrapperStore):
 
     @property
     def nbytes(self) -> int:
-        """The bytes that are kept."""
+        """The size of the cached values in bytes."""
         return self._nbytes
 
     def forget(self, key: str | None = None) -> None:
-        """Drop one value, or all."""
+        """Remove one value, or all values, from the cache."""
         with self._lock:
             self._epoch += 1
             for name in [key] if key is not None else list(self._values):
@@ -62,7 +71,7 @@ class LRUStore(WrapperStore):
         value = super().get(key)
         if value is not None and len(value) <= self.capacity:
             with self._lock:
-                # What was written while this was read is newer than what was read.
+                # A value that was written during the read is newer and is not replaced.
                 if epoch == self._epoch and key not in self._values:
                     self._values[key] = value
                     self._stamps[key] = stamp
@@ -75,7 +84,7 @@ class LRUStore(WrapperStore):
 
     def stamp(self, key: str) -> Hashable | None:
         self._check_open()
-        # Of the value that is kept: the store may have a newer one, which is not seen.
+        # The stamp belongs to the cached value. The store can have a newer value.
         with self._lock:
             if key in self._values:
                 return self._stamps[key]
@@ -104,7 +113,7 @@ class LRUStore(WrapperStore):
 
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:
-        # Who changes a value must change what is stored: others who take turns may have written since it was kept.
+        # A value is modified under the lock. Another process may have written it after it was cached.
         with self.store.lock(key):
             self.forget(key)
             yield
@@ -135,10 +144,10 @@ class LRUStore(WrapperStore):
 
 
 class MetadataCacheStore(WrapperStore):
-    """Keeps metadata documents, that there are none, and listings, each for ``seconds``; chunks pass through.
+    """Caches metadata documents, missing documents and listings, each for ``seconds``. Chunks are not cached.
 
-    For a far store whose nodes are looked up again and again. What is written through this store is seen at once.
-    Safe under threads.
+    This is useful for a high-latency store whose nodes are opened repeatedly. Changes that are written through this
+    store are visible at once. Safe to use from several threads.
     """
 
     def __init__(self, store: Store, seconds: float, clock: Callable[[], float] = monotonic) -> None:
@@ -146,40 +155,40 @@ class MetadataCacheStore(WrapperStore):
         self.seconds = seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._documents: dict[str, tuple[float, Entry]] = {}
+        self._documents: dict[str, tuple[float, CachedValue]] = {}
         self._listings: dict[str, tuple[float, Listing]] = {}
 
     def forget(self) -> None:
-        """Ask anew from now on."""
+        """Clear the cache."""
         with self._lock:
             self._documents = {}
             self._listings = {}
 
     def get(self, key: str) -> Buffer | None:
         self._check_open()
-        if key.rpartition("/")[2] not in DOCUMENTS:
+        if key.rpartition("/")[2] not in METADATA_NAMES:
             return super().get(key)
         documents, now = self._documents, self._clock()
-        found = documents.get(key)
-        if found is not None and now < found[0]:
-            return found[1][0]
+        entry = documents.get(key)
+        if entry is not None and now < entry[0]:
+            return entry[1][0]
         value = super().get(key)
-        # Into the dictionary that was there when it was asked: one that was forgotten meanwhile stays forgotten.
+        # ``forget`` replaces the dictionary. An older value must not be added to the new one.
         documents[key] = now + self.seconds, (value,)
         return value
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        if key.rpartition("/")[2] not in DOCUMENTS:
+        if key.rpartition("/")[2] not in METADATA_NAMES:
             return super().get_ranges(key, ranges)
         return Store.get_ranges(self, key, ranges)
 
     def get_into(self, key: str, out: memoryview) -> int | None:
-        if key.rpartition("/")[2] not in DOCUMENTS:
+        if key.rpartition("/")[2] not in METADATA_NAMES:
             return super().get_into(key, out)
         return Store.get_into(self, key, out)
 
     def size(self, key: str) -> int | None:
-        if key.rpartition("/")[2] not in DOCUMENTS:
+        if key.rpartition("/")[2] not in METADATA_NAMES:
             return super().size(key)
         value = self.get(key)
         return None if value is None else len(value)
@@ -187,18 +196,18 @@ class MetadataCacheStore(WrapperStore):
     def list_dir(self, prefix: str = "") -> Listing:
         self._check_open()
         listings, now = self._listings, self._clock()
-        found = listings.get(prefix)
-        if found is not None and now < found[0]:
-            return found[1]
+        entry = listings.get(prefix)
+        if entry is not None and now < entry[0]:
+            return entry[1]
         listing = super().list_dir(prefix)
         listings[prefix] = now + self.seconds, listing
         return listing
 
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:
-        # As of LRUStore. A node may have further documents than the one that is locked.
+        # See LRUStore.lock. All documents are removed, because a node can have other documents than the locked one.
         with self.store.lock(key):
-            if key.rpartition("/")[2] in DOCUMENTS:
+            if key.rpartition("/")[2] in METADATA_NAMES:
                 self.forget()
             yield
 

@@ -1,4 +1,4 @@
-"""What takes the place of a store in a node that was closed."""
+"""A placeholder for the store of a closed node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ClosedStore"]
 
 
 class ClosedStore(Store):
-    """Refuses all use, with a StoreError that names the store. Its URL is that of the store."""
+    """Raises StoreError, with the URL of the closed store, for all operations."""
 
     def __init__(self, store: Store) -> None:
         self._url = store.url
@@ -27,7 +27,7 @@ class ClosedStore(Store):
         return self._url
 
     def _fail(self) -> NoReturn:
-        raise StoreError(f"{self._url} was closed here; open it again to use it")
+        raise StoreError(f"{self._url} was closed; open it again to use it")
 
     def get(self, key: str) -> Buffer | None:
         self._fail()

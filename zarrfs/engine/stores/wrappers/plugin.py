@@ -1,4 +1,4 @@
-"""A store of another package: whatever its operations raise is a StoreError that names it."""
+"""A store of another package. All of its errors are converted to StoreError."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class PluginStore(WrapperStore):
-    """Passes everything on to a store that an entry point made, ``scheme``."""
+    """Delegates to a store that the entry point ``scheme`` created, and names the plugin in errors."""
 
     def __init__(self, store: Store, scheme: str) -> None:
         super().__init__(store)
@@ -27,7 +27,7 @@ class PluginStore(WrapperStore):
             return operation()
         except (ZarrError, ValueTooLargeError):
             raise
-        except Exception as error:  # another package's code may raise anything
+        except Exception as error:  # a plugin can raise any type of error
             reason = getattr(error, "strerror", None) or str(error)
             raise StoreError(
                 f"{self.url}: the store plugin {self.scheme!r} raised {type(error).__name__}: {reason}",
@@ -37,8 +37,8 @@ class PluginStore(WrapperStore):
     def get(self, key: str) -> Buffer | None:
         return self._call(lambda: self.store.get(key))
 
-    def get_within(self, key: str, most: int | None) -> Buffer | None:
-        return self._call(lambda: self.store.get_within(key, most))
+    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
+        return self._call(lambda: self.store.get_within(key, max_nbytes))
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         return self._call(lambda: self.store.get_ranges(key, ranges))
@@ -98,5 +98,5 @@ class PluginStore(WrapperStore):
     def url(self) -> str:
         try:
             return self.store.url
-        except Exception:  # it is needed for messages about other failures
+        except Exception:  # messages about other errors need a URL
             return f"{self.scheme}://"

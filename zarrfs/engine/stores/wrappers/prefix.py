@@ -1,4 +1,4 @@
-"""The keys of a store below a prefix, as a store of its own."""
+"""The keys of a store below a prefix, as a separate store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["PrefixStore"]
 
 
 class PrefixStore(Store):
-    """What is below ``prefix`` of a store, which stays the caller's to close."""
+    """The keys of ``store`` below ``prefix``. Does not close ``store``."""
 
     def __init__(self, store: Store, prefix: str) -> None:
         self.store = store
@@ -27,60 +27,60 @@ class PrefixStore(Store):
     def url(self) -> str:
         return f"{self.store.url}/{self.prefix}"
 
-    def _full(self, key: str) -> str:
+    def _full_key(self, key: str) -> str:
         if self._closed:
             self._check_open()
         return f"{self.prefix}/{check_key(key)}"
 
-    def _below(self, prefix: str) -> str:
+    def _full_prefix(self, prefix: str) -> str:
         self._check_open()
         return f"{self.prefix}/{prefix}" if prefix else self.prefix
 
     def get(self, key: str) -> Buffer | None:
-        return self.store.get(self._full(key))
+        return self.store.get(self._full_key(key))
 
-    def get_within(self, key: str, most: int | None) -> Buffer | None:
-        return self.store.get_within(self._full(key), most)
+    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
+        return self.store.get_within(self._full_key(key), max_nbytes)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        return self.store.get_ranges(self._full(key), ranges)
+        return self.store.get_ranges(self._full_key(key), ranges)
 
     def get_into(self, key: str, out: memoryview) -> int | None:
-        return self.store.get_into(self._full(key), out)
+        return self.store.get_into(self._full_key(key), out)
 
     def size(self, key: str) -> int | None:
-        return self.store.size(self._full(key))
+        return self.store.size(self._full_key(key))
 
     def stamp(self, key: str) -> Hashable | None:
-        return self.store.stamp(self._full(key))
+        return self.store.stamp(self._full_key(key))
 
     def version(self, key: str) -> Hashable | None:
-        return self.store.version(self._full(key))
+        return self.store.version(self._full_key(key))
 
     def list_dir(self, prefix: str = "") -> Listing:
-        return self.store.list_dir(self._below(prefix))
+        return self.store.list_dir(self._full_prefix(prefix))
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
-        cut = len(self.prefix) + 1
-        return (key[cut:] for key in self.store.list_prefix(self._below(prefix)))
+        prefix_length = len(self.prefix) + 1
+        return (key[prefix_length:] for key in self.store.list_prefix(self._full_prefix(prefix)))
 
     def usage(self, prefix: str = "") -> Usage:
-        return self.store.usage(self._below(prefix))
+        return self.store.usage(self._full_prefix(prefix))
 
     def set(self, key: str, value: Buffer) -> None:
-        self.store.set(self._full(key), value)
+        self.store.set(self._full_key(key), value)
 
     def delete(self, key: str) -> None:
-        self.store.delete(self._full(key))
+        self.store.delete(self._full_key(key))
 
     def delete_prefix(self, prefix: str) -> None:
-        self.store.delete_prefix(self._below(prefix))
+        self.store.delete_prefix(self._full_prefix(prefix))
 
     def move_prefix(self, prefix: str, target: str) -> None:
-        self.store.move_prefix(self._below(prefix), self._below(target))
+        self.store.move_prefix(self._full_prefix(prefix), self._full_prefix(target))
 
     def flush(self) -> None:
         self.store.flush()
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        return self.store.lock(self._full(key))
+        return self.store.lock(self._full_key(key))

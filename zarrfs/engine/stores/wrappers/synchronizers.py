@@ -1,7 +1,7 @@
-"""Taking turns at a key, so that two who change parts of one chunk both keep what they wrote.
+"""Locks for keys, so that concurrent writes to different parts of a chunk do not lose data.
 
-Threads of one process always take turns, whatever the store. Processes do where they share a ``ProcessSynchronizer``.
-The names are those of zarr-python 2.
+Threads of one process are always synchronized, for all stores. Processes are synchronized if they share a
+``ProcessSynchronizer``. The names are those of zarr-python 2.
 """
 
 from __future__ import annotations
@@ -22,41 +22,43 @@ __all__ = ["ProcessSynchronizer", "SynchronizedStore", "Synchronizer", "ThreadSy
 
 
 class Synchronizer(Protocol):
-    """Gives the lock of a key."""
+    """Provides a lock for each key."""
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        """Return a context in which nobody else is in that of the same key. It is entered once at a time."""
+        """Return a context manager that holds the lock of a key. It is not reentrant."""
 
 
 class ThreadSynchronizer:
-    """Nothing more than there is anyway: threads take turns by themselves."""
+    """Does nothing, because threads are always synchronized. For compatibility with zarr-python 2."""
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         return nullcontext()
 
 
 class ProcessSynchronizer:
-    """Locks by files in a directory that all writers see, on one machine or on a file system with locks. Linux only.
-    It may be pickled, and survives a fork.
+    """Locks by files in a directory that all writers share, on one machine or on a file system with locks.
 
-    The layout is that of zarr-python 2, whose processes take turns with ours: a file for each key, named as the key,
-    with a record lock of the whole file. The files stay. The directory is to be another than that of the data.
+    Linux only. It can be pickled and used after a fork. The layout is that of zarr-python 2, so processes of both
+    exclude each other: one file per key, with the name of the key, and a record lock on the whole file. The files are
+    not deleted. The directory must differ from the directory of the data.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.path.abspath(os.fspath(path))
         if not hasattr(fcntl, "F_OFD_SETLKW"):
-            raise StoreError("a ProcessSynchronizer needs the locks of open files, which Linux has")
+            raise StoreError(
+                "ProcessSynchronizer needs open file description locks, which only Linux supports"
+            )
         try:
             Path(self.path).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"{self.path} cannot hold locks: {error.strerror}") from error
+            raise StoreError(f"{self.path} cannot be used for locks: {error.strerror}") from error
 
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:
         path = os.path.join(self.path, *check_key(key).split("/"))
         try:
-            file = _open(path)
+            file = _open_lock_file(path)
         except OSError as error:
             raise StoreError(f"{path} cannot be used as a lock: {error.strerror}") from error
         try:
@@ -64,7 +66,7 @@ class ProcessSynchronizer:
             try:
                 yield
             finally:
-                # Said, and not left to closing: a process that was forked meanwhile has the open file too.
+                # Unlocked explicitly: a process that was forked in between has the file open too.
                 _set_lock(file, path, fcntl.F_UNLCK)
         finally:
             os.close(file)
@@ -73,7 +75,7 @@ class ProcessSynchronizer:
         return ProcessSynchronizer, (self.path,)
 
 
-def _open(path: str) -> int:
+def _open_lock_file(path: str) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o666)
@@ -83,10 +85,11 @@ def _open(path: str) -> int:
 
 
 def _set_lock(file: int, path: str, kind: int) -> None:
-    """Lock or unlock a whole file, waiting as long as it takes.
+    """Lock or unlock a whole file. Waits without a time limit.
 
-    The lock is the open file's, not the process's as those of ``fcntl.lockf`` are: threads exclude each other too, and
-    the kernel does not take two threads that wait for two processes for a deadlock. Both kinds exclude each other.
+    The lock belongs to the open file description, not to the process as with ``fcntl.lockf``. Therefore threads
+    exclude each other too, and the kernel does not report a deadlock when two threads wait for two processes. Both
+    kinds of locks exclude each other.
     """
     try:
         # struct flock: kind, whence, start, length (0: to the end), process (must be 0), padding
@@ -96,15 +99,15 @@ def _set_lock(file: int, path: str, kind: int) -> None:
 
 
 class SynchronizedStore(WrapperStore):
-    """A store whose writers take turns by a synchronizer."""
+    """A store whose ``lock`` uses a synchronizer."""
 
     def __init__(self, store: Store, synchronizer: Synchronizer) -> None:
         super().__init__(store)
         self.synchronizer = synchronizer
         self.synchronized = True
 
-    def get_within(self, key: str, most: int | None) -> Buffer | None:
-        return self.store.get_within(key, most)
+    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
+        return self.store.get_within(key, max_nbytes)
 
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:

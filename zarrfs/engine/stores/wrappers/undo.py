@@ -1,4 +1,4 @@
-"""A store that takes back what was written through it, for changes that happen as a whole or not at all."""
+"""A store that can undo its writes, for operations on several keys that must succeed or fail as a whole."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ __all__ = ["UndoStore"]
 
 
 class UndoStore(WrapperStore):
-    """Passes everything on to another store, which stays the caller's to close, and remembers the keys written.
+    """Delegates to another store, which it does not close, and records the written keys.
 
     Attributes:
-        keep_old: whether the value that a key has is kept when the key is written for the first time, which costs a
-            read. Otherwise ``undo`` deletes the key.
+        keep_old: whether the old value of a key is read and recorded before its first write. Otherwise ``undo``
+            deletes the key.
     """
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.keep_old = True
-        self._old: dict[str, bytes | None] = {}
+        self._old_values: dict[str, bytes | None] = {}
         self._lock = threading.Lock()
 
-    def _remember(self, key: str) -> None:
-        if key in self._old:
+    def _save_old_value(self, key: str) -> None:
+        if key in self._old_values:
             return
         value = self.store.get(key) if self.keep_old else None
         with self._lock:
-            self._old.setdefault(key, None if value is None else bytes(value))
+            self._old_values.setdefault(key, None if value is None else bytes(value))
 
-    def get_within(self, key: str, most: int | None) -> Buffer | None:
-        return self.store.get_within(key, most)
+    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
+        return self.store.get_within(key, max_nbytes)
 
     def set(self, key: str, value: Buffer) -> None:
-        self._remember(key)
+        self._save_old_value(key)
         self.store.set(key, value)
 
     def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
-        self._remember(key)
+        self._save_old_value(key)
         self.store.set_parts(key, parts)
 
     def delete(self, key: str) -> None:
-        self._remember(key)
+        self._save_old_value(key)
         self.store.delete(key)
 
     def undo(self) -> None:
-        """Give the keys that were written the values that they had, the latest first."""
+        """Restore the old values of the written keys, in reverse order."""
         with self._lock:
-            keys = list(reversed(self._old.items()))
-            self._old.clear()
+            keys = list(reversed(self._old_values.items()))
+            self._old_values.clear()
         for key, value in keys:
             if value is None:
                 self.store.delete(key)
@@ -59,4 +59,4 @@ class UndoStore(WrapperStore):
                 self.store.set(key, value)
 
     def close(self) -> None:
-        """Close nothing: the other store stays open."""
+        """Do nothing: the other store remains open."""

@@ -1,4 +1,4 @@
-"""Stores around stores: counting, read-only, delay and failure. Each passes on all that it does not change."""
+"""Wrapper stores: counting, read-only, delays and failures. Other operations are delegated to the wrapped store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CountingStore", "FailingStore", "LatencyStore", "ReadOnlyStore", "Wr
 
 
 class WrapperStore(Store):
-    """A store that passes everything on to another, which it owns. The base of the others here."""
+    """Delegates all operations to another store, which it owns. The base class of wrapper stores."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -25,7 +25,7 @@ class WrapperStore(Store):
         self.concurrency = store.concurrency
 
     def _before(self, operation: str, key: str) -> None:
-        """Do what the wrapper does before each operation; may wait or raise."""
+        """Called before each operation. Can wait or raise an error."""
 
     @property
     def url(self) -> str:
@@ -98,12 +98,12 @@ class WrapperStore(Store):
 
 
 class CountingStore(WrapperStore):
-    """Counts calls and bytes, so that a test can say what a read cost.
+    """Counts calls and bytes, for tests.
 
     Attributes:
         calls: the number of calls of each operation.
-        bytes_read, bytes_written: what went through ``get``, ``get_ranges`` and ``set``.
-        keys: how often each key was read.
+        bytes_read, bytes_written: the number of bytes returned by reads and passed to ``set``.
+        keys: the number of reads of each key.
     """
 
     def __init__(self, store: Store) -> None:
@@ -150,26 +150,24 @@ class CountingStore(WrapperStore):
 
 
 class ReadOnlyStore(WrapperStore):
-    """Refuses every change."""
+    """Raises ReadOnlyError for all modifications."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.read_only = True
 
     def set(self, key: str, value: Buffer) -> None:
-        raise self._refuse(f"writing {key!r}")
+        raise self._read_only_error(f"writing {key!r}")
 
     def delete(self, key: str) -> None:
-        raise self._refuse(f"deleting {key!r}")
+        raise self._read_only_error(f"deleting {key!r}")
 
     def delete_prefix(self, prefix: str) -> None:
-        raise self._refuse(f"deleting all below {prefix!r}")
+        raise self._read_only_error(f"deleting the keys below {prefix!r}")
 
 
 class LatencyStore(WrapperStore):
-    """Calls ``wait(operation, key)`` before every operation: ``time.sleep`` to act like a far-off store, or an event
-    that a test sets.
-    """
+    """Calls ``wait(operation, key)`` before each operation, to simulate latency or to wait for an event."""
 
     def __init__(self, store: Store, wait: Callable[[str, str], object]) -> None:
         super().__init__(store)
@@ -180,7 +178,7 @@ class LatencyStore(WrapperStore):
 
 
 class FailingStore(WrapperStore):
-    """Raises what ``failure(operation, key)`` returns, where it returns an exception."""
+    """Calls ``failure(operation, key)`` before each operation, and raises the exception that it returns, if any."""
 
     def __init__(self, store: Store, failure: Callable[[str, str], Exception | None]) -> None:
         super().__init__(store)

@@ -1,7 +1,7 @@
-"""Reading what a zip file holds, wherever it is: its members as keys and values.
+"""Reading the members of a zip file as values, independent of the location of the file.
 
-The central directory is taken once; stored (uncompressed) members are then read at their offset, in part too. Which
-file that is, and writing, is for those who inherit from this.
+The central directory is read once. Stored (uncompressed) members are read at their offset, also in part. Subclasses
+open the file and implement writing.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from zarrfs.engine.stores.base import (
 )
 from zarrfs.engine.stores.zip.records import (
     LOCAL_HEADER,
-    MAX_32,
-    MAX_64,
+    MAX_UINT32,
+    MAX_UINT64,
     Member,
-    Readable,
+    ReadableFile,
     name_bytes,
-    origin_of,
+    read_directory_fields,
 )
 from zarrfs.errors import KeyNameError, LocationError, StoreError, ZarrError
 from zarrfs.logs import logger
@@ -40,21 +40,21 @@ __all__ = ["ArchiveState", "ArchiveStore"]
 
 T = TypeVar("T")
 
-ENCRYPTED = 0x1
-SIZES_FOLLOW = 0x8
-"""The flag of members whose checksum and sizes stand after the data and not in the local header."""
+ENCRYPTED_FLAG = 0x1
+DATA_DESCRIPTOR = 0x8
+"""The flag of members whose checksum and sizes follow the data instead of being in the local header."""
 
-MAX_EXPANSION = 1032
-"""Deflate cannot make more than this of one byte; a member that says so lies."""
+MAX_DEFLATE_RATIO = 1032
+"""The maximum ratio of decompressed to compressed size that deflate can reach."""
 
 
 class ArchiveState:
-    """What is known of an archive; several stores may share it.
+    """The content of an archive. Several stores can share it.
 
     Attributes:
-        members: by key. It may be changed, and be replaced, while others read.
-        listing: of each directory, made when it is first asked for.
-        size: how many bytes the file had when it was opened.
+        members: the members by key. It can be modified or replaced while other threads read.
+        listing: the listing of each directory, or None until it is requested.
+        size: the size of the file in bytes when it was opened.
     """
 
     def __init__(self) -> None:
@@ -64,40 +64,46 @@ class ArchiveState:
 
 
 class ArchiveStore(Store):
-    """The members of a zip file as values, to be read. ``_where`` is the file, for messages."""
+    """The members of a zip file as values, read-only. ``_display_path`` is the location of the file, for messages."""
 
-    _where: str
+    _display_path: str
 
     def __init__(self) -> None:
         self._state = ArchiveState()
 
     @contextmanager
-    def _opening(self) -> Iterator[None]:
-        """Make a LocationError of what goes wrong while the directory of the archive is read."""
+    def _opening_errors(self) -> Iterator[None]:
+        """Convert errors while the archive is opened to LocationError."""
         try:
             yield
         except ZarrError:
             raise
         except OSError as error:
-            raise LocationError(f"{self._where} cannot be opened: {error.strerror or error}") from error
-        except Exception as error:  # zipfile raises errors of many kinds for archives that are broken
             raise LocationError(
-                f"{self._where} is no zip file that can be read: {error or type(error).__name__}; it may be truncated"
+                f"{self._display_path} cannot be opened: {error.strerror or error}"
+            ) from error
+        except Exception as error:  # zipfile raises many types of errors for corrupt archives
+            raise LocationError(
+                f"{self._display_path} is not a readable zip file: {error or type(error).__name__}; it may be truncated"
             ) from error
 
-    def _take(
-        self, infos: Sequence[zipfile.ZipInfo], file: Readable, end: int, origins: bool
+    def _load_members(
+        self, infos: Sequence[zipfile.ZipInfo], file: ReadableFile, end: int, keep_fields: bool
     ) -> list[tuple[str, Member]]:
-        """Take the members that are values; return those that cannot be, but for directories. ``end`` is where the
-        central directory begins. ``origins`` says whether what else it says of members is to be kept.
+        """Add the members with valid keys to the state. Return the others, except for directories.
+
+        ``end`` is the offset of the central directory. ``keep_fields`` tells whether the members retain their other
+        fields of the central directory.
         """
         others: list[tuple[str, Member]] = []
-        file.starts = array("Q", sorted({end, *(min(max(0, info.header_offset), MAX_64) for info in infos)}))
+        file.record_offsets = array(
+            "Q", sorted({end, *(min(max(0, info.header_offset), MAX_UINT64) for info in infos)})
+        )
         for info in infos:
             if info.filename.endswith("/"):
                 continue
-            # Names that are not ASCII can be stored in several ways; then the bytes of the name are kept.
-            same = info.filename.isascii() and info.orig_filename == info.filename
+            # Names that are not ASCII have several encodings. The encoded name is retained for them.
+            is_plain_name = info.filename.isascii() and info.orig_filename == info.filename
             member = Member(
                 file,
                 info.header_offset,
@@ -107,25 +113,30 @@ class ArchiveStore(Store):
                 info.CRC,
                 info.compress_type,
                 info.flag_bits,
-                origin=origin_of(info) if origins or not same else None,
+                directory_fields=read_directory_fields(info) if keep_fields or not is_plain_name else None,
             )
             try:
                 check_key(info.filename)
                 if "\\" in info.filename:
                     raise KeyNameError(info.filename)
             except KeyNameError:
-                what = "leaves the archive" if info.filename else "is empty"
-                logger.warning("%s: member %r is ignored: its name %s", self._where, info.filename, what)
+                reason = "leaves the archive" if info.filename else "is empty"
+                logger.warning(
+                    "%s: member %r is ignored: its name %s", self._display_path, info.filename, reason
+                )
                 others.append((info.filename, member))
                 continue
-            # Of several members of one name the last one counts, as for every program that appends.
+            # The last member of a name replaces earlier ones, because programs append new versions.
             self._state.members[info.filename] = member
         return others
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def _read(self, key: str, read: Callable[[Member], T]) -> T | None:
-        """Return what ``read`` makes of the key's member, None where there is none."""
+    def _read_consistent(self, key: str, read: Callable[[Member], T]) -> T | None:
+        """Return ``read(member)`` for the member of the key, or None if the key is missing.
+
+        The read is repeated if the key is written or deleted at the same time.
+        """
         while True:
             member = self._state.members.get(key)
             if member is None:
@@ -137,154 +148,173 @@ class ArchiveStore(Store):
                 if self._state.members.get(key) is member or self._closed:
                     raise
                 continue
-            # Set or deleted meanwhile, its place may have gone to another value.
+            # If the key was written or deleted, the space of the member may have been used for another value.
             if self._state.members.get(key) is member or self._closed:
                 return result
 
     def get(self, key: str) -> Buffer | None:
-        return self._read(key, lambda member: self._value(key, member))
+        return self._read_consistent(key, lambda member: self._read_member(key, member))
 
-    def get_within(self, key: str, most: int | None) -> Buffer | None:
+    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
         def read(member: Member) -> bytes:
-            if most is not None and member.size > most:
-                raise ValueTooLargeError(member.size, most)
-            return self._value(key, member)
+            if max_nbytes is not None and member.size > max_nbytes:
+                raise ValueTooLargeError(member.size, max_nbytes)
+            return self._read_member(key, member)
 
-        return self._read(key, read)
+        return self._read_consistent(key, read)
 
     def get_into(self, key: str, out: memoryview) -> int | None:
         def read(member: Member) -> int:
             if member.size == len(out):
-                out[:] = self._value(key, member)
+                out[:] = self._read_member(key, member)
             return member.size
 
-        return self._read(key, read)
+        return self._read_consistent(key, read)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        return self._read(key, lambda member: self._pieces(key, member, ranges))
+        return self._read_consistent(key, lambda member: self._read_member_ranges(key, member, ranges))
 
     def size(self, key: str) -> int | None:
-        return self._read(key, lambda member: member.size)
+        return self._read_consistent(key, lambda member: member.size)
 
     def stamp(self, key: str) -> Hashable | None:
-        return self._read(key, lambda member: member.number or IMMUTABLE)
+        return self._read_consistent(key, lambda member: member.write_number or IMMUTABLE)
 
     # -- one member --------------------------------------------------------------------------------------------
 
-    def _value(self, key: str, member: Member) -> bytes:
-        self._check(key, member)
-        return self._decoded(key, member, self._part(key, member, 0, member.packed))
+    def _read_member(self, key: str, member: Member) -> bytes:
+        self._check_member(key, member)
+        return self._decompress(key, member, self._read_stored_bytes(key, member, 0, member.compressed_size))
 
-    def _pieces(self, key: str, member: Member, ranges: Sequence[ByteRange]) -> list[Buffer]:
+    def _read_member_ranges(self, key: str, member: Member, ranges: Sequence[ByteRange]) -> list[Buffer]:
         if member.method != zipfile.ZIP_STORED:
-            value = memoryview(self._value(key, member))
-            spans = [byte_range.resolve(len(value)) for byte_range in ranges]
-            return [value[start:stop] for start, stop in spans]
-        self._check(key, member)
-        spans = [byte_range.resolve(member.size) for byte_range in ranges]
+            value = memoryview(self._read_member(key, member))
+            bounds = [byte_range.resolve(len(value)) for byte_range in ranges]
+            return [value[start:stop] for start, stop in bounds]
+        self._check_member(key, member)
+        bounds = [byte_range.resolve(member.size) for byte_range in ranges]
         return [
-            # The checksum can be checked only of a whole member.
-            self._value(key, member)
+            # Only whole members can be compared with the checksum.
+            self._read_member(key, member)
             if (start, stop) == (0, member.size)
-            else self._part(key, member, start, max(0, stop - start))
-            for start, stop in spans
+            else self._read_stored_bytes(key, member, start, max(0, stop - start))
+            for start, stop in bounds
         ]
 
-    def _check(self, key: str, member: Member) -> None:
-        """Raise StoreError for what cannot be decoded or cannot be true, before anything of it is read."""
-        if member.flags & ENCRYPTED:
-            raise StoreError(f"{self._where}: member {key!r} is encrypted; extract the archive first")
+    def _check_member(self, key: str, member: Member) -> None:
+        """Raise StoreError if the member cannot be decoded or declares impossible sizes. Reads nothing."""
+        if member.flags & ENCRYPTED_FLAG:
+            raise StoreError(f"{self._display_path}: member {key!r} is encrypted; extract the archive first")
         if member.method == zipfile.ZIP_STORED:
-            if member.size != member.packed:
+            if member.size != member.compressed_size:
                 raise StoreError(
-                    f"{self._where}: member {key!r} has contradictory sizes; the archive is broken"
+                    f"{self._display_path}: member {key!r} is stored, but its compressed size is "
+                    f"{member.compressed_size}, expected {member.size}; the archive is corrupt"
                 )
             return
         if member.method != zipfile.ZIP_DEFLATED:
             raise StoreError(
-                f"{self._where}: member {key!r} has method {member.method}, neither stored nor deflated"
+                f"{self._display_path}: member {key!r} has the compression method {member.method}, expected 0 (stored) "
+                "or 8 (deflated)"
             )
-        if member.size > member.packed * MAX_EXPANSION + 1024:
+        if member.size > member.compressed_size * MAX_DEFLATE_RATIO + 1024:
             raise StoreError(
-                f"{self._where}: member {key!r} claims {member.size} bytes, more than it can hold"
+                f"{self._display_path}: member {key!r} declares {member.size} bytes, which is impossible for "
+                f"{member.compressed_size} compressed bytes; the archive is corrupt or malicious"
             )
 
     def _data_offset(self, key: str, member: Member) -> int:
-        """Return where the member's bytes begin; its local header is looked at once."""
-        if member.data < 0:
-            if not 0 <= member.offset < self._state.size:
-                raise StoreError(f"{self._where}: member {key!r} reaches past the end; the file is truncated")
+        """Return the offset of the data of a member. The local header is read and checked the first time."""
+        if member.data_offset < 0:
+            if not 0 <= member.header_offset < self._state.size:
+                raise StoreError(
+                    f"{self._display_path}: member {key!r} extends past the end of the file; the file is truncated"
+                )
             size = LOCAL_HEADER.size + len(name_bytes(key, member))
-            self._note_offset(key, member, member.file.read_at(member.offset, size))
-        return member.data
+            self._check_local_header(key, member, member.file.read_at(member.header_offset, size))
+        return member.data_offset
 
-    def _note_offset(self, key: str, member: Member, header: bytes) -> None:
-        """Check the local header of a member against the central directory, and note where its data begin."""
+    def _check_local_header(self, key: str, member: Member, header: bytes) -> None:
+        """Compare the local header of a member with the central directory, and set the data offset of the member."""
         if len(header) < LOCAL_HEADER.size or header[:4] != b"PK\x03\x04":
-            raise StoreError(f"{self._where}: the header of member {key!r} is broken")
-        _, _, flags, method, _, _, crc, packed, size, name_size, extra_size = LOCAL_HEADER.unpack_from(header)
-        offset = member.offset + LOCAL_HEADER.size + name_size + extra_size
-        if offset + member.packed > self._state.size:
-            raise StoreError(f"{self._where}: member {key!r} reaches past the end; the file is truncated")
+            raise StoreError(f"{self._display_path}: the local header of member {key!r} is corrupt")
+        _, _, flags, method, _, _, crc, compressed_size, size, name_size, extra_size = (
+            LOCAL_HEADER.unpack_from(header)
+        )
+        data_offset = member.header_offset + LOCAL_HEADER.size + name_size + extra_size
+        if data_offset + member.compressed_size > self._state.size:
+            raise StoreError(
+                f"{self._display_path}: member {key!r} extends past the end of the file; the file is truncated"
+            )
         name = name_bytes(key, member)
-        wrong = []
+        mismatches = []
         if header[LOCAL_HEADER.size : LOCAL_HEADER.size + name_size] != name:
-            wrong.append("name")
-        if method != member.method or (flags ^ member.flags) & ENCRYPTED:
-            wrong.append("method")
-        if not flags & SIZES_FOLLOW:
-            # Zero: not known when the header was written. The largest number: it stands in an extra field.
+            mismatches.append("name")
+        if method != member.method or (flags ^ member.flags) & ENCRYPTED_FLAG:
+            mismatches.append("method")
+        if not flags & DATA_DESCRIPTOR:
+            # 0: unknown when the header was written. The maximum: the value is in the zip64 extra field.
             if crc not in (member.crc, 0):
-                wrong.append("checksum")
-            if packed not in (member.packed, 0, MAX_32) or size not in (member.size, 0, MAX_32):
-                wrong.append("size")
-        if wrong:
+                mismatches.append("checksum")
+            if compressed_size not in (member.compressed_size, 0, MAX_UINT32) or size not in (
+                member.size,
+                0,
+                MAX_UINT32,
+            ):
+                mismatches.append("size")
+        if mismatches:
             raise StoreError(
-                f"{self._where}: member {key!r} has another {' and '.join(wrong)} in its own header than in the "
-                "directory of the archive; the archive is broken or was made to deceive"
+                f"{self._display_path}: the {' and '.join(mismatches)} of member {key!r} in its local header differ "
+                "from the central directory; the archive is corrupt or malicious"
             )
-        starts = member.file.starts
-        following = bisect_right(starts, member.offset)
-        if following < len(starts) and offset + member.packed > starts[following]:
+        record_offsets = member.file.record_offsets
+        next_record = bisect_right(record_offsets, member.header_offset)
+        if (
+            next_record < len(record_offsets)
+            and data_offset + member.compressed_size > record_offsets[next_record]
+        ):
             raise StoreError(
-                f"{self._where}: member {key!r} overlaps the next member or the directory of the archive; the archive "
-                "is broken or was made to deceive"
+                f"{self._display_path}: member {key!r} overlaps the next member or the central directory; the archive "
+                "is corrupt or malicious"
             )
-        member.data = offset
+        member.data_offset = data_offset
 
-    def _part(self, key: str, member: Member, start: int, size: int) -> bytes:
-        """Return bytes of the member as they are stored."""
+    def _read_stored_bytes(self, key: str, member: Member, start: int, size: int) -> bytes:
+        """Return bytes of the member as they are stored, from ``start`` relative to its data."""
         try:
             data = member.file.read_at(self._data_offset(key, member) + start, size)
         except StoreError:
             raise
         except OSError as error:
-            raise StoreError(f"{self._where} cannot be read: {error.strerror}", error.errno) from error
+            raise StoreError(f"{self._display_path} cannot be read: {error.strerror}", error.errno) from error
         except (MemoryError, OverflowError) as error:
             raise StoreError(
-                f"{self._where}: {size:,} bytes of member {key!r} do not fit into memory", errno.EFBIG
+                f"{self._display_path}: {size:,} bytes of member {key!r} do not fit into memory", errno.EFBIG
             ) from error
         if len(data) != size:
-            raise StoreError(f"{self._where}: member {key!r} is cut short; the file is truncated")
+            raise StoreError(
+                f"{self._display_path}: member {key!r} has {len(data)} of {size} bytes; the file is truncated"
+            )
         return data
 
-    def _decoded(self, key: str, member: Member, packed: bytes) -> bytes:
-        """Return the value of a member of which the bytes are these."""
-        data = packed
+    def _decompress(self, key: str, member: Member, compressed: bytes) -> bytes:
+        """Return the value of a member from its stored bytes. Checks its size and checksum."""
+        data = compressed
         if member.method != zipfile.ZIP_STORED:
             decoder = zlib.decompressobj(-15)
             try:
-                data = decoder.decompress(packed, member.size + 1)
+                data = decoder.decompress(compressed, member.size + 1)
             except zlib.error as error:
-                raise StoreError(f"{self._where}: member {key!r} is broken: {error}") from error
+                raise StoreError(f"{self._display_path}: member {key!r} is corrupt: {error}") from error
             except (MemoryError, OverflowError) as error:
                 raise StoreError(
-                    f"{self._where}: {member.size:,} bytes of member {key!r} do not fit into memory",
+                    f"{self._display_path}: {member.size:,} bytes of member {key!r} do not fit into memory",
                     errno.EFBIG,
                 ) from error
         if len(data) != member.size or zlib.crc32(data) != member.crc:
             raise StoreError(
-                f"{self._where}: member {key!r} is broken: size or checksum do not agree with the directory"
+                f"{self._display_path}: member {key!r} is corrupt: its size or checksum differs from the central "
+                "directory"
             )
         return data
 
@@ -294,7 +324,7 @@ class ArchiveStore(Store):
         self._check_open()
         listing = self._state.listing
         if listing is None:
-            listing = self._state.listing = _index(list(self._state.members))
+            listing = self._state.listing = _index_directories(list(self._state.members))
         return listing.get(prefix, Listing([], []))
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
@@ -303,18 +333,21 @@ class ArchiveStore(Store):
         return iter([key for key in list(self._state.members) if key.startswith(start)])
 
 
-def _index(names: list[str]) -> dict[str, Listing]:
-    """Return the listing of every directory, made in one pass over the names."""
+def _index_directories(names: list[str]) -> dict[str, Listing]:
+    """Return the listings of all directories, in one pass over the names."""
     keys: dict[str, set[str]] = {}
     prefixes: dict[str, set[str]] = {}
     for name in names:
         parent, _, last = name.rpartition("/")
         keys.setdefault(parent, set()).add(last)
         while parent:
-            above, _, last = parent.rpartition("/")
-            below = prefixes.setdefault(above, set())
-            if last in below:
+            grandparent, _, last = parent.rpartition("/")
+            siblings = prefixes.setdefault(grandparent, set())
+            if last in siblings:
                 break
-            below.add(last)
-            parent = above
-    return {at: Listing(sorted(keys.get(at, ())), sorted(prefixes.get(at, ()))) for at in {*keys, *prefixes}}
+            siblings.add(last)
+            parent = grandparent
+    return {
+        directory: Listing(sorted(keys.get(directory, ())), sorted(prefixes.get(directory, ())))
+        for directory in {*keys, *prefixes}
+    }

@@ -1,5 +1,7 @@
-"""The records of a zip file, packed: local headers, central directory, end. After PKWARE's APPNOTE.TXT 6.3,
-sections 4.3 and 4.5.3 (zip64: where a number does not fit into 16 or 32 bits). Unpacking is ``zipfile``'s.
+"""Encoding of the records of a zip file: local headers, central directory and end records.
+
+This follows PKWARE's APPNOTE.TXT 6.3, sections 4.3 and 4.5.3 (zip64, for numbers that do not fit into 16 or 32 bits).
+The module ``zipfile`` parses the records.
 """
 
 from __future__ import annotations
@@ -15,19 +17,19 @@ from zipfile import ZipInfo
 
 __all__ = [
     "LOCAL_HEADER",
-    "MAX_32",
-    "MAX_64",
-    "PADDING",
+    "MAX_UINT32",
+    "MAX_UINT64",
+    "PADDING_FIELD",
+    "ArchiveFile",
+    "DirectoryFields",
     "Member",
-    "OpenFile",
-    "Origin",
-    "Readable",
+    "ReadableFile",
     "central_directory",
     "local_header",
     "name_bytes",
     "name_flags",
-    "origin_of",
     "padded_header",
+    "read_directory_fields",
 ]
 
 LOCAL_HEADER = struct.Struct("<4s5H3L2H")
@@ -37,60 +39,60 @@ ZIP64_END = struct.Struct("<4sQ2H2L4Q")
 ZIP64_LOCATOR = struct.Struct("<4sLQL")
 
 UTF8 = 0x800
-"""The flag of names in UTF-8; without it they are in code page 437."""
+"""The flag for names in UTF-8. Names without it are in code page 437."""
 
-NO_DATE = 1 << 5 | 1
-"""The first day of 1980. The same data make the same archive."""
+DOS_EPOCH_DATE = 1 << 5 | 1
+"""1 January 1980. A constant date, so that equal data give equal archives."""
 
-UNIX = 3
+UNIX_SYSTEM = 3
 ZIP64_VERSION = 45
-PLAIN_VERSION = 20
-MAX_64 = (1 << 64) - 1
-MAX_32 = 0xFFFFFFFF
-MAX_16 = 0xFFFF
-ZIP64_ID = 1
+DEFAULT_VERSION = 20
+MAX_UINT64 = (1 << 64) - 1
+MAX_UINT32 = 0xFFFFFFFF
+MAX_UINT16 = 0xFFFF
+ZIP64_FIELD_ID = 1
 
-PADDING = struct.Struct("<3H")
-PADDING_ID = 0xD935
-"""An extra field that holds nothing but padding, as Android's zipalign makes it: id, size, alignment, zeros."""
+PADDING_FIELD = struct.Struct("<3H")
+PADDING_FIELD_ID = 0xD935
+"""An extra field for padding, as written by Android's zipalign: id, size, alignment; zeros follow."""
 
-ENTRIES_AT_ONCE = 4096
+ENTRIES_PER_BLOCK = 4096
 
 
-class Readable(Protocol):
-    """What an archive is read from.
+class ReadableFile(Protocol):
+    """The interface for reading the bytes of an archive.
 
     Attributes:
-        starts: where local headers begin and where the central directory does, sorted.
+        record_offsets: the offsets of all local headers and of the central directory, sorted.
     """
 
-    starts: array[int]
+    record_offsets: array[int]
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes, fewer at the end. Raises OSError."""
+        """Return ``size`` bytes, fewer at the end of the archive. Raises OSError."""
 
 
-class OpenFile:
-    """A file descriptor that is closed when the last one who reads by it has let it go."""
+class ArchiveFile:
+    """Owns a file descriptor, which is closed when the object is garbage collected."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self.starts: array[int] = array("Q")
+        self.record_offsets: array[int] = array("Q")
 
     def __del__(self) -> None:
         os.close(self.fd)
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes, fewer at the end."""
-        data = os.pread(self.fd, size, offset)
-        while len(data) < size and (more := os.pread(self.fd, size - len(data), offset + len(data))):
-            data += more
-        return data
+        """Return ``size`` bytes, fewer at the end of the file. Raises OSError."""
+        content = os.pread(self.fd, size, offset)
+        while len(content) < size and (more := os.pread(self.fd, size - len(content), offset + len(content))):
+            content += more
+        return content
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """What the central directory says of a member that another program wrote, to be handed on as it is."""
+class DirectoryFields:
+    """Fields of a member in the central directory that are copied unchanged when another program wrote the member."""
 
     name: bytes
     made_by: int
@@ -103,64 +105,65 @@ class Origin:
     comment: bytes
 
 
-OURS = Origin(
+DEFAULT_FIELDS = DirectoryFields(
     b"",
-    UNIX << 8 | ZIP64_VERSION,
-    PLAIN_VERSION,
+    UNIX_SYSTEM << 8 | ZIP64_VERSION,
+    DEFAULT_VERSION,
     0,
-    NO_DATE,
+    DOS_EPOCH_DATE,
     0,
     (stat.S_IFREG | 0o644) << 16,
     b"",
     b"",
 )
-"""What the directory says of members that we write, but for their names."""
+"""The fields of the members that this package writes, except for the name."""
 
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """Where a value is and what is known of it.
+    """A member of an archive: the location of its bytes and its fields in the central directory.
 
     Attributes:
-        file: the file that it is in.
-        offset: where its local header begins.
-        data: where its bytes begin; -1: not looked up yet.
-        size, packed: bytes as they are, and as they are stored.
-        number: counts the writes of this store; 0 for what was there before.
+        file: the file that contains the member.
+        header_offset: the offset of the local header.
+        data_offset: the offset of the data, or -1 if the local header has not been read yet.
+        size, compressed_size: the number of bytes before and after compression.
+        write_number: the number of the write that created the member, or 0 for a member of the existing archive.
+        directory_fields: the fields of a member that another program wrote, otherwise None.
     """
 
-    file: Readable
-    offset: int
-    data: int
+    file: ReadableFile
+    header_offset: int
+    data_offset: int
     size: int
-    packed: int
+    compressed_size: int
     crc: int
     method: int = 0
     flags: int = 0
-    number: int = 0
-    origin: Origin | None = None
+    write_number: int = 0
+    directory_fields: DirectoryFields | None = None
 
-    def at(self, file: Readable, shift: int) -> Member:
-        """Return the member where it is in another file, with its header so many bytes further on."""
-        # By hand: ``dataclasses.replace`` takes ten times as long, for each of millions of members.
+    def moved(self, file: ReadableFile, shift: int) -> Member:
+        """Return the member in another file, with its local header ``shift`` bytes later and the same data offset."""
+        # ``dataclasses.replace`` is ten times slower, and an archive can have millions of members.
         return Member(
             file,
-            self.offset + shift,
-            self.data,
+            self.header_offset + shift,
+            self.data_offset,
             self.size,
-            self.packed,
+            self.compressed_size,
             self.crc,
             self.method,
             self.flags,
-            self.number,
-            self.origin,
+            self.write_number,
+            self.directory_fields,
         )
 
 
-def origin_of(info: ZipInfo) -> Origin:
-    """Return what is to be handed on of a member."""
+def read_directory_fields(info: ZipInfo) -> DirectoryFields:
+    """Return the fields of a member that are copied unchanged."""
     year, month, day, hour, minute, second = info.date_time
-    return Origin(
+    return DirectoryFields(
         info.orig_filename.encode("utf-8" if info.flag_bits & UTF8 else "cp437"),
         info.create_system << 8 | info.create_version,
         info.extract_version,
@@ -174,35 +177,39 @@ def origin_of(info: ZipInfo) -> Origin:
 
 
 def _without_zip64(extra: bytes) -> bytes:
-    kept = b""
+    """Return the extra fields except for zip64, which is written again where it is needed."""
+    others = b""
     while len(extra) >= 4:
-        kind, size = struct.unpack_from("<2H", extra)
-        if kind != ZIP64_ID:
-            kept += extra[: 4 + size]
+        field_id, size = struct.unpack_from("<2H", extra)
+        if field_id != ZIP64_FIELD_ID:
+            others += extra[: 4 + size]
         extra = extra[4 + size :]
-    return kept
+    return others
 
 
 def name_bytes(key: str, member: Member) -> bytes:
-    """Return the name of a member as the archive has it."""
-    return key.encode() if member.origin is None else member.origin.name
+    """Return the encoded name of a member in the archive."""
+    return key.encode() if member.directory_fields is None else member.directory_fields.name
 
 
 def name_flags(name: str) -> int:
-    """Return the flags of a member of this name that we write."""
+    """Return the flags for a new member with this name."""
     return 0 if name.isascii() else UTF8
 
 
 def local_header(name: str, size: int, crc: int, padding: int = 0) -> bytes:
-    """Return the header of a stored member, with so many bytes of padding (none, or 6 to 65000) before its data."""
+    """Return the local header of a stored member, with ``padding`` bytes of padding (0, or 6 to 65000).
+
+    Raises ValueError if the name is too long.
+    """
     encoded = name.encode()
-    if len(encoded) > MAX_16:
-        raise ValueError(f"a name in a zip file has at most {MAX_16} bytes, found {len(encoded)}")
-    large = size >= MAX_32
-    extra = struct.pack("<2H2Q", ZIP64_ID, 16, size, size) if large else b""
+    if len(encoded) > MAX_UINT16:
+        raise ValueError(f"a name in a zip file has at most {MAX_UINT16} bytes, found {len(encoded)}")
+    needs_zip64 = size >= MAX_UINT32
+    extra = struct.pack("<2H2Q", ZIP64_FIELD_ID, 16, size, size) if needs_zip64 else b""
     extra += _padding(padding)
-    shown = MAX_32 if large else size
-    version = ZIP64_VERSION if large else PLAIN_VERSION
+    size_field = MAX_UINT32 if needs_zip64 else size
+    version = ZIP64_VERSION if needs_zip64 else DEFAULT_VERSION
     return (
         LOCAL_HEADER.pack(
             b"PK\x03\x04",
@@ -210,10 +217,10 @@ def local_header(name: str, size: int, crc: int, padding: int = 0) -> bytes:
             name_flags(name),
             0,
             0,
-            NO_DATE,
+            DOS_EPOCH_DATE,
             crc,
-            shown,
-            shown,
+            size_field,
+            size_field,
             len(encoded),
             len(extra),
         )
@@ -223,67 +230,83 @@ def local_header(name: str, size: int, crc: int, padding: int = 0) -> bytes:
 
 
 def _padding(size: int) -> bytes:
-    return PADDING.pack(PADDING_ID, size - 4, 1).ljust(size, b"\0") if size else b""
+    return PADDING_FIELD.pack(PADDING_FIELD_ID, size - 4, 1).ljust(size, b"\0") if size else b""
 
 
 def padded_header(header: bytes, padding: int) -> bytes | None:
-    """Return a local header (with its name and extra fields) made longer by padding; None where that cannot be."""
+    """Return a local header, including name and extra fields, extended by padding; None if this is not possible."""
     fields = list(LOCAL_HEADER.unpack_from(header))
-    if fields[0] != b"PK\x03\x04" or padding < PADDING.size or fields[10] + padding > MAX_16:
+    if fields[0] != b"PK\x03\x04" or padding < PADDING_FIELD.size or fields[10] + padding > MAX_UINT16:
         return None
     fields[10] += padding
     return LOCAL_HEADER.pack(*fields) + header[LOCAL_HEADER.size :] + _padding(padding)
 
 
 def central_directory(members: Iterable[tuple[str, Member]], start: int, comment: bytes) -> Iterator[bytes]:
-    """Yield the central directory, which is to be at ``start``, and the end of the archive, in pieces."""
+    """Yield the central directory, which is written at the offset ``start``, and the end records, in blocks."""
     count = size = 0
-    piece: list[bytes] = []
+    records: list[bytes] = []
     for name, member in members:
-        piece.append(_central_header(name, member))
+        records.append(_central_header(name, member))
         count += 1
-        size += len(piece[-1])
-        if len(piece) == ENTRIES_AT_ONCE:
-            yield b"".join(piece)
-            piece.clear()
-    if count >= MAX_16 or size >= MAX_32 or start >= MAX_32:
-        piece.append(
+        size += len(records[-1])
+        if len(records) == ENTRIES_PER_BLOCK:
+            yield b"".join(records)
+            records.clear()
+    if count >= MAX_UINT16 or size >= MAX_UINT32 or start >= MAX_UINT32:
+        records.append(
             ZIP64_END.pack(b"PK\x06\x06", 44, ZIP64_VERSION, ZIP64_VERSION, 0, 0, count, count, size, start)
         )
-        piece.append(ZIP64_LOCATOR.pack(b"PK\x06\x07", 0, start + size, 1))
-    few = min(count, MAX_16)
-    piece.append(END.pack(b"PK\x05\x06", 0, 0, few, few, min(size, MAX_32), min(start, MAX_32), len(comment)))
-    yield b"".join(piece) + comment
+        records.append(ZIP64_LOCATOR.pack(b"PK\x06\x07", 0, start + size, 1))
+    count_field = min(count, MAX_UINT16)
+    records.append(
+        END.pack(
+            b"PK\x05\x06",
+            0,
+            0,
+            count_field,
+            count_field,
+            min(size, MAX_UINT32),
+            min(start, MAX_UINT32),
+            len(comment),
+        )
+    )
+    yield b"".join(records) + comment
 
 
 def _central_header(name: str, member: Member) -> bytes:
-    origin = member.origin or OURS
-    encoded = name.encode() if origin is OURS else origin.name
-    large = [number for number in (member.size, member.packed, member.offset) if number >= MAX_32]
-    extra = origin.extra
-    if large:
-        extra = struct.pack(f"<2H{len(large)}Q", ZIP64_ID, 8 * len(large), *large) + extra
+    directory_fields = member.directory_fields or DEFAULT_FIELDS
+    encoded = name.encode() if directory_fields is DEFAULT_FIELDS else directory_fields.name
+    zip64_values = [
+        value for value in (member.size, member.compressed_size, member.header_offset) if value >= MAX_UINT32
+    ]
+    extra = directory_fields.extra
+    if zip64_values:
+        extra = (
+            struct.pack(f"<2H{len(zip64_values)}Q", ZIP64_FIELD_ID, 8 * len(zip64_values), *zip64_values)
+            + extra
+        )
     return (
         CENTRAL_HEADER.pack(
             b"PK\x01\x02",
-            origin.made_by,
-            max(origin.needed, ZIP64_VERSION) if large else origin.needed,
+            directory_fields.made_by,
+            max(directory_fields.needed, ZIP64_VERSION) if zip64_values else directory_fields.needed,
             member.flags,
             member.method,
-            origin.time,
-            origin.date,
+            directory_fields.time,
+            directory_fields.date,
             member.crc,
-            min(member.packed, MAX_32),
-            min(member.size, MAX_32),
+            min(member.compressed_size, MAX_UINT32),
+            min(member.size, MAX_UINT32),
             len(encoded),
             len(extra),
-            len(origin.comment),
+            len(directory_fields.comment),
             0,
-            origin.internal,
-            origin.external,
-            min(member.offset, MAX_32),
+            directory_fields.internal,
+            directory_fields.external,
+            min(member.header_offset, MAX_UINT32),
         )
         + encoded
         + extra
-        + origin.comment
+        + directory_fields.comment
     )

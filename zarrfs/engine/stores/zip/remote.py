@@ -1,10 +1,11 @@
-"""A zip file that lies in another store, read in parts: its directory once, then of each member no more than is asked.
+"""A zip file in another store, read by byte ranges: the central directory once, then only the requested bytes.
 
-fsspec's own ``zip::`` reads ahead by megabytes, whatever is wanted, and decodes members from their beginning.
+The ``zip::`` protocol of fsspec is not used. It reads ahead by megabytes and decodes members from their beginning.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import zipfile
 from array import array
@@ -17,35 +18,41 @@ from zarrfs.errors import LocationError, StoreError
 
 __all__ = ["RemoteZipStore"]
 
-TAIL = 64 << 10
-"""How much of the end is fetched at once: the end record, and the directory of about 500 members."""
+TAIL_NBYTES = 64 << 10
+"""The number of bytes at the end that are fetched first: the end record and the directory of about 500 members."""
 
-SLACK = 64
-"""Bytes that the extra field of a local header may be longer than that of the directory, to save a request."""
+EXTRA_FIELD_SLACK_NBYTES = 64
+"""How much longer the extra field may be in a local header than in the directory without another request."""
 
 
 class RemoteZipStore(ArchiveStore):
-    """Values in a zip file that is the value of ``key`` in ``store``, which this store then owns. Read-only.
+    """Values in a zip file that is the value of ``key`` in ``store``. Owns ``store``. Read-only.
 
-    Opening takes three requests (one more for a directory of more than ``TAIL`` bytes), a member one, ranges of a
-    stored member one each (and one before the first time).
+    Opening takes two requests, and one more if the directory is larger than ``TAIL_NBYTES``. Reading a member takes one
+    request. Each range of a stored member takes one request, and the first one another request for the local header.
+
+    Raises LocationError if the key is missing or is not a zip file.
     """
 
     read_only = True
 
     def __init__(self, store: Store, key: str) -> None:
         super().__init__()
-        self.starts: array[int] = array("Q")
+        self.record_offsets: array[int] = array("Q")
         self._store, self._key = store, key
         self.concurrency = store.concurrency
-        self._where = self.url
+        self._display_path = self.url
         size = store.size(key)
         if size is None:
-            raise LocationError(f"{self.url}: there is no such file")
+            raise LocationError(f"{self.url} does not exist")
         self._state.size = size
-        with self._opening(), _Tail(size, self.read_at) as file, zipfile.ZipFile(file) as archive:
+        with (
+            self._opening_errors(),
+            _TailBufferedFile(size, self.read_at) as file,
+            zipfile.ZipFile(file) as archive,
+        ):
             infos, end = archive.infolist(), archive.start_dir
-        self._take(infos, self, end, origins=True)
+        self._load_members(infos, self, end, keep_fields=True)
 
     @property
     def url(self) -> str:
@@ -62,56 +69,68 @@ class RemoteZipStore(ArchiveStore):
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes of the archive, fewer at its end."""
-        return bytes(self._read_all([(offset, size)])[0])
+        return bytes(self._fetch([(offset, size)])[0])
 
-    def _read_all(self, spans: Sequence[tuple[int, int]]) -> list[Buffer]:
-        pieces = self._store.get_ranges(self._key, [ByteRange(*span) for span in spans])
-        if pieces is None:
-            raise StoreError(f"{self.url} is gone: it was there when it was opened; open it anew")
-        return pieces
+    def _fetch(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
+        """Return the bytes of ``(offset, size)`` ranges of the archive."""
+        buffers = self._store.get_ranges(self._key, [ByteRange(*byte_range) for byte_range in ranges])
+        if buffers is None:
+            raise StoreError(f"{self.url} was deleted after it was opened; open it again")
+        return buffers
 
-    def _value(self, key: str, member: Member) -> bytes:
-        if member.data >= 0 or member.origin is None:
-            return super()._value(key, member)
-        self._check(key, member)
-        # Its local header and itself at once; the header is longer than the directory says, if at all, by its extra.
-        reach = LOCAL_HEADER.size + len(member.origin.name) + len(member.origin.extra) + SLACK
-        start, stop = member.offset, min(self._state.size, member.offset + reach + member.packed)
-        read = self.read_at(start, stop - start)
-        self._note_offset(key, member, read)
-        begin = member.data - start
-        if begin + member.packed > len(read):
-            return super()._value(key, member)
-        return self._decoded(key, member, read[begin : begin + member.packed])
+    def _read_member(self, key: str, member: Member) -> bytes:
+        if member.data_offset >= 0 or member.directory_fields is None:
+            return super()._read_member(key, member)
+        self._check_member(key, member)
+        # The local header and the data are fetched by one request. The size of the header is an estimate, because its
+        # extra field can be longer than the one in the central directory.
+        header_nbytes = (
+            LOCAL_HEADER.size
+            + len(member.directory_fields.name)
+            + len(member.directory_fields.extra)
+            + EXTRA_FIELD_SLACK_NBYTES
+        )
+        start = member.header_offset
+        stop = min(self._state.size, start + header_nbytes + member.compressed_size)
+        data = self.read_at(start, stop - start)
+        self._check_local_header(key, member, data)
+        first = member.data_offset - start
+        if first + member.compressed_size > len(data):
+            return super()._read_member(key, member)
+        return self._decompress(key, member, data[first : first + member.compressed_size])
 
-    def _pieces(self, key: str, member: Member, ranges: Sequence[ByteRange]) -> list[Buffer]:
+    def _read_member_ranges(self, key: str, member: Member, ranges: Sequence[ByteRange]) -> list[Buffer]:
         if member.method != zipfile.ZIP_STORED:
-            return super()._pieces(key, member, ranges)
-        self._check(key, member)
-        spans = [byte_range.resolve(member.size) for byte_range in ranges]
-        if member.data < 0 and 2 * sum(stop - start for start, stop in spans) > member.size:
-            value = memoryview(self._value(key, member))  # With all of it, its header costs no request.
-            return [value[start:stop] for start, stop in spans]
-        begin = self._data_offset(key, member)
-        wanted = [(begin + start, stop - start) for start, stop in spans if stop > start]
-        found = iter(self._read_all(wanted) if wanted else ())
-        pieces: list[Buffer] = []
-        for start, stop in spans:
-            piece = next(found) if stop > start else b""
-            if len(piece) != max(0, stop - start):
-                raise StoreError(f"{self.url}: member {key!r} is cut short; the file is truncated")
-            pieces.append(piece)
-        return pieces
+            return super()._read_member_ranges(key, member, ranges)
+        self._check_member(key, member)
+        bounds = [byte_range.resolve(member.size) for byte_range in ranges]
+        if member.data_offset < 0 and 2 * sum(stop - start for start, stop in bounds) > member.size:
+            # Reading the whole member needs no separate request for the local header.
+            value = memoryview(self._read_member(key, member))
+            return [value[start:stop] for start, stop in bounds]
+        first = self._data_offset(key, member)
+        requests = [(first + start, stop - start) for start, stop in bounds if stop > start]
+        results = iter(self._fetch(requests) if requests else ())
+        buffers: list[Buffer] = []
+        for start, stop in bounds:
+            buffer = next(results) if stop > start else b""
+            if len(buffer) != max(0, stop - start):
+                raise StoreError(
+                    f"{self.url}: member {key!r} has {len(buffer)} of {stop - start} requested bytes; the file is "
+                    "truncated"
+                )
+            buffers.append(buffer)
+        return buffers
 
 
-class _Tail(io.RawIOBase):
-    """A file of which the end is read at once, for the directory; the rest as it is asked for."""
+class _TailBufferedFile(io.RawIOBase):
+    """A file object for ``zipfile``. The end of the file is read in advance, other parts are read on request."""
 
     def __init__(self, size: int, read_at: Callable[[int, int], bytes]) -> None:
         super().__init__()
         self._size, self._read_at, self._position = size, read_at, 0
-        self._start = max(0, size - TAIL)
-        self._kept = read_at(self._start, size - self._start) if size else b""
+        self._start = max(0, size - TAIL_NBYTES)
+        self._tail = read_at(self._start, size - self._start) if size else b""
 
     def readable(self) -> bool:
         return True
@@ -125,17 +144,17 @@ class _Tail(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         if position < 0:
-            raise OSError(22, "a position before the beginning")
+            raise OSError(errno.EINVAL, f"the position {position} is negative")
         self._position = position
         return position
 
     def read(self, size: int | None = -1) -> bytes:
-        left = max(0, self._size - self._position)
-        size = left if size is None or size < 0 else min(size, left)
-        at = self._position
-        if at >= self._start:
-            data = self._kept[at - self._start : at - self._start + size]
+        remaining = max(0, self._size - self._position)
+        size = remaining if size is None or size < 0 else min(size, remaining)
+        position = self._position
+        if position >= self._start:
+            data = self._tail[position - self._start : position - self._start + size]
         else:
-            data = self._read_at(at, size) if size else b""
+            data = self._read_at(position, size) if size else b""
         self._position += len(data)
         return data

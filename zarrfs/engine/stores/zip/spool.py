@@ -1,9 +1,8 @@
-"""An archive that is being made: values go into a file beside its place, which becomes the archive in one step.
+"""An archive that is being written: values go to a temporary file, which replaces the archive atomically.
 
-The file is laid out as the archive will be. What the old archive holds keeps its place, so that the beginning of
-the file stays free (a hole of the file system, which costs nothing) until ``complete`` copies it there as it is, by
-the kernel, which on file systems that share blocks copies nothing. New members come after it, each once, as it is
-set.
+The temporary file has the layout of the new archive. The members of the old archive keep their offsets. The beginning
+of the file is a hole until ``complete`` copies the old members there. The kernel copies them, and file systems that
+share blocks between files copy nothing. New members follow the old ones. Each is written once, when it is set.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from zarrfs.engine.stores.base import Buffer
-from zarrfs.engine.stores.temporary_files import create_temporary, hold, sync_directory
-from zarrfs.engine.stores.zip.holes import Holes
+from zarrfs.engine.stores.temporary_files import create_temporary, lock_file, sync_directory
+from zarrfs.engine.stores.zip.holes import FreeSpace
 from zarrfs.engine.stores.zip.records import (
     LOCAL_HEADER,
-    PADDING,
+    PADDING_FIELD,
+    ArchiveFile,
     Member,
-    OpenFile,
-    Readable,
+    ReadableFile,
     central_directory,
     local_header,
     name_flags,
@@ -33,34 +32,41 @@ from zarrfs.engine.stores.zip.records import (
 
 __all__ = ["OldArchive", "Spool"]
 
-MAX_PARTS = 1024
-"""How many pieces of memory a system call takes."""
+MAX_BUFFERS_PER_CALL = 1024
+"""The number of buffers that ``pwritev`` accepts in one call (IOV_MAX on Linux)."""
 
-COPY_NBYTES = 1 << 30
-BUFFER_NBYTES = 4 << 20
+MAX_KERNEL_COPY_NBYTES = 1 << 30
+COPY_BUFFER_NBYTES = 4 << 20
 
 BLOCK_NBYTES = 1 << 20
-"""Whole blocks can be shared between files: a multiple of the sizes that file systems have."""
+"""A multiple of the block sizes of file systems. Only whole blocks can be shared between files."""
 
-WASTE_NBYTES = 64 << 10
-WASTE_SHARE = 4
-"""More waste than this, and than the archive's WASTE_SHARE-th part, is not left in the archive."""
+MAX_WASTE_NBYTES = 64 << 10
+MIN_SIZE_PER_WASTE = 4
+"""An archive is compacted if its waste exceeds MAX_WASTE_NBYTES, and its other bytes are fewer than this times it."""
 
-CANNOT_COPY = {errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY}
+COPY_UNSUPPORTED_ERRNOS = {
+    errno.EXDEV,
+    errno.ENOSYS,
+    errno.EINVAL,
+    errno.EOPNOTSUPP,
+    errno.EPERM,
+    errno.ETXTBSY,
+}
 
 
 @dataclass(frozen=True)
 class OldArchive:
-    """The archive that is there already.
+    """The existing archive.
 
     Attributes:
-        end: where its central directory begins.
-        offsets: where its members begin, also those that are no values, sorted, each once.
-        comment: the archive's.
-        others: members that are no values of the store, which are kept.
+        end: the offset of the central directory.
+        offsets: the offsets of all members, including those without a valid key, sorted and without duplicates.
+        comment: the comment of the archive.
+        others: the members without a valid key, which are retained.
     """
 
-    file: OpenFile
+    file: ArchiveFile
     end: int
     offsets: list[int]
     comment: bytes
@@ -68,171 +74,186 @@ class OldArchive:
 
 
 class Spool:
-    """The file that is to become the archive. Not safe under threads, but for reading the members it returned.
+    """The temporary file that becomes the archive. Only reading the returned members is safe from several threads.
 
-    Space of values that were replaced or deleted is used again. Who read such a value meanwhile must notice that it
-    is no longer the key's and read again.
+    The space of replaced and deleted values is reused. A reader must check after reading that its member still belongs
+    to the key, and otherwise read again.
     """
 
     def __init__(self, directory: str, old: OldArchive | None) -> None:
         fd, self.path = create_temporary(directory, os.O_RDWR)
-        hold(fd)
-        self.file = OpenFile(fd)
+        lock_file(fd)
+        self.file = ArchiveFile(fd)
         self._old = old
         self.end = self._base = 0 if old is None else old.end
-        self._holes = Holes()
+        self._free_space = FreeSpace()
         self._pinned = self._base
-        self._dead: list[tuple[int, int]] = []
-        self._shifted: dict[int, tuple[str, Member]] = {}
+        self._unusable: list[tuple[int, int]] = []
+        self._padded_members: dict[int, tuple[str, Member]] = {}
 
-    def write(self, name: str, parts: Sequence[Buffer], size: int, crc: int, number: int) -> Member:
-        """Write a value; return where it is. Raises OSError, and takes no space then."""
+    def write(self, name: str, parts: Sequence[Buffer], size: int, crc: int, write_number: int) -> Member:
+        """Write a value and return its member. Raises OSError; the space is freed then."""
         header = local_header(name, size, crc)
         nbytes = len(header) + size
-        start = self._holes.take(nbytes, PADDING.size)
+        start = self._free_space.allocate(nbytes, PADDING_FIELD.size)
         if start is None:
             start, self.end = self.end, self.end + nbytes
         try:
             _write(self.file.fd, [header, *parts], start)
         except BaseException:
-            self._give(start, start + nbytes)
+            self._free(start, start + nbytes)
             raise
         return Member(
-            self.file, start, start + len(header), size, size, crc, flags=name_flags(name), number=number
+            self.file,
+            start,
+            start + len(header),
+            size,
+            size,
+            crc,
+            flags=name_flags(name),
+            write_number=write_number,
         )
 
     def drop(self, member: Member) -> None:
-        """Free the space of a member that was replaced or deleted. One of the old archive has none here."""
+        """Free the space of a replaced or deleted member. A member of the old archive has no space in this file."""
         if member.file is self.file:
-            self._shifted.pop(member.offset, None)
-            self._give(member.offset, member.data + member.packed)
+            self._padded_members.pop(member.header_offset, None)
+            self._free(member.header_offset, member.data_offset + member.compressed_size)
 
     def pin(self) -> None:
-        """Leave all that is there as it is, since a process that was forked off goes on reading it."""
-        self._dead += self._holes
-        self._holes = Holes()
+        """Never overwrite the current content of the file, because a forked process continues to read it."""
+        self._unusable += self._free_space
+        self._free_space = FreeSpace()
         self._pinned = self.end
 
-    def _give(self, start: int, stop: int) -> None:
+    def _free(self, start: int, stop: int) -> None:
         if start < self._pinned:
-            self._dead.append((start, stop))
+            self._unusable.append((start, stop))
             return
-        start, stop = self._holes.give(start, stop)
+        start, stop = self._free_space.free(start, stop)
         if stop == self.end:
-            self._holes.remove(start)
+            self._free_space.remove(start)
             self.end = start
 
     def discard(self) -> None:
-        """Remove the file."""
+        """Delete the temporary file."""
         with suppress(OSError):
             os.unlink(self.path)
 
-    # -- the end -----------------------------------------------------------------------------------------------
+    # -- completing --------------------------------------------------------------------------------------------
 
     def complete(
         self, members: dict[str, Member], target: str, durable: bool
     ) -> tuple[dict[str, Member], OldArchive]:
-        """Make the archive of these members, old ones and new ones, and put it in its place; return the members as
-        they are there, and the archive. Raises OSError; then nothing has happened, and it may be tried again.
+        """Replace the archive ``target`` by one with these old and new members.
+
+        Returns the members of the new archive, and the archive. Raises OSError; the target is unchanged then, and the
+        call can be repeated.
         """
-        for name, member in self._shifted.values():  # in an attempt that failed
-            _write(self.file.fd, [local_header(name, member.size, member.crc)], member.offset)
-        self._shifted = {}
-        wasted = self._wasted(members)
+        for name, member in self._padded_members.values():  # restore headers that a failed attempt has padded
+            _write(self.file.fd, [local_header(name, member.size, member.crc)], member.header_offset)
+        self._padded_members = {}
+        wasted = self._find_waste(members)
         waste = sum(stop - start for start, stop in wasted)
-        if waste > WASTE_NBYTES and waste * WASTE_SHARE > self.end - waste:
-            return self._complete_anew(members, target, durable)
-        moved = self._fill(members, wasted)
+        if waste > MAX_WASTE_NBYTES and waste * MIN_SIZE_PER_WASTE > self.end - waste:
+            return self._complete_compacted(members, target, durable)
+        header_offsets = self._fill_gaps(members, wasted)
         end = self.end
-        if wasted and wasted[-1][1] == end and not self._dead:
+        if wasted and wasted[-1][1] == end and not self._unusable:
             end = wasted[-1][0]
         rows = [
             (
                 name,
                 member
-                if member.file is self.file and name not in moved
-                else member.at(self.file, moved.get(name, member.offset) - member.offset),
+                if member.file is self.file and name not in header_offsets
+                else member.moved(
+                    self.file, header_offsets.get(name, member.header_offset) - member.header_offset
+                ),
             )
             for name, member in members.items()
         ]
-        others = [(name, member.at(self.file, 0)) for name, member in self._others]
+        others = [(name, member.moved(self.file, 0)) for name, member in self._other_members]
         return dict(rows), self._finish(self.file, self.path, rows, others, end, target, durable)
 
     @property
-    def _others(self) -> list[tuple[str, Member]]:
+    def _other_members(self) -> list[tuple[str, Member]]:
         return [] if self._old is None else self._old.others
 
-    def _wasted(self, members: dict[str, Member]) -> list[tuple[int, int]]:
-        """Return the ranges that nothing is in, neighbours joined; none if that cannot be told."""
-        if not self._is_tidy(members):
+    def _find_waste(self, members: dict[str, Member]) -> list[tuple[int, int]]:
+        """Return the unused ranges, merged. Returns none if the layout of the old archive is unknown."""
+        if not self._is_contiguous(members):
             return []
-        free = [*self._holes, *self._dead]
+        free = [*self._free_space, *self._unusable]
         if self._old is not None:
-            used = {member.offset for member in members.values() if member.file is self._old.file}
-            used |= {member.offset for _, member in self._others}
-            free += [run for run in self._extents() if run[0] not in used]
-        return _joined(sorted(free))
+            used = {member.header_offset for member in members.values() if member.file is self._old.file}
+            used |= {member.header_offset for _, member in self._other_members}
+            free += [run for run in self._old_extents() if run[0] not in used]
+        return _merge_adjacent(sorted(free))
 
-    def _extents(self) -> Iterator[tuple[int, int]]:
-        """Yield what each member of the old archive takes up: all that is before the next one."""
+    def _old_extents(self) -> Iterator[tuple[int, int]]:
+        """Yield ``(start, stop)`` of each member of the old archive. A member extends to the next one."""
         if self._old is not None:
             yield from pairwise([*self._old.offsets, self._old.end])
 
-    def _is_tidy(self, members: dict[str, Member]) -> bool:
-        """Tell whether the members of the old archive lie one after the other, as far as can be seen."""
+    def _is_contiguous(self, members: dict[str, Member]) -> bool:
+        """Return whether no member of the old archive extends beyond the start of the next one."""
         if self._old is None:
             return True
-        stops = dict(self._extents())
+        stops = dict(self._old_extents())
         return all(
-            member.offset + LOCAL_HEADER.size + len(member.origin.name) + member.packed
-            <= stops.get(member.offset, 0)
-            for member in [*members.values(), *(member for _, member in self._others)]
-            if member.origin is not None and member.file is self._old.file
+            member.header_offset
+            + LOCAL_HEADER.size
+            + len(member.directory_fields.name)
+            + member.compressed_size
+            <= stops.get(member.header_offset, 0)
+            for member in [*members.values(), *(member for _, member in self._other_members)]
+            if member.directory_fields is not None and member.file is self._old.file
         )
 
-    def _fill(self, members: dict[str, Member], wasted: list[tuple[int, int]]) -> dict[str, int]:
-        """Put what the old archive holds into its place, and close small gaps by making the header of the member
-        after each of them longer, so that those who read archives from the front find no rubbish; return where the
-        headers of those members are now.
+    def _fill_gaps(self, members: dict[str, Member], wasted: list[tuple[int, int]]) -> dict[str, int]:
+        """Copy the old members into this file and fill small gaps by padding.
+
+        A gap is filled by extending the local header of the member after it, so that programs that read an archive
+        sequentially find only members. Returns the new header offsets of these members by name.
         """
         if self._old is not None:
             _copy(self._old.file.fd, 0, self.file.fd, 0, self._base)
-        # What is pinned stays as it is, rubbish or not.
-        gaps = {stop: start for start, stop in wasted if stop <= self._base or not self._dead}
-        after: dict[int, list[str]] = {}
+        # Pinned content must not be modified, so its gaps remain.
+        gaps = {stop: start for start, stop in wasted if stop <= self._base or not self._unusable}
+        names_after_gap: dict[int, list[str]] = {}
         for name, member in members.items() if gaps else ():
-            if member.offset in gaps:
-                after.setdefault(member.offset, []).append(name)
-        moved = {}
-        for stop, (name, *same) in after.items():
+            if member.header_offset in gaps:
+                names_after_gap.setdefault(member.header_offset, []).append(name)
+        header_offsets = {}
+        for stop, (name, *other_names) in names_after_gap.items():
             start, member = gaps[stop], members[name]
-            ours = member.file is self.file
-            header = local_header(name, member.size, member.crc) if ours else _old_header(member)
+            is_new = member.file is self.file
+            header = local_header(name, member.size, member.crc) if is_new else _read_local_header(member)
             header = header and padded_header(header, stop - start)
-            if header is None or same:
+            if header is None or other_names:
                 continue
-            if ours:
-                self._shifted[member.offset] = name, member
+            if is_new:
+                self._padded_members[member.header_offset] = name, member
             _write(self.file.fd, [header], start)
-            moved[name] = start
-        return moved
+            header_offsets[name] = start
+        return header_offsets
 
-    def _complete_anew(
+    def _complete_compacted(
         self, members: dict[str, Member], target: str, durable: bool
     ) -> tuple[dict[str, Member], OldArchive]:
-        """Copy what is to stay to a further file, one after the other."""
+        """Copy the retained members without gaps to another temporary file, which replaces the archive."""
         fd, path = create_temporary(os.path.dirname(self.path), os.O_RDWR)
-        file = OpenFile(fd)
+        file = ArchiveFile(fd)
         try:
-            hold(fd)
-            shifts: dict[tuple[Readable, int], int] = {}
+            lock_file(fd)
+            shifts: dict[tuple[ReadableFile, int], int] = {}
             position = 0
-            for source, start, stop, offsets in self._runs(members):
+            for source, start, stop, offsets in self._retained_runs(members):
                 _copy(source.fd, start, file.fd, position, stop - start)
                 shifts.update({(source, offset): position - start for offset in offsets})
                 position += stop - start
-            rows = [(name, _shifted(member, file, shifts)) for name, member in members.items()]
-            others = [(name, _shifted(member, file, shifts)) for name, member in self._others]
+            rows = [(name, _move_member(member, file, shifts)) for name, member in members.items()]
+            others = [(name, _move_member(member, file, shifts)) for name, member in self._other_members]
             archive = self._finish(file, path, rows, others, position, target, durable)
         except BaseException:
             with suppress(OSError):
@@ -241,19 +262,23 @@ class Spool:
         self.discard()
         return dict(rows), archive
 
-    def _runs(self, members: dict[str, Member]) -> Iterator[tuple[OpenFile, int, int, list[int]]]:
-        """Yield what is to stay: file, start, stop, and where members begin in it. Neighbours are one."""
-        pieces: list[tuple[OpenFile, int, int]] = []
+    def _retained_runs(self, members: dict[str, Member]) -> Iterator[tuple[ArchiveFile, int, int, list[int]]]:
+        """Yield ``(file, start, stop, member offsets)`` of each contiguous range that is retained."""
+        ranges: list[tuple[ArchiveFile, int, int]] = []
         if self._old is not None and self._old.offsets:
-            # A program may be before the first member, which unpacks the archive.
-            pieces.append((self._old.file, 0, self._old.offsets[0]))
-            used = {member.offset for member in members.values() if member.file is self._old.file}
-            used |= {member.offset for _, member in self._others}
-            pieces += [(self._old.file, start, stop) for start, stop in self._extents() if start in used]
-        ours = sorted((m.offset, m.data + m.packed) for m in members.values() if m.file is self.file)
-        pieces += [(self.file, start, stop) for start, stop in ours]
-        run: tuple[OpenFile, int, int, list[int]] | None = None
-        for file, start, stop in pieces:
+            # The bytes before the first member can be a program, in a self-extracting archive.
+            ranges.append((self._old.file, 0, self._old.offsets[0]))
+            used = {member.header_offset for member in members.values() if member.file is self._old.file}
+            used |= {member.header_offset for _, member in self._other_members}
+            ranges += [(self._old.file, start, stop) for start, stop in self._old_extents() if start in used]
+        new_ranges = sorted(
+            (member.header_offset, member.data_offset + member.compressed_size)
+            for member in members.values()
+            if member.file is self.file
+        )
+        ranges += [(self.file, start, stop) for start, stop in new_ranges]
+        run: tuple[ArchiveFile, int, int, list[int]] | None = None
+        for file, start, stop in ranges:
             if run is not None and run[0] is file and run[2] == start:
                 run[3].append(start)
                 run = (file, run[1], stop, run[3])
@@ -266,7 +291,7 @@ class Spool:
 
     def _finish(
         self,
-        file: OpenFile,
+        file: ArchiveFile,
         path: str,
         rows: list[tuple[str, Member]],
         others: list[tuple[str, Member]],
@@ -274,93 +299,99 @@ class Spool:
         target: str,
         durable: bool,
     ) -> OldArchive:
-        """Write the central directory, put the file into its place, and return the archive that it is."""
+        """Write the central directory, rename the file over the target, and return the new archive."""
         comment = b"" if self._old is None else self._old.comment
-        entries = sorted([*rows, *others], key=lambda row: row[1].offset)
+        entries = sorted([*rows, *others], key=lambda row: row[1].header_offset)
         position = end
-        for piece in central_directory(entries, end, comment):
-            _write(file.fd, [piece], position)
-            position += len(piece)
+        for block in central_directory(entries, end, comment):
+            _write(file.fd, [block], position)
+            position += len(block)
         os.ftruncate(file.fd, position)
-        with suppress(OSError):  # There is none yet, or the file system knows no permissions.
+        with suppress(OSError):  # The target does not exist, or the file system has no permissions.
             os.fchmod(file.fd, os.stat(target).st_mode & 0o777)
         if durable:
             os.fsync(file.fd)
         os.replace(path, target)
         if durable:
             sync_directory(os.path.dirname(target))
-        offsets = sorted({member.offset for _, member in entries})
-        file.starts = array("Q", [*offsets, end])
+        offsets = sorted({member.header_offset for _, member in entries})
+        file.record_offsets = array("Q", [*offsets, end])
         return OldArchive(file, end, offsets, comment, others)
 
 
-def _shifted(member: Member, file: OpenFile, shifts: dict[tuple[Readable, int], int]) -> Member:
-    shift = shifts[member.file, member.offset]
-    found = member.at(file, shift)
-    if found.data >= 0:
-        found.data += shift
-    return found
+def _move_member(member: Member, file: ArchiveFile, shifts: dict[tuple[ReadableFile, int], int]) -> Member:
+    shift = shifts[member.file, member.header_offset]
+    moved = member.moved(file, shift)
+    if moved.data_offset >= 0:
+        moved.data_offset += shift
+    return moved
 
 
-def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
+def _merge_adjacent(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
     for start, stop in ranges:
-        if joined and joined[-1][1] == start:
-            joined[-1] = joined[-1][0], stop
+        if merged and merged[-1][1] == start:
+            merged[-1] = merged[-1][0], stop
         else:
-            joined.append((start, stop))
-    return joined
+            merged.append((start, stop))
+    return merged
 
 
-def _old_header(member: Member) -> bytes | None:
-    """Return the local header of a member, with name and extra fields; None where there is none."""
-    header = member.file.read_at(member.offset, LOCAL_HEADER.size)
+def _read_local_header(member: Member) -> bytes | None:
+    """Return the local header of a member, including name and extra fields; None if it is truncated."""
+    header = member.file.read_at(member.header_offset, LOCAL_HEADER.size)
     if len(header) < LOCAL_HEADER.size:
         return None
     fields = LOCAL_HEADER.unpack(header)
     size = LOCAL_HEADER.size + fields[9] + fields[10]
-    header = member.file.read_at(member.offset, size)
+    header = member.file.read_at(member.header_offset, size)
     return header if len(header) == size else None
 
 
 def _write(fd: int, parts: Sequence[Buffer], offset: int) -> None:
-    """Write it all at an offset. One call takes so many parts and moves at most 2 GiB."""
+    """Write all parts at an offset. One call accepts MAX_BUFFERS_PER_CALL buffers and writes at most 2 GiB."""
     pending = [view for part in parts if (view := memoryview(part).cast("B"))]
     first = 0
     while first < len(pending):
-        done = os.pwritev(fd, pending[first : first + MAX_PARTS], offset)
-        offset += done
-        while first < len(pending) and done >= len(pending[first]):
-            done -= len(pending[first])
+        written = os.pwritev(fd, pending[first : first + MAX_BUFFERS_PER_CALL], offset)
+        offset += written
+        while first < len(pending) and written >= len(pending[first]):
+            written -= len(pending[first])
             first += 1
-        if done:
-            pending[first] = pending[first][done:]
+        if written:
+            pending[first] = pending[first][written:]
 
 
 def _copy(source: int, start: int, target: int, offset: int, size: int) -> None:
-    """Copy a range of one file to another, by the kernel where it can. Raises OSError, also if there is less."""
-    whole = size // BLOCK_NBYTES * BLOCK_NBYTES
-    for begin, stop in ((0, whole), (whole, size)):
-        _copy_range(source, start + begin, target, offset + begin, stop - begin)
+    """Copy a range of one file to another, by ``copy_file_range`` if possible.
+
+    Raises OSError, also if the source is shorter than the range.
+    """
+    aligned_size = size // BLOCK_NBYTES * BLOCK_NBYTES
+    for first, stop in ((0, aligned_size), (aligned_size, size)):
+        _copy_range(source, start + first, target, offset + first, stop - first)
 
 
 def _copy_range(source: int, start: int, target: int, offset: int, size: int) -> None:
-    by_kernel: Callable[..., int] | None = getattr(os, "copy_file_range", None)
-    done = 0
-    while done < size:
-        if by_kernel is not None:
+    kernel_copy: Callable[..., int] | None = getattr(os, "copy_file_range", None)
+    copied = 0
+    while copied < size:
+        rest = size - copied
+        if kernel_copy is not None:
             try:
-                count = by_kernel(source, target, min(COPY_NBYTES, size - done), start + done, offset + done)
+                count = kernel_copy(
+                    source, target, min(MAX_KERNEL_COPY_NBYTES, rest), start + copied, offset + copied
+                )
             except OSError as error:
-                if error.errno not in CANNOT_COPY:
+                if error.errno not in COPY_UNSUPPORTED_ERRNOS:
                     raise
-                by_kernel = None
+                kernel_copy = None
                 continue
         else:
-            data = os.pread(source, min(BUFFER_NBYTES, size - done), start + done)
-            count = len(data)
-            if data:
-                _write(target, [data], offset + done)
+            content = os.pread(source, min(COPY_BUFFER_NBYTES, rest), start + copied)
+            count = len(content)
+            if content:
+                _write(target, [content], offset + copied)
         if not count:
             raise OSError(errno.EIO, "the old archive became shorter while it was copied")
-        done += count
+        copied += count

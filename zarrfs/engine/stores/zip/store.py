@@ -1,26 +1,25 @@
 """A zip file as a store: keys are member names.
 
-Reading takes the central directory once; stored (uncompressed) members are then read straight from the file at their
-offset, in part too.
+For reading, the central directory is read once. Stored (uncompressed) members are read directly at their offset, also
+in part.
 
-Writing never touches the archive that is there. Values go, as they are set, as stored members to a file beside it
-(see ``zip_spool.py``), so that memory holds no more than the directory: some hundred bytes for each key. They are
-read from there at once, by the same store. ``close`` (or ``flush``, or the end of the interpreter) copies what the
-old archive holds to the beginning of that file as it is, packed or not, writes the directory and renames the file
-over the archive. So at any moment there is the old archive or the new one, whole: a writer that is killed leaves
-the old one and a hidden file, which the next writer there removes (``leftovers.py``), and who has the old archive
-open goes on reading it. No name is ever there twice.
+Writing never modifies the existing archive. Each value is written, when it is set, as a stored member to a temporary
+file in the same directory (``spool.py``). Only the central directory is in memory, some hundred bytes for each key. The
+store reads these values from the temporary file. ``close``, ``flush`` or the exit of the interpreter copies the
+existing members unchanged to the beginning of that file, writes the central directory, and renames the file over the
+archive. At any time the archive is either the old one or the new one. A writer that is killed leaves the old archive
+and a hidden file, which the next writer removes (``temporary_files.py``). Stores that have the old archive open
+continue to read it. No name occurs twice in an archive.
 
-What was considered instead: to append to the archive itself, past its directory, costs no copy of what is there,
-but there is no way to do it in one step. The file must grow before its new end can be written, and a writer that is
-killed between leaves a file that ends in the middle of a member, which no program reads. The copy is the kernel's:
-on file systems that share blocks between files (XFS, Btrfs) it costs next to nothing, elsewhere it runs at the
-speed of the disk. Who changes a large archive often is better off with a directory; who writes a new one pays
-nothing.
+Rejected alternative: appending to the archive needs no copy, but it is not atomic. The file must grow before its new
+central directory can be written. A writer that is killed in between leaves a file that ends in a member, which no
+program can read. The kernel makes the copy. On file systems that share blocks between files (XFS, Btrfs) it costs
+almost nothing, on others it runs at the speed of the disk. For large archives that change often, a directory is
+better. Writing a new archive has no such cost.
 
-A value that is set again, or deleted, frees its place in the file for others. What is free at the end stays as a
-gap that the directory does not name, closed by padding where it is small; where it is more than a fifth of the
-file, the values are copied together to a file without.
+The space of a value that is replaced or deleted is reused. Space that is still free at the end remains as a gap. Small
+gaps are filled by padding. If the gaps are more than a fifth of the file, the members are copied to a new file
+without gaps.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from zarrfs.engine.stores.base import Buffer, Listing, Usage, check_key
 from zarrfs.engine.stores.regular_files import check_regular_file, open_regular_file
 from zarrfs.engine.stores.temporary_files import is_abandoned, remove_abandoned
 from zarrfs.engine.stores.zip.archive import ArchiveState, ArchiveStore
-from zarrfs.engine.stores.zip.records import Member, OpenFile
+from zarrfs.engine.stores.zip.records import ArchiveFile, Member
 from zarrfs.engine.stores.zip.spool import OldArchive, Spool
 from zarrfs.errors import KeyNameError, LocationError, StoreError
 from zarrfs.logs import logger
@@ -53,82 +52,86 @@ MAX_NAME_NBYTES = 0xFFFF
 
 
 class WriterState(ArchiveState):
-    """An archive that is being written; all stores of this process that write to one file share it.
+    """An archive that is being written. All stores of this process that write to one file share it.
 
     Attributes:
-        target: the file behind links, which stay.
-        process: the process that writes.
-        lock: held while anything here changes.
-        old: the archive that is there; None for a new one.
-        spool: where values go; made with the first one.
-        count: how many values were written.
-        seen: the identity of the file when it was opened or completed.
-        dirty: whether the archive does not yet hold what it is to hold.
-        durable: whether one of the stores waits for the disk.
+        target_path: the path of the file, with symbolic links resolved.
+        process_id: the id of the writing process.
+        lock: held while the state changes.
+        old: the existing archive; None for a new one.
+        spool: the temporary file for new values; None until the first value is set.
+        write_count: the number of values that were written.
+        identity: the identity of the file when it was opened or completed.
+        is_dirty: whether there are changes that the archive does not contain yet.
+        durable: whether one of the stores requires fsync.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target_path: str) -> None:
         super().__init__()
-        self.target = target
-        self.process = os.getpid()
+        self.target_path = target_path
+        self.process_id = os.getpid()
         self.lock = threading.RLock()
         self.old: OldArchive | None = None
         self.spool: Spool | None = None
-        self.count = 0
-        self.seen: tuple[int, ...] | None = None
-        self.dirty = False
+        self.write_count = 0
+        self.identity: tuple[int, ...] | None = None
+        self.is_dirty = False
         self.durable = False
 
     def __del__(self) -> None:
-        # The last store that used it is gone, and has completed the archive unless that was not possible or wanted.
-        if self.spool is not None and self.process == os.getpid():
+        # The last store of this state was closed. It has completed the archive, or discarded its changes, or failed.
+        if self.spool is not None and self.process_id == os.getpid():
             self.spool.discard()
 
 
 class ZipStore(ArchiveStore):
     """Values in a zip file, which stays open until ``close``.
 
-    ``mode`` is ``"r"``, ``"a"`` (made if absent) or ``"w"`` (made anew). What is written is in the file, readable by
-    other programs, only after ``close`` or ``flush``, because a zip file's directory is its end. A store that is not
-    closed is completed when it is garbage collected, at the end of the interpreter, and when this process opens the
-    file to read; a failure then is only logged, so close it, or use ``with``.
+    ``mode`` is ``"r"``, ``"a"`` (created if missing) or ``"w"`` (replaced). Other programs can read written values only
+    after ``close`` or ``flush``, because the central directory is at the end of a zip file. A store that is not closed
+    is completed when it is garbage collected, when the interpreter exits, or when this process opens the file for
+    reading. Errors are only logged then, so call ``close`` or use ``with``.
 
-    Any number of stores and threads of one process may write to an archive at a time: they share what they write, and
-    each sees it at once. Only one process may: if another one replaced the file meanwhile, closing is a StoreError and
-    leaves the file as it is. If closing fails, the old file is untouched, and it may be tried again. With ``durable``,
-    closing returns only after all has reached the disk (fsync).
+    Several stores and threads of one process can write to an archive at the same time. They share the written values.
+    Only one process can write: if another one has replaced the file, ``close`` raises StoreError and does not modify
+    the file. If ``close`` fails, the old file is unchanged, and ``close`` can be called again. With ``durable``,
+    ``close`` returns after all data have reached the disk (fsync).
 
-    A process that is forked off reads on what was there when it was made, and writes nothing.
+    A forked process can read the values that existed at the time of the fork, but cannot write.
     """
 
     def __init__(self, path: str | os.PathLike[str], mode: str = "r", *, durable: bool = False) -> None:
         self._closed = True
-        self.path = self._where = os.path.abspath(os.fspath(path))
+        self.path = self._display_path = os.path.abspath(os.fspath(path))
         if mode not in ("r", "a", "w"):
             raise LocationError(f"{self.path}: mode must be 'r', 'a' or 'w', found {mode!r}")
         self.read_only = mode == "r"
         self.durable = durable
         super().__init__()
-        # The file behind links: they stay.
-        target = os.path.realpath(self.path)
+        # Links to the archive are retained: the file that they point to is replaced.
+        target_path = os.path.realpath(self.path)
         self._writer: WriterState | None = None
         if self.read_only:
-            writer = _writers.get(target)
+            writer = _writers.get(target_path)
             if writer is not None:
-                # A reader gets what is there; the writer gets the error when it closes.
+                # If this fails, the reader opens the old archive, and the writer gets the error when it is closed.
                 with suppress(StoreError):
                     self._complete(writer)
-            self._open_archive(target)
+            self._open_archive(target_path)
             self._closed = False
             return
         with _writers_lock:
-            writer = _writers.get(target)
-            if writer is None or writer.process != os.getpid() or writer.seen != _identity(target):
-                # There is none, or another process replaced the file since.
-                writer = self._begin(target, mode == "w")
-                _writers[target] = writer
+            writer = _writers.get(target_path)
+            if (
+                writer is None
+                or writer.process_id != os.getpid()
+                or writer.identity != _file_identity(target_path)
+            ):
+                # There is no writer, or another process has replaced the file.
+                writer = self._create_writer(target_path, mode == "w")
+                _writers[target_path] = writer
             elif mode == "w":
-                _make_empty(writer)
+                _clear(writer)
             writer.durable |= durable
             self._state = self._writer = writer
             self._closed = False
@@ -137,30 +140,30 @@ class ZipStore(ArchiveStore):
     def __reduce__(self) -> tuple[object, ...]:
         if not self.read_only:
             raise StoreError(
-                f"{self.url} is open for writing and cannot be pickled; close it, and open it to read"
+                f"{self.url} is open for writing and cannot be pickled; close it and open it for reading"
             )
         return ZipStore, (self.path, "r")
 
-    def _begin(self, target: str, anew: bool) -> WriterState:
-        """Return the state of an archive that nobody in this process writes to yet."""
-        self._state = writer = WriterState(target)
-        writer.seen = _identity(target)
-        if anew and writer.seen is not None:
-            with self._opening():
-                _refused(check_regular_file, target)
-        writer.dirty = anew or writer.seen is None
-        if not writer.dirty:
-            writer.old = self._open_archive(target)
+    def _create_writer(self, target_path: str, truncate: bool) -> WriterState:
+        """Return the state of an archive that no other store of this process writes to."""
+        self._state = writer = WriterState(target_path)
+        writer.identity = _file_identity(target_path)
+        if truncate and writer.identity is not None:
+            with self._opening_errors():
+                _as_location_error(check_regular_file, target_path)
+        writer.is_dirty = truncate or writer.identity is None
+        if not writer.is_dirty:
+            writer.old = self._open_archive(target_path)
         return writer
 
-    def _open_archive(self, target: str) -> OldArchive:
-        """Take the directory of the archive that is there."""
-        with self._opening():
-            file = OpenFile(_refused(open_regular_file, target))
+    def _open_archive(self, target_path: str) -> OldArchive:
+        """Read the central directory of the existing archive. Raises LocationError."""
+        with self._opening_errors():
+            file = ArchiveFile(_as_location_error(open_regular_file, target_path))
             with open(file.fd, "rb", closefd=False) as stream, zipfile.ZipFile(stream) as archive:
                 infos, end, comment = archive.infolist(), archive.start_dir, archive.comment
             self._state.size = os.fstat(file.fd).st_size
-        others = self._take(infos, file, end, origins=not self.read_only)
+        others = self._load_members(infos, file, end, keep_fields=not self.read_only)
         offsets = [] if self.read_only else sorted({info.header_offset for info in infos})
         return OldArchive(file, end, offsets, comment, others)
 
@@ -172,12 +175,12 @@ class ZipStore(ArchiveStore):
         writer = self._writer
         if writer is None:
             return super().list_dir(prefix)
-        with writer.lock:  # What is kept of a listing is of the names as they are now.
+        with writer.lock:  # The cached listing must match the current names.
             return super().list_dir(prefix)
 
     def usage(self, prefix: str = "") -> Usage:
         members = [self._state.members.get(key) for key in self.list_prefix(prefix)]
-        sizes = [member.packed for member in members if member is not None]
+        sizes = [member.compressed_size for member in members if member is not None]
         try:
             modified: float | None = os.stat(self.path).st_mtime
         except OSError:
@@ -190,13 +193,18 @@ class ZipStore(ArchiveStore):
         self.set_parts(key, (value,))
 
     def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
-        writer = self._writable(f"writing {key!r}")
+        writer = self._require_writer(f"writing {key!r}")
         try:
             encoded = check_key(key).encode()
         except UnicodeEncodeError as error:
-            raise KeyNameError(f"a key in a zip file must be Unicode text, found {key!r}") from error
+            raise KeyNameError(
+                f"{self.path}: a key in a zip file must be Unicode text, found {key!r}"
+            ) from error
         if len(encoded) > MAX_NAME_NBYTES:
-            raise KeyNameError(f"a key in a zip file has at most {MAX_NAME_NBYTES:,} bytes: {key[:50]!r}...")
+            raise KeyNameError(
+                f"{self.path}: the key {key[:50]!r}... has {len(encoded):,} bytes; a key in a zip file has at most "
+                f"{MAX_NAME_NBYTES:,}"
+            )
         size = crc = 0
         for part in parts:
             size += memoryview(part).nbytes
@@ -204,52 +212,53 @@ class ZipStore(ArchiveStore):
         with writer.lock:
             self._check_open()
             try:
-                writer.count += 1
-                member = _spooled(writer).write(key, parts, size, crc, writer.count)
+                writer.write_count += 1
+                member = _get_spool(writer).write(key, parts, size, crc, writer.write_count)
             except OSError as error:
                 raise StoreError(f"{self.path} cannot be written: {error.strerror}", error.errno) from error
-            _replace(writer, key, member)
+            _replace_member(writer, key, member)
 
     def delete(self, key: str) -> None:
-        writer = self._writable(f"deleting {key!r}")
+        writer = self._require_writer(f"deleting {key!r}")
         with writer.lock:
             self._check_open()
             if key in writer.members:
-                _replace(writer, key, None)
+                _replace_member(writer, key, None)
 
-    def _writable(self, what: str) -> WriterState:
+    def _require_writer(self, operation: str) -> WriterState:
         writer = self._writer
         if writer is None:
             self._check_open()
-            raise self._refuse(what)
-        if writer.process != os.getpid():
+            raise self._read_only_error(operation)
+        if writer.process_id != os.getpid():
             raise StoreError(
-                f"{self.url} was opened for writing by another process, of which this one was forked: {what} is refused"
+                f"{self.url} was opened for writing before this process was forked: {operation} is refused; open it "
+                "again in this process"
             )
         return writer
 
     def flush(self) -> None:
-        """Make the archive hold what was set and deleted, as one atomic step. Costs a copy of what it held before."""
+        """Write all changes to the archive, atomically. This copies the existing members."""
         if self._writer is not None and not self._closed:
             self._complete(self._writer)
 
     def _complete(self, writer: WriterState) -> None:
-        if writer.process != os.getpid():
+        if writer.process_id != os.getpid():
             return
         with writer.lock:
-            if not writer.dirty:
+            if not writer.is_dirty:
                 return
-            if _identity(writer.target) != writer.seen:
+            if _file_identity(writer.target_path) != writer.identity:
                 raise StoreError(
-                    f"{self.path} was changed by another writer since it was opened here: it stays as it is, and what "
-                    "was written here is lost with this store; let one process write to it at a time"
+                    f"{self.path} was changed by another process after this store opened it: it is not replaced, and "
+                    "the changes of this store are lost; write to a zip file from one process at a time"
                 )
             try:
-                members, old = _spooled(writer).complete(writer.members, writer.target, writer.durable)
+                members, old = _get_spool(writer).complete(writer.members, writer.target_path, writer.durable)
             except OSError as error:
                 raise StoreError(f"{self.path} cannot be written: {error.strerror}", error.errno) from error
-            writer.seen = _identity(writer.target)
-            writer.spool, writer.members, writer.dirty = None, members, False
+            writer.identity = _file_identity(writer.target_path)
+            writer.spool, writer.members, writer.is_dirty = None, members, False
             writer.old, writer.size = old, old.end
 
     def close(self) -> None:
@@ -257,30 +266,30 @@ class ZipStore(ArchiveStore):
         self._release()
 
     def _release(self) -> None:
-        """Let go of the files; who reads just now reads to the end."""
+        """Release the files. Reads in progress are completed."""
         super().close()
         self._writer, self._state = None, ArchiveState()
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         self._check_open()
         if self.read_only and not dry_run:
-            raise self._refuse("removing files")
+            raise self._read_only_error("removing files")
         directory = os.path.dirname(os.path.realpath(self.path))
         try:
             names = sorted(os.listdir(directory))
         except OSError as error:
             raise StoreError(f"{directory} cannot be listed: {error.strerror}", error.errno) from error
-        found = [path for name in names if is_abandoned(path := f"{directory}/{name}")]
+        abandoned = [path for name in names if is_abandoned(path := f"{directory}/{name}")]
         if not dry_run:
             remove_abandoned(directory)
-        return found
+        return abandoned
 
     def __del__(self) -> None:
-        # Nothing is lost to those who forget to close.
-        self._end()
+        # Complete the archive if the store was not closed.
+        self._close_and_log_errors()
 
-    def _end(self) -> None:
-        """Close where a failure can only be logged."""
+    def _close_and_log_errors(self) -> None:
+        """Close the store and log errors, for callers that cannot handle exceptions."""
         if self._closed:
             return
         try:
@@ -290,8 +299,9 @@ class ZipStore(ArchiveStore):
             self._release()
 
     def discard(self) -> None:
-        """Close without keeping what was written: the archive stays as it is. What is written by other stores of this
-        process to the same archive is kept, and what was written by this one with it.
+        """Close without writing the changes to the archive.
+
+        If other stores of this process write to the same archive, the changes are shared with them and are retained.
         """
         self._release()
 
@@ -299,37 +309,37 @@ class ZipStore(ArchiveStore):
 _open_for_writing: weakref.WeakSet[ZipStore] = weakref.WeakSet()
 
 _writers: weakref.WeakValueDictionary[str, WriterState] = weakref.WeakValueDictionary()
-"""By the path of the archive, without links. A state is here as long as a store uses it."""
+"""The writers by the real path of the archive. An entry exists as long as a store uses it."""
 
 _writers_lock = threading.RLock()
-"""Held while a state is looked up or made. Who holds the lock of a state never waits for this one."""
+"""Held while a writer is looked up or created. It is never acquired while the lock of a writer is held."""
 
 
 def is_being_written(path: str) -> bool:
-    """Tell whether a store of this process has the archive open for writing, which need not be there yet."""
+    """Return whether a store of this process has the archive open for writing. The file need not exist yet."""
     writer = _writers.get(os.path.realpath(path))
-    return writer is not None and writer.process == os.getpid()
+    return writer is not None and writer.process_id == os.getpid()
 
 
-def _make_empty(writer: WriterState) -> None:
-    """Drop all that an archive holds."""
+def _clear(writer: WriterState) -> None:
+    """Remove all members."""
     with writer.lock:
         if writer.spool is not None:
             writer.spool.discard()
         writer.members, writer.listing, writer.spool, writer.old = {}, None, None, None
-        writer.dirty = True
+        writer.is_dirty = True
 
 
-def _spooled(writer: WriterState) -> Spool:
-    """Return the file that values go to."""
+def _get_spool(writer: WriterState) -> Spool:
+    """Return the temporary file for new values. Creates it if needed."""
     if writer.spool is None:
-        directory = os.path.dirname(writer.target)
+        directory = os.path.dirname(writer.target_path)
         remove_abandoned(directory)
         writer.spool = Spool(directory, writer.old)
     return writer.spool
 
 
-def _replace(writer: WriterState, key: str, member: Member | None) -> None:
+def _replace_member(writer: WriterState, key: str, member: Member | None) -> None:
     old = writer.members.get(key)
     if old is None or member is None:
         writer.listing = None
@@ -337,34 +347,34 @@ def _replace(writer: WriterState, key: str, member: Member | None) -> None:
         del writer.members[key]
     else:
         writer.members[key] = member
-    # Only now, when readers find the new one, may others have its place.
+    # The space is freed only after readers can find the new member.
     if old is not None and writer.spool is not None:
         writer.spool.drop(old)
-    writer.dirty = True
+    writer.is_dirty = True
 
 
 @atexit.register
 def _close_all() -> None:
     for store in list(_open_for_writing):
-        store._end()
+        store._close_and_log_errors()
 
 
-_forking: list[WriterState] = []
+_forking_writers: list[WriterState] = []
 
 
 def _before_fork() -> None:
     _writers_lock.acquire()
-    _forking[:] = list(_writers.values())
-    for writer in _forking:
+    _forking_writers[:] = list(_writers.values())
+    for writer in _forking_writers:
         writer.lock.acquire()
-        # What is in the file stays as it is, for the process that is forked off.
+        # The forked process reads the current content, which must not be overwritten.
         if writer.spool is not None:
             writer.spool.pin()
 
 
 def _after_fork() -> None:
-    while _forking:
-        _forking.pop().lock.release()
+    while _forking_writers:
+        _forking_writers.pop().lock.release()
     _writers_lock.release()
 
 
@@ -372,18 +382,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
-def _refused(check: Callable[[str], T], path: str) -> T:
-    """Return what ``check`` does. Raises LocationError for a file that is no regular file."""
+def _as_location_error(check: Callable[[str], T], path: str) -> T:
+    """Return ``check(path)``. Raises LocationError instead of StoreError."""
     try:
         return check(path)
     except StoreError as error:
         raise LocationError(str(error)) from error
 
 
-def _identity(path: str) -> tuple[int, ...] | None:
-    """Return what tells a file from what others make of it."""
+def _file_identity(path: str) -> tuple[int, ...] | None:
+    """Return values that change when the file is replaced or modified; None if the file does not exist."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
