@@ -303,7 +303,7 @@ def test_codecs_are_uris() -> None:
 
 @pytest.mark.parametrize(
     ("data_type", "fill_value"),
-    [("bool", "true"), ("bool", 2), ("u1", 256), ("u1", -1), ("u1", 1.5), ("<i8", 2**63), ("<i2", "1")],
+    [("bool", "true"), ("bool", 2), ("u1", 256), ("u1", -1), ("u1", 1.5), ("<i8", 2**63), ("<i2", "one")],
     ids=str,
 )
 def test_fill_values_outside_of_their_type(data_type: str, fill_value: Any) -> None:

@@ -135,9 +135,9 @@ def test_objects_as_json_are_stored_with_their_shape() -> None:
 
 def test_objects_need_a_codec() -> None:
     store = MemoryStore()
-    with pytest.raises(MetadataError, match="makes bytes of objects"):
+    with pytest.raises(MetadataError, match="encodes objects"):
         zarrfs.create_array(store, shape=3, dtype=object, zarr_format=2)
-    with pytest.raises(MetadataError, match="makes bytes of objects"):
+    with pytest.raises(MetadataError, match="encodes objects"):
         zarrfs.open(store_of({".zarray": changed(V2_ARRAY, dtype="|O")}))
     assert not store.values
 

@@ -50,7 +50,7 @@ def test_v2_becomes_v3_and_no_chunk_is_touched(
     if remove_old:
         assert migrate(tmp_path) == []
     else:
-        assert "v3 is taken" in caplog.text
+        assert "v3 is used" in caplog.text
         caplog.clear()
 
 

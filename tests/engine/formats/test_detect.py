@@ -57,7 +57,7 @@ def test_each_format() -> None:
 def test_of_two_formats_the_newer_is_taken_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     store = store_of(**{"a/zarr.json": ARRAY_V3, "a/.zgroup": {"zarr_format": 2}})
     assert isinstance(formats.read_node(store, "a"), ArraySpec)
-    assert "'a' has metadata of Zarr v3 and of v2" in caplog.text
+    assert "'a' has metadata of both Zarr v3 and v2" in caplog.text
 
 
 def test_broken_document_of_one_format_does_not_hide_behind_another() -> None:
@@ -81,7 +81,7 @@ def test_check_of_what_cannot_be_written_changes_nothing() -> None:
     formats.check_writable(GroupSpec(2))
     with pytest.raises(UnsupportedError, match="fill value"):
         formats.check_writable(replace(array(), fill_value=None))
-    with pytest.raises(UnsupportedError, match="zarr_format 9 is not known"):
+    with pytest.raises(UnsupportedError, match="zarr_format 9 is not supported"):
         formats.check_writable(GroupSpec(9))
 
 

@@ -296,7 +296,7 @@ def test_documents_of_before_version_1() -> None:
         ({"dataType": None}, "/dataType: expected a string"),
         ({"compression": "gzip"}, "/compression: expected an object"),
         ({"compression": {}}, "/compression/type: expected a string"),
-        ({"compression": {"type": "jpeg"}}, '"jpeg" is not known here'),
+        ({"compression": {"type": "jpeg"}}, '"jpeg" is not supported'),
     ],
     ids=str,
 )
@@ -327,9 +327,9 @@ def test_names_and_units_of_dimensions() -> None:
 def test_what_n5_cannot_say() -> None:
     spec = parse_array(EXAMPLE, HERE)
     changes: dict[str, dict[str, Any]] = {
-        "own block keys": {"chunk_key_encoding": V2Keys("/")},
+        "chunk key encoding": {"chunk_key_encoding": V2Keys("/")},
         "fill value 0": {"fill_value": np.uint16(1)},
-        "reversed dimensions only": {"codecs": spec.codecs[1:]},
+        "only its own block codec": {"codecs": spec.codecs[1:]},
         "no compression": {"codecs": block_codecs(3, [{"name": "crc32c"}])},
         "without dimensions": {"shape": (), "chunk_grid": RegularGrid(())},
     }

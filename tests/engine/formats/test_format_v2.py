@@ -266,7 +266,7 @@ def test_what_v2_cannot_say() -> None:
     spec = parse(document())
     for changes, words in (
         ({"chunk_grid": RectilinearGrid((5, 5))}, "regular chunks only"),
-        ({"chunk_key_encoding": DefaultKeys("/")}, "its own chunk keys"),
+        ({"chunk_key_encoding": DefaultKeys("/")}, "chunk key encoding"),
     ):
         with pytest.raises(UnsupportedError, match=words):
             array_document(replace(spec, **changes))  # type: ignore[arg-type]
@@ -406,7 +406,7 @@ def test_broken_consolidated_metadata_are_ignored(value: bytes, caplog: pytest.L
     assert isinstance(spec, GroupSpec)
     assert spec.consolidated is not None
     assert len(spec.consolidated) == 0
-    assert "ignored, because they are broken" in caplog.text
+    assert "consolidated metadata is invalid and is ignored" in caplog.text
 
 
 # -- documents of others, and ours to them -------------------------------------------------------------

@@ -132,7 +132,7 @@ def test_optional_keys_may_be_absent() -> None:
         ({"data_type": "float65"}, "/data_type"),
         ({"fill_value": "nan"}, "/fill_value: expected a number"),
         ({"fill_value": None}, "/fill_value: expected a number"),
-        ({"codecs": []}, "/codecs: expected at least a codec"),
+        ({"codecs": []}, "/codecs: expected at least one codec"),
         ({"codecs": [LITTLE, *["crc32c"] * 64]}, "/codecs: expected at most 64 codecs, found 65"),
         ({"codecs": "bytes"}, "/codecs: expected a list"),
         ({"codecs": None}, "/codecs: expected a list"),
@@ -147,17 +147,17 @@ def test_optional_keys_may_be_absent() -> None:
         ({"dimension_names": "xy"}, "/dimension_names: expected a list"),
         (
             {"storage_transformers": [{"name": "cache"}]},
-            "/storage_transformers: no storage transformer is known",
+            "/storage_transformers: storage transformers are not supported",
         ),
         ({"storage_transformers": {}}, "/storage_transformers: expected a list"),
         ({"chunk_grid": {"name": "hexagonal"}}, "/chunk_grid"),
         ({"chunk_key_encoding": "fractal"}, "/chunk_key_encoding"),
-        ({"extension": {"name": "x"}}, '"extension", which is not known'),
-        ({"extension": {"name": "x", "must_understand": True}}, '"extension", which is not known'),
-        ({"extension": {"name": "x", "must_understand": 0}}, '"extension", which is not known'),
-        ({"extension": "must_understand"}, '"extension", which is not known'),
-        ({"extension": None}, '"extension", which is not known'),
-        ({"must_understand": False}, '"must_understand", which is not known'),
+        ({"extension": {"name": "x"}}, '"extension", which is not supported'),
+        ({"extension": {"name": "x", "must_understand": True}}, '"extension", which is not supported'),
+        ({"extension": {"name": "x", "must_understand": 0}}, '"extension", which is not supported'),
+        ({"extension": "must_understand"}, '"extension", which is not supported'),
+        ({"extension": None}, '"extension", which is not supported'),
+        ({"must_understand": False}, '"must_understand", which is not supported'),
     ],
     ids=str,
 )
@@ -174,8 +174,8 @@ def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
         ({"zarr_format": 2}, "/zarr_format"),
         ({"node_type": "array"}, '/node_type: expected "group"'),
         ({"attributes": 3}, "/attributes"),
-        ({"shape": [1]}, '"shape", which is not known'),
-        ({"extension": {}}, '"extension", which is not known'),
+        ({"shape": [1]}, '"shape", which is not supported'),
+        ({"extension": {}}, '"extension", which is not supported'),
     ],
     ids=str,
 )
@@ -258,7 +258,7 @@ def test_records_without_endian_are_little_endian(name: str, caplog: pytest.LogC
     sharded = [shards(codecs=["bytes"])]
     spec = parse_array(document(data_type=data_type, fill_value="AAAAAAAAAAAAAAAA", codecs=sharded), HERE)
     assert array_document(spec)["codecs"][0]["configuration"]["codecs"] == [LITTLE]
-    assert caplog.text.count("taken to be little-endian") == 4
+    assert caplog.text.count("assumed to be little-endian") == 4
     assert "/codecs/0/configuration/codecs/0" in caplog.text
 
 

@@ -32,19 +32,19 @@ def test_what_real_documents_have_and_json_has_not() -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (b"", "found nothing"),
-        (b" \n ", "found nothing"),
+        (b"", "found an empty one"),
+        (b" \n ", "found an empty one"),
         (b'{"a": 1,}', "line 1, column "),
         (b'{\n "a": [1,\n 2,]}', "line 3, column "),
         (b'{"a": 1} {}', "line 1, column 10"),
         (b'{"a": 1', "line 1, column 8"),
         (b"{'a': 1}", "line 1, column 2"),
         (b'{"a": "\xff"}', "UTF-8"),
-        (b'{"a": 1, "b": {"c": 1, "c": 2}}', 'the key "c" is there twice'),
-        (b"9" * 10_000, "not a document that can be read"),
-        (b"[" * 100_000, "nested 100000 deep"),
-        (b"[" * 100_000 + b"]" * 100_000, "nested 100000 deep"),
-        (b'{"a":' * 201 + b"1" + b"}" * 201, "nested 201 deep"),
+        (b'{"a": 1, "b": {"c": 1, "c": 2}}', ': the key "c" occurs twice in one object'),
+        (b"9" * 10_000, "the document cannot be read"),
+        (b"[" * 100_000, "nested 100000 levels deep"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested 100000 levels deep"),
+        (b'{"a":' * 201 + b"1" + b"}" * 201, "nested 201 levels deep"),
         (bytes(100), "not JSON"),
     ],
     ids=lambda value: repr(value)[:30],
@@ -80,7 +80,7 @@ def test_size_is_bounded_before_it_is_read(concurrency: int, tmp_path: Path) -> 
 
     store = Huge()
     store.concurrency = concurrency
-    with pytest.raises(MetadataError, match="too large: at most 1000 bytes"):
+    with pytest.raises(MetadataError, match="too large: expected at most 1,000 bytes"):
         read_object(store, "zarr.json", 1000)
 
 
