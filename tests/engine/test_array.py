@@ -183,7 +183,7 @@ def test_read_only_refuses_all_writing() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     array = make("v3 gzip")
-    with pytest.raises(SelectionError, match="do not fit a selection of shape"):
+    with pytest.raises(SelectionError, match="do not match a selection of shape"):
         array[0] = np.zeros(5)
     with pytest.raises(ChunkEncodeError, match="cannot be stored as int32"):
         array[0] = "word"

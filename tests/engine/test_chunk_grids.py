@@ -82,7 +82,7 @@ def test_element_of_the_specifications_example() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("hexagonal", '"hexagonal" is not known'),
+        ("hexagonal", '"hexagonal" is not supported'),
         ("regular", '"chunk_shape"'),
         (None, "found null"),
         ({"name": "regular"}, '"chunk_shape"'),
@@ -102,9 +102,9 @@ def test_element_of_the_specifications_example() -> None:
         (regular(2, "3"), "/chunk_shape/1: expected an integer"),
         (regular(2, 10**30), "/chunk_shape/1: expected an integer"),
         (regular(*[1] * 65), "at most 64 dimensions"),
-        (rectilinear([4], 6, 1), "chunk lengths of 2 dimensions"),
-        (rectilinear([3], 6), "/chunk_shapes/0: the chunk lengths must sum up to 4"),
-        (rectilinear([], 6), "/chunk_shapes/0: the chunk lengths must sum up to 4"),
+        (rectilinear([4], 6, 1), "chunk lengths of the 2 dimensions"),
+        (rectilinear([3], 6), "/chunk_shapes/0: the chunk lengths must sum to at least 4"),
+        (rectilinear([], 6), "/chunk_shapes/0: the chunk lengths must sum to at least 4"),
         (rectilinear([0, 4], 6), "/chunk_shapes/0/0: expected an integer from 1"),
         (rectilinear(0, 6), "/chunk_shapes/0: expected an integer from 1"),
         (rectilinear([[4]], 6), "/chunk_shapes/0/0: expected a chunk length, or"),

@@ -114,7 +114,7 @@ def test_metadata(value: Any, expected: ChunkKeyEncoding) -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("fractal", '"fractal" is not known'),
+        ("fractal", '"fractal" is not supported'),
         (None, "found null"),
         (
             {"name": "default", "configuration": {"separator": "-"}},

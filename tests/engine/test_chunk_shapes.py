@@ -124,10 +124,10 @@ def test_nonsense_is_refused(wrong: dict[str, Any], said: str) -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(zarrfs.MetadataError, match=r"read_chunk shape \[1, 2\] has 2 dimensions, not 3"):
+    with pytest.raises(zarrfs.MetadataError, match=r"read_chunk shape \[1, 2\] has 2 dimensions, expected 3"):
         choose_read_write((4, 4, 4), ChunkConstraint((1, 2)), ChunkConstraint())
     with pytest.raises(
-        zarrfs.MetadataError, match=r"write_chunk shape \[6\] is no multiple of read_chunk shape \[4\]"
+        zarrfs.MetadataError, match=r"write_chunk shape \[6\] is not a multiple of read_chunk shape \[4\]"
     ):
         choose_read_write((10,), ChunkConstraint((4,)), ChunkConstraint((6,)))
 

@@ -126,7 +126,7 @@ def test_chunks_of_several_lengths(chunks: Any) -> None:
 
 def test_chunks_of_several_lengths_that_do_not_fit() -> None:
     for chunks, said in (
-        (((3, 4), (5, 2)), "sum up to 10"),
+        (((3, 4), (5, 2)), "sum to at least 10"),
         (((3, 4, 3),), "1 dimensions"),
         (((3, 4, 0), 7), "chunk_shapes"),
         ((("a",), 7), "chunk_shapes"),

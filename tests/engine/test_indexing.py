@@ -11,13 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from zarrfs.engine.indexing.projections import (
-    IrregularAxis,
-    RegularAxis,
-    chunk_projections,
-    count_chunks,
-    flat_boxes,
-)
+from zarrfs.engine.chunking.chunk_grids import RunsAxis
+from zarrfs.engine.indexing.projections import RegularAxis, chunk_projections, count_chunks, flat_boxes
 from zarrfs.engine.indexing.selections import (
     OrthogonalSelection,
     basic_selection,
@@ -41,10 +36,10 @@ def grids(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
         if draw(st.booleans()):
             axes.append(RegularAxis(length, draw(st.integers(1, 5))))
             continue
-        edges = [0]
-        while edges[-1] < max(1, length):
-            edges.append(edges[-1] + draw(st.integers(1, 4)))
-        axes.append(IrregularAxis(length, np.array(edges)))
+        runs = []
+        while sum(size * count for size, count in runs) < max(1, length):
+            runs.append((draw(st.integers(1, 4)), draw(st.integers(1, 2))))
+        axes.append(RunsAxis.of_runs(length, runs))
     return tuple(axes)
 
 
@@ -205,7 +200,7 @@ def test_a_flat_range_is_cut_into_contiguous_boxes(data: st.DataObject, shape: t
         (4, "index 4 is out of bounds for dimension 0 of length 4"),
         ((0, -7), "index -7 is out of bounds for dimension 1 of length 6"),
         ((..., ...), "only one Ellipsis"),
-        (1.5, "1.5 (float) is no index"),
+        (1.5, "1.5 (float) is not an index"),
         (True, "single boolean"),
         (slice(None, None, 0), "step"),
         ([0, 9], "index 9 is out of bounds"),

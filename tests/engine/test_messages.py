@@ -50,7 +50,11 @@ NEW: list[tuple[dict[str, Any], type[ZarrError], str]] = [
     ({"filters": 5}, MetadataError, "filters: expected a list of codecs, found 5"),
     ({"codecs": 5}, MetadataError, "codecs: expected a list of codecs, found 5"),
     ({"codecs": "no-such-codec"}, UnsupportedError, "'no-such-codec' is not known"),
-    ({"compressors": object()}, MetadataError, "is no codec: expected a name, metadata, or a codec object"),
+    (
+        {"compressors": object()},
+        MetadataError,
+        "is not a codec: expected a name, metadata, or a codec object",
+    ),
     ({"access": 5}, OptionError, "access must be an Access, found 5"),
     ({"cache_size": "x"}, OptionError, "cache_size must be a number of bytes"),
     ({"cache_size": -1}, OptionError, "cache_size must be at least 0, found -1"),
@@ -80,9 +84,9 @@ def test_wrong_options_of_a_new_array_are_named(
 
 def test_wrong_options_of_codecs_in_zarr_2_are_named() -> None:
     for options, said in (
-        ({"compressors": object()}, "is no codec"),
-        ({"compressors": {"name": "gzip", "configuration": 5}}, "is no metadata of a codec"),
-        ({"compressors": {"level": 5}}, "is no metadata of a codec"),
+        ({"compressors": object()}, "is not a codec"),
+        ({"compressors": {"name": "gzip", "configuration": 5}}, "is not codec metadata"),
+        ({"compressors": {"level": 5}}, "is not codec metadata"),
         ({"filters": 5}, "filters: expected a list"),
     ):
         with pytest.raises(MetadataError, match=said):
@@ -144,7 +148,7 @@ def test_wrong_calls_of_an_array_are_named() -> None:
         (lambda: array.vindex[[0, 1], :], "dimension 1: a coordinate selection takes integers.*use .oindex"),
         (lambda: array.vindex[:], "use .oindex"),
         (lambda: array.vindex[...], "use .oindex"),
-        (lambda: array.vindex[[0, 1]], "an index array for each of the 2 dimensions, found 1"),
+        (lambda: array.vindex[[0, 1]], "an index for each of the 2 dimensions, found 1"),
         (lambda: array.blocks[5], "block 5 is out of bounds for dimension 0, which has 2 blocks"),
         (lambda: array.blocks[-3], "block -3 is out of bounds"),
         (lambda: array.blocks[[0]], "blocks are selected by integers and slices"),

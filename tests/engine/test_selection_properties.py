@@ -131,7 +131,7 @@ def test_selections_are_those_of_numpy(kind: str, data: st.DataObject) -> None:
     select, get, put = KINDS[kind]
     array, twin = data.draw(arrays())
     if kind == "brackets with a mask" and not array.shape:
-        return  # a single boolean, which is no index here
+        return  # a single boolean is not an index
     if kind == "vindex" and not array.shape:
         return
     if kind == "coordinates" and not array.shape:
@@ -299,15 +299,15 @@ def test_what_is_no_index_is_refused() -> None:
         (pd.Series([0.5, 1]), "found Series of float64"),
         (pd.Series(["a"]), "indices must be integers or booleans"),
         (xarray.DataArray([1.5]), "found DataArray of float64"),
-        (["a"], "which has no fields"),
-        ([[0], [1, 2]], "is no index array"),
+        (["a"], "has no fields"),
+        ([[0], [1, 2]], "is not an index array"),
         ([None], "indices must be integers"),
         ([True, 1.5], "indices must be integers"),
         (np.array([1, None]), "indices must be integers"),
-        (b"ab", "is no index"),
-        (np.array(1.5), "is no index"),
+        (b"ab", "is not an index"),
+        (np.array(1.5), "is not an index"),
         (zarrfs.array(True), "a single boolean"),
-        ({0: 1}, "is no index"),
+        ({0: 1}, "is not an index"),
     ):
         for way in (array, array.oindex):
             with pytest.raises(SelectionError, match=said):

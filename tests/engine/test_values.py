@@ -330,7 +330,7 @@ def test_ragged_arrays_are_made_of_a_list_of_sequences() -> None:
 
 def test_data_of_another_shape_are_refused() -> None:
     array = zarrfs.zeros((2, 3))
-    with pytest.raises(ValueError, match=r"data of shape \(2,\) do not fit a selection of shape \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"data of shape \(2,\) do not match a selection of shape \(2, 3\)"):
         array[...] = [1, 2]
     with pytest.raises((MetadataError, UnsupportedError)):
         zarrfs.array(object())

@@ -245,7 +245,7 @@ def _too_large(where: str, limit: int, size: int | None) -> MetadataError:
     advice = (
         ""
         if limit < current_limit()
-        else "; to read it, raise the limit:  Access(max_document=...), the option "
+        else "; to read it, raise the limit: Access(max_document=...), the option "
         f"--max-document of a command that has it, or the environment variable {LIMIT_VARIABLE}"
     )
     return MetadataError(
