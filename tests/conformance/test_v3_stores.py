@@ -1,5 +1,6 @@
-"""Zarr core specification 3.1: "Abstract store interface"; "File system store", version 1.0. At length in the contract
-suite of stores.
+"""Zarr core specification 3.1: "Abstract store interface"; "File system store", version 1.0.
+
+The contract suite of stores has further tests.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def test_ranges_of_values(store: Store) -> None:
     assert store.get_ranges("absent", ranges) is None
 
 
-def test_erasing(store: Store) -> None:
+def test_erase_example(store: Store) -> None:
     for key in ("a/b", "a/c/d", "ab", "e"):
         store.set(key, b"x")
     store.delete("e")
@@ -72,7 +73,7 @@ def test_erasing(store: Store) -> None:
 
 
 @pytest.mark.parametrize("key", ["a/", "/a", "", "a//b", "a/../b"])
-def test_keys_do_not_end_with_a_slash_nor_leave_the_store(store: Store, key: str) -> None:
+def test_keys_that_end_with_a_slash_or_leave_the_store_are_refused(store: Store, key: str) -> None:
     with pytest.raises(KeyNameError):
         store.set(key, b"")
 

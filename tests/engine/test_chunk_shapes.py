@@ -1,4 +1,4 @@
-"""Chunk shapes by constraints, beside TensorStore, whose choice they follow."""
+"""Chunk shapes chosen from constraints, compared with those of TensorStore."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def of_tensorstore(
     return tuple(layout.read_chunk.shape or ()), tuple(layout.write_chunk.shape or ())
 
 
-def test_the_worked_examples() -> None:
+def test_the_examples_of_the_tensorstore_documentation() -> None:
     """ "Selection of chunk layout when creating a new array", zarr3 driver of TensorStore."""
     shape = (1000, 2000, 3000)
     assert choose_read_write(shape, ChunkConstraint(), ChunkConstraint()) == (
@@ -84,7 +84,7 @@ def both(problem: tuple[Any, Any, Any]) -> tuple[Any, Any]:
 
 @given(problems(st.sampled_from([0.0, 1.0])))
 @settings(deadline=None, max_examples=300)
-def test_the_shapes_are_those_of_tensorstore(problem: tuple[Any, Any, Any]) -> None:
+def test_shapes_equal_those_of_tensorstore(problem: tuple[Any, Any, Any]) -> None:
     ours, theirs = both(problem)
     if theirs != "too many chunks":
         assert ours == theirs
@@ -93,7 +93,7 @@ def test_the_shapes_are_those_of_tensorstore(problem: tuple[Any, Any, Any]) -> N
 @given(problems(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0])))
 @settings(deadline=None, max_examples=300)
 def test_with_unequal_ratios_a_length_may_be_one_more(problem: tuple[Any, Any, Any]) -> None:
-    """TensorStore searches in steps and may stop one short of what fits; nothing may exceed what was asked."""
+    """TensorStore searches in steps and may stop one below the maximum. The constraints are never exceeded."""
     ours, theirs = both(problem)
     if "refused" in (ours, theirs) or theirs == "too many chunks":
         assert theirs in (ours, "too many chunks")
@@ -109,7 +109,7 @@ def test_with_unequal_ratios_a_length_may_be_one_more(problem: tuple[Any, Any, A
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("constraint", "message"),
     [
         ({"shape": (4, -2)}, "at least -1"),
         ({"shape": (4, 1.5)}, "integers"),
@@ -118,12 +118,12 @@ def test_with_unequal_ratios_a_length_may_be_one_more(problem: tuple[Any, Any, A
         ({"elements": 0}, "elements"),
     ],
 )
-def test_nonsense_is_refused(wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(zarrfs.MetadataError, match=said):
-        ChunkConstraint(**wrong)
+def test_invalid_constraints(constraint: dict[str, Any], message: str) -> None:
+    with pytest.raises(zarrfs.MetadataError, match=message):
+        ChunkConstraint(**constraint)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_contradictory_constraints() -> None:
     with pytest.raises(zarrfs.MetadataError, match=r"read_chunk shape \[1, 2\] has 2 dimensions, expected 3"):
         choose_read_write((4, 4, 4), ChunkConstraint((1, 2)), ChunkConstraint())
     with pytest.raises(
@@ -132,8 +132,8 @@ def test_what_does_not_fit_is_refused() -> None:
         choose_read_write((10,), ChunkConstraint((4,)), ChunkConstraint((6,)))
 
 
-def test_an_array_is_created_by_constraints() -> None:
-    """Shards come in by themselves where what is written as one is larger than what is read as one."""
+def test_arrays_can_be_created_with_constraints() -> None:
+    """Shards are created if the write chunks are larger than the read chunks."""
     read, write = ChunkConstraint(elements=1000), ChunkConstraint(elements=64_000)
     array = zarrfs.create_array(MemoryStore(), shape=(100, 100, 100), dtype="u1", chunks=read, shards=write)
     assert (array.chunks, array.shards) == ((10, 10, 10), (40, 40, 40))
