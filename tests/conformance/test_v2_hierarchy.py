@@ -183,9 +183,9 @@ def test_attributes_must_be_an_object(attributes: Any) -> None:
 
 
 def test_example_of_a_single_array(tmp_path: Path) -> None:
-    place = tmp_path / "data" / "example.zarr"
+    location = tmp_path / "data" / "example.zarr"
     array = zarrfs.create_array(
-        place,
+        location,
         shape=(20, 20),
         chunks=(10, 10),
         dtype="i4",
@@ -194,8 +194,8 @@ def test_example_of_a_single_array(tmp_path: Path) -> None:
         zarr_format=2,
         overwrite=True,
     )
-    assert sorted(os.listdir(place)) == [".zarray"]
-    assert json.loads((place / ".zarray").read_text()) == {
+    assert sorted(os.listdir(location)) == [".zarray"]
+    assert json.loads((location / ".zarray").read_text()) == {
         "chunks": [10, 10],
         "compressor": {"id": "zlib", "level": 1},
         "dtype": "<i4",
@@ -207,17 +207,17 @@ def test_example_of_a_single_array(tmp_path: Path) -> None:
         "dimension_separator": ".",
     }
     array[0:10, 0:10] = 1
-    assert sorted(os.listdir(place)) == [".zarray", "0.0"]
+    assert sorted(os.listdir(location)) == [".zarray", "0.0"]
     array[0:10, 10:20] = 2
     array[10:20, :] = 3
-    assert sorted(os.listdir(place)) == [".zarray", "0.0", "0.1", "1.0", "1.1"]
-    chunk = zlib.decompress((place / "0.0").read_bytes())
+    assert sorted(os.listdir(location)) == [".zarray", "0.0", "0.1", "1.0", "1.1"]
+    chunk = zlib.decompress((location / "0.0").read_bytes())
     assert np.frombuffer(chunk, "<i4").tolist() == [1] * 100
     array.attrs["foo"] = 42
     array.attrs["bar"] = "apples"
     array.attrs["baz"] = [1, 2, 3, 4]
-    assert sorted(os.listdir(place)) == [".zarray", ".zattrs", "0.0", "0.1", "1.0", "1.1"]
-    assert json.loads((place / ".zattrs").read_text()) == {"bar": "apples", "baz": [1, 2, 3, 4], "foo": 42}
+    assert sorted(os.listdir(location)) == [".zarray", ".zattrs", "0.0", "0.1", "1.0", "1.1"]
+    assert json.loads((location / ".zattrs").read_text()) == {"bar": "apples", "baz": [1, 2, 3, 4], "foo": 42}
 
 
 def test_the_example_document_without_a_separator_is_read() -> None:
@@ -255,22 +255,22 @@ def fill_hierarchy(root: zarrfs.Group) -> None:
 
 
 def test_example_of_a_hierarchy(tmp_path: Path) -> None:
-    place = tmp_path / "data" / "group.zarr"
-    root = zarrfs.create_group(place, zarr_format=2, overwrite=True)
-    assert os.listdir(place) == [".zgroup"]
-    assert json.loads((place / ".zgroup").read_text()) == {"zarr_format": 2}
+    location = tmp_path / "data" / "group.zarr"
+    root = zarrfs.create_group(location, zarr_format=2, overwrite=True)
+    assert os.listdir(location) == [".zgroup"]
+    assert json.loads((location / ".zgroup").read_text()) == {"zarr_format": 2}
     fill_hierarchy(root)
-    files = sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
+    files = sorted(path.relative_to(location).as_posix() for path in location.rglob("*") if path.is_file())
     assert files == HIERARCHY
 
 
 def test_example_of_a_hierarchy_in_a_zip_file(tmp_path: Path) -> None:
-    place = tmp_path / "group.zip"
-    with ZipStore(place, "w") as store:
+    location = tmp_path / "group.zip"
+    with ZipStore(location, "w") as store:
         fill_hierarchy(zarrfs.create_group(store, zarr_format=2))
-    with zipfile.ZipFile(place) as archive:
+    with zipfile.ZipFile(location) as archive:
         assert sorted(set(archive.namelist())) == HIERARCHY
-    with ZipStore(place) as store:
+    with ZipStore(location) as store:
         array = zarrfs.open_array(store, "foo/bar")
         assert (array[:] == 42).all()
         assert array.attrs["comment"].startswith("answer to life")

@@ -306,11 +306,11 @@ def test_nested_groups_and_arrays() -> None:
 def test_groups_on_disk_are_reopened(tmp_path: Path) -> None:
     root = zarrfs.open_group(tmp_path / "group.zarr", mode="w", zarr_format=2)
     root.create_array("foo/bar/baz", shape=4, dtype="i4")
-    again = zarrfs.open(tmp_path / "group.zarr" / "foo" / "bar")
-    assert isinstance(again, zarrfs.Group)
-    assert list(again) == ["baz"]
+    reopened = zarrfs.open(tmp_path / "group.zarr" / "foo" / "bar")
+    assert isinstance(reopened, zarrfs.Group)
+    assert list(reopened) == ["baz"]
     with pytest.raises(ReadOnlyError):
-        again.create_group("other")
+        reopened.create_group("other")
 
 
 def test_members_are_moved_and_deleted_with_all_descendants() -> None:

@@ -148,8 +148,10 @@ def test_gzip(level: int) -> None:
     assert chunk[:3] == b"\x1f\x8b\x08"
     assert gzip.decompress(chunk) == data.tobytes()
     assert (len(chunk) > data.nbytes) == (level == 0)
-    ours = decoded(gzip.compress(data.tobytes(), level), (500,), "uint16", LITTLE, named("gzip", level=level))
-    np.testing.assert_array_equal(ours, data)
+    result = decoded(
+        gzip.compress(data.tobytes(), level), (500,), "uint16", LITTLE, named("gzip", level=level)
+    )
+    np.testing.assert_array_equal(result, data)
 
 
 @pytest.mark.parametrize("level", [-1, 10, 1.0, "1", True, None])

@@ -244,9 +244,9 @@ def test_fill_values_of_integers(name: str) -> None:
         assert opened_fill(name, value) == value
         written = read_json(created(shape=1, dtype=name, fill_value=value)[0], "zarr.json")["fill_value"]
         assert (written, type(written)) == (value, int)
-    for wrong in (low - 1, high + 1, 1.0, 1.5, "1", True, None, [1], "0x01"):
+    for invalid in (low - 1, high + 1, 1.0, 1.5, "1", True, None, [1], "0x01"):
         with pytest.raises(MetadataError, match="/fill_value"):
-            opened_fill(name, wrong)
+            opened_fill(name, invalid)
 
 
 @pytest.mark.parametrize("text", [b"1.0", b"1e0", b"10E-1"])
@@ -340,7 +340,7 @@ def test_fill_values_of_raw_bits(name: str, nbytes: int) -> None:
     assert opened_fill(name, value).tobytes() == bytes(value)
     store, _ = created(shape=1, dtype=name, fill_value=np.void(bytes(value)))
     assert read_json(store, "zarr.json")["fill_value"] == value
-    for wrong in (
+    for invalid in (
         [*value, 0],
         value[:-1],
         [256] * nbytes,
@@ -351,4 +351,4 @@ def test_fill_values_of_raw_bits(name: str, nbytes: int) -> None:
         None,
     ):
         with pytest.raises(MetadataError, match="/fill_value"):
-            opened_fill(name, wrong)
+            opened_fill(name, invalid)

@@ -15,7 +15,7 @@ from zarrfs.engine.creation.chunk_shapes import ChunkConstraint, choose_read_wri
 from zarrfs.engine.stores.memory import MemoryStore
 
 
-def of_tensorstore(
+def tensorstore_shapes(
     shape: tuple[int, ...], read: dict[str, Any], write: dict[str, Any]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     wanted = {f"read_chunk_{key}": value for key, value in read.items()}
@@ -60,7 +60,7 @@ def constraints(rank: int, ratios: st.SearchStrategy[float]) -> st.SearchStrateg
 
 
 @st.composite
-def problems(draw: st.DrawFn, ratios: st.SearchStrategy[float]) -> tuple[Any, Any, Any]:
+def examples(draw: st.DrawFn, ratios: st.SearchStrategy[float]) -> tuple[Any, Any, Any]:
     rank = draw(st.integers(1, 4))
     return (
         draw(st.tuples(*[lengths] * rank)),
@@ -69,43 +69,43 @@ def problems(draw: st.DrawFn, ratios: st.SearchStrategy[float]) -> tuple[Any, An
     )
 
 
-def both(problem: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-    shape, read, write = problem
+def results(example: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+    shape, read, write = example
     try:
-        ours: Any = choose_read_write(shape, ChunkConstraint(**read), ChunkConstraint(**write))
+        zarrfs_result: Any = choose_read_write(shape, ChunkConstraint(**read), ChunkConstraint(**write))
     except zarrfs.MetadataError:
-        ours = "refused"
+        zarrfs_result = "refused"
     try:
-        theirs: Any = of_tensorstore(shape, read, write)
+        tensorstore_result: Any = tensorstore_shapes(shape, read, write)
     except ValueError as error:
-        theirs = "too many chunks" if "grid shape" in str(error) else "refused"
-    return ours, theirs
+        tensorstore_result = "too many chunks" if "grid shape" in str(error) else "refused"
+    return zarrfs_result, tensorstore_result
 
 
-@given(problems(st.sampled_from([0.0, 1.0])))
+@given(examples(st.sampled_from([0.0, 1.0])))
 @settings(deadline=None, max_examples=300)
-def test_shapes_equal_those_of_tensorstore(problem: tuple[Any, Any, Any]) -> None:
-    ours, theirs = both(problem)
-    if theirs != "too many chunks":
-        assert ours == theirs
+def test_shapes_equal_those_of_tensorstore(example: tuple[Any, Any, Any]) -> None:
+    zarrfs_result, tensorstore_result = results(example)
+    if tensorstore_result != "too many chunks":
+        assert zarrfs_result == tensorstore_result
 
 
-@given(problems(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0])))
+@given(examples(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0])))
 @settings(deadline=None, max_examples=300)
-def test_with_unequal_ratios_a_length_may_be_one_more(problem: tuple[Any, Any, Any]) -> None:
+def test_with_unequal_ratios_a_length_may_be_one_more(example: tuple[Any, Any, Any]) -> None:
     """TensorStore searches in steps and may stop one below the maximum. The constraints are never exceeded."""
-    ours, theirs = both(problem)
-    if "refused" in (ours, theirs) or theirs == "too many chunks":
-        assert theirs in (ours, "too many chunks")
+    zarrfs_result, tensorstore_result = results(example)
+    if "refused" in (zarrfs_result, tensorstore_result) or tensorstore_result == "too many chunks":
+        assert tensorstore_result in (zarrfs_result, "too many chunks")
         return
-    for length, other in zip(ours[0], theirs[0], strict=True):
+    for length, other in zip(zarrfs_result[0], tensorstore_result[0], strict=True):
         assert 0 <= length - other <= 1
-    _, read, write = problem
+    _, read, write = example
     wanted = read.get("elements", 1 << 20)
     given_read, given_write = read.get("shape", ()), write.get("shape", ())
     if not any(given_read) and not any(given_write):
-        assert prod(ours[0]) <= wanted
-    assert all(large % small == 0 for small, large in zip(*ours, strict=True))
+        assert prod(zarrfs_result[0]) <= wanted
+    assert all(large % small == 0 for small, large in zip(*zarrfs_result, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def test_tensorstore_reads_n5_arrays(compressors: Any, tmp_path: Path) -> None:
         "img", data=DATA, chunks=(2, 4, 2), compressors=compressors
     )
     spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(tmp_path / "s" / "img")}}
-    theirs = tensorstore.open(spec, open=True).result().read().result()
-    np.testing.assert_array_equal(theirs.T, DATA)
+    values = tensorstore.open(spec, open=True).result().read().result()
+    np.testing.assert_array_equal(values.T, DATA)
 
 
 def test_values_of_the_chunks_option() -> None:
@@ -71,7 +71,7 @@ def test_values_of_the_chunks_option() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "options",
     [
         {"shape": (-1,)},
         {"shape": 2.5},
@@ -90,10 +90,10 @@ def test_values_of_the_chunks_option() -> None:
     ],
     ids=str,
 )
-def test_invalid_options_are_refused_before_anything_is_written(wrong: dict[str, Any]) -> None:
+def test_invalid_options_are_refused_before_anything_is_written(options: dict[str, Any]) -> None:
     store = MemoryStore()
     with pytest.raises((MetadataError, TypeError)):
-        zarrfs.create_array(store, **wrong)
+        zarrfs.create_array(store, **options)
     assert not list(store.list_prefix())
 
 
@@ -121,9 +121,9 @@ def test_chunk_lengths_per_dimension_create_a_rectilinear_grid(chunks: Any) -> N
     assert (array[...] == data).all()
     array[2:8, 3:] = 0
     data[2:8, 3:] = 0
-    again = zarrfs.open_array(array.store)
-    assert (again[...] == data).all()
-    assert (again.blocks[1, 0] == data[3 : 3 + again.chunks[0][1]][:, : again.chunks[1][0]]).all()  # type: ignore[index]
+    reopened = zarrfs.open_array(array.store)
+    assert (reopened[...] == data).all()
+    assert (reopened.blocks[1, 0] == data[3 : 3 + reopened.chunks[0][1]][:, : reopened.chunks[1][0]]).all()  # type: ignore[index]
 
 
 def test_invalid_chunk_lengths() -> None:

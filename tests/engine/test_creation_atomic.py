@@ -114,10 +114,10 @@ def test_replacing_an_array_of_a_later_draft_preserves_the_key_suffix() -> None:
 def test_a_full_disk_while_data_are_written_leaves_the_store_unchanged(
     path: str, overwrite: bool, tmp_path: Path
 ) -> None:
-    place = tmp_path / "s"
+    directory = tmp_path / "s"
     if overwrite:
-        zarrfs.create_array(place, path, data=DATA, chunks=2, attributes={"old": 1})
-    before = contents(place)
+        zarrfs.create_array(directory, path, data=DATA, chunks=2, attributes={"old": 1})
+    before = contents(directory)
     # The last chunk is incompressible and exceeds the limit of the file size.
     data = np.zeros((4, 1 << 17), "u1")
     data[3] = np.random.default_rng(0).integers(0, 255, 1 << 17)
@@ -126,18 +126,20 @@ def test_a_full_disk_while_data_are_written_leaves_the_store_unchanged(
     try:
         with pytest.raises(StoreError, match="cannot be written"):
             zarrfs.create_array(
-                place, path, data=data, chunks=(1, 1 << 17), overwrite=overwrite, write_empty_chunks=True
+                directory, path, data=data, chunks=(1, 1 << 17), overwrite=overwrite, write_empty_chunks=True
             )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert contents(place) == before
-    zarrfs.create_array(place, path, data=data, chunks=(1, 1 << 17), overwrite=overwrite)
-    np.testing.assert_array_equal(zarrfs.open_array(place, path), data)
-    assert not [name for name in os.listdir(place) if name.startswith(".")]
+    assert contents(directory) == before
+    zarrfs.create_array(directory, path, data=data, chunks=(1, 1 << 17), overwrite=overwrite)
+    np.testing.assert_array_equal(zarrfs.open_array(directory, path), data)
+    assert not [name for name in os.listdir(directory) if name.startswith(".")]
 
 
-def contents(place: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(place)): p.read_bytes() for p in sorted(place.rglob("*")) if p.is_file()}
+def contents(directory: Path) -> dict[str, bytes]:
+    return {
+        str(p.relative_to(directory)): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()
+    }
 
 
 class _NotJson:

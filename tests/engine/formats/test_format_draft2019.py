@@ -104,7 +104,7 @@ def test_the_array_example_of_the_draft() -> None:
     assert (spec.zarr_format, spec.shape) == ("draft2019", (10000, 1000))
     assert spec.data_type.numpy == np.dtype("<f8")
     assert (spec.chunk_grid, spec.chunk_key_encoding) == (RegularGrid((1000, 100)), V2Keys("."))
-    assert [codec.name for codec in spec.codecs] == ["bytes", "gzip"] or spec.codecs[-1].name.endswith("gzip")
+    assert [codec.name for codec in spec.codecs] == ["bytes", "numcodecs.gzip"]
     assert np.isnan(spec.fill_value)
     assert spec.attributes == EXAMPLE["attributes"]
     written = array_document(spec)

@@ -403,7 +403,7 @@ def test_tensorstore_compatibility_in_both_directions(
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"),
+    ("name", "parameters"),
     [
         ("gzip", {"level": 99}),
         ("gzip", {"level": "x"}),
@@ -416,19 +416,19 @@ def test_tensorstore_compatibility_in_both_directions(
         ("zstd", {"level": 100}),
     ],
 )
-def test_invalid_encoding_parameters_do_not_prevent_reading(name: str, wrong: dict[str, Any]) -> None:
+def test_invalid_encoding_parameters_do_not_prevent_reading(name: str, parameters: dict[str, Any]) -> None:
     data = np.arange(24, dtype=">u2").reshape(4, 6)
     store: dict[str, bytes] = {}
     zarrfs.create_array(store, data=data, chunks=(4, 6), zarr_format="n5", compressors=N5_CODECS[name])
     attributes = json.loads(store["attributes.json"])
-    if "useZlib" in wrong:
+    if "useZlib" in parameters:
         zlibbed: dict[str, bytes] = {}
         codec = {"name": "numcodecs.zlib", "configuration": {"level": 1}}
         zarrfs.create_array(zlibbed, data=data, chunks=(4, 6), zarr_format="n5", compressors=codec)
         store = zlibbed
         attributes = json.loads(store["attributes.json"])
     assert attributes["compression"]["type"] == name
-    attributes["compression"] |= wrong
+    attributes["compression"] |= parameters
     store["attributes.json"] = json.dumps(attributes).encode()
     array = zarrfs.open_array(store, mode="r+")
     np.testing.assert_array_equal(array[...], data)
@@ -436,7 +436,7 @@ def test_invalid_encoding_parameters_do_not_prevent_reading(name: str, wrong: di
         array[...] = data
     array.resize((5, 6))
     kept = json.loads(store["attributes.json"])["compression"]
-    assert {key: kept[key] for key in wrong} == wrong
+    assert {key: kept[key] for key in parameters} == parameters
 
 
 N5_CODECS: dict[str, Any] = {

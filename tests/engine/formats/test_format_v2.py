@@ -155,9 +155,9 @@ def test_a_group_of_another_version(version: Any) -> None:
 def test_accepted_deviations_from_the_specification(changes: dict[str, Any]) -> None:
     spec = parse(document(**changes))
     written = json.loads(json.dumps(array_document(spec)))
-    again = parse(written)
-    assert np.asarray(again.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
-    assert replace(again, document={}, fill_value=0) == replace(spec, document={}, fill_value=0)
+    reparsed = parse(written)
+    assert np.asarray(reparsed.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
+    assert replace(reparsed, document={}, fill_value=0) == replace(spec, document={}, fill_value=0)
 
 
 @pytest.mark.parametrize(
@@ -211,10 +211,10 @@ def test_unknown_keys_are_ignored_and_preserved() -> None:
     ("codec", "name", "fill"),
     [("vlen-utf8", "string", ""), ("vlen-bytes", "bytes", b""), ("json2", "object", 0)],
 )
-@pytest.mark.parametrize("place", ["filter", "compressor"])
-def test_the_object_codec_determines_the_data_type(codec: str, name: str, fill: Any, place: str) -> None:
+@pytest.mark.parametrize("key", ["filter", "compressor"])
+def test_the_object_codec_determines_the_data_type(codec: str, name: str, fill: Any, key: str) -> None:
     configuration = numcodecs.get_codec({"id": codec}).get_config()
-    changes = {"filters": [configuration]} if place == "filter" else {"compressor": configuration}
+    changes = {"filters": [configuration]} if key == "filter" else {"compressor": configuration}
     spec = parse(document(dtype="|O", fill_value=0, **changes))
     assert (spec.data_type.name, spec.data_type.numpy) == (name, np.dtype(object))
     assert spec.fill_value == fill
@@ -507,9 +507,9 @@ def test_a_written_document_is_parsed_to_the_same_spec(
     )
     spec = parse(given_document)
     assert array_document(spec) == given_document
-    again = parse(json.loads(json.dumps(array_document(replace(spec, document={})))))
-    assert np.asarray(again.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
-    assert replace(again, fill_value=0) == replace(spec, fill_value=0)
+    reparsed = parse(json.loads(json.dumps(array_document(replace(spec, document={})))))
+    assert np.asarray(reparsed.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
+    assert replace(reparsed, fill_value=0) == replace(spec, fill_value=0)
 
 
 def outcome(given_document: dict[str, Any]) -> ArraySpec | MetadataError:

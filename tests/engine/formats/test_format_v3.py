@@ -219,10 +219,10 @@ def test_optional_extensions_are_preserved() -> None:
 )
 def test_accepted_deviations_from_the_specification(changes: dict[str, Any]) -> None:
     spec = parse_array(document(**changes), HERE)
-    again = parse_array(json.loads(json.dumps(array_document(spec))), HERE)
-    assert np.asarray(again.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
-    same = {"document": {}, "fill_value": 0}
-    assert replace(again, **same) == replace(spec, **same)
+    reparsed = parse_array(json.loads(json.dumps(array_document(spec))), HERE)
+    assert np.asarray(reparsed.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
+    ignored = {"document": {}, "fill_value": 0}
+    assert replace(reparsed, **ignored) == replace(spec, **ignored)
 
 
 def test_0_dimensional_arrays() -> None:
@@ -465,9 +465,9 @@ def test_a_written_document_is_parsed_to_the_same_spec(
     )
     spec = parse_array(given_document, HERE)
     assert array_document(spec) == given_document
-    again = parse_array(json.loads(json.dumps(array_document(replace(spec, document={})))), HERE)
-    assert np.asarray(again.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
-    assert replace(again, fill_value=0) == replace(spec, fill_value=0)
+    reparsed = parse_array(json.loads(json.dumps(array_document(replace(spec, document={})))), HERE)
+    assert np.asarray(reparsed.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
+    assert replace(reparsed, fill_value=0) == replace(spec, fill_value=0)
 
 
 JSON = st.recursive(

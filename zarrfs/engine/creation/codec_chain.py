@@ -106,7 +106,7 @@ def _listed(option: str, codecs: Any) -> list[Any]:
 
 
 def default_serializer(data_type: DataType, zarr_format: int | str) -> dict[str, Any]:
-    """Return the default array->bytes codec of a data type: little-endian unless the format keeps the byte order."""
+    """Return the default array->bytes codec of a data type: little-endian unless the format stores the byte order."""
     if data_type.numpy.hasobject:
         return {"name": "vlen-utf8" if data_type.name == "string" else "vlen-bytes"}
     if data_type.numpy.itemsize == 1 and data_type.numpy.names is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from zarrfs.engine.model import ArraySpec, NodeSpec
 
-__all__ = ["DIMENSIONS", "names_in", "with_names"]
+__all__ = ["DIMENSIONS", "attributes_with_names", "names_in"]
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 
@@ -22,7 +22,7 @@ def names_in(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...]
     return tuple(names)
 
 
-def with_names(spec: NodeSpec) -> dict[str, Any]:
+def attributes_with_names(spec: NodeSpec) -> dict[str, Any]:
     """Return the attributes of a node, including the names of its dimensions."""
     attributes = dict(spec.attributes)
     if isinstance(spec, ArraySpec) and spec.dimension_names is not None and DIMENSIONS not in attributes:

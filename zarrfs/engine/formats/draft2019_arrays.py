@@ -13,7 +13,7 @@ from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
 from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Coords, Separator, V2Keys
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, data_type_from_v2, fill_from_v2, fill_to_v2
 from zarrfs.engine.formats.byte_order import stored_data_type
-from zarrfs.engine.formats.dimension_names import names_in, with_names
+from zarrfs.engine.formats.dimension_names import attributes_with_names, names_in
 from zarrfs.engine.formats.v2_codecs import chain_from_v2, chain_to_v2
 from zarrfs.engine.json_checks import (
     check_keys,
@@ -211,7 +211,7 @@ def array_document(spec: ArraySpec, *, is_later: bool = False) -> dict[str, Any]
         "chunk_memory_layout": order if len(spec.shape) > 1 else spec.order,
         "fill_value": fill_to_v2(spec.data_type, spec.fill_value),
         "extensions": spec.document.get("extensions", []),
-        "attributes": with_names(spec),
+        "attributes": attributes_with_names(spec),
     }
     if compressor is not None:
         name = compressor.pop("id")

@@ -22,7 +22,7 @@ from zarrfs.engine.dtypes import (
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
-from zarrfs.engine.formats.dimension_names import names_in, with_names
+from zarrfs.engine.formats.dimension_names import attributes_with_names, names_in
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object, write_object
 from zarrfs.engine.formats.paths import join, paths_above
 from zarrfs.engine.formats.v2_codecs import chain_from_v2, chain_to_v2
@@ -199,7 +199,7 @@ def group_document(spec: GroupSpec) -> dict[str, Any]:
 
 def attributes_document(spec: NodeSpec) -> dict[str, Any]:
     """Return the ``.zattrs`` of a node, including the names of its dimensions."""
-    return with_names(spec)
+    return attributes_with_names(spec)
 
 
 # -- in a store ----------------------------------------------------------------------------------------------

@@ -91,10 +91,10 @@ class OrthogonalSelection:
         """Convert values of ``result_shape`` to an array of ``shape``: the inverse of ``result``."""
         if self.reshape is not None:
             dropped = [i for i, part in enumerate(self.view) if part == 0 and not isinstance(part, slice)]
-            kept = [n for i, n in enumerate(self.shape) if i not in dropped]
+            kept_lengths = [n for i, n in enumerate(self.shape) if i not in dropped]
             if self.transpose is not None:
-                kept = [kept[axis] for axis in self.transpose]
-            value = value.reshape(kept)
+                kept_lengths = [kept_lengths[axis] for axis in self.transpose]
+            value = value.reshape(kept_lengths)
         if self.transpose is not None:
             value = value.transpose(np.argsort(self.transpose))
         return value[tuple(part if isinstance(part, slice) else None for part in self.view) or Ellipsis]
@@ -197,12 +197,12 @@ def _single_array(parts: list[Any], axis: int, shape: tuple[int, ...]) -> Orthog
     flat = [part.reshape(-1) if i == axis else part for i, part in enumerate(parts)]
     orthogonal = _orthogonal(flat, shape)
     advanced = [i for i, part in enumerate(parts) if not isinstance(part, slice)]
-    kept = [i for i, part in enumerate(parts) if not isinstance(part, int)]
+    kept_axes = [i for i, part in enumerate(parts) if not isinstance(part, int)]
     transpose = None
-    order = kept
+    order = kept_axes
     if advanced != list(range(advanced[0], advanced[-1] + 1)):
-        order = [axis, *(i for i in kept if i != axis)]
-        transpose = tuple(kept.index(i) for i in order)
+        order = [axis, *(i for i in kept_axes if i != axis)]
+        transpose = tuple(kept_axes.index(i) for i in order)
     reshape = None
     if array.ndim != 1:
         lengths: list[int] = []
