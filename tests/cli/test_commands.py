@@ -186,7 +186,7 @@ def test_version() -> None:
         (("info", "{tmp}"), "no Zarr array or group here"),
         (("info", "{store}/broken"), "zarr.json"),
         (("info", "{store}", "nothing/there"), "no Zarr array or group here"),
-        (("info", "{store}", "../etc"), "is no name of a node"),
+        (("info", "{store}", "../etc"), "is not a node name"),
         (("info", "gopher://host/x"), "gopher"),
         (("tree", "{tmp}/missing.zarr"), "no such file or directory"),
         (("info", ""), "the location is empty"),

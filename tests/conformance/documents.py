@@ -1,4 +1,4 @@
-"""Stores filled by hand, and the documents that the tests of the specifications start from."""
+"""Helpers for stores with given values, and base documents for the conformance tests."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ V3_GROUP: dict[str, Any] = {"zarr_format": 3, "node_type": "group"}
 
 
 def changed(document: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
-    """Return a copy of a document with keys changed; ``...`` leaves one out."""
+    """Return a copy of a document with keys changed; the value ``...`` removes a key."""
     whole = copy.deepcopy(dict(document)) | changes
     return {key: value for key, value in whole.items() if value is not ...}
 
 
 def store_of(values: Mapping[str, Any]) -> MemoryStore:
-    """Return a store of these values: bytes as they are, all else as JSON."""
+    """Return a store with these values: bytes unchanged, other values as JSON."""
     store = MemoryStore()
     for key, value in values.items():
         store.set(key, value if isinstance(value, bytes) else json.dumps(value).encode())

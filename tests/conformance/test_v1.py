@@ -1,4 +1,4 @@
-"""Zarr storage specification, version 1. It is read; data are written to arrays that are there."""
+"""Zarr storage specification, version 1. Metadata is read-only; data are written to existing arrays."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ def test_metadata_example() -> None:
 
 
 @pytest.mark.parametrize("key", sorted(set(EXAMPLE) - {"zarr_format"}))
-def test_metadata_keys_that_must_be_present(key: str) -> None:
+def test_missing_required_metadata_keys(key: str) -> None:
     with pytest.raises(MetadataError, match=f'"{key}"'):
         open_array(changed(EXAMPLE, **{key: ...}))
 
 
-def test_metadata_without_a_version_is_no_array() -> None:
+def test_metadata_without_a_version_is_not_an_array() -> None:
     with pytest.raises(NodeNotFoundError):
         open_array(changed(EXAMPLE, zarr_format=...))
 
 
-def test_metadata_other_keys_do_not_alter_the_required_ones() -> None:
+def test_other_metadata_keys_are_ignored() -> None:
     array = open_array(changed(V1_ARRAY, filters=[{"id": "delta"}], dimension_separator="/"))
     assert array.chunks == (10, 10)
     assert (array[:] == 42).all()
@@ -101,7 +101,7 @@ def test_data_type_structured_example() -> None:
 # -- Chunks --------------------------------------------------------------------------------------------
 
 
-def test_chunk_keys_and_what_they_cover() -> None:
+def test_chunk_keys_and_array_regions() -> None:
     chunk = zlib.compress(np.full((1000, 1000), 7, "|u1").tobytes())
     meta = changed(V1_ARRAY, shape=[10000, 10000], chunks=[1000, 1000], dtype="|u1", fill_value=0)
     array = open_array(meta, **{"2.4": chunk})
@@ -109,11 +109,11 @@ def test_chunk_keys_and_what_they_cover() -> None:
     assert array[2999:3001, 4999:5001].tolist() == [[7, 0], [0, 0]]
 
 
-def test_chunks_that_are_absent_are_the_fill_value() -> None:
+def test_missing_chunks_read_as_the_fill_value() -> None:
     assert (open_array(V1_ARRAY)[:] == 42).all()
 
 
-def test_chunks_overhang_and_what_is_outside_does_not_show() -> None:
+def test_elements_of_edge_chunks_beyond_the_array_are_ignored() -> None:
     chunk = np.full((10, 10), 99, "<i4")
     chunk[:5, :5] = 1
     array = open_array(changed(V1_ARRAY, shape=[15, 15]), **{"1.1": zlib.compress(chunk.tobytes())})
@@ -129,7 +129,7 @@ def test_attributes_example() -> None:
     assert open_array(V1_ARRAY, attributes).attrs.asdict() == attributes
 
 
-def test_attributes_key_must_be_present() -> None:
+def test_the_attributes_key_is_required() -> None:
     with pytest.raises(NodeNotFoundError):
         zarrfs.open(store_of({"meta": V1_ARRAY}))
 

@@ -54,7 +54,7 @@ def test_the_root_has_an_empty_path(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [".", "..", "foo/./bar", "foo/../bar", "foo\\..\\bar", "/..", "foo/."])
-def test_segments_of_periods_are_an_error(path: str) -> None:
+def test_path_segments_of_periods_are_refused(path: str) -> None:
     store = store_of({".zgroup": GROUP, "foo/.zgroup": GROUP, "bar/.zgroup": GROUP})
     keys = sorted(store.values)
     group = zarrfs.open_group(store, mode="r+")
@@ -72,7 +72,7 @@ def test_segments_of_periods_are_an_error(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["...", ".hidden", "a.b", "0.0", "with space", "ß", "__dunder__"])
-def test_other_segments_are_names(name: str) -> None:
+def test_other_path_segments_are_valid_names(name: str) -> None:
     store = MemoryStore()
     zarrfs.create_group(store, zarr_format=2).create_group(name)
     assert f"{name}/.zgroup" in store.values
@@ -82,7 +82,7 @@ def test_other_segments_are_names(name: str) -> None:
 # -- Groups --------------------------------------------------------------------------------------------
 
 
-def test_a_group_is_where_its_document_is() -> None:
+def test_a_group_exists_if_its_document_exists() -> None:
     store = store_of({".zgroup": GROUP, "foo/bar/.zgroup": GROUP})
     assert isinstance(zarrfs.open(store), zarrfs.Group)
     assert isinstance(zarrfs.open(store, "foo/bar"), zarrfs.Group)
@@ -103,7 +103,7 @@ def test_groups_are_created_at_all_ancestor_paths(kind: str) -> None:
     assert all(read_json(store, key) == GROUP for key in store.values if key.endswith(".zgroup"))
 
 
-def test_ancestors_that_exist_stay_as_they_are() -> None:
+def test_existing_ancestors_are_unchanged() -> None:
     store = store_of({".zgroup": GROUP, "foo/.zgroup": GROUP, "foo/.zattrs": {"kept": 1}})
     before = dict(store.values)
     zarrfs.open_group(store, mode="r+").create_array("foo/bar", shape=3)
@@ -111,7 +111,7 @@ def test_ancestors_that_exist_stay_as_they_are() -> None:
     assert zarrfs.open_group(store, "foo").attrs.asdict() == {"kept": 1}
 
 
-def test_nothing_is_created_below_an_array() -> None:
+def test_nodes_cannot_be_created_below_an_array() -> None:
     store = store_of({".zgroup": GROUP, "a/.zarray": V2_ARRAY})
     for create in (zarrfs.create_group, zarrfs.create_array):
         options: dict[str, Any] = {"shape": 3} if create is zarrfs.create_array else {}
@@ -121,7 +121,7 @@ def test_nothing_is_created_below_an_array() -> None:
 
 
 @pytest.mark.parametrize("document", [{}, {"zarr_format": 3}, {"zarr_format": "2"}, [2]], ids=str)
-def test_group_metadata_must_say_the_version(document: Any) -> None:
+def test_group_metadata_must_have_the_version(document: Any) -> None:
     with pytest.raises(MetadataError):
         zarrfs.open(store_of({".zgroup": document}))
 
@@ -154,7 +154,7 @@ def test_members_are_direct_children() -> None:
 
 
 @pytest.mark.parametrize("key", [".zarray", ".zgroup"])
-def test_attributes_may_be_absent(key: str) -> None:
+def test_attributes_may_be_missing(key: str) -> None:
     document = V2_ARRAY if key == ".zarray" else GROUP
     assert zarrfs.open(store_of({key: document})).attrs.asdict() == {}
 
@@ -174,7 +174,7 @@ def test_attributes_example(key: str) -> None:
 
 
 @pytest.mark.parametrize("attributes", [[], "text", 3], ids=str)
-def test_attributes_are_an_object(attributes: Any) -> None:
+def test_attributes_must_be_an_object(attributes: Any) -> None:
     with pytest.raises(MetadataError, match=r"\.zattrs"):
         zarrfs.open(store_of({".zgroup": GROUP, ".zattrs": attributes}))
 
@@ -183,9 +183,9 @@ def test_attributes_are_an_object(attributes: Any) -> None:
 
 
 def test_example_of_a_single_array(tmp_path: Path) -> None:
-    place = tmp_path / "data" / "example.zarr"
+    location = tmp_path / "data" / "example.zarr"
     array = zarrfs.create_array(
-        place,
+        location,
         shape=(20, 20),
         chunks=(10, 10),
         dtype="i4",
@@ -194,8 +194,8 @@ def test_example_of_a_single_array(tmp_path: Path) -> None:
         zarr_format=2,
         overwrite=True,
     )
-    assert sorted(os.listdir(place)) == [".zarray"]
-    assert json.loads((place / ".zarray").read_text()) == {
+    assert sorted(os.listdir(location)) == [".zarray"]
+    assert json.loads((location / ".zarray").read_text()) == {
         "chunks": [10, 10],
         "compressor": {"id": "zlib", "level": 1},
         "dtype": "<i4",
@@ -207,21 +207,21 @@ def test_example_of_a_single_array(tmp_path: Path) -> None:
         "dimension_separator": ".",
     }
     array[0:10, 0:10] = 1
-    assert sorted(os.listdir(place)) == [".zarray", "0.0"]
+    assert sorted(os.listdir(location)) == [".zarray", "0.0"]
     array[0:10, 10:20] = 2
     array[10:20, :] = 3
-    assert sorted(os.listdir(place)) == [".zarray", "0.0", "0.1", "1.0", "1.1"]
-    chunk = zlib.decompress((place / "0.0").read_bytes())
+    assert sorted(os.listdir(location)) == [".zarray", "0.0", "0.1", "1.0", "1.1"]
+    chunk = zlib.decompress((location / "0.0").read_bytes())
     assert np.frombuffer(chunk, "<i4").tolist() == [1] * 100
     array.attrs["foo"] = 42
     array.attrs["bar"] = "apples"
     array.attrs["baz"] = [1, 2, 3, 4]
-    assert sorted(os.listdir(place)) == [".zarray", ".zattrs", "0.0", "0.1", "1.0", "1.1"]
-    assert json.loads((place / ".zattrs").read_text()) == {"bar": "apples", "baz": [1, 2, 3, 4], "foo": 42}
+    assert sorted(os.listdir(location)) == [".zarray", ".zattrs", "0.0", "0.1", "1.0", "1.1"]
+    assert json.loads((location / ".zattrs").read_text()) == {"bar": "apples", "baz": [1, 2, 3, 4], "foo": 42}
 
 
-def test_example_document_without_a_separator_is_read() -> None:
-    """The document is that of the example, to the letter."""
+def test_the_example_document_without_a_separator_is_read() -> None:
+    """The document equals that of the example."""
     zarray = {
         "chunks": [10, 10],
         "compressor": {"id": "zlib", "level": 1},
@@ -255,22 +255,22 @@ def fill_hierarchy(root: zarrfs.Group) -> None:
 
 
 def test_example_of_a_hierarchy(tmp_path: Path) -> None:
-    place = tmp_path / "data" / "group.zarr"
-    root = zarrfs.create_group(place, zarr_format=2, overwrite=True)
-    assert os.listdir(place) == [".zgroup"]
-    assert json.loads((place / ".zgroup").read_text()) == {"zarr_format": 2}
+    location = tmp_path / "data" / "group.zarr"
+    root = zarrfs.create_group(location, zarr_format=2, overwrite=True)
+    assert os.listdir(location) == [".zgroup"]
+    assert json.loads((location / ".zgroup").read_text()) == {"zarr_format": 2}
     fill_hierarchy(root)
-    files = sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
+    files = sorted(path.relative_to(location).as_posix() for path in location.rglob("*") if path.is_file())
     assert files == HIERARCHY
 
 
 def test_example_of_a_hierarchy_in_a_zip_file(tmp_path: Path) -> None:
-    place = tmp_path / "group.zip"
-    with ZipStore(place, "w") as store:
+    location = tmp_path / "group.zip"
+    with ZipStore(location, "w") as store:
         fill_hierarchy(zarrfs.create_group(store, zarr_format=2))
-    with zipfile.ZipFile(place) as archive:
+    with zipfile.ZipFile(location) as archive:
         assert sorted(set(archive.namelist())) == HIERARCHY
-    with ZipStore(place) as store:
+    with ZipStore(location) as store:
         array = zarrfs.open_array(store, "foo/bar")
         assert (array[:] == 42).all()
         assert array.attrs["comment"].startswith("answer to life")
@@ -279,6 +279,6 @@ def test_example_of_a_hierarchy_in_a_zip_file(tmp_path: Path) -> None:
 # -- Changes -------------------------------------------------------------------------------------------
 
 
-def test_documents_of_version_1_are_not_those_of_version_2() -> None:
+def test_version_1_documents_are_not_read_as_version_2() -> None:
     with pytest.raises(MetadataError, match="/zarr_format"):
         zarrfs.open(store_of({".zarray": changed(V2_ARRAY, zarr_format=1)}))

@@ -1,5 +1,6 @@
-"""What zarr-python 2 does beyond the specification of version 2, by its tutorial: strings, objects, ragged
-arrays, hierarchies, resizing, chunks.
+"""Features of zarr-python 2 that its tutorial documents but the version 2 specification does not.
+
+Strings, objects, ragged arrays, hierarchies, resizing, chunks.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def created(**options: Any) -> tuple[MemoryStore, zarrfs.Array]:
 
 
 def vlen(items: list[bytes]) -> bytes:
-    """The bytes of the codecs vlen-*: the number of items, then each behind its length."""
+    """Return the encoding of the codecs vlen-*: the number of items, then each item preceded by its length."""
     return struct.pack("<I", len(items)) + b"".join(struct.pack("<I", len(item)) + item for item in items)
 
 
@@ -106,7 +107,7 @@ def test_strings_as_categories() -> None:
     assert zarrfs.open_array(store)[:].tolist() == GREETINGS
 
 
-def test_strings_of_another_kind_are_refused() -> None:
+def test_values_that_are_not_strings_are_refused() -> None:
     _, array = created(shape=3, dtype=str)
     with pytest.raises(ChunkEncodeError):
         array[0] = 3
@@ -118,7 +119,7 @@ MIXED = [42, "foo", ["bar", "baz", "qux"], {"a": 1, "b": 2.2}, None]
 
 
 @pytest.mark.parametrize("codec", [numcodecs.JSON(), numcodecs.MsgPack()], ids=lambda codec: codec.codec_id)
-def test_objects_of_mixed_kinds(codec: Any) -> None:
+def test_objects_of_mixed_types(codec: Any) -> None:
     store, array = created(shape=5, dtype=object, filters=[codec])
     for index, item in enumerate(MIXED[:-1]):
         array[index] = item
@@ -135,14 +136,14 @@ def test_objects_as_json_are_stored_with_their_shape() -> None:
 
 def test_objects_need_a_codec() -> None:
     store = MemoryStore()
-    with pytest.raises(MetadataError, match="makes bytes of objects"):
+    with pytest.raises(MetadataError, match="encodes objects"):
         zarrfs.create_array(store, shape=3, dtype=object, zarr_format=2)
-    with pytest.raises(MetadataError, match="makes bytes of objects"):
+    with pytest.raises(MetadataError, match="encodes objects"):
         zarrfs.open(store_of({".zarray": changed(V2_ARRAY, dtype="|O")}))
     assert not store.values
 
 
-def test_objects_by_pickle_are_read_only_when_that_is_asked_for() -> None:
+def test_pickled_objects_are_read_only_if_allowed() -> None:
     items = np.array([1, {2: 3}], object)
     stored = pickle.dumps(items, protocol=5)
     zarray = changed(
@@ -182,7 +183,7 @@ def test_ragged_arrays(options: dict[str, Any]) -> None:
         assert reader[2].tolist() == [7, 9, 14]
 
 
-def test_ragged_arrays_need_a_format_that_has_them() -> None:
+def test_ragged_arrays_are_refused_in_other_formats() -> None:
     for options in ({"zarr_format": 3}, {"zarr_format": 2, "dtype": "array:zzz"}):
         store = MemoryStore()
         with pytest.raises(MetadataError):
@@ -214,7 +215,7 @@ def test_datetimes_with_units() -> None:
 # -- Persistence, resizing, chunks ---------------------------------------------------------------------
 
 
-def test_shrinking_deletes_the_chunks_outside() -> None:
+def test_shrinking_deletes_chunks_beyond_the_array() -> None:
     store, array = created(data=np.ones((4, 4), "u1"), chunks=(2, 2))
     array.resize(2, 3)
     assert {key for key in store.values if key[0] != "."} == {"0.0", "0.1"}
@@ -223,7 +224,7 @@ def test_shrinking_deletes_the_chunks_outside() -> None:
     assert array[2:].tolist() == [[0] * 4] * 2
 
 
-def test_resizing_rearranges_nothing() -> None:
+def test_resizing_does_not_move_elements() -> None:
     store, array = created(data=np.arange(16, dtype="u1").reshape(4, 4), chunks=(2, 2))
     before = {key: value for key, value in store.values.items() if key[0] != "."}
     array.resize(6, 8)
@@ -250,13 +251,13 @@ def test_chunks_across_whole_dimensions(chunks: Any, expected: tuple[int, ...]) 
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 0, 4), ()], ids=str)
-def test_zero_dimensions_and_zero_lengths(shape: tuple[int, ...]) -> None:
+def test_0_dimensional_arrays_and_dimensions_of_length_0(shape: tuple[int, ...]) -> None:
     store, array = created(shape=shape, dtype="i4", fill_value=5)
     array[...] = 7
     np.testing.assert_array_equal(zarrfs.open_array(store)[...], np.full(shape, 7, "i4"))
 
 
-def test_chunks_of_the_fill_value_alone_are_not_stored() -> None:
+def test_chunks_of_only_the_fill_value_are_not_stored() -> None:
     store, array = created(data=np.ones(4, "u1"), chunks=2)
     array[:2] = 0
     assert [key for key in store.values if key[0] != "."] == ["1"]
@@ -289,7 +290,7 @@ def test_attributes_must_be_json() -> None:
 # -- Groups --------------------------------------------------------------------------------------------
 
 
-def test_groups_of_groups_and_arrays() -> None:
+def test_nested_groups_and_arrays() -> None:
     root = zarrfs.create_group(MemoryStore(), zarr_format=2)
     bar = root.create_group("foo").create_group("bar")
     made = bar.create_array("baz", shape=(100, 100), chunks=(10, 10), dtype="i4")
@@ -305,14 +306,14 @@ def test_groups_of_groups_and_arrays() -> None:
 def test_groups_on_disk_are_reopened(tmp_path: Path) -> None:
     root = zarrfs.open_group(tmp_path / "group.zarr", mode="w", zarr_format=2)
     root.create_array("foo/bar/baz", shape=4, dtype="i4")
-    again = zarrfs.open(tmp_path / "group.zarr" / "foo" / "bar")
-    assert isinstance(again, zarrfs.Group)
-    assert list(again) == ["baz"]
+    reopened = zarrfs.open(tmp_path / "group.zarr" / "foo" / "bar")
+    assert isinstance(reopened, zarrfs.Group)
+    assert list(reopened) == ["baz"]
     with pytest.raises(ReadOnlyError):
-        again.create_group("other")
+        reopened.create_group("other")
 
 
-def test_members_move_and_vanish_with_all_below() -> None:
+def test_members_are_moved_and_deleted_with_all_descendants() -> None:
     store = MemoryStore()
     root = zarrfs.create_group(store, zarr_format=2)
     root.create_array("a/b/c", data=np.arange(3))

@@ -41,7 +41,7 @@ def test_regular_grid_example() -> None:
     assert chunk_keys(store) == {"c/0/0/0", "c/1/7/2", "c/1/9/7"}
 
 
-def test_chunks_at_the_border_are_whole_and_hold_the_fill_value_outside() -> None:
+def test_edge_chunks_have_the_full_shape_and_are_padded_with_the_fill_value() -> None:
     store, array = created(shape=(30, 30), chunks=(16, 16), dtype="u1", fill_value=9)
     array[...] = 1
     chunk = np.frombuffer(store.values["c/0/1"], "u1").reshape(16, 16)
@@ -51,18 +51,18 @@ def test_chunks_at_the_border_are_whole_and_hold_the_fill_value_outside() -> Non
     assert np.argwhere(corner == 1).max() == 13
 
 
-def test_what_is_outside_of_the_array_does_not_show() -> None:
+def test_elements_of_edge_chunks_beyond_the_array_are_ignored() -> None:
     document = changed(V3_ARRAY, shape=[3], fill_value=5)
     array = zarrfs.open_array(store_of({"zarr.json": document, "c/1": b"\1\xff"}))
     assert array[:].tolist() == [5, 5, 1]
 
 
-def test_uninitialised_portions_are_the_fill_value() -> None:
+def test_uninitialized_elements_read_as_the_fill_value() -> None:
     document = changed(V3_ARRAY, fill_value=7)
     assert zarrfs.open_array(store_of({"zarr.json": document}))[:].tolist() == [7] * 4
 
 
-def test_dimensions_of_no_length() -> None:
+def test_dimensions_of_length_0() -> None:
     document = changed(V3_ARRAY, shape=[0, 4], chunk_grid=regular(0, 2))
     array = zarrfs.open_array(store_of({"zarr.json": document}))
     assert array[...].shape == (0, 4)
@@ -103,13 +103,13 @@ def test_chunk_key_encodings(encoding: Any, key: str, scalar: str) -> None:
 @pytest.mark.parametrize(
     "configuration", [{"separator": ""}, {"separator": "-"}, {"separator": None}, {"sep": "/"}]
 )
-def test_chunk_key_encodings_that_must_fail(name: str, configuration: Any) -> None:
+def test_invalid_chunk_key_encodings(name: str, configuration: Any) -> None:
     encoding = {"name": name, "configuration": configuration}
     with pytest.raises(MetadataError, match="/chunk_key_encoding/configuration"):
         zarrfs.open(store_of({"zarr.json": changed(V3_ARRAY, chunk_key_encoding=encoding)}))
 
 
-def test_the_default_encoding_is_what_new_arrays_have() -> None:
+def test_new_arrays_have_the_default_encoding() -> None:
     store, _ = created(shape=4)
     assert read_json(store, "zarr.json")["chunk_key_encoding"] == {
         "name": "default",
@@ -130,7 +130,7 @@ def test_the_default_encoding_is_what_new_arrays_have() -> None:
     ],
     ids=str,
 )
-def test_codec_lists_of_the_right_form(codecs: Any) -> None:
+def test_valid_codec_lists(codecs: Any) -> None:
     store = store_of({"zarr.json": changed(V3_ARRAY, codecs=codecs)})
     zarrfs.open_array(store, mode="r+")[:] = [1, 2, 3, 4]
     assert zarrfs.open_array(store)[:].tolist() == [1, 2, 3, 4]
@@ -151,12 +151,12 @@ def test_codec_lists_of_the_right_form(codecs: Any) -> None:
     ],
     ids=str,
 )
-def test_codec_lists_of_another_form(codecs: Any) -> None:
+def test_invalid_codec_lists(codecs: Any) -> None:
     with pytest.raises(MetadataError, match="/codecs"):
         zarrfs.open(store_of({"zarr.json": changed(V3_ARRAY, codecs=codecs)}))
 
 
-def test_codecs_are_applied_in_order_and_undone_in_reverse() -> None:
+def test_codecs_encode_in_order_and_decode_in_reverse_order() -> None:
     data = np.arange(6, dtype="<u2").reshape(2, 3)
     codecs = [{"name": "transpose", "configuration": {"order": [1, 0]}}, LITTLE, GZIP, "crc32c"]
     document = changed(V3_ARRAY, shape=[2, 3], chunk_grid=regular(2, 3), data_type="uint16", codecs=codecs)
@@ -182,7 +182,7 @@ def test_codecs_are_applied_in_order_and_undone_in_reverse() -> None:
     ],
     ids=str,
 )
-def test_codecs_that_do_not_fit_the_decoded_representation(
+def test_codecs_that_do_not_support_the_decoded_representation(
     data_type: str, fill_value: Any, codec: Any
 ) -> None:
     document = changed(V3_ARRAY, data_type=data_type, fill_value=fill_value, codecs=[codec])
@@ -191,7 +191,7 @@ def test_codecs_that_do_not_fit_the_decoded_representation(
 
 
 @pytest.mark.parametrize("chunk", [b"", b"\1", b"\1\2\3"])
-def test_chunks_of_another_size_are_broken_and_not_absent(chunk: bytes) -> None:
+def test_chunks_of_the_wrong_size_are_errors_and_not_missing(chunk: bytes) -> None:
     array = zarrfs.open_array(store_of({"zarr.json": V3_ARRAY, "c/0": chunk, "c/1": b"\7\7"}))
     with pytest.raises(ChunkDecodeError, match="'c/0'"):
         array[0:2]
@@ -201,7 +201,7 @@ def test_chunks_of_another_size_are_broken_and_not_absent(chunk: bytes) -> None:
 # -- Implementation notes: resizing --------------------------------------------------------------------
 
 
-def test_growing_writes_no_chunks_and_shows_the_fill_value() -> None:
+def test_growing_writes_no_chunks_and_new_elements_read_as_the_fill_value() -> None:
     store, array = created(data=np.ones(3, "u1"), chunks=2, fill_value=9)
     before = {key: store.values[key] for key in chunk_keys(store)}
     array.resize(8)
@@ -211,7 +211,7 @@ def test_growing_writes_no_chunks_and_shows_the_fill_value() -> None:
 
 
 @pytest.mark.parametrize("delete", [True, False])
-def test_shrinking_deletes_chunks_or_keeps_them_to_show_again(delete: bool) -> None:
+def test_shrinking_deletes_chunks_or_retains_them(delete: bool) -> None:
     store, array = created(data=np.ones(8, "u1"), chunks=2)
     array.resize(4, delete=delete)
     assert chunk_keys(store) == {f"c/{i}" for i in range(2 if delete else 4)}
@@ -219,10 +219,10 @@ def test_shrinking_deletes_chunks_or_keeps_them_to_show_again(delete: bool) -> N
     assert array[4:].tolist() == [0 if delete else 1] * 4
 
 
-# -- Rectilinear grids of the registry, as the specification foresees them ------------------------------
+# -- Rectilinear grids of the zarr-extensions registry --------------------------------------------------
 
 
-def test_grids_of_chunks_that_differ() -> None:
+def test_rectilinear_grids() -> None:
     grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[1, 3]]}}
     store = store_of({"zarr.json": changed(V3_ARRAY, chunk_grid=grid), "c/0": b"\7", "c/1": b"\1\2\3"})
     assert zarrfs.open_array(store)[:].tolist() == [7, 1, 2, 3]

@@ -24,7 +24,7 @@ def named(name: str, **configuration: Any) -> dict[str, Any]:
 
 
 def stored(data: np.ndarray[Any, Any], *codecs: Any) -> MemoryStore:
-    """A store with an array of one chunk, written by us with these codecs."""
+    """Return a store with an array of one chunk that zarrfs wrote with these codecs."""
     store = MemoryStore()
     zarrfs.create_array(store, data=data, chunks=data.shape, codecs=list(codecs), write_empty_chunks=True)
     return store
@@ -36,7 +36,7 @@ def chunk_of(store: MemoryStore) -> bytes:
 
 
 def decoded(chunk: bytes, shape: tuple[int, ...], data_type: str, *codecs: Any) -> np.ndarray[Any, Any]:
-    """What we read of a chunk written by hand."""
+    """Return the array that zarrfs reads from a given chunk."""
     document = changed(
         V3_ARRAY, shape=list(shape), chunk_grid=regular(*shape), data_type=data_type, codecs=list(codecs)
     )
@@ -102,14 +102,14 @@ def test_bytes_of_raw_bits_have_no_byte_order(codec: Any) -> None:
 
 
 @pytest.mark.parametrize("name", MULTIBYTE)
-def test_bytes_of_more_need_a_byte_order(name: str) -> None:
+def test_bytes_of_multibyte_elements_need_a_byte_order(name: str) -> None:
     document = changed(V3_ARRAY, data_type=name, fill_value=[0, 0] if name.startswith("complex") else 0)
     with pytest.raises(MetadataError, match="/endian"):
         zarrfs.open(store_of({"zarr.json": document}))
 
 
 @pytest.mark.parametrize("endian", ["native", "LITTLE", "<", 1, None])
-def test_bytes_take_no_other_byte_order(endian: Any) -> None:
+def test_bytes_refuse_other_byte_orders(endian: Any) -> None:
     refused(named("bytes", endian=endian))
 
 
@@ -120,7 +120,7 @@ def test_bytes_take_no_other_byte_order(endian: Any) -> None:
 def test_transpose(order: list[int]) -> None:
     data = np.arange(24, dtype="u1").reshape(2, 3, 4)
     codecs = (named("transpose", order=order), {"name": "bytes"})
-    # By the letter: B_shape[i] = A_shape[order[i]], and B[B_pos] = A[A_pos] where B_pos[i] = A_pos[order[i]].
+    # As specified: B_shape[i] = A_shape[order[i]], and B[B_pos] = A[A_pos] where B_pos[i] = A_pos[order[i]].
     encoded = np.zeros([data.shape[axis] for axis in order], "u1")
     for position in np.ndindex(data.shape):
         encoded[tuple(position[axis] for axis in order)] = data[position]
@@ -129,11 +129,11 @@ def test_transpose(order: list[int]) -> None:
 
 
 @pytest.mark.parametrize("order", ["C", "F", [1], [0, 0], [0, 1], [-1], [0.0], None])
-def test_transpose_takes_a_permutation_alone(order: Any) -> None:
+def test_transpose_requires_a_permutation(order: Any) -> None:
     refused(named("transpose", order=order), LITTLE)
 
 
-def test_transpose_needs_an_order() -> None:
+def test_transpose_requires_an_order() -> None:
     refused("transpose", LITTLE)
     refused(named("transpose"), LITTLE)
 
@@ -148,12 +148,14 @@ def test_gzip(level: int) -> None:
     assert chunk[:3] == b"\x1f\x8b\x08"
     assert gzip.decompress(chunk) == data.tobytes()
     assert (len(chunk) > data.nbytes) == (level == 0)
-    ours = decoded(gzip.compress(data.tobytes(), level), (500,), "uint16", LITTLE, named("gzip", level=level))
-    np.testing.assert_array_equal(ours, data)
+    result = decoded(
+        gzip.compress(data.tobytes(), level), (500,), "uint16", LITTLE, named("gzip", level=level)
+    )
+    np.testing.assert_array_equal(result, data)
 
 
 @pytest.mark.parametrize("level", [-1, 10, 1.0, "1", True, None])
-def test_gzip_is_written_at_no_other_level(level: Any) -> None:
+def test_invalid_gzip_levels_are_refused_for_writing(level: Any) -> None:
     with pytest.raises(MetadataError, match="level"):
         stored(np.arange(5, dtype="<u2"), LITTLE, named("gzip", level=level))
 
@@ -175,7 +177,7 @@ def test_crc32c_is_appended_in_little_endian() -> None:
     assert zeros[32:] == bytes.fromhex("aa36918a")
 
 
-def test_crc32c_that_does_not_agree() -> None:
+def test_a_wrong_crc32c_checksum_is_an_error() -> None:
     good = b"123456789" + bytes.fromhex("839206e3")
     assert decoded(good, (9,), "uint8", "bytes", "crc32c").tobytes() == b"123456789"
     for broken in (b"023456789" + good[9:], good[:9] + good[:8:-1], good[:9]):
@@ -205,7 +207,7 @@ def test_blosc_example() -> None:
 CNAMES = [
     name for name in ("lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib") if name in blosc.list_compressors()
 ]
-"""Not every build of Blosc has Snappy."""
+"""Some builds of Blosc lack Snappy."""
 
 
 @pytest.mark.parametrize("cname", CNAMES)
@@ -228,8 +230,8 @@ def test_blosc_levels(clevel: int) -> None:
     assert numcodecs.Blosc().decode(chunk) == data.tobytes()
 
 
-def test_blosc_sizes_are_those_asked_for() -> None:
-    """Blosc rounds the block size up to one it likes, so that what it makes of the same request is the measure."""
+def test_blosc_uses_the_configured_type_size_and_block_size() -> None:
+    """Blosc rounds the block size up, so the expected size is that of Blosc for the same request."""
     data = np.arange(100000, dtype="<i2")
     codec = named("blosc", **BLOSC | {"typesize": 2, "blocksize": 131072})
     chunk = chunk_of(stored(data, LITTLE, codec))
@@ -256,8 +258,8 @@ def test_blosc_sizes_are_those_asked_for() -> None:
     ],
     ids=str,
 )
-def test_blosc_configurations_that_are_not_written(changes: dict[str, Any]) -> None:
-    """Reading needs none of them: the header of a buffer says all."""
+def test_invalid_blosc_configurations_are_refused_for_writing(changes: dict[str, Any]) -> None:
+    """Reading does not use the configuration: the header of the buffer contains all parameters."""
     with pytest.raises(MetadataError):
         stored(np.arange(5, dtype="<u2"), LITTLE, named("blosc", **changed(BLOSC, **changes)))
 
@@ -274,7 +276,9 @@ def test_blosc_without_shuffling_ignores_the_typesize(typesize: Any) -> None:
 @pytest.mark.parametrize(
     "compressors", ["auto", "blosc", {"name": "blosc"}, named("blosc", cname="lz4")], ids=str
 )
-def test_blosc_records_what_was_chosen(compressors: Any, dtype: str, shuffle: str, typesize: int) -> None:
+def test_chosen_blosc_options_are_stored_in_the_metadata(
+    compressors: Any, dtype: str, shuffle: str, typesize: int
+) -> None:
     store = MemoryStore()
     zarrfs.create_array(store, shape=10, dtype=dtype, compressors=compressors)
     codec = read_json(store, "zarr.json")["codecs"][-1]

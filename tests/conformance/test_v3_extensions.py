@@ -54,7 +54,7 @@ def test_configurations_are_objects(point: str, configuration: Any) -> None:
     ],
     ids=str,
 )
-def test_short_hand_names_are_objects_with_a_name(changes: dict[str, Any]) -> None:
+def test_a_short_hand_name_equals_an_object_with_a_name(changes: dict[str, Any]) -> None:
     assert open_array(changed(V3_ARRAY, **changes), **{"c/1": b"\1\2"})[:].tolist() == [0, 0, 1, 2]
 
 
@@ -99,13 +99,13 @@ def test_unknown_extensions_are_refused_by_name(changes: dict[str, Any], name: s
     ids=str,
 )
 @pytest.mark.parametrize("document", [V3_ARRAY, V3_GROUP], ids=["array", "group"])
-def test_unknown_fields_must_fail(document: dict[str, Any], value: Any) -> None:
+def test_unknown_fields_are_refused(document: dict[str, Any], value: Any) -> None:
     with pytest.raises(UnsupportedError, match='"example_field"'):
         zarrfs.open(store_of({"zarr.json": document | {"example_field": value}}))
 
 
 @pytest.mark.parametrize("document", [V3_ARRAY, V3_GROUP], ids=["array", "group"])
-def test_unknown_fields_that_need_not_be_understood_are_kept(document: dict[str, Any]) -> None:
+def test_unknown_optional_fields_are_preserved(document: dict[str, Any]) -> None:
     extra = {"name": "example", "must_understand": False, "configuration": {"a": [1]}}
     store = store_of({"zarr.json": document | {"example_field": extra}})
     node = zarrfs.open(store, mode="r+")
@@ -116,7 +116,7 @@ def test_unknown_fields_that_need_not_be_understood_are_kept(document: dict[str,
 
 
 @pytest.mark.parametrize("point", ["data_type", "chunk_grid", "chunk_key_encoding"])
-def test_must_understand_is_not_for_every_extension_point(point: str) -> None:
+def test_must_understand_false_is_refused_where_it_is_not_allowed(point: str) -> None:
     for name in ("example.unknown", {"data_type": "uint8", "chunk_grid": "regular"}.get(point, "default")):
         configuration = {"chunk_shape": [2]} if name == "regular" else {}
         extension = {"name": name, "configuration": configuration, "must_understand": False}
@@ -124,7 +124,7 @@ def test_must_understand_is_not_for_every_extension_point(point: str) -> None:
             open_array(changed(V3_ARRAY, **{point: extension}))
 
 
-def test_codecs_that_need_not_be_understood_are_passed_over_with_a_warning_and_kept(
+def test_optional_codecs_are_ignored_with_a_warning_and_preserved(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     hint = {"name": "example.hint", "configuration": {"a": 1}, "must_understand": False}
@@ -143,7 +143,7 @@ def test_codecs_that_need_not_be_understood_are_passed_over_with_a_warning_and_k
     assert zarrfs.open_array(store)[:3].tolist() == [1, 2, 0]
 
 
-def test_storage_transformers_that_need_not_be_understood_are_passed_over_and_kept() -> None:
+def test_optional_storage_transformers_are_ignored_and_preserved() -> None:
     transformers = [TRANSFORMER | {"must_understand": False}]
     store = store_of({"zarr.json": changed(V3_ARRAY, storage_transformers=transformers), "c/0": b"\1\2"})
     array = zarrfs.open_array(store, mode="r+")
@@ -152,7 +152,7 @@ def test_storage_transformers_that_need_not_be_understood_are_passed_over_and_ke
     assert read_json(store, "zarr.json")["storage_transformers"] == transformers
 
 
-def test_no_storage_transformers_at_all() -> None:
+def test_an_empty_list_of_storage_transformers() -> None:
     assert open_array(changed(V3_ARRAY, storage_transformers=[])).shape == (4,)
 
 
@@ -160,7 +160,7 @@ def test_no_storage_transformers_at_all() -> None:
 
 
 def test_extension_example() -> None:
-    """The example of the section, with the two mandatory names that it leaves out."""
+    """The example of the section, with the two required keys that it omits."""
     document = {
         "zarr_format": 3,
         "node_type": "array",
@@ -186,10 +186,10 @@ def test_extension_example() -> None:
     assert zstandard.decompress(store.values["c.0"]) == plain
 
 
-# -- Fill values are no extension point ----------------------------------------------------------------
+# -- Fill values are not an extension point ------------------------------------------------------------
 
 
-def test_fill_values_are_no_extension_point() -> None:
+def test_fill_values_are_not_an_extension_point() -> None:
     with pytest.raises(MetadataError, match="/fill_value"):
         open_array(changed(V3_ARRAY, fill_value={"name": "zero", "must_understand": False}))
 
@@ -197,6 +197,6 @@ def test_fill_values_are_no_extension_point() -> None:
 # -- Stability policy ----------------------------------------------------------------------------------
 
 
-def test_data_are_marked_with_the_major_version_alone() -> None:
+def test_metadata_contains_only_the_major_version() -> None:
     with pytest.raises(MetadataError, match="/zarr_format"):
         open_array(changed(V3_ARRAY, zarr_format=3.1, codecs=[LITTLE]))

@@ -66,14 +66,14 @@ def test_names_are_checked_on_creation(name: str) -> None:
         lambda: group.move("foo", name),
         lambda: group.move("foo", f"new/{name}"),
     ):
-        with pytest.raises(KeyNameError, match="is no name for a node"):
+        with pytest.raises(KeyNameError, match="is not a valid node name"):
             attempt()
     assert sorted(store.values) == keys
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
 @pytest.mark.parametrize("document", [V3_ARRAY, V3_GROUP], ids=["array", "group"])
-def test_names_that_break_the_rules_are_read_with_a_warning(
+def test_nodes_with_invalid_names_are_read_with_a_warning(
     name: str, document: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     store = store_of({"zarr.json": V3_GROUP, f"{name}/zarr.json": document})
@@ -81,7 +81,7 @@ def test_names_that_break_the_rules_are_read_with_a_warning(
         assert zarrfs.open(store, name).basename == name
     (record,) = caplog.records
     assert repr(name) in record.getMessage()
-    assert "read all the same" in record.getMessage()
+    assert "read nevertheless" in record.getMessage()
 
 
 GOOD_NAMES = [
@@ -102,12 +102,12 @@ GOOD_NAMES = [
 
 
 @pytest.mark.parametrize("name", GOOD_NAMES)
-def test_names_of_other_characters(name: str, tmp_path: Path) -> None:
+def test_names_of_any_other_characters_are_valid(name: str, tmp_path: Path) -> None:
     zarrfs.create_group(tmp_path / "h.zarr").create_group(name).create_array("a", data=[1, 2])
     root = zarrfs.open_group(tmp_path / "h.zarr")
     assert list(root) == [name]
     assert root[f"{name}/a"][:].tolist() == [1, 2]  # type: ignore[index, union-attr]
-    # UTF-8 is the default representation where a store needs bytes.
+    # UTF-8 is the default encoding of keys in stores that use bytes.
     assert (tmp_path / "h.zarr").joinpath(name).is_dir()
     assert name.encode() in [entry.name.encode() for entry in (tmp_path / "h.zarr").iterdir()]
 
@@ -120,7 +120,7 @@ def test_names_are_case_sensitive() -> None:
     assert (root["foo"].attrs["a"], root["FOO"].attrs["a"]) == (1, 2)
 
 
-def test_names_are_not_normalised() -> None:
+def test_unicode_names_are_not_normalized() -> None:
     composed, decomposed = "é", "e\u0301"
     root = zarrfs.create_group(MemoryStore())
     root.create_group(composed)
@@ -162,18 +162,18 @@ def test_groups_are_not_implied() -> None:
     assert isinstance(zarrfs.open(store, "foo/baz/qux"), zarrfs.Array)
 
 
-def test_without_a_root_document_there_is_no_root() -> None:
+def test_the_root_exists_only_if_its_document_exists() -> None:
     with pytest.raises(NodeNotFoundError):
         zarrfs.open(store_of({"foo/zarr.json": V3_GROUP}))
 
 
-def test_groups_that_are_implied_become_explicit_when_something_is_created_below() -> None:
+def test_creating_a_node_creates_the_documents_of_its_ancestors() -> None:
     store = store_of({"foo/bar/zarr.json": V3_ARRAY})
     zarrfs.create_group(store, "foo/new")
     assert [path for path, _ in zarrfs.open_group(store).walk()] == ["foo", "foo/bar", "foo/new"]
 
 
-def test_children_are_the_prefixes_with_a_document() -> None:
+def test_children_are_prefixes_with_a_document() -> None:
     store = store_of(
         {
             "zarr.json": V3_GROUP,
@@ -196,7 +196,7 @@ def test_children_are_the_prefixes_with_a_document() -> None:
 
 
 @pytest.mark.parametrize("path", ["a/b", "a/c/d"])
-def test_arrays_have_no_children(path: str) -> None:
+def test_nodes_cannot_be_created_below_an_array(path: str) -> None:
     store = store_of({"zarr.json": V3_GROUP, "a/zarr.json": V3_ARRAY})
     with pytest.raises(NodeTypeError, match="is an array"):
         zarrfs.create_group(store, path)
@@ -206,7 +206,7 @@ def test_arrays_have_no_children(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["array", "group"])
-def test_erasing_erases_the_prefix(name: str) -> None:
+def test_deleting_a_node_deletes_its_prefix(name: str) -> None:
     store = store_of(
         {
             "zarr.json": V3_GROUP,

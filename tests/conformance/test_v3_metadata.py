@@ -55,7 +55,7 @@ def test_array_example() -> None:
     assert np.isnan(array[8999, 300])
 
 
-def test_array_example_is_what_we_write() -> None:
+def test_the_array_example_is_written() -> None:
     store, _ = created(
         shape=(10000, 1000),
         dtype="float64",
@@ -68,7 +68,7 @@ def test_array_example_is_what_we_write() -> None:
     assert read_json(store, "zarr.json") == EXAMPLE
 
 
-def test_array_example_of_a_made_up_data_type_is_refused_by_name() -> None:
+def test_the_fictional_data_type_of_the_example_is_refused_by_name() -> None:
     made_up = {"name": "urn:example:datetime", "configuration": {"unit": "ns"}}
     document = changed(EXAMPLE, data_type=made_up, fill_value=None, dimension_names=..., attributes=...)
     with pytest.raises(UnsupportedError, match="urn:example:datetime"):
@@ -79,12 +79,12 @@ MANDATORY = sorted(set(EXAMPLE) - {"dimension_names", "attributes"})
 
 
 @pytest.mark.parametrize("name", MANDATORY)
-def test_mandatory_names(name: str) -> None:
+def test_missing_required_keys(name: str) -> None:
     with pytest.raises(MetadataError, match=name):
         open_array(changed(EXAMPLE, **{name: ...}))
 
 
-def test_optional_names() -> None:
+def test_optional_keys_may_be_missing() -> None:
     array = open_array(changed(EXAMPLE, dimension_names=..., attributes=...))
     assert (array.dimension_names, array.attrs.asdict()) == (None, {})
 
@@ -111,7 +111,7 @@ def test_optional_names() -> None:
     ],
     ids=str,
 )
-def test_values_of_another_kind(changes: dict[str, Any], pointer: str) -> None:
+def test_values_of_invalid_types(changes: dict[str, Any], pointer: str) -> None:
     with pytest.raises(MetadataError, match=pointer):
         open_array(changed(V3_ARRAY, **changes))
 
@@ -124,7 +124,7 @@ def test_dimension_names_may_be_null_and_need_not_be_distinct() -> None:
     assert read_json(store, "zarr.json")["dimension_names"] == names
 
 
-def test_attributes_are_any_json() -> None:
+def test_attributes_may_be_any_json_values() -> None:
     attributes = {"": None, "a/b": [1, [2.5, {"c": False}]], "名前": "λ", "zarr_format": 2}
     assert open_array(changed(V3_ARRAY, attributes=attributes)).attrs.asdict() == attributes
     store, array = created(shape=1)
@@ -133,13 +133,13 @@ def test_attributes_are_any_json() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex64", "r24", "string"])
-def test_a_fill_value_that_is_chosen_is_recorded(dtype: str) -> None:
+def test_the_default_fill_value_is_stored_in_the_metadata(dtype: str) -> None:
     store, array = created(shape=2, dtype=dtype)
     assert "fill_value" in read_json(store, "zarr.json")
     assert zarrfs.open_array(store)[:].tolist() == array[:].tolist()
 
 
-def test_a_scalar_has_an_empty_shape() -> None:
+def test_0_dimensional_arrays_have_an_empty_shape() -> None:
     document = changed(V3_ARRAY, shape=[], chunk_grid=regular(), dimension_names=[])
     store = store_of({"zarr.json": document, "c": b"\7"})
     assert zarrfs.open_array(store)[()] == 7
@@ -168,17 +168,17 @@ def test_group_example() -> None:
     ],
     ids=str,
 )
-def test_groups_that_must_fail(changes: dict[str, Any], pointer: str) -> None:
+def test_invalid_group_documents(changes: dict[str, Any], pointer: str) -> None:
     with pytest.raises(MetadataError, match=pointer):
         zarrfs.open(store_of({"zarr.json": changed(V3_GROUP, **changes)}))
 
 
-def test_group_attributes_may_be_absent() -> None:
+def test_group_attributes_may_be_missing() -> None:
     assert zarrfs.open_group(store_of({"zarr.json": V3_GROUP})).attrs.asdict() == {}
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"3", b'{"zarr_format": 3,}', b"\xff"])
-def test_documents_are_json_objects(text: bytes) -> None:
+def test_documents_must_be_json_objects(text: bytes) -> None:
     with pytest.raises(MetadataError, match=r"zarr\.json"):
         zarrfs.open(store_of({"zarr.json": text}))
 
@@ -212,7 +212,7 @@ def test_core_data_types(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["int128", "uint24", "float8", "float128", "r", "r7", "r0", "r08", "R8", "Bool"]
 )
-def test_what_is_no_core_data_type(name: str) -> None:
+def test_invalid_data_types(name: str) -> None:
     with pytest.raises(UnsupportedError, match="/data_type"):
         open_array(changed(V3_ARRAY, data_type=name))
 
@@ -221,7 +221,7 @@ def test_what_is_no_core_data_type(name: str) -> None:
 
 
 def opened_fill(name: str, value: Any) -> Any:
-    """What an array without chunks reads as, given this fill value."""
+    """Return the value that an array without chunks has for this fill value."""
     return open_array(changed(V3_ARRAY, data_type=name, codecs=[LITTLE], fill_value=value))[0]
 
 
@@ -232,7 +232,7 @@ def test_fill_values_of_bool(value: bool) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1, "true", None, 1.0, [True]])
-def test_fill_values_that_are_not_of_bool(value: Any) -> None:
+def test_invalid_fill_values_of_bool(value: Any) -> None:
     with pytest.raises(MetadataError, match="/fill_value"):
         opened_fill("bool", value)
 
@@ -244,13 +244,13 @@ def test_fill_values_of_integers(name: str) -> None:
         assert opened_fill(name, value) == value
         written = read_json(created(shape=1, dtype=name, fill_value=value)[0], "zarr.json")["fill_value"]
         assert (written, type(written)) == (value, int)
-    for wrong in (low - 1, high + 1, 1.0, 1.5, "1", True, None, [1], "0x01"):
+    for invalid in (low - 1, high + 1, 1.0, 1.5, "1", True, None, [1], "0x01"):
         with pytest.raises(MetadataError, match="/fill_value"):
-            opened_fill(name, wrong)
+            opened_fill(name, invalid)
 
 
 @pytest.mark.parametrize("text", [b"1.0", b"1e0", b"10E-1"])
-def test_fill_values_of_integers_have_no_fraction_and_no_exponent(text: bytes) -> None:
+def test_invalid_fill_values_of_integers(text: bytes) -> None:
     document = store_of({"zarr.json": changed(V3_ARRAY, fill_value=12345)}).values["zarr.json"]
     store = store_of({"zarr.json": document.replace(b"12345", text)})
     with pytest.raises(MetadataError, match="/fill_value"):
@@ -274,7 +274,7 @@ def test_fill_values_of_floats(name: str, code: str, nan: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "code", "nan"), FLOATS)
-def test_fill_values_of_floats_by_their_bits(name: str, code: str, nan: str) -> None:
+def test_fill_values_of_floats_as_hexadecimal_bits(name: str, code: str, nan: str) -> None:
     digits = len(nan) - 2
     one = struct.pack(code.replace("<", ">"), 1.0).hex()
     for bits in (one, "f" * digits, "0" * (digits - 1) + "1", "8" + "0" * (digits - 1), nan[2:-1] + "1"):
@@ -284,7 +284,7 @@ def test_fill_values_of_floats_by_their_bits(name: str, code: str, nan: str) -> 
         assert zarrfs.open_array(store)[0].tobytes() == scalar.tobytes()
 
 
-def test_fill_values_of_nan_are_written_so_that_no_bit_is_lost() -> None:
+def test_all_bits_of_nan_fill_values_are_written() -> None:
     for bits, written in ((0x7FC00000, "NaN"), (0xFFC00000, "0xffc00000"), (0x7FC00001, "0x7fc00001")):
         scalar = np.array(bits, "<u4").view("<f4")[()]
         store, _ = created(shape=1, dtype="float32", fill_value=scalar)
@@ -315,7 +315,7 @@ def test_fill_values_of_floats_are_rounded_to_the_nearest() -> None:
         "0x7FC000000",
     ],
 )
-def test_fill_values_that_are_not_of_floats(value: Any) -> None:
+def test_invalid_fill_values_of_floats(value: Any) -> None:
     with pytest.raises(MetadataError, match="/fill_value"):
         opened_fill("float32", value)
 
@@ -340,7 +340,7 @@ def test_fill_values_of_raw_bits(name: str, nbytes: int) -> None:
     assert opened_fill(name, value).tobytes() == bytes(value)
     store, _ = created(shape=1, dtype=name, fill_value=np.void(bytes(value)))
     assert read_json(store, "zarr.json")["fill_value"] == value
-    for wrong in (
+    for invalid in (
         [*value, 0],
         value[:-1],
         [256] * nbytes,
@@ -351,4 +351,4 @@ def test_fill_values_of_raw_bits(name: str, nbytes: int) -> None:
         None,
     ):
         with pytest.raises(MetadataError, match="/fill_value"):
-            opened_fill(name, wrong)
+            opened_fill(name, invalid)

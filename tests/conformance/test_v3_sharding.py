@@ -22,7 +22,7 @@ TRANSPOSE = {"name": "transpose", "configuration": {"order": [1, 0]}}
 
 
 def sharding(chunk_shape: Sequence[int], /, **changes: Any) -> dict[str, Any]:
-    """The codec with inner chunks of plain bytes; ``...`` leaves a key out."""
+    """Return metadata of the codec with uncompressed inner chunks; the value ``...`` removes a key."""
     plain = {"chunk_shape": list(chunk_shape), "codecs": ["bytes"], "index_codecs": [LITTLE, "crc32c"]}
     return {"name": "sharding_indexed", "configuration": changed(plain, **changes)}
 
@@ -44,7 +44,7 @@ def open_array(metadata: dict[str, Any], mode: Any = "r", **shards: bytes) -> za
 # -- Configuration parameters --------------------------------------------------------------------------
 
 
-def test_example_of_the_configuration() -> None:
+def test_the_configuration_example() -> None:
     codec = {
         "name": "sharding_indexed",
         "configuration": {
@@ -114,7 +114,7 @@ def test_inner_chunks_per_shard() -> None:
     ],
     ids=str,
 )
-def test_configurations_that_must_fail(changes: dict[str, Any], words: str) -> None:
+def test_invalid_configurations(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(MetadataError, match=words):
         open_array(document((4,), (4,), sharding((2,), **changes)))
 
@@ -122,7 +122,7 @@ def test_configurations_that_must_fail(changes: dict[str, Any], words: str) -> N
 # -- Binary shard format -------------------------------------------------------------------------------
 
 
-def test_example_of_the_index() -> None:
+def test_the_index_example() -> None:
     """A shard of [64, 64] in inner chunks of [32, 32]: 16 * 4 + 4 = 68 bytes of index, in C order."""
     array = open_array(document((64, 64), (64, 64), sharding((32, 32))), mode="r+")
     array[...] = 1
@@ -137,7 +137,7 @@ def test_example_of_the_index() -> None:
     assert int.from_bytes(shard[-4:], "little") == google_crc32c.value(shard[-68:-4])
 
 
-def test_the_index_has_the_chunks_per_shard_and_a_dimension_of_2() -> None:
+def test_the_index_shape_is_the_chunks_per_shard_and_2() -> None:
     array = open_array(document((128, 128), (128, 128), sharding((32, 32), index_codecs=[LITTLE])), mode="r+")
     array[0, 0] = 1
     shard = array.store.get("c/0/0")
@@ -170,8 +170,8 @@ def test_index_location_and_codecs(location: Any, index_codecs: Any, checksum: b
 
 
 @pytest.mark.parametrize("location", ["end", "start"])
-def test_inner_chunks_may_lie_anywhere(location: str) -> None:
-    """In any order, with unused space before, between and after, and two at one place."""
+def test_inner_chunks_may_be_at_any_offset(location: str) -> None:
+    """In any order, with unused space before, between and after, and two at the same offset."""
     codec = sharding((2,), index_location=location)
     shift = 68 if location == "start" else 0
     body = b"...\3\4.....\1\2......"
@@ -185,7 +185,7 @@ def test_inner_chunks_may_lie_anywhere(location: str) -> None:
     assert zarrfs.open_array(array.store)[:].tolist() == [7, 2, 3, 4, 9, 9, 1, 2]
 
 
-def test_empty_inner_chunks_are_the_fill_value() -> None:
+def test_empty_inner_chunks_read_as_the_fill_value() -> None:
     shard = index_of([EMPTY, EMPTY])
     array = open_array(document((4,), (4,), sharding((2,)), fill_value=7), **{"0": shard})
     assert array[:].tolist() == [7] * 4
@@ -193,7 +193,7 @@ def test_empty_inner_chunks_are_the_fill_value() -> None:
     assert absent[:].tolist() == [7] * 4
 
 
-def test_inner_chunks_of_the_fill_value_are_left_out_and_empty_shards_too() -> None:
+def test_inner_chunks_and_shards_of_only_the_fill_value_are_not_stored() -> None:
     array = open_array(document((8,), (4,), sharding((2,)), fill_value=7), mode="r+")
     array[:4] = [7, 7, 1, 2]
     assert bytes(array.store.get("c/0") or b"") == b"\1\2" + index_of([EMPTY, (0, 2)])
@@ -201,14 +201,14 @@ def test_inner_chunks_of_the_fill_value_are_left_out_and_empty_shards_too() -> N
     assert not array.store.exists("c/0")
 
 
-def test_the_index_has_its_full_shape_beyond_the_array() -> None:
+def test_the_index_of_an_edge_shard_has_its_full_shape() -> None:
     array = open_array(document((5,), (8,), sharding((2,)), fill_value=7), mode="r+")
     array[:] = [1, 2, 3, 4, 5]
     shard = b"\1\2\3\4\5\7" + index_of([(0, 2), (2, 2), (4, 2), EMPTY])
     assert bytes(array.store.get("c/0") or b"") == shard
 
 
-def test_parts_of_inner_chunks_are_written_and_the_others_stay() -> None:
+def test_partial_writes_preserve_the_other_elements() -> None:
     codec = sharding((2,), codecs=["bytes", GZIP])
     array = open_array(document((6,), (6,), codec), mode="r+")
     array[:] = [1, 2, 3, 4, 5, 6]
@@ -231,7 +231,7 @@ def test_parts_of_inner_chunks_are_written_and_the_others_stay() -> None:
     ],
     ids=range(8),
 )
-def test_broken_shards_are_no_fill_values(shard: bytes) -> None:
+def test_corrupt_shards_do_not_read_as_the_fill_value(shard: bytes) -> None:
     array = open_array(document((4,), (4,), sharding((2,))), **{"0": shard})
     with pytest.raises(ChunkDecodeError, match="'c/0'"):
         array[2:]
@@ -240,8 +240,8 @@ def test_broken_shards_are_no_fill_values(shard: bytes) -> None:
 # -- Sharding among other codecs -----------------------------------------------------------------------
 
 
-def test_the_inner_chunk_shape_is_of_what_the_codec_is_applied_to() -> None:
-    """After a transpose the shard that is divided has the shape that comes out of it."""
+def test_the_inner_chunk_shape_applies_to_the_input_of_the_codec() -> None:
+    """After a transpose, the shard has the transposed shape."""
     data = np.arange(8, dtype="u1").reshape(2, 4)
     metadata = changed(V3_ARRAY, shape=[2, 4], chunk_grid=regular(2, 4), codecs=[TRANSPOSE, sharding((4, 1))])
     array = open_array(metadata, mode="r+")
@@ -252,7 +252,7 @@ def test_the_inner_chunk_shape_is_of_what_the_codec_is_applied_to() -> None:
     np.testing.assert_array_equal(zarrfs.open_array(array.store)[1, 1:3], data[1, 1:3])
 
 
-def test_shards_within_shards() -> None:
+def test_nested_shards() -> None:
     inner = sharding((1,), index_codecs=[LITTLE])
     metadata = document((4,), (4,), sharding((2,), codecs=[inner]), fill_value=0)
     array = open_array(metadata, mode="r+")
@@ -265,7 +265,7 @@ def test_shards_within_shards() -> None:
     assert array[3] == 4
 
 
-def test_codecs_of_bytes_after_the_shard() -> None:
+def test_bytes_to_bytes_codecs_after_the_sharding_codec() -> None:
     metadata = changed(V3_ARRAY, chunk_grid=regular(4), codecs=[sharding((2,)), GZIP])
     shard = b"\3\4\1\2" + index_of([(2, 2), (0, 2)])
     assert open_array(metadata, **{"0": gzip.compress(shard)})[:].tolist() == [1, 2, 3, 4]

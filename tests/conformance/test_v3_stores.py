@@ -1,5 +1,6 @@
-"""Zarr core specification 3.1: "Abstract store interface"; "File system store", version 1.0. At length in the contract
-suite of stores.
+"""Zarr core specification 3.1: "Abstract store interface"; "File system store", version 1.0.
+
+The contract suite of stores has further tests.
 """
 
 from __future__ import annotations
@@ -56,13 +57,13 @@ def test_keys_are_case_sensitive(store: Store) -> None:
 def test_ranges_of_values(store: Store) -> None:
     store.set("k", b"0123456789")
     ranges = [ByteRange(0), ByteRange(2, 3), ByteRange(5), ByteRange(2, 3), ByteRange(8, 10)]
-    pieces = store.get_ranges("k", ranges)
-    assert pieces is not None
-    assert [bytes(piece) for piece in pieces] == [b"0123456789", b"234", b"56789", b"234", b"89"]
+    values = store.get_ranges("k", ranges)
+    assert values is not None
+    assert [bytes(value) for value in values] == [b"0123456789", b"234", b"56789", b"234", b"89"]
     assert store.get_ranges("absent", ranges) is None
 
 
-def test_erasing(store: Store) -> None:
+def test_erase_example(store: Store) -> None:
     for key in ("a/b", "a/c/d", "ab", "e"):
         store.set(key, b"x")
     store.delete("e")
@@ -72,7 +73,7 @@ def test_erasing(store: Store) -> None:
 
 
 @pytest.mark.parametrize("key", ["a/", "/a", "", "a//b", "a/../b"])
-def test_keys_do_not_end_with_a_slash_nor_leave_the_store(store: Store, key: str) -> None:
+def test_keys_that_end_with_a_slash_or_leave_the_store_are_refused(store: Store, key: str) -> None:
     with pytest.raises(KeyNameError):
         store.set(key, b"")
 
@@ -91,11 +92,11 @@ def test_keys_are_paths_below_the_base_directory(tmp_path: Path) -> None:
 
 
 def test_canonical_uri(tmp_path: Path) -> None:
-    place = tmp_path / "my data ü%"
-    zarrfs.create_array(place, data=np.arange(3))
-    uri = place.as_uri()
+    directory = tmp_path / "my data ü%"
+    zarrfs.create_array(directory, data=np.arange(3))
+    uri = directory.as_uri()
     assert "my%20data%20%C3%BC%25" in uri
-    assert LocalStore(place).url == uri
+    assert LocalStore(directory).url == uri
     assert zarrfs.open_array(uri)[:].tolist() == [0, 1, 2]
 
 

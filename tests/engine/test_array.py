@@ -183,7 +183,7 @@ def test_read_only_refuses_all_writing() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     array = make("v3 gzip")
-    with pytest.raises(SelectionError, match="do not fit a selection of shape"):
+    with pytest.raises(SelectionError, match="do not match a selection of shape"):
         array[0] = np.zeros(5)
     with pytest.raises(ChunkEncodeError, match="cannot be stored as int32"):
         array[0] = "word"
@@ -447,5 +447,5 @@ def test_a_chunk_grid_for_chunks() -> None:
     assert array[1:4, 2:].tolist() == [[6, 7], [10, 11], [14, 15]]
     with pytest.raises(zarrfs.MetadataError, match="either shards or a chunk grid"):
         zarrfs.create_array({}, shape=(5, 4), dtype="u1", chunks=grid, shards=(5, 4))
-    with pytest.raises(zarrfs.UnsupportedError, match="chunks of one shape"):
+    with pytest.raises(zarrfs.UnsupportedError, match="all chunks have the same shape"):
         zarrfs.create_array({}, shape=(5, 4), dtype="u1", chunks=grid, zarr_format=2)

@@ -1,4 +1,4 @@
-"""Chunk grids: the specifications' examples, broken configurations, and arithmetic against a plain expansion."""
+"""Chunk grids: the examples of the specifications, invalid configurations, and comparison with expanded lengths."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_regular_grid(
     assert grid.resized(grown).chunk_shape == tuple(chunk or 100 for chunk in chunk_shape)
 
 
-def test_element_of_the_specifications_example() -> None:
+def test_the_regular_grid_example_of_the_specification() -> None:
     grid = parse(regular(5, 20, 400), (10, 200, 3000))
     axes = [grid.axis(axis, length) for axis, length in enumerate((10, 200, 3000))]
     coords = [axis.find(index) for axis, index in zip(axes, (7, 150, 900), strict=True)]
@@ -76,13 +76,13 @@ def test_element_of_the_specifications_example() -> None:
     assert offsets == [2, 10, 100]
 
 
-# -- broken --------------------------------------------------------------------------------------------
+# -- invalid -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("hexagonal", '"hexagonal" is not known'),
+        ("hexagonal", '"hexagonal" is not supported'),
         ("regular", '"chunk_shape"'),
         (None, "found null"),
         ({"name": "regular"}, '"chunk_shape"'),
@@ -102,9 +102,9 @@ def test_element_of_the_specifications_example() -> None:
         (regular(2, "3"), "/chunk_shape/1: expected an integer"),
         (regular(2, 10**30), "/chunk_shape/1: expected an integer"),
         (regular(*[1] * 65), "at most 64 dimensions"),
-        (rectilinear([4], 6, 1), "chunk lengths of 2 dimensions"),
-        (rectilinear([3], 6), "/chunk_shapes/0: the chunk lengths must sum up to 4"),
-        (rectilinear([], 6), "/chunk_shapes/0: the chunk lengths must sum up to 4"),
+        (rectilinear([4], 6, 1), "chunk lengths of the 2 dimensions"),
+        (rectilinear([3], 6), "/chunk_shapes/0: the chunk lengths must sum to at least 4"),
+        (rectilinear([], 6), "/chunk_shapes/0: the chunk lengths must sum to at least 4"),
         (rectilinear([0, 4], 6), "/chunk_shapes/0/0: expected an integer from 1"),
         (rectilinear(0, 6), "/chunk_shapes/0: expected an integer from 1"),
         (rectilinear([[4]], 6), "/chunk_shapes/0/0: expected a chunk length, or"),
@@ -119,7 +119,7 @@ def test_element_of_the_specifications_example() -> None:
     ],
     ids=str,
 )
-def test_broken_grid_names_key_and_expectation(value: Any, words: str) -> None:
+def test_errors_name_the_invalid_key_and_the_expected_value(value: Any, words: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse(value, (4, 6))
     assert str(caught.value).startswith(HERE)
@@ -129,7 +129,7 @@ def test_broken_grid_names_key_and_expectation(value: Any, words: str) -> None:
 # -- rectilinear ---------------------------------------------------------------------------------------
 
 
-def test_the_registrys_example() -> None:
+def test_the_rectilinear_example_of_the_registry() -> None:
     shapes = [4, [1, 2, 3], [[4, 2]], [[1, 3], 3], [4, 4, 4]]
     grid = parse(rectilinear(*shapes), (6,) * 5)
     assert chunk_grid_to_json(grid) == rectilinear(*shapes)
@@ -140,14 +140,14 @@ def test_the_registrys_example() -> None:
     assert grid.chunk_shape is None
 
 
-def test_lengths_of_a_run_are_never_expanded() -> None:
+def test_runs_are_not_expanded_in_memory() -> None:
     grid = parse(rectilinear([[1, 10**18], 5], [7, [10**9, 10**18]]), (10**18 + 5, 10**15))
     assert grid.grid_shape((10**18 + 5, 10**15)) == (10**18 + 1, 10**6 + 1)
     axis = grid.axis(0, 10**18 + 5)
     assert (axis.find(10**18 + 4), axis.begin(10**18), axis.size(10**18)) == (10**18, 10**18, 5)
 
 
-def test_growing_adds_a_chunk_only_where_the_grid_ends() -> None:
+def test_growing_adds_a_chunk_only_beyond_the_end_of_the_grid() -> None:
     grid = parse(rectilinear([2, 3], 4), (5, 5))
     assert grid.resized((5, 50)) == grid
     grown = grid.resized((9, 50))
@@ -160,7 +160,7 @@ RUNS = st.lists(st.tuples(st.integers(1, 7), st.integers(1, 4)), min_size=1, max
 
 
 @given(RUNS, st.data())
-def test_runs_equal_their_expansion(runs: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_runs_equal_the_expanded_chunk_lengths(runs: list[tuple[int, int]], data: st.DataObject) -> None:
     lengths = [size for size, count in runs for _ in range(count)]
     length = data.draw(st.integers(0, sum(lengths)))
     axis = RunsAxis.of_runs(length, runs)
@@ -174,7 +174,7 @@ def test_runs_equal_their_expansion(runs: list[tuple[int, int]], data: st.DataOb
 
 
 @given(st.integers(1, 9), st.integers(0, 40))
-def test_one_length_for_all_is_a_regular_axis(chunk: int, length: int) -> None:
+def test_a_single_length_is_a_regular_axis(chunk: int, length: int) -> None:
     grid = RectilinearGrid((chunk,))
     assert grid.axis(0, length) == RegularGrid((chunk,)).axis(0, length) == RegularAxis(length, chunk)
     assert grid.grid_shape((length,)) == RegularGrid((chunk,)).grid_shape((length,))
@@ -202,7 +202,7 @@ class OneChunkGrid(ChunkGrid):
         pass
 
 
-def test_grid_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grids_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("test.one_chunk", f"{__name__}:OneChunkGrid", chunk_grids.ENTRY_POINTS)
     monkeypatch.setattr(plugins, "_points", lambda group: EntryPoints([entry]).select(group=group))
     monkeypatch.setattr(chunk_grids, "_GRIDS", dict(chunk_grids._GRIDS))

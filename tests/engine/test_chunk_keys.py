@@ -1,4 +1,4 @@
-"""Chunk key encodings: the specification's examples, both ways."""
+"""Chunk key encodings: the examples of the specification, encoded and decoded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ENCODINGS = [DefaultKeys("/"), DefaultKeys("."), V2Keys("."), V2Keys("/")]
         (V2Keys("/"), (7,), "7"),
     ],
 )
-def test_key(encoding: ChunkKeyEncoding, coords: tuple[int, ...], key: str) -> None:
+def test_encode(encoding: ChunkKeyEncoding, coords: tuple[int, ...], key: str) -> None:
     assert encoding.encode(coords) == key
     assert encoding.encoder(len(coords))(coords) == key
     assert encoding.decoder(len(coords))(key) == coords
@@ -42,7 +42,7 @@ def test_key(encoding: ChunkKeyEncoding, coords: tuple[int, ...], key: str) -> N
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
 @given(st.lists(st.integers(0, 10**18), max_size=5))
-def test_decoding_undoes_encoding(encoding: ChunkKeyEncoding, numbers: list[int]) -> None:
+def test_decode_is_the_inverse_of_encode(encoding: ChunkKeyEncoding, numbers: list[int]) -> None:
     coords = tuple(numbers)
     key = encoding.encoder(len(coords))(coords)
     assert key == encoding.encode(coords)
@@ -88,7 +88,7 @@ def test_decoding_undoes_encoding(encoding: ChunkKeyEncoding, numbers: list[int]
         ),
     ],
 )
-def test_what_is_no_chunk_key(encoding: ChunkKeyEncoding, key: str) -> None:
+def test_keys_that_are_not_chunk_keys_decode_to_none(encoding: ChunkKeyEncoding, key: str) -> None:
     assert encoding.decode(key) is None
 
 
@@ -114,7 +114,7 @@ def test_metadata(value: Any, expected: ChunkKeyEncoding) -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("fractal", '"fractal" is not known'),
+        ("fractal", '"fractal" is not supported'),
         (None, "found null"),
         (
             {"name": "default", "configuration": {"separator": "-"}},
@@ -127,7 +127,7 @@ def test_metadata(value: Any, expected: ChunkKeyEncoding) -> None:
     ],
     ids=str,
 )
-def test_broken_metadata(value: Any, words: str) -> None:
+def test_invalid_metadata(value: Any, words: str) -> None:
     with pytest.raises(MetadataError) as caught:
         chunk_key_encoding_from_json(value, HERE)
     assert str(caught.value).startswith(HERE)

@@ -1,4 +1,4 @@
-"""Chunk shapes by constraints, beside TensorStore, whose choice they follow."""
+"""Chunk shapes chosen from constraints, compared with those of TensorStore."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zarrfs.engine.creation.chunk_shapes import ChunkConstraint, choose_read_wri
 from zarrfs.engine.stores.memory import MemoryStore
 
 
-def of_tensorstore(
+def tensorstore_shapes(
     shape: tuple[int, ...], read: dict[str, Any], write: dict[str, Any]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     wanted = {f"read_chunk_{key}": value for key, value in read.items()}
@@ -31,7 +31,7 @@ def of_tensorstore(
     return tuple(layout.read_chunk.shape or ()), tuple(layout.write_chunk.shape or ())
 
 
-def test_the_worked_examples() -> None:
+def test_the_examples_of_the_tensorstore_documentation() -> None:
     """ "Selection of chunk layout when creating a new array", zarr3 driver of TensorStore."""
     shape = (1000, 2000, 3000)
     assert choose_read_write(shape, ChunkConstraint(), ChunkConstraint()) == (
@@ -60,7 +60,7 @@ def constraints(rank: int, ratios: st.SearchStrategy[float]) -> st.SearchStrateg
 
 
 @st.composite
-def problems(draw: st.DrawFn, ratios: st.SearchStrategy[float]) -> tuple[Any, Any, Any]:
+def examples(draw: st.DrawFn, ratios: st.SearchStrategy[float]) -> tuple[Any, Any, Any]:
     rank = draw(st.integers(1, 4))
     return (
         draw(st.tuples(*[lengths] * rank)),
@@ -69,47 +69,47 @@ def problems(draw: st.DrawFn, ratios: st.SearchStrategy[float]) -> tuple[Any, An
     )
 
 
-def both(problem: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-    shape, read, write = problem
+def results(example: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+    shape, read, write = example
     try:
-        ours: Any = choose_read_write(shape, ChunkConstraint(**read), ChunkConstraint(**write))
+        zarrfs_result: Any = choose_read_write(shape, ChunkConstraint(**read), ChunkConstraint(**write))
     except zarrfs.MetadataError:
-        ours = "refused"
+        zarrfs_result = "refused"
     try:
-        theirs: Any = of_tensorstore(shape, read, write)
+        tensorstore_result: Any = tensorstore_shapes(shape, read, write)
     except ValueError as error:
-        theirs = "too many chunks" if "grid shape" in str(error) else "refused"
-    return ours, theirs
+        tensorstore_result = "too many chunks" if "grid shape" in str(error) else "refused"
+    return zarrfs_result, tensorstore_result
 
 
-@given(problems(st.sampled_from([0.0, 1.0])))
+@given(examples(st.sampled_from([0.0, 1.0])))
 @settings(deadline=None, max_examples=300)
-def test_the_shapes_are_those_of_tensorstore(problem: tuple[Any, Any, Any]) -> None:
-    ours, theirs = both(problem)
-    if theirs != "too many chunks":
-        assert ours == theirs
+def test_shapes_equal_those_of_tensorstore(example: tuple[Any, Any, Any]) -> None:
+    zarrfs_result, tensorstore_result = results(example)
+    if tensorstore_result != "too many chunks":
+        assert zarrfs_result == tensorstore_result
 
 
-@given(problems(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0])))
+@given(examples(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0])))
 @settings(deadline=None, max_examples=300)
-def test_with_unequal_ratios_a_length_may_be_one_more(problem: tuple[Any, Any, Any]) -> None:
-    """TensorStore searches in steps and may stop one short of what fits; nothing may exceed what was asked."""
-    ours, theirs = both(problem)
-    if "refused" in (ours, theirs) or theirs == "too many chunks":
-        assert theirs in (ours, "too many chunks")
+def test_with_unequal_ratios_a_length_may_be_one_more(example: tuple[Any, Any, Any]) -> None:
+    """TensorStore searches in steps and may stop one below the maximum. The constraints are never exceeded."""
+    zarrfs_result, tensorstore_result = results(example)
+    if "refused" in (zarrfs_result, tensorstore_result) or tensorstore_result == "too many chunks":
+        assert tensorstore_result in (zarrfs_result, "too many chunks")
         return
-    for length, other in zip(ours[0], theirs[0], strict=True):
+    for length, other in zip(zarrfs_result[0], tensorstore_result[0], strict=True):
         assert 0 <= length - other <= 1
-    _, read, write = problem
+    _, read, write = example
     wanted = read.get("elements", 1 << 20)
     given_read, given_write = read.get("shape", ()), write.get("shape", ())
     if not any(given_read) and not any(given_write):
-        assert prod(ours[0]) <= wanted
-    assert all(large % small == 0 for small, large in zip(*ours, strict=True))
+        assert prod(zarrfs_result[0]) <= wanted
+    assert all(large % small == 0 for small, large in zip(*zarrfs_result, strict=True))
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("constraint", "message"),
     [
         ({"shape": (4, -2)}, "at least -1"),
         ({"shape": (4, 1.5)}, "integers"),
@@ -118,22 +118,22 @@ def test_with_unequal_ratios_a_length_may_be_one_more(problem: tuple[Any, Any, A
         ({"elements": 0}, "elements"),
     ],
 )
-def test_nonsense_is_refused(wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(zarrfs.MetadataError, match=said):
-        ChunkConstraint(**wrong)
+def test_invalid_constraints(constraint: dict[str, Any], message: str) -> None:
+    with pytest.raises(zarrfs.MetadataError, match=message):
+        ChunkConstraint(**constraint)
 
 
-def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(zarrfs.MetadataError, match=r"read_chunk shape \[1, 2\] has 2 dimensions, not 3"):
+def test_contradictory_constraints() -> None:
+    with pytest.raises(zarrfs.MetadataError, match=r"read_chunk shape \[1, 2\] has 2 dimensions, expected 3"):
         choose_read_write((4, 4, 4), ChunkConstraint((1, 2)), ChunkConstraint())
     with pytest.raises(
-        zarrfs.MetadataError, match=r"write_chunk shape \[6\] is no multiple of read_chunk shape \[4\]"
+        zarrfs.MetadataError, match=r"write_chunk shape \[6\] is not a multiple of read_chunk shape \[4\]"
     ):
         choose_read_write((10,), ChunkConstraint((4,)), ChunkConstraint((6,)))
 
 
-def test_an_array_is_created_by_constraints() -> None:
-    """Shards come in by themselves where what is written as one is larger than what is read as one."""
+def test_arrays_can_be_created_with_constraints() -> None:
+    """Shards are created if the write chunks are larger than the read chunks."""
     read, write = ChunkConstraint(elements=1000), ChunkConstraint(elements=64_000)
     array = zarrfs.create_array(MemoryStore(), shape=(100, 100, 100), dtype="u1", chunks=read, shards=write)
     assert (array.chunks, array.shards) == ((10, 10, 10), (40, 40, 40))

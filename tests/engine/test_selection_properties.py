@@ -1,5 +1,6 @@
-"""Every kind of selection, read and assigned, against NumPy: negative steps, repeated and negative indices, dimensions
-of length zero, and arrays without dimensions.
+"""All kinds of selections, read and assigned, compared with NumPy.
+
+The selections include negative steps, repeated and negative indices, dimensions of length 0, and 0-dimensional arrays.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ shapes = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=7)
 
 @st.composite
 def arrays(draw: st.DrawFn) -> tuple[zarrfs.Array, np.ndarray[Any, Any]]:
-    """Draw an array and NumPy's twin of it."""
+    """Draw a zarrfs array and an equal NumPy array."""
     shape = draw(shapes)
     data = np.arange(1, prod(shape) + 1, dtype="i4").reshape(shape)
     chunks = tuple(draw(st.integers(1, 4)) for _ in shape)
@@ -53,25 +54,25 @@ def basic(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def orthogonal(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Return a selection and what NumPy takes for it: the product, and the axes that are dropped from it."""
+    """Return a selection and the equivalent NumPy index, which is the product without dropped axes."""
     parts: list[Any] = []
-    plainly: list[Any] = []
+    numpy_index: list[Any] = []
     for length in shape:
         kind = draw(st.sampled_from(["slice", "ints", "mask", *(["int"] if length else [])]))
         if kind == "int":
             part: Any = draw(st.integers(-length, length - 1))
-            plainly.append(np.array([part]))
+            numpy_index.append(np.array([part]))
         elif kind == "slice":
             part = draw(st.slices(length))
-            plainly.append(np.arange(length)[part])
+            numpy_index.append(np.arange(length)[part])
         elif kind == "ints":
             part = draw(st.lists(st.integers(-length, length - 1), max_size=6)) if length else []
-            plainly.append(np.array(part, int) % max(1, length))
+            numpy_index.append(np.array(part, int) % max(1, length))
         else:
             part = np.array(draw(st.lists(st.booleans(), min_size=length, max_size=length)), bool)
-            plainly.append(np.nonzero(part)[0])
+            numpy_index.append(np.nonzero(part)[0])
         parts.append(part)
-    return tuple(parts), np.ix_(*plainly) if plainly else ()
+    return tuple(parts), np.ix_(*numpy_index) if numpy_index else ()
 
 
 def points(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, Any]:
@@ -89,7 +90,7 @@ def mask(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def like(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
-    """Draw values that broadcast to the shape: one number, all of them, or fewer dimensions, or lengths of one."""
+    """Draw values that broadcast to the shape: a scalar, a full array, fewer dimensions, or lengths of one."""
     kind = draw(st.sampled_from(["number", "full", "list", "broadcast"]))
     if kind == "number":
         return draw(st.integers(-1000, -1))
@@ -127,18 +128,18 @@ KINDS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=40)
 @given(data=st.data())
-def test_selections_are_those_of_numpy(kind: str, data: st.DataObject) -> None:
+def test_selections_equal_numpy(kind: str, data: st.DataObject) -> None:
     select, get, put = KINDS[kind]
-    array, twin = data.draw(arrays())
+    array, expected_array = data.draw(arrays())
     if kind == "brackets with a mask" and not array.shape:
-        return  # a single boolean, which is no index here
+        return  # a single boolean is not an index
     if kind == "vindex" and not array.shape:
         return
     if kind == "coordinates" and not array.shape:
         return
     for _ in range(3):
-        index, plainly = data.draw(st.composite(select)(array.shape))
-        expected = twin[plainly]
+        index, numpy_index = data.draw(st.composite(select)(array.shape))
+        expected = expected_array[numpy_index]
         if select is orthogonal:
             dropped = tuple(i for i, part in enumerate(index) if isinstance(part, int))
             expected = expected.squeeze(dropped)
@@ -148,23 +149,26 @@ def test_selections_are_those_of_numpy(kind: str, data: st.DataObject) -> None:
         value = data.draw(st.composite(like)(np.shape(expected)))
         put(array, index, value)
         if select is orthogonal:
-            laid = np.broadcast_to(value, expected.shape)
+            assigned = np.broadcast_to(value, expected.shape)
             for axis in dropped:
-                laid = np.expand_dims(laid, axis)
-            twin[plainly] = laid
+                assigned = np.expand_dims(assigned, axis)
+            expected_array[numpy_index] = assigned
         else:
-            twin[plainly] = value
-        np.testing.assert_array_equal(array[...], twin)
-    np.testing.assert_array_equal(zarrfs.open_array(array.store)[...], twin)
+            expected_array[numpy_index] = value
+        np.testing.assert_array_equal(array[...], expected_array)
+    np.testing.assert_array_equal(zarrfs.open_array(array.store)[...], expected_array)
 
 
 @given(data=st.data())
-def test_blocks_are_slices_along_the_chunks(data: st.DataObject) -> None:
-    array, twin = data.draw(arrays())
-    grid = array.storage.grid_shape
-    if not all(grid):
+def test_block_selections_equal_slices_of_chunks(data: st.DataObject) -> None:
+    array, expected_array = data.draw(arrays())
+    if not all(array.shape):
         return
     stored = array.shards or array.chunks
+    grid = [
+        len(side) if isinstance(side, tuple) else -(-length // side)
+        for side, length in zip(stored, array.shape, strict=True)
+    ]
     edges = [
         np.cumsum([0, *side]) if isinstance(side, tuple) else np.arange(count + 1) * side
         for side, count in zip(stored, grid, strict=True)
@@ -180,15 +184,15 @@ def test_blocks_are_slices_along_the_chunks(data: st.DataObject) -> None:
             low, high = sorted((data.draw(st.integers(0, count)), data.draw(st.integers(0, count))))
             blocks.append(slice(low, high))
             slices.append(slice(edge[low], edge[high]))
-    np.testing.assert_array_equal(array.blocks[tuple(blocks)], twin[tuple(slices)])
-    value = data.draw(st.composite(like)(twin[tuple(slices)].shape))
+    np.testing.assert_array_equal(array.blocks[tuple(blocks)], expected_array[tuple(slices)])
+    value = data.draw(st.composite(like)(expected_array[tuple(slices)].shape))
     array.blocks[tuple(blocks)] = value
-    twin[tuple(slices)] = value
-    np.testing.assert_array_equal(array[...], twin)
-    np.testing.assert_array_equal(array.get_block_selection(tuple(blocks)), twin[tuple(slices)])
+    expected_array[tuple(slices)] = value
+    np.testing.assert_array_equal(array[...], expected_array)
+    np.testing.assert_array_equal(array.get_block_selection(tuple(blocks)), expected_array[tuple(slices)])
 
 
-def test_arrays_without_dimensions_take_the_same_selections_as_those_of_numpy() -> None:
+def test_selections_of_0_dimensional_arrays_equal_numpy() -> None:
     for zarr_format in (2, 3):
         array = zarrfs.create_array({}, data=np.array(5), zarr_format=zarr_format)
         assert array[()] == array[...] == 5
@@ -209,7 +213,7 @@ def test_arrays_without_dimensions_take_the_same_selections_as_those_of_numpy() 
             array[0]
 
 
-# -- what serves as an index -----------------------------------------------------------------------------------
+# -- types of index arrays -------------------------------------------------------------------------------------
 
 DATA = np.arange(20).reshape(4, 5)
 ROWS = [3, 0, -2]
@@ -238,7 +242,7 @@ def indices(values: list[Any]) -> list[Any]:
 
 
 class Protocol:
-    """Has nothing but ``__array__``."""
+    """An object that has only ``__array__``."""
 
     def __init__(self, values: list[Any]) -> None:
         self.values = values
@@ -248,7 +252,7 @@ class Protocol:
 
 
 @pytest.mark.parametrize("values", [ROWS, ROW_MASK], ids=["integers", "booleans"])
-def test_anything_that_is_an_array_or_a_sequence_is_an_index(values: list[Any]) -> None:
+def test_arrays_and_sequences_of_any_type_are_index_arrays(values: list[Any]) -> None:
     expected = DATA[values]
     for index in indices(values):
         array = zarrfs.create_array({}, data=DATA, chunks=2)
@@ -261,17 +265,17 @@ def test_anything_that_is_an_array_or_a_sequence_is_an_index(values: list[Any]) 
         assert array.vindex[index, columns].tolist() == DATA[values, columns].tolist()
         assert array.get_coordinate_selection((index, columns)).tolist() == DATA[values, columns].tolist()
         assert array.get_orthogonal_selection((index, 1)).tolist() == expected[:, 1].tolist()
-        twin = DATA.copy()
+        expected_array = DATA.copy()
         for put in (array, array.oindex):
             put[index, :] = -1
-            twin[values] = -1
-            np.testing.assert_array_equal(array, twin)
+            expected_array[values] = -1
+            np.testing.assert_array_equal(array, expected_array)
         array.vindex[index, columns] = -2
-        twin[values, columns] = -2
-        np.testing.assert_array_equal(array, twin)
+        expected_array[values, columns] = -2
+        np.testing.assert_array_equal(array, expected_array)
 
 
-def test_anything_that_is_an_array_is_a_mask() -> None:
+def test_arrays_of_any_type_are_masks() -> None:
     mask = DATA % 3 == 0
     for given_mask in (
         *(
@@ -293,23 +297,23 @@ def test_anything_that_is_an_array_is_a_mask() -> None:
         np.testing.assert_array_equal(array, np.where(mask, -2, DATA))
 
 
-def test_what_is_no_index_is_refused() -> None:
+def test_invalid_indices_are_refused() -> None:
     array = zarrfs.create_array({}, data=DATA, chunks=2)
-    for wrong, said in (
+    for wrong, message in (
         (pd.Series([0.5, 1]), "found Series of float64"),
         (pd.Series(["a"]), "indices must be integers or booleans"),
         (xarray.DataArray([1.5]), "found DataArray of float64"),
-        (["a"], "which has no fields"),
-        ([[0], [1, 2]], "is no index array"),
+        (["a"], "has no fields"),
+        ([[0], [1, 2]], "is not an index array"),
         ([None], "indices must be integers"),
         ([True, 1.5], "indices must be integers"),
         (np.array([1, None]), "indices must be integers"),
-        (b"ab", "is no index"),
-        (np.array(1.5), "is no index"),
+        (b"ab", "is not an index"),
+        (np.array(1.5), "is not an index"),
         (zarrfs.array(True), "a single boolean"),
-        ({0: 1}, "is no index"),
+        ({0: 1}, "is not an index"),
     ):
         for way in (array, array.oindex):
-            with pytest.raises(SelectionError, match=said):
+            with pytest.raises(SelectionError, match=message):
                 way[wrong]
     assert array[np.array(2)].tolist() == array[zarrfs.array(2)].tolist() == DATA[2].tolist()

@@ -1,6 +1,4 @@
-"""Values that are assigned: what fits is stored as NumPy and zarr-python store it, what does not fit is an error and
-nothing is written.
-"""
+"""Assignment of values: valid values are stored as in NumPy and zarr-python; invalid ones raise and write nothing."""
 
 from __future__ import annotations
 
@@ -59,9 +57,9 @@ ARRAYS: list[Any] = [
 
 
 def outcome(assign: Callable[[], Any]) -> Any:
-    """What an assignment gives: the values, or the classes of the exception."""
+    """Return the result of an assignment: the values, or the classes of the exception."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of casts, which NumPy makes and warns of
+        warnings.simplefilter("ignore")  # NumPy warns about casts
         try:
             return assign()
         except (OverflowError, ValueError, TypeError, RuntimeError):
@@ -75,7 +73,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_scalars_are_stored_or_refused_as_by_numpy(dtype: str) -> None:
+def test_scalars_are_stored_or_refused_as_in_numpy(dtype: str) -> None:
     for value in SCALARS:
 
         def numpy(value: Any = value) -> Any:
@@ -96,12 +94,12 @@ def test_scalars_are_stored_or_refused_as_by_numpy(dtype: str) -> None:
 
         expected, found = outcome(numpy), outcome(ours)
         if dtype[0] in "Mm" and not isinstance(found, str):
-            expected[0] = found[0]  # zero of NumPy, not-a-time of Zarr
+            expected[0] = found[0]  # NumPy has zero, Zarr has not-a-time
         assert same(expected, found), (dtype, value, expected, found)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_arrays_and_lists_are_stored_or_refused_as_by_numpy(dtype: str) -> None:
+def test_arrays_and_lists_are_stored_or_refused_as_in_numpy(dtype: str) -> None:
     for value in ARRAYS:
 
         def numpy(value: Any = value) -> Any:
@@ -123,8 +121,8 @@ def test_arrays_and_lists_are_stored_or_refused_as_by_numpy(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "c8", "?", "i8"])
-def test_values_are_stored_or_refused_as_by_zarr_python(dtype: str) -> None:
-    # zarr-python casts NumPy scalars where NumPy refuses NaN, and does not broadcast as NumPy does.
+def test_values_are_stored_or_refused_as_in_zarr_python(dtype: str) -> None:
+    # zarr-python casts NumPy scalars for which NumPy refuses NaN, and its broadcasting differs from NumPy's.
     values = [value for value in SCALARS if not isinstance(value, np.generic)]
     values += [value for value in ARRAYS if np.shape(value) == (3,)]
     for value in values:
@@ -162,7 +160,7 @@ WAYS: dict[str, Callable[[zarrfs.Array, Any], None]] = {
 @pytest.mark.parametrize(
     ("value", "kind"), [(300, OverflowError), (float("nan"), ValueError), (1j, TypeError)]
 )
-def test_a_value_that_does_not_fit_changes_nothing(
+def test_an_invalid_value_changes_nothing(
     way: str, value: Any, kind: type[Exception], zarr_format: Any
 ) -> None:
     store = MemoryStore()
@@ -177,7 +175,7 @@ def test_a_value_that_does_not_fit_changes_nothing(
 @pytest.mark.parametrize("zarr_format", WRITABLE_FORMATS)
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("data", [[1, 300], [1, float("nan")], [1j], "word"])
-def test_data_that_do_not_fit_create_nothing(zarr_format: Any, overwrite: bool, data: Any) -> None:
+def test_invalid_data_create_nothing(zarr_format: Any, overwrite: bool, data: Any) -> None:
     store = MemoryStore()
     if overwrite:
         zarrfs.create_array(store, "a", data=np.arange(3), zarr_format=zarr_format)
@@ -191,7 +189,7 @@ def test_data_that_do_not_fit_create_nothing(zarr_format: Any, overwrite: bool, 
 @pytest.mark.parametrize(
     "value", [300, -1, float("nan"), float("inf"), 1j, "x", np.int64(300), [1, 2], 10**30]
 )
-def test_a_fill_value_that_does_not_fit_is_refused(zarr_format: Any, value: Any) -> None:
+def test_invalid_fill_values_are_refused(zarr_format: Any, value: Any) -> None:
     store = MemoryStore()
     with pytest.raises(FillValueError, match="fill_value"):
         zarrfs.create_array(store, shape=3, dtype="u1", fill_value=value, zarr_format=zarr_format)
@@ -202,7 +200,7 @@ def test_a_fill_value_that_does_not_fit_is_refused(zarr_format: Any, value: Any)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i4", "f4", "c8", "?", "M8[s]", "S3", "U3"])
-def test_fill_values_are_those_of_zarr_python(dtype: str) -> None:
+def test_fill_values_equal_those_of_zarr_python(dtype: str) -> None:
     for value in (0, 7, -1, 300, 1.0, float("nan"), 1j, True, "7", "x", 10**30):
 
         def theirs(value: Any = value) -> Any:
@@ -221,7 +219,7 @@ RECORD = np.dtype([("name", "S3"), ("n", "u1")])
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_records_are_given_as_tuples(zarr_format: int) -> None:
+def test_structured_elements_are_assigned_as_tuples(zarr_format: int) -> None:
     array = zarrfs.create_array(
         {}, shape=4, chunks=2, dtype=RECORD, fill_value=(b"no", 9), zarr_format=zarr_format
     )
@@ -282,7 +280,7 @@ def test_small_integers_do_not_wrap(name: str, low: int, high: int) -> None:
 
 
 @pytest.mark.parametrize("shards", [None, 4])
-def test_text_is_checked_before_the_first_chunk_is_written(shards: int | None) -> None:
+def test_strings_are_checked_before_the_first_chunk_is_written(shards: int | None) -> None:
     for dtype, good, wrong in ((str, "a", b"a"), (str, "a", 1.5), (bytes, b"a", "a")):
         store = MemoryStore()
         array = zarrfs.create_array(store, data=[good] * 8, dtype=dtype, chunks=2, shards=shards)
@@ -295,7 +293,7 @@ def test_text_is_checked_before_the_first_chunk_is_written(shards: int | None) -
         zarrfs.create_array({}, shape=2, dtype=str, fill_value=1.5)
 
 
-def test_values_may_come_from_pandas_xarray_and_our_own_arrays() -> None:
+def test_pandas_xarray_and_zarrfs_arrays_can_be_assigned() -> None:
     expected = np.array([3, 1, 2])
     ours = zarrfs.array(expected)
     for value in (
@@ -323,14 +321,14 @@ def test_values_may_come_from_pandas_xarray_and_our_own_arrays() -> None:
         zarrfs.zeros(2, dtype="i4")[...] = pd.Series([1, None], dtype="Int64")
 
 
-def test_ragged_arrays_are_made_of_a_list_of_sequences() -> None:
+def test_ragged_arrays_are_assigned_as_lists_of_sequences() -> None:
     array = zarrfs.create_array({}, data=[[1, 2], [3]], dtype="array:<i4", zarr_format=2)
     assert [item.tolist() for item in array[...]] == [[1, 2], [3]]
 
 
-def test_data_of_another_shape_are_refused() -> None:
+def test_data_of_a_shape_that_cannot_be_broadcast_are_refused() -> None:
     array = zarrfs.zeros((2, 3))
-    with pytest.raises(ValueError, match=r"data of shape \(2,\) do not fit a selection of shape \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"data of shape \(2,\) do not match a selection of shape \(2, 3\)"):
         array[...] = [1, 2]
     with pytest.raises((MetadataError, UnsupportedError)):
         zarrfs.array(object())

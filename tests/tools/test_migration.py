@@ -50,7 +50,7 @@ def test_v2_migrates_to_v3_without_changing_chunks(
     if remove_old:
         assert migrate(tmp_path) == []
     else:
-        assert "v3 is taken" in caplog.text
+        assert "v3 is used" in caplog.text
         caplog.clear()
 
 

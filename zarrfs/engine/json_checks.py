@@ -1,8 +1,7 @@
-"""Checks of JSON values taken from metadata documents. Each failure names where, what was expected and what
-was found.
+"""Checks of JSON values from metadata documents. Each error names the location, the expected and the found value.
 
-``where`` is the location of the document, a colon and the JSON pointer of the value
-(``image.zarr/0/zarr.json: /chunk_grid/configuration``), so that a message starts with it.
+``where`` is the location of the document, a colon, and the JSON pointer of the value, for example
+``image.zarr/0/zarr.json: /chunk_grid/configuration``. Messages begin with it.
 """
 
 from __future__ import annotations
@@ -29,12 +28,10 @@ __all__ = [
 ]
 
 MAX_RANK = 64
-"""The most dimensions an array may have: NumPy's own limit (since version 2; before, NumPy itself refuses
-above 32).
-"""
+"""The maximum number of dimensions of an array, which is NumPy's limit since version 2. Before, it was 32."""
 
 MAX_LENGTH = 2**63 - 1
-"""The longest a dimension may be: indices are 64-bit."""
+"""The maximum length of a dimension: indices are signed 64-bit integers."""
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (bool, "a boolean"),
@@ -46,10 +43,10 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 
 def found(value: Any) -> str:
-    """Return a JSON value as short text for a message."""
+    """Return a short description of a JSON value for messages."""
     if value is None:
         return "null"
-    kind = next((words for types, words in _KINDS if isinstance(value, types)), type(value).__name__)
+    kind = next((name for types, name in _KINDS if isinstance(value, types)), type(value).__name__)
     if isinstance(value, Mapping | list | tuple) and len(value) > 8:
         return f"{kind} of {len(value)} entries"
     if isinstance(value, int) and value.bit_length() > 256:
@@ -62,33 +59,33 @@ def found(value: Any) -> str:
 
 
 def pointer(where: str, *parts: str | int) -> str:
-    """Return ``where`` continued by the parts of a JSON pointer, escaped as RFC 6901 says."""
+    """Return ``where`` extended by the parts of a JSON pointer, escaped according to RFC 6901."""
     return where + "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def fail(where: str, expected: str, value: Any, advice: str = "") -> MetadataError:
-    """Return (not raise) the error of a value that is not what was expected."""
+    """Return (do not raise) the error for a value that is not as expected."""
     return MetadataError(
         f"{where}: expected {expected}, found {found(value)}" + (f"; {advice}" if advice else "")
     )
 
 
 def expect_object(value: Any, where: str, expected: str = "an object") -> Mapping[str, Any]:
-    """Return the value if it is a JSON object."""
+    """Return the value if it is a JSON object. Raises MetadataError."""
     if not isinstance(value, Mapping):
         raise fail(where, expected, value)
     return value
 
 
 def expect_list(value: Any, where: str, expected: str = "a list") -> Sequence[Any]:
-    """Return the value if it is a JSON array."""
+    """Return the value if it is a JSON array. Raises MetadataError."""
     if not isinstance(value, list | tuple):
         raise fail(where, expected, value)
     return value
 
 
 def expect_string(value: Any, where: str, choices: Collection[str] | None = None) -> str:
-    """Return the value if it is a string, and one of the choices where they are given."""
+    """Return the value if it is a string and, if ``choices`` are given, one of them. Raises MetadataError."""
     expected = "a string" if choices is None else "one of " + ", ".join(f'"{choice}"' for choice in choices)
     if not isinstance(value, str) or (choices is not None and value not in choices):
         raise fail(where, expected, value)
@@ -96,8 +93,9 @@ def expect_string(value: Any, where: str, choices: Collection[str] | None = None
 
 
 def expect_integer(value: Any, where: str, low: int | None = None, high: int | None = None) -> int:
-    """Return the value if it is a JSON integer (no boolean, no float) within the bounds, which are
-    inclusive.
+    """Return the value if it is a JSON integer, not a boolean or float, within the inclusive bounds.
+
+    Raises MetadataError.
     """
     if (
         isinstance(value, bool)
@@ -105,19 +103,19 @@ def expect_integer(value: Any, where: str, low: int | None = None, high: int | N
         or (low is not None and value < low)
         or (high is not None and value > high)
     ):
-        top = "2^63-1" if high == MAX_LENGTH else high
+        upper = "2^63-1" if high == MAX_LENGTH else high
         bounds = {
             (False, False): "",
             (True, False): f" of at least {low}",
-            (False, True): f" of at most {top}",
-            (True, True): f" from {low} to {top}",
+            (False, True): f" of at most {upper}",
+            (True, True): f" from {low} to {upper}",
         }[low is not None, high is not None]
         raise fail(where, f"an integer{bounds}", value)
     return value
 
 
 def expect_shape(value: Any, where: str, low: int = 0) -> tuple[int, ...]:
-    """Return a list of integers from ``low`` to MAX_LENGTH as a tuple; at most MAX_RANK of them."""
+    """Return a list of at most MAX_RANK integers from ``low`` to MAX_LENGTH as a tuple. Raises MetadataError."""
     lengths = expect_list(value, where, f"a list of integers of at least {low}")
     if len(lengths) > MAX_RANK:
         raise MetadataError(f"{where}: expected at most {MAX_RANK} dimensions, found {len(lengths)}")
@@ -127,30 +125,30 @@ def expect_shape(value: Any, where: str, low: int = 0) -> tuple[int, ...]:
 
 
 def check_keys(value: Mapping[str, Any], where: str, known: Collection[str]) -> None:
-    """Raise MetadataError if the object has a key that is not known."""
+    """Raise MetadataError if the object has a key that is not in ``known``."""
     for key in value:
         if key not in known:
             names = ", ".join(f'"{name}"' for name in known) or "no key at all"
             raise MetadataError(f"{pointer(where, key)}: unknown key, expected {names}")
 
 
-def named_configuration(value: Any, where: str, what: str) -> tuple[str, Mapping[str, Any]]:
-    """Return name and configuration of a v3 extension: a short-hand name, or an object with ``name``.
+def named_configuration(value: Any, where: str, kind: str) -> tuple[str, Mapping[str, Any]]:
+    """Return the name and configuration of a v3 extension, given as a name or as an object with ``name``.
 
-    ``must_understand: false`` is refused: the specification does not support it for data type, chunk grid
-    and chunk key encoding, which are the ones that come here.
+    ``must_understand: false`` is refused, because the specification does not allow it for data types, chunk grids and
+    chunk key encodings, the extension points that use this function. Raises MetadataError.
     """
     if isinstance(value, str):
         return value, {}
     extension = expect_object(
-        value, where, f'the name of a {what}, or an object with "name" and "configuration"'
+        value, where, f'the name of a {kind}, or an object with "name" and "configuration"'
     )
     if "name" not in extension:
-        raise MetadataError(f'{where}: the {what} has no "name"')
+        raise MetadataError(f'{where}: the {kind} has no "name"')
     check_keys(extension, where, ("name", "configuration", "must_understand"))
     if extension.get("must_understand", True) is not True:
         raise MetadataError(
-            f"{where}/must_understand: a {what} must be understood, leave the key out; "
+            f"{where}/must_understand: a {kind} must be understood; remove the key; "
             f"found {found(extension['must_understand'])}"
         )
     configuration = extension.get("configuration", {})

@@ -1,6 +1,6 @@
-"""The one internal form into which every on-disk format is translated: frozen, and free of any format's words.
+"""The internal metadata model, to and from which all on-disk formats are translated. Immutable.
 
-Nothing above ``formats/`` asks for a version to decide anything; ``zarr_format`` is there to be shown.
+No code outside of ``formats/`` depends on the format; ``zarr_format`` is for display and for writing.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = ["ArraySpec", "GroupSpec", "NodeSpec"]
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """All that a metadata document says of an array.
+    """The metadata of an array.
 
-    ``codecs`` is the whole chain in encoding order: array->array, one array->bytes, bytes->bytes. ``fill_value`` is
-    a NumPy scalar of ``data_type.numpy`` (any object for object dtypes), or None where the document leaves it
-    undefined (v2 ``null``). ``zarr_format`` is the version, or the name of a format that has none (``"n5"``).
-    ``document`` is what was parsed, kept so that rewriting attributes loses nothing.
+    ``codecs`` is the complete chain in encoding order: array->array, one array->bytes, bytes->bytes. ``fill_value`` is
+    a NumPy scalar of ``data_type.numpy`` (any object for object dtypes), or None if it is undefined (``null`` in v2).
+    ``zarr_format`` is the version, or the name of a format without a version (``"n5"``). ``document`` is the parsed
+    document, retained so that unknown keys are preserved when it is rewritten.
     """
 
     zarr_format: int | str
@@ -44,10 +44,10 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class GroupSpec:
-    """All that a metadata document says of a group.
+    """The metadata of a group.
 
-    ``consolidated`` holds the documents of all nodes below, by path relative to this group, where the group
-    carries consolidated metadata; None where it does not.
+    ``consolidated`` has the nodes of the group's consolidated metadata by path relative to the group, or is None if the
+    group has no consolidated metadata.
     """
 
     zarr_format: int | str

@@ -1,4 +1,4 @@
-"""Checking the options of public functions: their names, and the types of those that have no better place."""
+"""Checks of the names and types of the options of public functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["check_names", "check_type"]
 
 
 def check_names(function: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Raise OptionError for the first name that is not known, with the name that is meant as far as can be told."""
+    """Raise OptionError for the first name in ``given`` that is not in ``known``; suggest the closest known name."""
     for name in given:
         if name not in known:
             close = get_close_matches(name, known, 1, 0.6)
@@ -21,10 +21,10 @@ def check_names(function: str, given: Iterable[str], known: Collection[str]) -> 
             raise OptionError(f"{function} has no option {name!r}; {advice}")
 
 
-def check_type(name: str, value: Any, expected: type | tuple[type, ...], what: str) -> None:
-    """Raise OptionError if the value of an option is not None and of none of the types."""
+def check_type(name: str, value: Any, expected: type | tuple[type, ...], description: str) -> None:
+    """Raise OptionError unless the value of an option is None or has one of the types."""
     wrong_bool = isinstance(value, bool) and bool not in (
         expected if isinstance(expected, tuple) else (expected,)
     )
     if value is not None and (not isinstance(value, expected) or wrong_bool):
-        raise OptionError(f"{name} must be {what}, found {describe_value(value)}")
+        raise OptionError(f"{name} must be {description}, found {describe_value(value)}")

@@ -1,8 +1,7 @@
-"""Values that a user gives -> NumPy arrays of an array's data type, by the rules of NumPy 2. Pure.
+"""Conversion of user-supplied values to NumPy arrays of an array's data type, by the rules of NumPy 2. Pure functions.
 
-Python numbers, and lists of them, must fit the data type. NumPy arrays and NumPy scalars are cast as NumPy's
-assignment casts them, which may wrap or round. Text for elements of variable length is checked before anything is
-written.
+Python numbers, and lists of them, must be in the range of the data type. NumPy arrays and scalars are cast as in a
+NumPy assignment, which may wrap or round. Elements of variable length are checked before anything is written.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ __all__ = ["as_values", "converted", "describe_value", "fill_scalar", "with_fiel
 
 Array = np.ndarray[Any, Any]
 
-SMALL_INTEGERS = {"int2": (-2, 1), "int4": (-8, 7), "uint2": (0, 3), "uint4": (0, 15)}
-"""The ranges of the integers of ml_dtypes, which wraps Python numbers where NumPy raises an OverflowError."""
+SMALL_INTEGER_RANGES = {"int2": (-2, 1), "int4": (-8, 7), "uint2": (0, 3), "uint4": (0, 15)}
+"""The ranges of the ml_dtypes integers. ml_dtypes wraps Python numbers for which NumPy raises OverflowError."""
 
-VARIABLE_TYPES: dict[str, tuple[type, ...]] = {
+VARIABLE_LENGTH_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str, type(None)),
     "bytes": (bytes, bytearray, memoryview, type(None)),
 }
-"""The types of elements of variable length. None is stored as an empty element."""
+"""The accepted Python types of variable-length elements. None is stored as an empty element."""
 
-EMPTY: dict[str, Any] = {"string": "", "bytes": b""}
-"""What zero is among elements of variable length, as in ``numpy.zeros(3, str)``."""
+EMPTY_ELEMENTS: dict[str, Any] = {"string": "", "bytes": b""}
+"""The variable-length elements that a fill value of 0 means, as in ``numpy.zeros(3, str)``."""
 
 CONVERSION_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError)
 
@@ -39,17 +38,17 @@ _repr.maxstring = _repr.maxother = 60
 
 
 def describe_value(value: Any) -> str:
-    """Return a short description of a value, for messages."""
+    """Return a short description of a value for messages."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
     return f"{_repr.repr(value)} ({type(value).__name__})"
 
 
 def as_values(value: Any, data_type: DataType, shape: tuple[int, ...], where: str) -> Array:
-    """Return ``value`` as an array of the data type, broadcast to ``shape``, as NumPy's assignment would.
+    """Return ``value`` as an array of the data type, broadcast to ``shape`` as in a NumPy assignment.
 
-    The result may be a view of ``value``. Raises DataError for a value that does not fit the data type, DataShapeError
-    for data of another shape.
+    The result may be a view of ``value``. Raises DataError if a value cannot be converted to the data type, and
+    DataShapeError if the shape cannot be broadcast.
     """
     if not data_type.numpy.hasobject:
         array = converted(value, data_type, where)
@@ -64,12 +63,12 @@ def as_values(value: Any, data_type: DataType, shape: tuple[int, ...], where: st
         return np.broadcast_to(array, shape)
     except ValueError as error:
         raise DataShapeError(
-            f"{where}: data of shape {array.shape} do not fit a selection of shape {shape}; nothing was written"
+            f"{where}: data of shape {array.shape} do not match a selection of shape {shape}; nothing was written"
         ) from error
 
 
 def converted(value: Any, data_type: DataType, where: str) -> Array:
-    """Return ``value`` as an array of a data type of fixed size, in the shape it has. Raises DataError."""
+    """Return ``value`` as an array of a fixed-size data type, in its own shape. Raises DataError."""
     try:
         return _converted(value, data_type.numpy)
     except CONVERSION_ERRORS as error:
@@ -83,7 +82,7 @@ def _data_error(value: Any, data_type: DataType, where: str, error: Exception) -
 
 
 def with_fields(records: Array, fields: str | list[str], value: Any, where: str) -> Array:
-    """Put ``value`` into one field or several of the records, which are changed; return them.
+    """Assign ``value`` to one or more fields of ``records``, in place; return ``records``.
 
     Raises DataError and DataShapeError as ``as_values`` does.
     """
@@ -99,23 +98,23 @@ def with_fields(records: Array, fields: str | list[str], value: Any, where: str)
         records[fields] = array
     except ValueError as error:
         raise DataShapeError(
-            f"{where}: data of shape {array.shape} do not fit {fields!r} of a selection, of shape {target.shape}; "
+            f"{where}: data of shape {array.shape} do not match the fields {fields!r} of shape {target.shape}; "
             "nothing was written"
         ) from error
     return records
 
 
 def fill_scalar(value: Any, data_type: DataType) -> Any:
-    """Return a fill value as a scalar of the data type. Raises FillValueError for a value that does not fit.
+    """Return a fill value as a scalar of the data type. Raises FillValueError for a value outside of its range.
 
-    NumPy's integers, floats and complex numbers are held to the same rules as those of Python: a fill value that
-    wraps or loses its imaginary part is a mistake.
+    The rules for Python numbers also apply to NumPy integers, floats and complex numbers: a fill value that would wrap
+    or lose its imaginary part is an error.
     """
     dtype = data_type.numpy
     try:
         if dtype.hasobject:
-            if type(value) is int and value == 0 and data_type.name in EMPTY:
-                return EMPTY[data_type.name]
+            if type(value) is int and value == 0 and data_type.name in EMPTY_ELEMENTS:
+                return EMPTY_ELEMENTS[data_type.name]
             _check_variable([value], data_type)
             return value
         given = value
@@ -124,7 +123,7 @@ def fill_scalar(value: Any, data_type: DataType) -> Any:
         scalar = _converted(given, dtype)
     except CONVERSION_ERRORS as error:
         raise FillValueError(
-            f"fill_value {describe_value(value)} does not fit {_type_name(data_type)}: {error}"
+            f"fill_value {describe_value(value)} is not valid for {_type_name(data_type)}: {error}"
         ) from error
     if scalar.ndim:
         raise FillValueError(
@@ -138,15 +137,15 @@ def _type_name(data_type: DataType) -> str:
 
 
 def _converted(value: Any, dtype: np.dtype[Any]) -> Array:
-    """Return ``value`` with a dtype of fixed size. NumPy's arrays are cast, all others checked."""
+    """Return ``value`` with a fixed-size dtype. NumPy arrays are cast; other values are checked."""
     if isinstance(value, np.ndarray):
         return value.astype(dtype, copy=False)
     if isinstance(value, np.generic):
-        # By assignment, in which NumPy refuses more than in a conversion: NaN as an integer.
+        # NumPy is stricter in an assignment than in a conversion: it refuses NaN for an integer.
         scalar: Array = np.empty((), dtype)
         scalar[()] = value
         return scalar
-    bounds = SMALL_INTEGERS.get(dtype.name)
+    bounds = SMALL_INTEGER_RANGES.get(dtype.name)
     if bounds is not None and not hasattr(value, "__array__"):
         _check_range(np.asarray(value), bounds, dtype)
     return np.asarray(value, dtype)
@@ -169,27 +168,28 @@ def _objects(value: Any, data_type: DataType, shape: tuple[int, ...]) -> Array:
     if isinstance(value, np.ndarray) and not (is_element and value.ndim):
         array = value.astype(object)
     else:
-        array = _listed(value, shape)
+        array = _object_array(value, shape)
     _check_variable(array.reshape(-1).tolist(), data_type)
     return array
 
 
 def _check_variable(values: list[Any], data_type: DataType) -> None:
-    """Raise TypeError for an element that the data type does not have: a codec would refuse it, but only after other
-    chunks are written.
+    """Raise TypeError for an element of a type that the data type does not accept.
+
+    The codec would also refuse it, but possibly after other chunks have been written.
     """
-    expected = VARIABLE_TYPES.get(data_type.name)
+    expected = VARIABLE_LENGTH_TYPES.get(data_type.name)
     if expected is None or all(issubclass(kind, expected) for kind in set(map(type, values))):
         return
-    # An int of 0 is what an element of Zarr v2 is that was never set.
-    wrong = [v for v in values if not isinstance(v, expected) and not (type(v) is int and v == 0)]
-    if wrong:
-        names = "a string" if data_type.name == "string" else "bytes"
-        raise TypeError(f"expected {names}, found {describe_value(wrong[0])}")
+    # In Zarr v2, elements that were never set are the int 0.
+    invalid = [v for v in values if not isinstance(v, expected) and not (type(v) is int and v == 0)]
+    if invalid:
+        expected_type = "a string" if data_type.name == "string" else "bytes"
+        raise TypeError(f"expected {expected_type}, found {describe_value(invalid[0])}")
 
 
-def _listed(value: Any, shape: tuple[int, ...]) -> Array:
-    """Return an object array of ``value``; one value for a 0-d place stays one object even if it is a sequence."""
+def _object_array(value: Any, shape: tuple[int, ...]) -> Array:
+    """Return an object array of ``value``. If ``shape`` is ``()``, a sequence becomes a single element."""
     if isinstance(value, str | bytes) or shape == () or not hasattr(value, "__len__"):
         array: Array = np.empty((), object)
         array[()] = value

@@ -1,4 +1,4 @@
-"""Which format a node is in, and paths and names of nodes."""
+"""Detection of a node's format, and paths and names of nodes."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ def array() -> ArraySpec:
     return spec
 
 
-def test_nothing_there() -> None:
+def test_a_path_without_a_node() -> None:
     store = store_of(**{"a/zarr.json": GROUP_V3, "b/c/.zgroup": {"zarr_format": 2}})
     assert formats.read_node(store, "") is None
     assert formats.read_node(store, "b") is None
     assert formats.read_kind(store, "") is None
 
 
-def test_each_format() -> None:
+def test_the_format_is_detected() -> None:
     store = store_of(**{"three/zarr.json": GROUP_V3, "two/.zgroup": {"zarr_format": 2}})
     assert formats.read_node(store, "three") == GroupSpec(3, {}, None, GROUP_V3)
     assert formats.read_node(store, "two") == GroupSpec(2, {}, None, {"zarr_format": 2})
 
 
-def test_of_two_formats_the_newer_is_taken_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_v3_takes_precedence_over_v2_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     store = store_of(**{"a/zarr.json": ARRAY_V3, "a/.zgroup": {"zarr_format": 2}})
     assert isinstance(formats.read_node(store, "a"), ArraySpec)
-    assert "'a' has metadata of Zarr v3 and of v2" in caplog.text
+    assert "'a' has metadata of both Zarr v3 and v2" in caplog.text
 
 
-def test_broken_document_of_one_format_does_not_hide_behind_another() -> None:
+def test_an_invalid_document_is_an_error_if_another_format_is_valid() -> None:
     store = store_of(**{"a/.zgroup": {"zarr_format": 2}})
     store.values["a/zarr.json"] = b"{"
     for read in (formats.read_node, formats.read_kind):
@@ -68,7 +68,7 @@ def test_broken_document_of_one_format_does_not_hide_behind_another() -> None:
             read(store, "a")
 
 
-def test_where_chunks_and_children_are() -> None:
+def test_chunk_prefixes_and_child_names() -> None:
     store = store_of(**{"g/zarr.json": GROUP_V3, "g/a/zarr.json": ARRAY_V3, "g/b/x": 1})
     group = formats.read_node(store, "g")
     assert isinstance(group, GroupSpec)
@@ -76,17 +76,17 @@ def test_where_chunks_and_children_are() -> None:
     assert (formats.chunk_prefix(array(), ""), formats.chunk_prefix(array(), "g/a")) == ("", "g/a/")
 
 
-def test_check_of_what_cannot_be_written_changes_nothing() -> None:
+def test_check_writable_raises_and_writes_nothing() -> None:
     formats.check_writable(array())
     formats.check_writable(GroupSpec(2))
     with pytest.raises(UnsupportedError, match="fill value"):
         formats.check_writable(replace(array(), fill_value=None))
-    with pytest.raises(UnsupportedError, match="zarr_format 9 is not known"):
+    with pytest.raises(UnsupportedError, match="zarr_format 9 is not supported"):
         formats.check_writable(GroupSpec(9))
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3, "n5", "draft2019"])
-def test_adapted_spec_can_be_written(zarr_format: int | str) -> None:
+def test_an_adapted_spec_can_be_written(zarr_format: int | str) -> None:
     gzip = {"name": "gzip", "configuration": {"level": 1}}
     changes = {
         "zarr_format": zarr_format,
@@ -106,7 +106,7 @@ def test_adapted_spec_can_be_written(zarr_format: int | str) -> None:
     assert formats.adapted(spec) == spec
 
 
-def test_resizing() -> None:
+def test_resized_changes_only_the_shape() -> None:
     resized = formats.resized(array(), (9,))
     assert (resized.shape, resized.chunk_grid) == ((9,), RegularGrid((2,)))
     irregular = replace(array(), chunk_grid=RectilinearGrid((((1, 4),),)))
@@ -126,27 +126,27 @@ def test_resizing() -> None:
         (".hidden/a b/ü", ".hidden/a b/ü"),
     ],
 )
-def test_normalised_path(path: str, normal: str) -> None:
+def test_paths_are_normalized(path: str, normal: str) -> None:
     assert normalise_path(path) == normal
     assert normalise_path(normal) == normal
 
 
 @pytest.mark.parametrize("path", [".", "..", "a/../b", "a/./b", "a\\..\\b", "/..", "a\0b"])
-def test_path_that_is_none(path: str) -> None:
+def test_invalid_paths(path: str) -> None:
     with pytest.raises(KeyNameError):
         normalise_path(path)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "__zarr", "__x", "a\0"])
-def test_name_that_v3_does_not_allow(name: str) -> None:
+def test_invalid_node_names(name: str) -> None:
     with pytest.raises(KeyNameError):
         check_node_name(name)
 
 
 @pytest.mark.parametrize("name", ["a", ".a", "a.", "_a", "a__", "ü", "zarr.json ", "c"])
-def test_name_that_v3_allows(name: str) -> None:
+def test_valid_node_names(name: str) -> None:
     assert check_node_name(name) == name
 
 
-def test_joining() -> None:
+def test_join() -> None:
     assert (join("", "zarr.json"), join("a/b", "zarr.json")) == ("zarr.json", "a/b/zarr.json")

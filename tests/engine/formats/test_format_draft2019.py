@@ -1,6 +1,4 @@
-"""The editor's draft of June 2019: its examples, each rule of its documents, implied groups, and the
-later drafts.
-"""
+"""The editor's draft of June 2019: its examples, the rules for its documents, implied groups, and later drafts."""
 
 from __future__ import annotations
 
@@ -70,7 +68,7 @@ def store_of(**documents: Any) -> MemoryStore:
     ],
     ids=str,
 )
-def test_bootstrap(changes: dict[str, Any]) -> None:
+def test_bootstrap_documents(changes: dict[str, Any]) -> None:
     assert parse_bootstrap(BOOTSTRAP | changes, "zarr.json") == Bootstrap("")
 
 
@@ -90,7 +88,7 @@ def test_bootstrap(changes: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_bootstrap_that_must_fail(changes: dict[str, Any], words: str) -> None:
+def test_invalid_bootstrap_documents(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse_bootstrap(BOOTSTRAP | changes, "zarr.json")
     assert words in str(caught.value)
@@ -101,12 +99,12 @@ def test_bootstrap_that_must_fail(changes: dict[str, Any], words: str) -> None:
 # -- array and group documents -------------------------------------------------------------------------
 
 
-def test_the_drafts_array() -> None:
+def test_the_array_example_of_the_draft() -> None:
     spec = parse_array(EXAMPLE, HERE)
     assert (spec.zarr_format, spec.shape) == ("draft2019", (10000, 1000))
     assert spec.data_type.numpy == np.dtype("<f8")
     assert (spec.chunk_grid, spec.chunk_key_encoding) == (RegularGrid((1000, 100)), V2Keys("."))
-    assert [codec.name for codec in spec.codecs] == ["bytes", "gzip"] or spec.codecs[-1].name.endswith("gzip")
+    assert [codec.name for codec in spec.codecs] == ["bytes", "numcodecs.gzip"]
     assert np.isnan(spec.fill_value)
     assert spec.attributes == EXAMPLE["attributes"]
     written = array_document(spec)
@@ -114,12 +112,12 @@ def test_the_drafts_array() -> None:
     assert written == {key: value for key, value in EXAMPLE.items() if key != "chunk_grid"}
 
 
-def test_the_drafts_group() -> None:
+def test_the_group_example_of_the_draft() -> None:
     group = {"extensions": [], "attributes": {"spam": "ham", "eggs": 42}}
     assert parse_group(group, HERE) == GroupSpec("draft2019", group["attributes"], None, group)  # type: ignore[arg-type]
 
 
-def test_the_drafts_extension_data_type() -> None:
+def test_the_data_type_extension_example_of_the_draft() -> None:
     spec = parse_array(document(data_type=DATETIME, fill_value=None), HERE)
     assert spec.data_type.numpy == np.dtype("<M8[ns]")
     assert spec.fill_value is None
@@ -131,7 +129,7 @@ def test_the_drafts_extension_data_type() -> None:
         {"extension": "http://example.org/colours", "type": "red"},
     ):
         with pytest.raises(
-            UnsupportedError, match=r"example\.org/colours is not known here, and there is no"
+            UnsupportedError, match=r"example\.org/colours is not supported, and it has no fallback"
         ):
             parse_array(document(data_type=hopeless), HERE)
 
@@ -182,7 +180,10 @@ def test_complex_numbers_are_an_extension() -> None:
         ({"data_type": "string"}, "/data_type"),
         ({"data_type": 3}, "/data_type: expected the name"),
         ({"data_type": {"extension": "http://x.org"}}, '"type" is missing'),
-        ({"compressor": {"codec": "http://x.org/evil"}}, "/compressor/codec: http://x.org/evil is not known"),
+        (
+            {"compressor": {"codec": "http://x.org/evil"}},
+            "/compressor/codec: http://x.org/evil is not supported",
+        ),
         ({"compressor": {"codec": "http://purl.org/zarr/spec/codec/evil"}}, "/compressor/codec"),
         ({"compressor": {}}, "/compressor/codec: expected a string"),
         ({"compressor": "gzip"}, "/compressor: expected an object"),
@@ -192,7 +193,7 @@ def test_complex_numbers_are_an_extension() -> None:
     ],
     ids=str,
 )
-def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
+def test_invalid_array_documents(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse_array(document(**changes), HERE)
     assert str(caught.value).startswith(HERE)
@@ -203,16 +204,16 @@ def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
     ("changes", "words"),
     [
         ({"chunk_grid": RectilinearGrid((5, 5))}, "regular chunks only"),
-        ({"chunk_key_encoding": DefaultKeys("/")}, "no chunk keys of the kind"),
+        ({"chunk_key_encoding": DefaultKeys("/")}, 'not support the chunk key encoding "default"'),
     ],
     ids=str,
 )
-def test_what_the_draft_cannot_say(changes: dict[str, Any], words: str) -> None:
+def test_unsupported_specs_cannot_be_written(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(UnsupportedError, match=words):
         array_document(replace(parse_array(EXAMPLE, HERE), **changes))
 
 
-def test_filters_and_text_cannot_be_said() -> None:
+def test_filters_and_strings_cannot_be_written() -> None:
     zarray = {
         "zarr_format": 2,
         "shape": [4],
@@ -222,7 +223,7 @@ def test_filters_and_text_cannot_be_said() -> None:
         "compressor": None,
     }
     delta = zarray | {"dtype": "<i4", "filters": [{"id": "delta", "dtype": "<i4"}]}
-    with pytest.raises(UnsupportedError, match="no filters such as 'delta'"):
+    with pytest.raises(UnsupportedError, match="no filters; found 'delta'"):
         array_document(v2.parse_array(delta, {}, ".zarray"))
     with pytest.raises(UnsupportedError, match="no data type for fixed_length_utf32"):
         array_document(v2.parse_array(zarray | {"dtype": "<U4", "filters": None}, {}, ".zarray"))
@@ -235,7 +236,7 @@ SMALL = document(
 )
 
 
-def test_the_drafts_keys() -> None:
+def test_the_key_examples_of_the_draft() -> None:
     chunk = gzip.compress(np.arange(6, dtype="<i2").tobytes())
     store = store_of(**{"meta/root/foo/baz.array": SMALL, "data/foo/baz/0.0": chunk})
     array = zarrfs.open_array(store, "foo/baz")
@@ -244,14 +245,14 @@ def test_the_drafts_keys() -> None:
     np.testing.assert_array_equal(array[...], expected)
 
 
-def test_root_array() -> None:
+def test_an_array_at_the_root() -> None:
     chunk = gzip.compress(np.arange(6, dtype="<i2").tobytes())
     store = store_of(**{"meta/root.array": SMALL, "data/1.0": chunk})
     assert formats.read_kind(store, "") == "array"
     np.testing.assert_array_equal(zarrfs.open_array(store)[2:], np.arange(6).reshape(2, 3))
 
 
-def test_groups_are_implied_by_what_is_below_them() -> None:
+def test_groups_are_implied_by_nodes_below_them() -> None:
     group = {"extensions": [], "attributes": {"spam": "ham"}}
     store = store_of(**{"meta/root/foo/bar.group": group, "meta/root/foo/baz/qux.array": SMALL})
     root = zarrfs.open_group(store)
@@ -266,7 +267,7 @@ def test_groups_are_implied_by_what_is_below_them() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["", ".json"])
-def test_writing_and_reading(suffix: str) -> None:
+def test_nodes_are_written_and_read_back(suffix: str) -> None:
     bootstrap = BOOTSTRAP | ({"metadata_key_suffix": suffix} if suffix else {})
     store = store_of(**({"zarr.json": bootstrap} if suffix else {}))
     spec = replace(parse_array(SMALL, HERE), document={})
@@ -293,28 +294,28 @@ def test_attributes_of_an_implied_group_make_it_explicit() -> None:
 
 
 @pytest.mark.parametrize("path", ["a b", "ü", "...", "a" * 256, "x/a%b"])
-def test_names_that_the_draft_does_not_allow(path: str) -> None:
+def test_invalid_node_names(path: str) -> None:
     store = store_of()
     with pytest.raises(KeyNameError):
         formats.write_node(store, path, GroupSpec("draft2019"))
     assert list(store.values) == ["zarr.json"]
 
 
-def test_names_differ_by_more_than_case() -> None:
+def test_sibling_names_that_differ_only_in_case_are_refused() -> None:
     store = store_of(**{"meta/root/foo.array": SMALL})
     with pytest.raises(KeyNameError, match="'foo' already"):
         formats.write_node(store, "FOO", GroupSpec("draft2019"))
     formats.write_node(store, "foo", GroupSpec("draft2019"))
 
 
-def test_a_hierarchy_of_another_format_is_not_written_into() -> None:
+def test_writing_into_a_hierarchy_of_another_format_is_refused() -> None:
     store = MemoryStore()
     formats.write_node(store, "", GroupSpec(3))
-    with pytest.raises(MetadataError, match="of another format"):
+    with pytest.raises(MetadataError, match="belongs to another format"):
         formats.write_node(store, "a", GroupSpec("draft2019"))
 
 
-def test_zarr_pythons_trial_of_a_later_draft() -> None:
+def test_hierarchies_of_zarr_pythons_experimental_v3() -> None:
     array = {
         "attributes": {"a": 1},
         "chunk_grid": {"chunk_shape": [2, 3], "separator": "/", "type": "regular"},
@@ -343,11 +344,11 @@ def test_zarr_pythons_trial_of_a_later_draft() -> None:
     opened = root["foo/bar"]
     assert isinstance(opened, zarrfs.Array)
     np.testing.assert_array_equal(opened[...], [[0, 1, 2], [3, 4, 5], [9, 9, 9], [9, 9, 9]])
-    assert array_document(opened.spec, later=True) == array
+    assert array_document(opened.spec, is_later=True) == array
 
 
 @pytest.mark.parametrize("separator", [".", "/"])
-def test_keys_of_later_drafts(separator: Any) -> None:
+def test_chunk_keys_of_later_drafts(separator: Any) -> None:
     keys = DraftKeys(separator)
     assert keys.encode((1, 23, 45)) == f"c1{separator}23{separator}45"
     assert keys.decode(f"c1{separator}23{separator}45") == (1, 23, 45)

@@ -1,4 +1,4 @@
-"""Zarr v1: its specification's examples, read; what is broken; and that it is not written."""
+"""Zarr v1: the examples of the specification, invalid documents, and refusal of writes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def store_of(meta: Any, attrs: Any = None, **chunks: bytes) -> MemoryStore:
     return MemoryStore(values | {key.lstrip("k").replace("_", "."): value for key, value in chunks.items()})
 
 
-def test_the_specifications_array() -> None:
+def test_the_array_example_of_the_specification() -> None:
     spec = parse_array(SPEC_EXAMPLE, {"foo": 42}, HERE)
     assert (spec.zarr_format, spec.shape, spec.data_type.numpy) == (1, (10000, 10000), np.dtype("<f8"))
     assert spec.chunk_grid.chunk_shape == (1000, 1000)
@@ -54,7 +54,7 @@ def test_the_specifications_array() -> None:
     assert spec.codecs[-1].configuration()["cname"] == "lz4"
 
 
-def test_the_specifications_worked_example() -> None:
+def test_the_chunk_example_of_the_specification() -> None:
     meta = {
         "chunks": [10, 10],
         "compression": "zlib",
@@ -95,7 +95,7 @@ def test_the_specifications_worked_example() -> None:
     ],
     ids=str,
 )
-def test_compressions(compression: Any, options: Any, codec: Any, order: str) -> None:
+def test_supported_compression(compression: Any, options: Any, codec: Any, order: str) -> None:
     data = np.arange(6, dtype=">u2").reshape(2, 3)
     raw = data.tobytes(order="F" if order == "F" else "C")
     chunk = raw if codec is None else bytes(numcodecs.get_codec(dict(codec)).encode(raw))
@@ -111,7 +111,7 @@ def test_compressions(compression: Any, options: Any, codec: Any, order: str) ->
 
 
 @pytest.mark.parametrize("key", [key for key in SPEC_EXAMPLE if key != "zarr_format"])
-def test_mandatory_key(key: str) -> None:
+def test_missing_required_keys(key: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse_array(document(**{key: ...}), {}, HERE)
     assert f'"{key}"' in str(caught.value)
@@ -125,9 +125,9 @@ def test_mandatory_key(key: str) -> None:
         ({"shape": [-1, 1]}, "/shape/0"),
         ({"chunks": [0, 1]}, "/chunks/0"),
         ({"dtype": "i4"}, "/dtype"),
-        ({"dtype": "|O"}, "/dtype: Zarr v1 says nothing"),
+        ({"dtype": "|O"}, "/dtype: Zarr v1 does not specify"),
         ({"order": "A"}, "/order"),
-        ({"compression": "snappy"}, '/compression: "snappy" is no compression'),
+        ({"compression": "snappy"}, '/compression: "snappy" is not supported'),
         ({"compression": 3}, "/compression: expected a string"),
         ({"compression": "zlib", "compression_opts": "much"}, "/compression_opts: expected the level"),
         ({"compression": "zlib", "compression_opts": True}, "/compression_opts: expected the level"),
@@ -136,14 +136,14 @@ def test_mandatory_key(key: str) -> None:
     ],
     ids=str,
 )
-def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
+def test_invalid_documents(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse_array(document(**changes), {}, HERE)
     assert str(caught.value).startswith(HERE)
     assert words in str(caught.value)
 
 
-def test_files_of_those_names_are_not_taken_for_an_array(tmp_path: Path) -> None:
+def test_unrelated_files_of_the_same_names_are_not_an_array(tmp_path: Path) -> None:
     assert formats.read_node(MemoryStore({"meta": b"words"}), "") is None
     assert formats.read_node(store_of({"some": "settings"}), "") is None
     (tmp_path / "meta").mkdir()
@@ -152,7 +152,7 @@ def test_files_of_those_names_are_not_taken_for_an_array(tmp_path: Path) -> None
     assert formats.read_kind(LocalStore(tmp_path), "") is None
 
 
-def test_it_is_not_written_but_can_be_said_in_v2() -> None:
+def test_v1_is_not_written_but_the_spec_can_be_written_as_v2() -> None:
     store = store_of(document())
     spec = formats.read_node(store, "")
     assert isinstance(spec, ArraySpec)

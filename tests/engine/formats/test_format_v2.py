@@ -1,4 +1,4 @@
-"""Zarr v2 documents: each MUST of the specification, leniencies, round trips, and documents of others."""
+"""Zarr v2 documents: each MUST of the specification, accepted deviations, round trips, other implementations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SPEC_EXAMPLE: dict[str, Any] = {
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """A plain array's ``.zarray`` with keys changed; ``...`` leaves one out."""
+    """Return a simple ``.zarray`` with keys changed; the value ``...`` removes a key."""
     plain = copy.deepcopy(SPEC_EXAMPLE) | {"filters": None, "compressor": None} | changes
     return {key: value for key, value in plain.items() if value is not ...}
 
@@ -53,7 +53,7 @@ def parse(given_document: dict[str, Any], **attributes: Any) -> ArraySpec:
     return parse_array(given_document, attributes, HERE)
 
 
-def test_the_specifications_array() -> None:
+def test_the_array_example_of_the_specification() -> None:
     spec = parse(SPEC_EXAMPLE, foo=42)
     assert (spec.zarr_format, spec.shape, spec.data_type.numpy) == (2, (10000, 10000), np.dtype("<f8"))
     assert spec.chunk_grid == RegularGrid((1000, 1000))
@@ -63,16 +63,16 @@ def test_the_specifications_array() -> None:
     assert array_document(spec) == SPEC_EXAMPLE
 
 
-def test_the_specifications_group() -> None:
+def test_the_group_example_of_the_specification() -> None:
     assert parse_group({"zarr_format": 2}, {"a": 1}, HERE) == GroupSpec(2, {"a": 1}, None, {"zarr_format": 2})
     assert group_document(GroupSpec(2)) == {"zarr_format": 2}
 
 
-# -- what must be there --------------------------------------------------------------------------------
+# -- required keys -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", [k for k in SPEC_EXAMPLE if k not in ("filters", "dimension_separator")])
-def test_mandatory_key(key: str) -> None:
+def test_missing_required_keys(key: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse(document(**{key: ...}))
     assert key in str(caught.value)
@@ -106,26 +106,26 @@ def test_mandatory_key(key: str) -> None:
     ],
     ids=str,
 )
-def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
+def test_invalid_array_documents(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse(document(**changes))
     assert str(caught.value).startswith(HERE)
     assert words in str(caught.value)
 
 
-def test_unknown_codec_names_itself() -> None:
+def test_the_error_for_an_unknown_codec_names_it() -> None:
     for changes in ({"compressor": {"id": "evil"}}, {"filters": [{"id": "evil"}]}):
         with pytest.raises(UnsupportedError, match="evil"):
             parse(document(**changes))
 
 
 @pytest.mark.parametrize("version", [1, 3, "2", None])
-def test_group_of_another_version(version: Any) -> None:
+def test_a_group_of_another_version(version: Any) -> None:
     with pytest.raises(MetadataError, match="/zarr_format: expected 2"):
         parse_group({"zarr_format": version}, {}, HERE)
 
 
-# -- what may be there ---------------------------------------------------------------------------------
+# -- optional keys -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,12 +152,12 @@ def test_group_of_another_version(version: Any) -> None:
     ],
     ids=str,
 )
-def test_what_is_taken(changes: dict[str, Any]) -> None:
+def test_accepted_deviations_from_the_specification(changes: dict[str, Any]) -> None:
     spec = parse(document(**changes))
     written = json.loads(json.dumps(array_document(spec)))
-    again = parse(written)
-    assert np.asarray(again.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
-    assert replace(again, document={}, fill_value=0) == replace(spec, document={}, fill_value=0)
+    reparsed = parse(written)
+    assert np.asarray(reparsed.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
+    assert replace(reparsed, document={}, fill_value=0) == replace(spec, document={}, fill_value=0)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_is_taken(changes: dict[str, Any]) -> None:
         ("<f16", "2.5", 2.5),
     ],
 )
-def test_numbers_written_as_text_are_fill_values(dtype: str, text: Any, expected: complex) -> None:
+def test_numbers_as_strings_are_accepted_as_fill_values(dtype: str, text: Any, expected: complex) -> None:
     fill = parse(document(dtype=dtype, fill_value=text)).fill_value
     np.testing.assert_array_equal(fill, np.array(expected, dtype))
 
@@ -189,18 +189,18 @@ def test_numbers_written_as_text_are_fill_values(dtype: str, text: Any, expected
         ("<c8", ["1.0", "x"]),
     ],
 )
-def test_other_text_is_no_fill_value_of_a_number(dtype: str, text: Any) -> None:
+def test_other_strings_are_not_fill_values_of_numbers(dtype: str, text: Any) -> None:
     with pytest.raises(MetadataError, match="/fill_value"):
         parse(document(dtype=dtype, fill_value=text))
 
 
-def test_null_fill_value_stays_null() -> None:
+def test_a_null_fill_value_is_preserved() -> None:
     spec = parse(document(fill_value=None))
     assert spec.fill_value is None
     assert array_document(spec)["fill_value"] is None
 
 
-def test_unknown_keys_are_ignored_and_kept() -> None:
+def test_unknown_keys_are_ignored_and_preserved() -> None:
     spec = parse(document(_nczarr_array={"storage": "chunked"}))
     assert array_document(spec)["_nczarr_array"] == {"storage": "chunked"}
 
@@ -209,16 +209,16 @@ def test_unknown_keys_are_ignored_and_kept() -> None:
     ("codec", "name", "fill"),
     [("vlen-utf8", "string", ""), ("vlen-bytes", "bytes", b""), ("json2", "object", 0)],
 )
-@pytest.mark.parametrize("place", ["filter", "compressor"])
-def test_objects_are_what_their_codec_makes(codec: str, name: str, fill: Any, place: str) -> None:
+@pytest.mark.parametrize("key", ["filter", "compressor"])
+def test_the_object_codec_determines_the_data_type(codec: str, name: str, fill: Any, key: str) -> None:
     configuration = numcodecs.get_codec({"id": codec}).get_config()
-    changes = {"filters": [configuration]} if place == "filter" else {"compressor": configuration}
+    changes = {"filters": [configuration]} if key == "filter" else {"compressor": configuration}
     spec = parse(document(dtype="|O", fill_value=0, **changes))
     assert (spec.data_type.name, spec.data_type.numpy) == (name, np.dtype(object))
     assert spec.fill_value == fill
 
 
-def test_pickle_is_refused_unless_asked_for() -> None:
+def test_pickle_is_refused_unless_allowed() -> None:
     pickled = document(dtype="|O", fill_value=None, filters=[{"id": "pickle", "protocol": 5}])
     with pytest.raises(MetadataError, match="pickle"):
         parse(pickled)
@@ -237,14 +237,14 @@ def test_pickle_is_refused_unless_asked_for() -> None:
     ],
     ids=str,
 )
-def test_dimension_names_are_those_of_xarray(attributes: dict[str, Any], names: Any) -> None:
+def test_dimension_names_are_read_from_the_xarray_attribute(attributes: dict[str, Any], names: Any) -> None:
     spec = parse_array(document(), attributes, HERE)
     assert spec.dimension_names == names
     assert spec.attributes == attributes
 
 
 @pytest.mark.parametrize(("endian", "dtype"), [("big", ">u2"), ("little", "<u2")])
-def test_byte_order_of_the_codec_becomes_that_of_the_dtype(endian: str, dtype: str) -> None:
+def test_the_byte_order_of_the_codec_is_written_to_the_dtype(endian: str, dtype: str) -> None:
     v3 = {
         "zarr_format": 3,
         "node_type": "array",
@@ -260,11 +260,11 @@ def test_byte_order_of_the_codec_becomes_that_of_the_dtype(endian: str, dtype: s
     assert (written["dtype"], written["fill_value"]) == (dtype, 258)
 
 
-def test_what_v2_cannot_say() -> None:
+def test_unsupported_specs_cannot_be_written() -> None:
     spec = parse(document())
     for changes, words in (
         ({"chunk_grid": RectilinearGrid((5, 5))}, "regular chunks only"),
-        ({"chunk_key_encoding": DefaultKeys("/")}, "its own chunk keys"),
+        ({"chunk_key_encoding": DefaultKeys("/")}, "chunk key encoding"),
     ):
         with pytest.raises(UnsupportedError, match=words):
             array_document(replace(spec, **changes))  # type: ignore[arg-type]
@@ -274,7 +274,7 @@ def test_what_v2_cannot_say() -> None:
 
 
 def store_with(**documents: Any) -> MemoryStore:
-    """A store with JSON documents: ``a_zarray`` is the key ``a/.zarray``."""
+    """Return a store with JSON documents: ``a_zarray`` is the key ``a/.zarray``."""
     store = MemoryStore()
     for name, value in documents.items():
         path, _, key = name.rpartition("_")
@@ -282,7 +282,7 @@ def store_with(**documents: Any) -> MemoryStore:
     return store
 
 
-def test_reading_and_writing_nodes() -> None:
+def test_nodes_are_written_and_read_back() -> None:
     store = store_with(
         a_zarray=document(fill_value=0), a_zattrs={"_ARRAY_DIMENSIONS": ["y", "x"]}, zgroup={"zarr_format": 2}
     )
@@ -301,7 +301,7 @@ def test_reading_and_writing_nodes() -> None:
     assert ".zattrs" not in copy_of.values
 
 
-def test_dimension_names_are_written_for_xarray() -> None:
+def test_dimension_names_are_written_to_the_xarray_attribute() -> None:
     store = MemoryStore()
     spec = replace(parse(document(fill_value=0)), dimension_names=("y", "x"), document={})
     written = formats.write_node(store, "", spec)
@@ -309,7 +309,7 @@ def test_dimension_names_are_written_for_xarray() -> None:
     assert formats.read_node(store, "") == written
 
 
-def test_attributes_are_changed_and_nothing_else() -> None:
+def test_write_attributes_changes_only_the_attributes() -> None:
     store = store_with(zarray=document(fill_value=0, extra=1))
     spec = formats.read_node(store, "")
     assert spec is not None
@@ -322,7 +322,7 @@ def test_attributes_are_changed_and_nothing_else() -> None:
     assert json.loads(store.values[".zattrs"]) == {}
 
 
-def test_error_names_the_location() -> None:
+def test_errors_name_the_location() -> None:
     store = store_with(a_zarray=document(shape=[1, 2.5]), b_zarray=document(), c_zgroup={})
     with pytest.raises(MetadataError, match=r"^memory://\d+/a/\.zarray: /shape/1: expected an integer"):
         formats.read_node(store, "a")
@@ -347,7 +347,7 @@ def test_nested_chunks_without_separator_are_recognised_with_a_warning(
 
 
 @pytest.mark.parametrize("keys", [["a/0.0", "a/0/0"], ["a/5.3"], [], ["a/.other", "a/x/0"]], ids=str)
-def test_flat_chunks_are_the_default(keys: list[str]) -> None:
+def test_the_default_separator_is_a_period(keys: list[str]) -> None:
     store = store_with(a_zarray=document(dimension_separator=...))
     for key in keys:
         store.set(key, b"chunk")
@@ -356,7 +356,7 @@ def test_flat_chunks_are_the_default(keys: list[str]) -> None:
     assert spec.chunk_key_encoding == V2Keys(".")
 
 
-def test_separator_that_is_given_is_not_looked_for() -> None:
+def test_a_declared_separator_is_not_probed() -> None:
     store = store_with(a_zarray=document(dimension_separator="."))
     store.set("a/0/0", b"chunk")
     spec = formats.read_node(store, "a")
@@ -397,17 +397,17 @@ def test_consolidated_metadata() -> None:
 
 
 @pytest.mark.parametrize("value", [b"{", b"[]", b"{}", b'{"metadata": 5}'])
-def test_broken_consolidated_metadata_are_ignored(value: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_consolidated_metadata_is_ignored(value: bytes, caplog: pytest.LogCaptureFixture) -> None:
     store = store_with(zgroup={"zarr_format": 2})
     store.set(".zmetadata", value)
     spec = formats.read_node(store, "")
     assert isinstance(spec, GroupSpec)
     assert spec.consolidated is not None
     assert len(spec.consolidated) == 0
-    assert "ignored, because they are broken" in caplog.text
+    assert "consolidated metadata is invalid and is ignored" in caplog.text
 
 
-# -- documents of others, and ours to them -------------------------------------------------------------
+# -- compatibility with other implementations ----------------------------------------------------------
 
 OTHERS: dict[str, dict[str, Any]] = {
     "plain": {"dtype": "<u2", "shape": (30, 20), "chunks": (7, 20)},
@@ -430,7 +430,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("options", OTHERS.values(), ids=list(OTHERS))
-def test_zarr_pythons_documents_and_ours_mean_the_same(options: dict[str, Any], tmp_path: Path) -> None:
+def test_documents_are_equivalent_to_those_of_zarr_python(options: dict[str, Any], tmp_path: Path) -> None:
     theirs = zarr.create_array(
         str(tmp_path / "theirs"), zarr_format=2, attributes={"a": [1, None]}, **options
     )
@@ -443,7 +443,7 @@ def test_zarr_pythons_documents_and_ours_mean_the_same(options: dict[str, Any], 
     assert str(ours.metadata.to_dict()) == str(theirs.metadata.to_dict())
 
 
-def test_zarr_pythons_consolidated_group(tmp_path: Path) -> None:
+def test_consolidated_groups_of_zarr_python(tmp_path: Path) -> None:
     group = zarr.create_group(str(tmp_path / "g"), zarr_format=2)
     group.create_group("a").create_array("b", shape=(4,), chunks=(2,), dtype="i4")
     zarr.consolidate_metadata(str(tmp_path / "g"), zarr_format=2)
@@ -455,7 +455,7 @@ def test_zarr_pythons_consolidated_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["|b1", "|u1", "<i2", ">u4", "<u8", "<f2", ">f8", "<c8", "bfloat16"])
-def test_tensorstores_documents_and_ours_mean_the_same(dtype: str, tmp_path: Path) -> None:
+def test_documents_are_equivalent_to_those_of_tensorstore(dtype: str, tmp_path: Path) -> None:
     location = {"driver": "zarr", "kvstore": {"driver": "file", "path": str(tmp_path / "theirs")}}
     metadata = {
         "shape": [30, 20],
@@ -491,7 +491,7 @@ LENGTHS = st.lists(st.tuples(st.integers(0, 2**40), st.integers(1, 2**40)), max_
     st.sampled_from([("<i2", -3), (">u8", 2**64 - 1), ("<c8", ["0x7f800001", -0.0]), ("|V3", "AQID")]),
     st.data(),
 )
-def test_writing_and_parsing_gives_the_same(
+def test_a_written_document_is_parsed_to_the_same_spec(
     lengths: list[tuple[int, int]], typed: tuple[str, Any], data: st.DataObject
 ) -> None:
     given_document = document(
@@ -505,9 +505,9 @@ def test_writing_and_parsing_gives_the_same(
     )
     spec = parse(given_document)
     assert array_document(spec) == given_document
-    again = parse(json.loads(json.dumps(array_document(replace(spec, document={})))))
-    assert np.asarray(again.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
-    assert replace(again, fill_value=0) == replace(spec, fill_value=0)
+    reparsed = parse(json.loads(json.dumps(array_document(replace(spec, document={})))))
+    assert np.asarray(reparsed.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
+    assert replace(reparsed, fill_value=0) == replace(spec, fill_value=0)
 
 
 def outcome(given_document: dict[str, Any]) -> ArraySpec | MetadataError:
@@ -518,12 +518,12 @@ def outcome(given_document: dict[str, Any]) -> ArraySpec | MetadataError:
 
 
 @given(st.sampled_from(sorted(SPEC_EXAMPLE)), JSON)
-def test_any_value_of_any_key_is_taken_or_a_metadata_error(key: str, value: Any) -> None:
+def test_any_value_of_any_key_is_accepted_or_a_metadata_error(key: str, value: Any) -> None:
     parsed = outcome(document(**{key: value}))
     assert isinstance(parsed, ArraySpec) or str(parsed).startswith(HERE)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_the_one_chunk_of_an_array_without_dimensions_is_found(zarr_format: int) -> None:
+def test_the_chunk_of_a_0_dimensional_array_is_read(zarr_format: int) -> None:
     array = zarrfs.create_array({}, data=np.array(5), zarr_format=zarr_format)
     assert array.nchunks_initialized == 1

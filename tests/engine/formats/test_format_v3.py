@@ -1,6 +1,4 @@
-"""Zarr v3 documents: each MUST of "Metadata" and "Extensions", leniencies, round trips, and documents of
-others.
-"""
+"""Zarr v3 documents: each MUST of "Metadata" and "Extensions", deviations, round trips, other implementations."""
 
 from __future__ import annotations
 
@@ -59,17 +57,17 @@ TRANSPOSE = {"name": "transpose", "configuration": {"order": [1, 0]}}
 
 
 def shards(**changes: Any) -> dict[str, Any]:
-    """The sharding codec with its configuration changed."""
+    """Return metadata of the sharding codec with its configuration changed."""
     return SHARDING | {"configuration": SHARDING["configuration"] | changes}
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """The specification's example with keys changed; ``...`` leaves one out."""
+    """Return the example of the specification with keys changed; the value ``...`` removes a key."""
     changed = copy.deepcopy(SPEC_EXAMPLE) | changes
     return {key: value for key, value in changed.items() if value is not ...}
 
 
-def test_the_specifications_array() -> None:
+def test_the_array_example_of_the_specification() -> None:
     spec = parse_array(SPEC_EXAMPLE, HERE)
     assert (spec.zarr_format, spec.shape, spec.data_type.numpy) == (3, (10000, 1000), np.dtype("<f8"))
     assert spec.chunk_grid == RegularGrid((1000, 100))
@@ -82,30 +80,30 @@ def test_the_specifications_array() -> None:
     assert array_document(spec) == SPEC_EXAMPLE
 
 
-def test_the_specifications_group() -> None:
+def test_the_group_example_of_the_specification() -> None:
     spec = parse_group(SPEC_GROUP, HERE)
     assert spec == GroupSpec(3, {"spam": "ham", "eggs": 42}, None, SPEC_GROUP)
     assert group_document(spec) == SPEC_GROUP
     assert parse_node(SPEC_GROUP, HERE) == spec
 
 
-def test_the_specifications_made_up_data_type_is_refused_by_name() -> None:
+def test_the_fictional_data_type_of_the_specification_is_refused_by_name() -> None:
     made_up = {"name": "urn:example:datetime", "configuration": {"unit": "ns"}}
     with pytest.raises(UnsupportedError, match='unknown data type "urn:example:datetime"'):
         parse_array(document(data_type=made_up, fill_value=None), HERE)
 
 
-# -- what must be there --------------------------------------------------------------------------------
+# -- required keys -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", [key for key in SPEC_EXAMPLE if key not in ("dimension_names", "attributes")])
-def test_mandatory_key(key: str) -> None:
+def test_missing_required_keys(key: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse_array(document(**{key: ...}), HERE)
     assert key in str(caught.value)
 
 
-def test_optional_keys_may_be_absent() -> None:
+def test_optional_keys_may_be_missing() -> None:
     spec = parse_array(document(dimension_names=..., attributes=...), HERE)
     assert (spec.dimension_names, spec.attributes) == (None, {})
     assert parse_group({"zarr_format": 3, "node_type": "group"}, HERE).attributes == {}
@@ -132,7 +130,7 @@ def test_optional_keys_may_be_absent() -> None:
         ({"data_type": "float65"}, "/data_type"),
         ({"fill_value": "nan"}, "/fill_value: expected a number"),
         ({"fill_value": None}, "/fill_value: expected a number"),
-        ({"codecs": []}, "/codecs: expected at least a codec"),
+        ({"codecs": []}, "/codecs: expected at least one codec"),
         ({"codecs": [LITTLE, *["crc32c"] * 64]}, "/codecs: expected at most 64 codecs, found 65"),
         ({"codecs": "bytes"}, "/codecs: expected a list"),
         ({"codecs": None}, "/codecs: expected a list"),
@@ -147,21 +145,21 @@ def test_optional_keys_may_be_absent() -> None:
         ({"dimension_names": "xy"}, "/dimension_names: expected a list"),
         (
             {"storage_transformers": [{"name": "cache"}]},
-            "/storage_transformers: no storage transformer is known",
+            "/storage_transformers: storage transformers are not supported",
         ),
         ({"storage_transformers": {}}, "/storage_transformers: expected a list"),
         ({"chunk_grid": {"name": "hexagonal"}}, "/chunk_grid"),
         ({"chunk_key_encoding": "fractal"}, "/chunk_key_encoding"),
-        ({"extension": {"name": "x"}}, '"extension", which is not known'),
-        ({"extension": {"name": "x", "must_understand": True}}, '"extension", which is not known'),
-        ({"extension": {"name": "x", "must_understand": 0}}, '"extension", which is not known'),
-        ({"extension": "must_understand"}, '"extension", which is not known'),
-        ({"extension": None}, '"extension", which is not known'),
-        ({"must_understand": False}, '"must_understand", which is not known'),
+        ({"extension": {"name": "x"}}, '"extension", which is not supported'),
+        ({"extension": {"name": "x", "must_understand": True}}, '"extension", which is not supported'),
+        ({"extension": {"name": "x", "must_understand": 0}}, '"extension", which is not supported'),
+        ({"extension": "must_understand"}, '"extension", which is not supported'),
+        ({"extension": None}, '"extension", which is not supported'),
+        ({"must_understand": False}, '"must_understand", which is not supported'),
     ],
     ids=str,
 )
-def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
+def test_invalid_array_documents(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse_array(document(**changes), HERE)
     assert str(caught.value).startswith(HERE)
@@ -174,21 +172,21 @@ def test_what_must_fail(changes: dict[str, Any], words: str) -> None:
         ({"zarr_format": 2}, "/zarr_format"),
         ({"node_type": "array"}, '/node_type: expected "group"'),
         ({"attributes": 3}, "/attributes"),
-        ({"shape": [1]}, '"shape", which is not known'),
-        ({"extension": {}}, '"extension", which is not known'),
+        ({"shape": [1]}, '"shape", which is not supported'),
+        ({"extension": {}}, '"extension", which is not supported'),
     ],
     ids=str,
 )
-def test_what_must_fail_in_a_group(changes: dict[str, Any], words: str) -> None:
+def test_invalid_group_documents(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse_group(SPEC_GROUP | changes, HERE)
     assert words in str(caught.value)
 
 
-# -- what may be there ---------------------------------------------------------------------------------
+# -- optional keys -------------------------------------------------------------------------------------
 
 
-def test_extension_that_need_not_be_understood_is_kept() -> None:
+def test_optional_extensions_are_preserved() -> None:
     extra = {"name": "x", "must_understand": False, "configuration": {"a": 1}}
     spec = parse_array(document(extension=extra), HERE)
     assert array_document(replace(spec, attributes={}))["extension"] == extra
@@ -219,26 +217,26 @@ def test_extension_that_need_not_be_understood_is_kept() -> None:
     ],
     ids=str,
 )
-def test_what_is_taken(changes: dict[str, Any]) -> None:
+def test_accepted_deviations_from_the_specification(changes: dict[str, Any]) -> None:
     spec = parse_array(document(**changes), HERE)
-    again = parse_array(json.loads(json.dumps(array_document(spec))), HERE)
-    assert np.asarray(again.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
-    same = {"document": {}, "fill_value": 0}
-    assert replace(again, **same) == replace(spec, **same)
+    reparsed = parse_array(json.loads(json.dumps(array_document(spec))), HERE)
+    assert np.asarray(reparsed.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
+    ignored = {"document": {}, "fill_value": 0}
+    assert replace(reparsed, **ignored) == replace(spec, **ignored)
 
 
-def test_zero_dimensions() -> None:
+def test_0_dimensional_arrays() -> None:
     grid = {"name": "regular", "configuration": {"chunk_shape": []}}
     spec = parse_array(document(shape=[], chunk_grid=grid, dimension_names=[]), HERE)
     assert (spec.shape, spec.dimension_names) == ((), ())
 
 
-def test_reversing_transpose_is_shown_as_order_f() -> None:
+def test_a_reversing_transpose_is_reported_as_order_f() -> None:
     assert parse_array(document(codecs=[TRANSPOSE, LITTLE]), HERE).order == "F"
     assert parse_array(SPEC_EXAMPLE, HERE).order == "C"
 
 
-def test_dimension_units_are_those_of_tensorstore() -> None:
+def test_dimension_units_are_read_from_the_tensorstore_attribute() -> None:
     attributes = {"dimension_units": ["4 nm", None]}
     spec = parse_array(document(attributes=attributes), HERE)
     assert spec.dimension_units == ("4 nm", None)
@@ -249,7 +247,9 @@ def test_dimension_units_are_those_of_tensorstore() -> None:
 
 
 @pytest.mark.parametrize("name", ["struct", "structured"])
-def test_records_without_endian_are_little_endian(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_structured_elements_without_endian_are_little_endian(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     fields = [["a", "int32"], ["b", "float64"]]
     data_type = {"name": name, "configuration": {"fields": fields}}
     for codecs in (["bytes"], [{"name": "bytes"}], [{"name": "bytes", "configuration": {}}]):
@@ -258,11 +258,11 @@ def test_records_without_endian_are_little_endian(name: str, caplog: pytest.LogC
     sharded = [shards(codecs=["bytes"])]
     spec = parse_array(document(data_type=data_type, fill_value="AAAAAAAAAAAAAAAA", codecs=sharded), HERE)
     assert array_document(spec)["codecs"][0]["configuration"]["codecs"] == [LITTLE]
-    assert caplog.text.count("taken to be little-endian") == 4
+    assert caplog.text.count("assumed to be little-endian") == 4
     assert "/codecs/0/configuration/codecs/0" in caplog.text
 
 
-def test_records_of_single_bytes_need_no_endian() -> None:
+def test_structured_elements_of_single_bytes_need_no_endian() -> None:
     fields = [{"name": "a", "data_type": "uint8"}, {"name": "b", "data_type": "r16"}]
     data_type = {"name": "struct", "configuration": {"fields": fields}}
     spec = parse_array(
@@ -271,7 +271,7 @@ def test_records_of_single_bytes_need_no_endian() -> None:
     assert array_document(spec)["codecs"] == [{"name": "bytes"}]
 
 
-def test_what_v3_cannot_say() -> None:
+def test_unsupported_specs_cannot_be_written() -> None:
     spec = parse_array(SPEC_EXAMPLE, HERE)
     with pytest.raises(UnsupportedError, match="must have a fill value"):
         array_document(replace(spec, fill_value=None))
@@ -284,7 +284,7 @@ def consolidated(value: Any) -> GroupSpec:
     return parse_group(SPEC_GROUP | {"consolidated_metadata": value}, HERE)
 
 
-def test_consolidated_metadata_are_parsed_when_asked_for() -> None:
+def test_consolidated_metadata_is_parsed_on_access() -> None:
     entries = {
         "a": SPEC_GROUP,
         "a/b": SPEC_EXAMPLE,
@@ -308,7 +308,7 @@ def test_consolidated_metadata_are_parsed_when_asked_for() -> None:
 
 
 @pytest.mark.parametrize("value", [None, {"metadata": {}}, {"kind": "inline", "metadata": {}}], ids=str)
-def test_consolidated_metadata_of_the_wild(value: Any) -> None:
+def test_common_variants_of_consolidated_metadata(value: Any) -> None:
     spec = consolidated(value)
     assert spec.consolidated is None if value is None else spec.consolidated == {}
 
@@ -316,9 +316,7 @@ def test_consolidated_metadata_of_the_wild(value: Any) -> None:
 @pytest.mark.parametrize(
     "value", [{"kind": "remote"}, {"kind": "inline"}, {"metadata": {"a": 3}}, 5], ids=str
 )
-def test_consolidated_metadata_that_cannot_be_used_are_ignored(
-    value: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unusable_consolidated_metadata_is_ignored(value: Any, caplog: pytest.LogCaptureFixture) -> None:
     assert consolidated(value).consolidated is None
     assert "ignored" in caplog.text
 
@@ -326,7 +324,7 @@ def test_consolidated_metadata_that_cannot_be_used_are_ignored(
 # -- in a store ----------------------------------------------------------------------------------------
 
 
-def test_writing_and_reading_a_node() -> None:
+def test_nodes_are_written_and_read_back() -> None:
     store = MemoryStore()
     spec = parse_array(SPEC_EXAMPLE, HERE)
     written = formats.write_node(store, "a/b", replace(spec, document={}))
@@ -340,7 +338,7 @@ def test_writing_and_reading_a_node() -> None:
     assert formats.read_kind(store, "nowhere") is None
 
 
-def test_attributes_are_changed_and_nothing_else() -> None:
+def test_write_attributes_changes_only_the_attributes() -> None:
     store = MemoryStore()
     extra = {"name": "x", "must_understand": False}
     store.set("zarr.json", json.dumps(document(extension=extra)).encode())
@@ -354,7 +352,7 @@ def test_attributes_are_changed_and_nothing_else() -> None:
     assert json.loads(store.values["zarr.json"]) == expected
 
 
-def test_error_names_the_location() -> None:
+def test_errors_name_the_location() -> None:
     store = MemoryStore()
     store.set("a/zarr.json", json.dumps(document(shape=[1, 2.5])).encode())
     with pytest.raises(MetadataError, match=r"^memory://\d+/a/zarr\.json: /shape/1: expected an integer"):
@@ -364,7 +362,7 @@ def test_error_names_the_location() -> None:
         formats.read_node(store, "a")
 
 
-# -- documents of others, and ours to them -------------------------------------------------------------
+# -- compatibility with other implementations ----------------------------------------------------------
 
 OTHERS: dict[str, dict[str, Any]] = {
     "plain": {"dtype": "uint16", "shape": (30, 20), "chunks": (7, 20)},
@@ -389,7 +387,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("options", OTHERS.values(), ids=list(OTHERS))
-def test_zarr_pythons_documents_and_ours_mean_the_same(options: dict[str, Any], tmp_path: Path) -> None:
+def test_documents_are_equivalent_to_those_of_zarr_python(options: dict[str, Any], tmp_path: Path) -> None:
     theirs = zarr.create_array(str(tmp_path / "theirs"), attributes={"a": [1, None]}, **options)
     store = LocalStore(tmp_path)
     spec = formats.read_node(store, "theirs")
@@ -400,7 +398,7 @@ def test_zarr_pythons_documents_and_ours_mean_the_same(options: dict[str, Any], 
     assert zarr.open_array(str(tmp_path / "ours"), mode="r").metadata.to_dict() == theirs.metadata.to_dict()
 
 
-def test_zarr_pythons_consolidated_group(tmp_path: Path) -> None:
+def test_consolidated_groups_of_zarr_python(tmp_path: Path) -> None:
     group = zarr.create_group(str(tmp_path / "g"))
     group.create_group("a").create_array("b", shape=(4,), chunks=(2,), dtype="i4")
     with pytest.warns(UserWarning, match="Consolidated metadata"):
@@ -418,7 +416,7 @@ def test_zarr_pythons_consolidated_group(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "dtype", ["bool", "uint8", "int16", "uint64", "bfloat16", "float64", "complex64", "int4"]
 )
-def test_tensorstores_documents_and_ours_mean_the_same(dtype: str, tmp_path: Path) -> None:
+def test_documents_are_equivalent_to_those_of_tensorstore(dtype: str, tmp_path: Path) -> None:
     location = {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(tmp_path / "theirs")}}
     metadata = {
         "shape": [30, 20],
@@ -450,7 +448,7 @@ ATTRIBUTES = st.dictionaries(
 
 
 @given(LENGTHS, st.sampled_from(["int16", "uint64", "complex64", "r24"]), ATTRIBUTES, st.data())
-def test_writing_and_parsing_gives_the_same(
+def test_a_written_document_is_parsed_to_the_same_spec(
     lengths: list[tuple[int, int]], data_type: str, attributes: dict[str, Any], data: st.DataObject
 ) -> None:
     fill = {"int16": -3, "uint64": 2**64 - 1, "complex64": ["0x7f800001", -0.0], "r24": [1, 2, 3]}[data_type]
@@ -467,9 +465,9 @@ def test_writing_and_parsing_gives_the_same(
     )
     spec = parse_array(given_document, HERE)
     assert array_document(spec) == given_document
-    again = parse_array(json.loads(json.dumps(array_document(replace(spec, document={})))), HERE)
-    assert np.asarray(again.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
-    assert replace(again, fill_value=0) == replace(spec, fill_value=0)
+    reparsed = parse_array(json.loads(json.dumps(array_document(replace(spec, document={})))), HERE)
+    assert np.asarray(reparsed.fill_value).tobytes() == np.asarray(spec.fill_value).tobytes()
+    assert replace(reparsed, fill_value=0) == replace(spec, fill_value=0)
 
 
 JSON = st.recursive(
@@ -480,7 +478,7 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from(sorted(SPEC_EXAMPLE)), JSON)
-def test_any_value_of_any_key_is_taken_or_a_metadata_error(key: str, value: Any) -> None:
+def test_any_value_of_any_key_is_accepted_or_a_metadata_error(key: str, value: Any) -> None:
     logging.getLogger("zarrfs").disabled = True
     try:
         spec = v3.parse_node(document(**{key: value}), HERE)

@@ -1,4 +1,4 @@
-"""JSON documents: what is taken, what is refused, and what the refusal says."""
+"""JSON documents: accepted documents, refused documents, and error messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zarrfs.errors import MetadataError
 HERE = "image.zarr/zarr.json"
 
 
-def test_what_real_documents_have_and_json_has_not() -> None:
+def test_accepted_deviations_from_json() -> None:
     assert parse_json(b'\xef\xbb\xbf{"a": 1}', HERE) == {"a": 1}
     values = parse_json(b"[NaN, Infinity, -Infinity]", HERE)
     assert math.isnan(values[0])
@@ -32,24 +32,24 @@ def test_what_real_documents_have_and_json_has_not() -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (b"", "found nothing"),
-        (b" \n ", "found nothing"),
+        (b"", "found an empty one"),
+        (b" \n ", "found an empty one"),
         (b'{"a": 1,}', "line 1, column "),
         (b'{\n "a": [1,\n 2,]}', "line 3, column "),
         (b'{"a": 1} {}', "line 1, column 10"),
         (b'{"a": 1', "line 1, column 8"),
         (b"{'a': 1}", "line 1, column 2"),
         (b'{"a": "\xff"}', "UTF-8"),
-        (b'{"a": 1, "b": {"c": 1, "c": 2}}', 'the key "c" is there twice'),
-        (b"9" * 10_000, "not a document that can be read"),
-        (b"[" * 100_000, "nested 100000 deep"),
-        (b"[" * 100_000 + b"]" * 100_000, "nested 100000 deep"),
-        (b'{"a":' * 201 + b"1" + b"}" * 201, "nested 201 deep"),
+        (b'{"a": 1, "b": {"c": 1, "c": 2}}', ': the key "c" occurs twice in one object'),
+        (b"9" * 10_000, "the document cannot be read"),
+        (b"[" * 100_000, "nested 100000 levels deep"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested 100000 levels deep"),
+        (b'{"a":' * 201 + b"1" + b"}" * 201, "nested 201 levels deep"),
         (bytes(100), "not JSON"),
     ],
     ids=lambda value: repr(value)[:30],
 )
-def test_what_is_refused(document: bytes, words: str) -> None:
+def test_invalid_documents(document: bytes, words: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse_json(document, HERE)
     assert str(caught.value).startswith(HERE)
@@ -57,22 +57,22 @@ def test_what_is_refused(document: bytes, words: str) -> None:
     assert len(str(caught.value)) < 300
 
 
-def test_brackets_in_strings_are_no_depth() -> None:
+def test_brackets_in_strings_do_not_count_as_depth() -> None:
     document = {"text": "[" * 1000 + '"\\' + "{" * 1000, "list": [[]] * 300}
     assert parse_json(json.dumps(document).encode(), HERE) == document
     assert parse_json(b"[" * 200 + b"]" * 200, HERE) is not None
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
-def test_size_is_bounded_before_it_is_read(concurrency: int, tmp_path: Path) -> None:
+def test_the_size_is_checked_before_the_value_is_read(concurrency: int, tmp_path: Path) -> None:
     class Huge(MemoryStore):
-        """One value that says it is large, and must not be fetched whole."""
+        """A store with one value that reports a huge size and must not be fetched completely."""
 
         def size(self, key: str) -> int | None:
             return 10**12
 
         def get(self, key: str) -> bytes | None:
-            raise AssertionError("fetched whole")
+            raise AssertionError("the value was fetched completely")
 
         def get_ranges(self, key: str, ranges: Any) -> list[Buffer] | None:
             assert ranges == [ByteRange(0, 1001)]
@@ -85,7 +85,7 @@ def test_size_is_bounded_before_it_is_read(concurrency: int, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
-def test_reading_objects(concurrency: int, tmp_path: Path) -> None:
+def test_read_object(concurrency: int, tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.concurrency = concurrency
     assert read_object(store, "zarr.json") is None
@@ -96,7 +96,7 @@ def test_reading_objects(concurrency: int, tmp_path: Path) -> None:
         read_object(store, "zarr.json")
 
 
-def test_writing_takes_what_attributes_hold_and_says_what_it_cannot() -> None:
+def test_numpy_values_are_written_and_other_objects_are_refused() -> None:
     store = MemoryStore()
     values = {"n": np.int16(3), "x": np.float32(0.5), "list": np.arange(3), "µ": "ü", "nan": math.nan}
     written = write_object(store, "a/.zattrs", values)
@@ -113,7 +113,7 @@ def test_writing_takes_what_attributes_hold_and_says_what_it_cannot() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_json_or_a_metadata_error(data: bytes) -> None:
+def test_arbitrary_bytes_are_json_or_a_metadata_error(data: bytes) -> None:
     try:
         value = parse_json(data, HERE)
     except MetadataError:

@@ -1,9 +1,8 @@
-"""Chunk grids: how the index space of an array is cut into chunks.
+"""Chunk grids: the division of an array's index space into chunks.
 
-Zarr v3 "Chunk grids": ``regular`` of the core, ``rectilinear`` of the zarr-extensions registry. Others
-register by the entry point group ``zarrfs.chunk_grids`` (name of the grid -> subclass of ChunkGrid). What a
-selection needs of which chunk is worked out in ``indexing.py`` from the ``Axis`` that a grid gives for each
-dimension.
+Zarr v3 "Chunk grids": ``regular`` from the core specification, ``rectilinear`` from the zarr-extensions registry.
+Other grids are registered with the entry point group ``zarrfs.chunk_grids`` (name of the grid -> subclass of
+ChunkGrid). A grid provides an ``Axis`` for each dimension; ``indexing/projections.py`` projects selections onto it.
 """
 
 from __future__ import annotations
@@ -44,30 +43,28 @@ ENTRY_POINTS = "zarrfs.chunk_grids"
 
 
 class ChunkGrid(ABC):
-    """A tiling of an array's index space by boxes. Immutable, hashable, shared by threads."""
+    """A tiling of an array's index space by boxes. Immutable, hashable and thread-safe."""
 
     name: ClassVar[str]
     chunk_shape: tuple[int, ...] | None
-    """The shape of every chunk, or None where they differ."""
+    """The shape of every chunk, or None if the shapes differ."""
 
     @classmethod
     @abstractmethod
     def from_configuration(cls, configuration: Mapping[str, Any], where: str) -> Self:
-        """Make the grid from its v3 ``configuration``. Raises MetadataError that names the bad key."""
+        """Create the grid from its v3 ``configuration``. Raises MetadataError that names the invalid key."""
 
     @abstractmethod
     def configuration(self) -> dict[str, Any]:
-        """Return the v3 ``configuration`` object that makes an equal grid."""
+        """Return the v3 ``configuration`` object of the grid."""
 
     @abstractmethod
     def axis(self, axis: int, length: int) -> Axis:
-        """Return how dimension ``axis`` of an array of that length is cut."""
+        """Return the division into chunks of dimension ``axis`` of an array with this length."""
 
     @abstractmethod
     def check(self, shape: Sequence[int], where: str) -> None:
-        """Raise MetadataError if an array of this shape cannot have this grid (wrong rank, lengths that
-        differ).
-        """
+        """Raise MetadataError if the grid is not valid for an array of this shape (wrong rank or lengths)."""
 
     def grid_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the number of chunks along each dimension of an array of this shape."""
@@ -75,15 +72,16 @@ class ChunkGrid(ABC):
         return tuple(axis.find(axis.length - 1) + 1 if axis.length else 0 for axis in axes)
 
     def resized(self, shape: Sequence[int]) -> Self:
-        """Return the grid that the array has after it was resized to this shape: the same, unless lengths of
-        the array are part of the grid.
+        """Return the grid for the array after it is resized to this shape.
+
+        The default is the same grid, which is valid unless the grid depends on the shape of the array.
         """
         return self
 
 
 @dataclass(frozen=True)
 class RegularGrid(ChunkGrid):
-    """All chunks have one shape; those at the upper edges overhang the array."""
+    """A grid in which all chunks have the same shape. Chunks at the upper edges may extend beyond the array."""
 
     name: ClassVar[str] = "regular"
     chunk_shape: tuple[int, ...]
@@ -92,7 +90,7 @@ class RegularGrid(ChunkGrid):
     def from_configuration(cls, configuration: Mapping[str, Any], where: str) -> Self:
         check_keys(configuration, where, ("chunk_shape",))
         if "chunk_shape" not in configuration:
-            raise MetadataError(f'{where}: a regular chunk grid needs "chunk_shape", a list of integers')
+            raise MetadataError(f'{where}: a regular chunk grid requires "chunk_shape", a list of integers')
         return cls(expect_shape(configuration["chunk_shape"], f"{where}/chunk_shape"))
 
     def configuration(self) -> dict[str, Any]:
@@ -102,7 +100,10 @@ class RegularGrid(ChunkGrid):
         return RegularAxis(length, max(1, self.chunk_shape[axis]))
 
     def resized(self, shape: Sequence[int]) -> Self:
-        """Return the same grid; chunks of length 0, which only a dimension of length 0 may have, grow with it."""
+        """Return the same grid, with chunk lengths of 0 replaced by the new length of the dimension.
+
+        Only a dimension of length 0 may have chunks of length 0.
+        """
         if 0 not in self.chunk_shape:
             return self
         pairs = zip(self.chunk_shape, shape, strict=True)
@@ -113,7 +114,7 @@ class RegularGrid(ChunkGrid):
 
 
 def check_chunk_shape(chunk_shape: Sequence[int], shape: Sequence[int], where: str) -> None:
-    """Raise MetadataError unless chunks of that shape can tile an array of this shape."""
+    """Raise MetadataError unless chunks of ``chunk_shape`` can tile an array of ``shape``."""
     if len(chunk_shape) != len(shape):
         raise MetadataError(
             f"{where}: expected {len(shape)} lengths, one for each dimension of the array, "
@@ -128,15 +129,16 @@ def check_chunk_shape(chunk_shape: Sequence[int], shape: Sequence[int], where: s
 
 
 Run = tuple[int, int]
-"""A chunk length, and how many chunks in a row have it."""
+"""A chunk length, and the number of consecutive chunks with this length."""
 
 
 @dataclass(frozen=True)
 class RunsAxis:
-    """A dimension cut into runs of chunks of one length, of which only those that begin in the array are kept.
+    """A dimension that is divided into runs of chunks with equal length.
 
-    Its size is that of the document, however many chunks a run has. ``starts`` are the first index of each run,
-    ``chunks`` its first chunk, ``sizes`` the length of its chunks.
+    Runs that begin beyond the array are left out. The memory use depends on the number of runs, not of chunks.
+    ``starts`` has the first index of each run, ``chunks`` the number of its first chunk, and ``sizes`` the length of
+    its chunks.
     """
 
     length: int
@@ -146,7 +148,7 @@ class RunsAxis:
 
     @classmethod
     def of_runs(cls, length: int, runs: Iterable[Run]) -> RunsAxis:
-        """Return the axis of an array of this length."""
+        """Return the axis for a dimension of this length."""
         starts, chunks, sizes = [0], [0], [1]
         start = chunk = 0
         for size, count in runs:
@@ -158,12 +160,12 @@ class RunsAxis:
             count = min(count, -(-(length - start) // size))
             start += count * size
             chunk += count
-        return cls(length, *(np.array(part[1:] or part, np.int64) for part in (starts, chunks, sizes)))
+        return cls(length, *(np.array(column[1:] or column, np.int64) for column in (starts, chunks, sizes)))
 
     def locate(self, indices: Indices) -> Indices:
         run = np.searchsorted(self.starts, indices, "right") - 1
-        located: Indices = self.chunks[run] + (indices - self.starts[run]) // self.sizes[run]
-        return located
+        chunks: Indices = self.chunks[run] + (indices - self.starts[run]) // self.sizes[run]
+        return chunks
 
     def find(self, index: int) -> int:
         return int(self.locate(np.array([index], np.int64))[0])
@@ -181,9 +183,9 @@ class RunsAxis:
 
 @dataclass(frozen=True)
 class RectilinearGrid(ChunkGrid):
-    """Chunks whose lengths are listed for each dimension: one length for all of them, or runs of lengths.
+    """A grid with listed chunk lengths for each dimension: one length for all chunks, or runs of lengths.
 
-    The lengths of a dimension sum up to its length at least; what is beyond is not used.
+    The listed lengths of a dimension sum to at least its length. Chunks beyond the array are not used.
     """
 
     name: ClassVar[str] = "rectilinear"
@@ -208,18 +210,18 @@ class RectilinearGrid(ChunkGrid):
         pointer = f"{where}/configuration/chunk_shapes"
         if len(self.edges) != len(shape):
             raise MetadataError(
-                f"{pointer}: expected the chunk lengths of {len(shape)} dimensions, those of the array, "
+                f"{pointer}: expected the chunk lengths of the {len(shape)} dimensions of the array, "
                 f"found {len(self.edges)}"
             )
         for axis, (edges, length) in enumerate(zip(self.edges, shape, strict=True)):
             if not isinstance(edges, int) and _total(edges) < length:
                 raise MetadataError(
-                    f"{pointer}/{axis}: the chunk lengths must sum up to {length} at least, the length of the "
+                    f"{pointer}/{axis}: the chunk lengths must sum to at least {length}, the length of the "
                     f"dimension; found {_total(edges)}"
                 )
 
     def resized(self, shape: Sequence[int]) -> Self:
-        """Return the same grid, with a chunk more at the end of each dimension that grew beyond it."""
+        """Return the grid with one more chunk at the end of each dimension that is now longer than its chunks."""
         grown = [
             edges
             if isinstance(edges, int) or _total(edges) >= length
@@ -234,14 +236,14 @@ def _total(runs: Iterable[Run]) -> int:
 
 
 def _edges(value: Any, where: str) -> int | tuple[Run, ...]:
-    """Return the chunk lengths of one dimension: an integer, or a list of integers and of [length, count]."""
+    """Return the chunk lengths of one dimension, given as an integer or a list of integers and [length, count]."""
     if not isinstance(value, list | tuple):
         return expect_integer(value, where, 1, MAX_LENGTH)
     runs: list[Run] = []
     for index, entry in enumerate(value):
         if isinstance(entry, list | tuple):
             if len(entry) != 2:
-                raise fail(f"{where}/{index}", "a chunk length, or a list of a length and a count", entry)
+                raise fail(f"{where}/{index}", "a chunk length, or a list [length, count]", entry)
             size, count = (
                 expect_integer(part, f"{where}/{index}/{i}", 1, MAX_LENGTH) for i, part in enumerate(entry)
             )
@@ -262,22 +264,22 @@ _GRIDS: dict[str, type[ChunkGrid]] = {"regular": RegularGrid, "rectilinear": Rec
 
 def _grid_class(name: str, where: str) -> type[ChunkGrid]:
     if name not in _GRIDS:
-        found = find_plugin(ENTRY_POINTS, name, type[ChunkGrid], MetadataError)
-        if found is not None:
-            _GRIDS[name] = found
+        plugin = find_plugin(ENTRY_POINTS, name, type[ChunkGrid], MetadataError)
+        if plugin is not None:
+            _GRIDS[name] = plugin
     if name not in _GRIDS:
-        known = ", ".join(f'"{known}"' for known in sorted(_GRIDS))
+        names = ", ".join(f'"{known}"' for known in sorted(_GRIDS))
         raise UnsupportedError(
-            f'{where}: the chunk grid "{name}" is not known here; known are {known}, and what is installed '
-            f"for the entry point group {ENTRY_POINTS}"
+            f'{where}: the chunk grid "{name}" is not supported; expected one of {names}, or one that an installed '
+            f"package registers with the entry point group {ENTRY_POINTS}"
         )
     return _GRIDS[name]
 
 
 def chunk_grid_from_json(value: Any, shape: Sequence[int], where: str) -> ChunkGrid:
-    """Return the grid that a v3 document's ``chunk_grid`` asks for, checked against the array's shape.
+    """Return the grid of the ``chunk_grid`` of a v3 document, checked against the array's shape.
 
-    Raises UnsupportedError for one that is not known, MetadataError for a broken one.
+    Raises UnsupportedError for an unsupported grid and MetadataError for invalid metadata.
     """
     name, configuration = named_configuration(value, where, "chunk grid")
     grid = _grid_class(name, where).from_configuration(configuration, f"{where}/configuration")
@@ -286,5 +288,5 @@ def chunk_grid_from_json(value: Any, shape: Sequence[int], where: str) -> ChunkG
 
 
 def chunk_grid_to_json(grid: ChunkGrid) -> dict[str, Any]:
-    """Return the v3 object that makes an equal grid."""
+    """Return the v3 ``chunk_grid`` object of the grid."""
     return {"name": grid.name, "configuration": grid.configuration()}

@@ -1,8 +1,8 @@
-"""Chunk key encodings: chunk coordinates <-> the part of a store key that follows the array's prefix.
+"""Chunk key encodings: translation between chunk coordinates and store keys relative to the array's prefix.
 
-Zarr v3 "Chunk key encodings": ``default`` and ``v2``. Others register by the entry point group
+Zarr v3 "Chunk key encodings": ``default`` and ``v2``. Other encodings are registered with the entry point group
 ``zarrfs.chunk_key_encodings`` (name of the encoding -> subclass of ChunkKeyEncoding). The encodings of other formats
-stand with those formats.
+are in the modules of those formats.
 """
 
 from __future__ import annotations
@@ -38,44 +38,43 @@ _SEPARATORS = ("/", ".")
 
 
 def _indices(text: str, separator: str) -> Coords | None:
-    """Return the decimal numbers between the separators, or None if any part is no canonical number."""
+    """Return the decimal numbers between the separators, or None if a part is not a canonical number."""
     parts = text.split(separator)
     return tuple(map(int, parts)) if all(len(p) < 20 and _INDEX.fullmatch(p) for p in parts) else None
 
 
 class ChunkKeyEncoding(ABC):
-    """Where the chunks of an array are, below its prefix. Immutable, hashable, shared by threads."""
+    """The keys of an array's chunks, relative to the array's prefix. Immutable, hashable and thread-safe."""
 
     name: ClassVar[str]
 
     @classmethod
     @abstractmethod
     def from_configuration(cls, configuration: Mapping[str, Any], where: str) -> Self:
-        """Make the encoding from its v3 ``configuration``. Raises MetadataError that names the bad key."""
+        """Create the encoding from its v3 ``configuration``. Raises MetadataError that names the invalid key."""
 
     @abstractmethod
     def configuration(self) -> dict[str, Any]:
-        """Return the v3 ``configuration`` object that makes an equal encoding."""
+        """Return the v3 ``configuration`` object of the encoding."""
 
     @abstractmethod
     def encode(self, coords: Coords) -> str:
-        """Return the key of the chunk, without the array's prefix."""
+        """Return the key of a chunk, relative to the array's prefix."""
 
     @abstractmethod
     def decode(self, key: str) -> Coords | None:
-        """Return the coordinates of the chunk with that key, or None when the key is none that ``encode``
-        gives.
+        """Return the coordinates of the chunk with this key, or None if ``encode`` never returns the key.
 
-        A 0-dimensional array's one chunk decodes to ``()`` where the key can tell; where the key of a
-        1-dimensional array's first chunk is the same (``v2``), to ``(0,)``: see ``decoder``.
+        The key of the only chunk of a 0-dimensional array decodes to ``()``. If it equals the key of the first chunk of
+        a 1-dimensional array, as in ``v2``, it decodes to ``(0,)``; ``decoder`` resolves the ambiguity.
         """
 
     def encoder(self, ndim: int) -> Callable[[Coords], str]:
-        """Return the fastest function there is that does ``encode`` for this number of dimensions."""
+        """Return a function that is equivalent to ``encode`` for this number of dimensions, possibly faster."""
         return self.encode
 
     def decoder(self, ndim: int) -> Callable[[str], Coords | None]:
-        """Return a function that does ``decode`` and gives None for any other number of dimensions."""
+        """Return a function like ``decode`` that returns None for coordinates of another number of dimensions."""
 
         def decode(key: str) -> Coords | None:
             coords = self.decode(key)
@@ -86,7 +85,7 @@ class ChunkKeyEncoding(ABC):
 
 @dataclass(frozen=True)
 class DefaultKeys(ChunkKeyEncoding):
-    """``c/1/23/45``; the 0-dimensional chunk is ``c``."""
+    """Keys such as ``c/1/23/45``. The key of the chunk of a 0-dimensional array is ``c``."""
 
     name: ClassVar[str] = "default"
     separator: Separator = "/"
@@ -112,7 +111,7 @@ class DefaultKeys(ChunkKeyEncoding):
 
 @dataclass(frozen=True)
 class V2Keys(ChunkKeyEncoding):
-    """``1.23.45``; the 0-dimensional chunk is ``0``."""
+    """Keys such as ``1.23.45``. The key of the chunk of a 0-dimensional array is ``0``."""
 
     name: ClassVar[str] = "v2"
     separator: Separator = "."
@@ -149,28 +148,26 @@ _ENCODINGS: dict[str, type[ChunkKeyEncoding]] = {"default": DefaultKeys, "v2": V
 
 
 def chunk_key_encoding_from_json(value: Any, where: str) -> ChunkKeyEncoding:
-    """Return the encoding that a v3 document's ``chunk_key_encoding`` asks for.
+    """Return the encoding of the ``chunk_key_encoding`` of a v3 document.
 
-    Raises UnsupportedError for one that is not known, MetadataError for a broken one.
+    Raises UnsupportedError for an unsupported encoding and MetadataError for invalid metadata.
     """
     name, configuration = named_configuration(value, where, "chunk key encoding")
     if name not in _ENCODINGS:
-        found = find_plugin(ENTRY_POINTS, name, type[ChunkKeyEncoding], MetadataError)
-        if found is not None:
-            _ENCODINGS[name] = found
+        plugin = find_plugin(ENTRY_POINTS, name, type[ChunkKeyEncoding], MetadataError)
+        if plugin is not None:
+            _ENCODINGS[name] = plugin
     if name not in _ENCODINGS:
-        known = ", ".join(f'"{known}"' for known in _ENCODINGS)
+        names = ", ".join(f'"{known}"' for known in _ENCODINGS)
         raise UnsupportedError(
-            f'{where}: the chunk key encoding "{name}" is not known here; known are {known}, and what is installed '
-            f"for the entry point group {ENTRY_POINTS}"
+            f'{where}: the chunk key encoding "{name}" is not supported; expected one of {names}, or one that an '
+            f"installed package registers with the entry point group {ENTRY_POINTS}"
         )
     return _ENCODINGS[name].from_configuration(configuration, f"{where}/configuration")
 
 
 def chunk_key_encoding_to_json(encoding: ChunkKeyEncoding) -> dict[str, Any]:
-    """Return the v3 object that makes an equal encoding. Raises UnsupportedError for keys of another
-    format.
-    """
+    """Return the v3 object of the encoding. Raises UnsupportedError for an encoding that only another format has."""
     if _ENCODINGS.get(encoding.name) is not type(encoding):
-        raise UnsupportedError(f'Zarr v3 has no chunk key encoding for the chunk keys "{encoding.name}"')
+        raise UnsupportedError(f'Zarr v3 does not support the chunk key encoding "{encoding.name}"')
     return {"name": encoding.name, "configuration": encoding.configuration()}

@@ -1,1 +1,1 @@
-"""Metadata of new nodes."""
+"""The metadata of new arrays: options, chunk shapes, codec chains."""

@@ -1,7 +1,7 @@
-"""The options of functions that create arrays: their names and types, and the names that zarr-python has for them.
+"""The options of functions that create arrays: their names and types, and zarr-python's names for them.
 
-The typed dictionaries declare them once, for ``create_array`` and for every function that passes options on to it.
-``engine_options`` translates what is given into the options of ``creation.create_array_node``.
+The typed dictionaries declare the options once, for ``create_array`` and for all functions that pass options to it.
+``engine_options`` translates the options of a caller to those of ``creation.create_array_node``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ __all__ = [
 
 
 class StorageOptions(TypedDict, total=False):
-    """How an array is stored: all options for creating one but its shape and what is in it.
+    """All options for creating an array except its shape and content.
 
-    The first block has the names of this package, which are those of zarr-python 3 where it has the option. The
-    second block has other names that zarr-python 2 or 3 accepts. ``create_array`` describes them.
+    The first block has the names of this package, which are those of zarr-python 3 if it has the option. The second
+    block has other names that zarr-python 2 or 3 accepts. ``create_array`` documents the options.
     """
 
     dtype: Any
@@ -64,13 +64,13 @@ class StorageOptions(TypedDict, total=False):
 
 
 class FilledOptions(StorageOptions, total=False):
-    """The options of functions that take a shape or data as an argument of its own."""
+    """The options of functions that take the shape or the data as a separate argument."""
 
     fill_value: Any
 
 
 class ArrayOptions(FilledOptions, total=False):
-    """All options for creating an array. An option that is not given takes its default."""
+    """All options for creating an array. A missing option has its default."""
 
     shape: Any
     data: Any
@@ -82,9 +82,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def lists_options(options: type) -> Callable[[Function], Function]:
-    """Return a decorator for a function that ends in ``**options: Unpack[...]``: it gets a signature that lists them.
+    """Return a decorator that adds the keys of ``options`` to the signature of a function with ``**options``.
 
-    Type checkers and editors read the annotation. Interactive completion and ``help`` read the signature.
+    Type checkers and editors use the annotation. Interactive completion and ``help`` use the signature.
     """
 
     def decorate(function: Function) -> Function:
@@ -102,7 +102,7 @@ def lists_options(options: type) -> Callable[[Function], Function]:
 
 
 class _NotGiven:
-    """The default of an option in a signature: the engine chooses the value."""
+    """The default value of an option in a signature. The engine chooses the actual value."""
 
     def __repr__(self) -> str:
         return "<default>"
@@ -111,24 +111,24 @@ class _NotGiven:
 NOT_GIVEN = _NotGiven()
 
 AUTOMATIC = ("auto", "default")
-"""The values by which zarr-python 3 and 2 ask for the default codecs."""
+"""The values for the default codecs in zarr-python 3 and 2."""
 
-WITHOUT_MEANING = ("cache_attrs", "partial_decompress")
-"""Options of zarr-python that change nothing here: attributes are cached as metadata are, and chunks are always
-decoded in part where that is possible.
+IGNORED_OPTIONS = ("cache_attrs", "partial_decompress")
+"""Options of zarr-python that have no effect: attributes are cached in the same way as metadata, and chunks are always
+decoded partially if possible.
 """
 
 
 def engine_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate the options of ``create_array`` into those of ``creation.create_array_node``.
+    """Translate the options of ``create_array`` to those of ``creation.create_array_node``.
 
-    An option that says "the default" is removed. Raises MetadataError for options that contradict each other, and
-    UnsupportedError for those of zarr-python that have no equivalent.
+    Options whose value means the default are removed. Raises MetadataError for contradictory options, and
+    UnsupportedError for options of zarr-python that have no equivalent.
     """
     options = without_defaults(given)
-    options.pop("read_only", None)  # the caller applies it to the array that is returned
+    options.pop("read_only", None)  # the caller applies it to the returned array
     _refuse_unsupported(options)
-    for name in WITHOUT_MEANING:
+    for name in IGNORED_OPTIONS:
         options.pop(name, None)
     _rename(options, "zarr_version", "zarr_format")
     _rename(options, "chunk_shape", "chunks")
@@ -155,17 +155,17 @@ DEFAULT_IF_NONE = (
     *("dimension_separator", "chunk_key_encoding", "object_codec", "chunk_shape", "config", "access"),
     *("chunk_store", "meta_array", "cache_metadata", "cache_attrs", "read_only", "partial_decompress"),
 )
-"""Options of which None means the default, in zarr-python and here."""
+"""Options for which None means the default."""
 
 
 def without_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options without those that are None where None means the default."""
+    """Return the options without those whose value is None and means the default."""
     return {name: value for name, value in given.items() if not (value is None and name in DEFAULT_IF_NONE)}
 
 
 def _refuse_unsupported(options: Mapping[str, Any]) -> None:
     if "chunk_store" in options:
-        raise UnsupportedError("chunk_store is not supported: metadata and chunks are in one store")
+        raise UnsupportedError("chunk_store is not supported: metadata and chunks must be in one store")
     if "meta_array" in options:
         raise UnsupportedError("meta_array is not supported: arrays are read into NumPy arrays")
 
@@ -177,7 +177,7 @@ def _rename(options: dict[str, Any], old: str, new: str) -> None:
     if new in options and not _is_automatic(options[new]):
         if _is_automatic(value):
             return
-        raise MetadataError(f"give either {new} or {old}, not both")
+        raise MetadataError(f"specify either {new} or {old}, not both")
     options[new] = value
 
 
@@ -186,7 +186,7 @@ def _is_automatic(value: Any) -> bool:
 
 
 def _translate_filters(options: dict[str, Any]) -> None:
-    """Accept one filter in place of a list, and zarr-python's ``object_codec``."""
+    """Accept a single filter instead of a list, and zarr-python's ``object_codec``."""
     filters = options.pop("filters", None)
     object_codec = options.pop("object_codec", None)
     if filters is None or _is_automatic(filters):
@@ -200,12 +200,14 @@ def _translate_filters(options: dict[str, Any]) -> None:
 
 
 OBJECT_CODECS = {"vlen-utf8": "string", "vlen-bytes": "bytes"}
-"""Filters of v2 that say what the objects of an array of dtype ``object`` are."""
+"""The data types that v2 filters imply for the elements of an array with the dtype ``object``."""
 
 
 def _dtype(dtype: Any, filters: Sequence[Any]) -> Any:
-    """Return a data type of zarr-python 3 as its v3 metadata, and ``object`` as what its filter says that the objects
-    are, as it is read from the document; anything else as it is.
+    """Return the ``dtype`` option with zarr-python's data types and ``object`` translated.
+
+    A data type of zarr-python 3 becomes a NumPy dtype or its v3 metadata. ``object`` becomes the data type that the
+    filters imply, as when the document is read. Other values are returned unchanged.
     """
     if dtype is object or (isinstance(dtype, str) and dtype in ("object", "O", "|O")):
         ids = [getattr(codec, "codec_id", None) or _codec_id(codec) for codec in filters]
@@ -232,7 +234,7 @@ def _translate_chunk_keys(options: dict[str, Any]) -> None:
     options["chunk_key_encoding"] = encoding
     if options.get("zarr_format") == 2 and isinstance(encoding, Mapping):
         if encoding.get("name") != "v2":
-            raise MetadataError(f"zarr_format 2 has the chunk key encoding 'v2', found {encoding!r}")
+            raise MetadataError(f"zarr_format 2 has only the chunk key encoding 'v2', found {encoding!r}")
         separator = encoding.get("configuration", {}).get("separator", ".")
         del options["chunk_key_encoding"]
         if options.setdefault("dimension_separator", separator) != separator:
@@ -240,8 +242,9 @@ def _translate_chunk_keys(options: dict[str, Any]) -> None:
 
 
 def _translate_config(options: dict[str, Any]) -> None:
-    """Accept zarr-python's ``config``: a mapping or an ArrayConfig. Its ``order`` is that of the NumPy arrays that are
-    returned, and ignored.
+    """Accept zarr-python's ``config``: a mapping or an ArrayConfig.
+
+    Its ``order`` is the memory order of returned NumPy arrays and is ignored.
     """
     config = options.pop("config", None)
     if config is None:

@@ -1,4 +1,4 @@
-"""The metadata of an array that is to be made: what users give -> an ArraySpec, with defaults chosen. Pure."""
+"""Conversion of the options for a new array to an ArraySpec with all defaults chosen. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zarrfs.engine.chunking.chunk_key_encodings import (
     chunk_key_encoding_from_json,
 )
 from zarrfs.engine.creation.chunk_shapes import ChunkConstraint, choose_read_write, guess_chunks
-from zarrfs.engine.creation.codec_chain import sharded, usual_serializer, v2_chain, v3_chain
+from zarrfs.engine.creation.codec_chain import default_serializer, sharded, v2_chain, v3_chain
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, default_fill
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.json_checks import MAX_RANK
@@ -26,20 +26,20 @@ from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["WRITABLE_FORMATS", "array_spec", "check_format", "data_type_of_option", "shape_of"]
 
-SHARD_CHUNKS = 8
-"""How many chunks a shard of guessed shape has along each dimension, at most."""
+MAX_SHARD_CHUNKS = 8
+"""The maximum number of chunks along each dimension of a shard whose shape is chosen automatically."""
 
-UNITS: tuple[int | str, ...] = (3, "n5")
-"""Formats that say the units of dimensions."""
+FORMATS_WITH_UNITS: tuple[int | str, ...] = (3, "n5")
+"""Formats that store the units of dimensions."""
 
-RAGGED = "array:"
-"""What stands before the dtype of the arrays that are the elements of an array, as zarr-python 2 has it."""
+RAGGED_PREFIX = "array:"
+"""The prefix of the dtype of ragged arrays, whose elements are arrays, as in zarr-python 2."""
 
-SEPARATORS: dict[int | str, Separator] = {2: ".", "draft2019": "."}
-"""What stands between the parts of a chunk key unless another is asked for, where it is not a slash."""
+DEFAULT_SEPARATORS: dict[int | str, Separator] = {2: ".", "draft2019": "."}
+"""The default dimension separators of formats whose default is not a slash."""
 
 DEFAULT_FILL: Any = object()
-"""The fill value of those who give none: unlike None, which v2 writes as ``null``."""
+"""The fill value if none is specified. It differs from None, which v2 stores as ``null``."""
 
 WRITABLE_FORMATS: tuple[int | str, ...] = (2, 3, "n5", "draft2019")
 
@@ -70,41 +70,45 @@ def array_spec(
     dimension_separator: Separator | None = None,
     chunk_key_encoding: Any = None,
 ) -> ArraySpec:
-    """Return the metadata of an array to be, with defaults chosen. Touches no store.
+    """Return the metadata of a new array, with all defaults chosen. Does not access a store.
+
+    Raises MetadataError for invalid options, and UnsupportedError for options that the format does not support.
 
     Args:
-        shape, dtype: what the array is; float64 if no dtype is given. Elements of any length: ``str``, ``bytes``,
-            ``"array:<i4"`` (ragged arrays; v2), or ``object`` with a filter that makes bytes of them (v2).
-        chunks: chunk shape, or a number for all dimensions; -1 or None in it means the whole dimension; ``"auto"``
-            or True chooses about a mebibyte, False or None makes one chunk; a ChunkConstraint says what is wanted.
-            A list of lengths in place of one cuts a dimension into those (v3, a rectilinear grid), as
-            ``((3, 4, 3), 5)``; a ChunkGrid, or the metadata of one, is taken as it is.
-        shards: shard shape, a multiple of the chunk shape, or ``"auto"``; None stores chunks on their own (v3); a
-            ChunkConstraint chooses together with ``chunks``, and makes shards only if they come out larger.
-        codecs: the whole chain of a v3 array as metadata or Codec objects; excludes the three that follow.
+        shape, dtype: the shape and data type of the array; the default data type is float64. Data types of variable
+            length: ``str``, ``bytes``, ``"array:<i4"`` (ragged arrays; v2), or ``object`` with an object codec as
+            filter (v2).
+        chunks: the chunk shape, or one length for all dimensions. A length of -1 or None means the whole dimension.
+            ``"auto"`` or True chooses chunks of about 1 MiB; False or None creates one chunk. A ChunkConstraint
+            restricts the choice. A list of lengths for a dimension, as in ``((3, 4, 3), 5)``, creates a rectilinear
+            grid (v3). A ChunkGrid or its metadata is used unchanged.
+        shards: the shard shape, a multiple of the chunk shape, or ``"auto"``; None stores each chunk under its own
+            key (v3). A ChunkConstraint is solved together with ``chunks``; shards are created only if they are larger
+            than the chunks.
+        codecs: the complete chain of a v3 array as metadata or Codec objects. Excludes the next three options.
         filters: array->array codecs (v3), or numcodecs filters (v2).
         serializer: the array->bytes codec of a v3 array.
-        compressors: bytes->bytes codecs, one or several; None for none. As v3 metadata
+        compressors: one or several bytes->bytes codecs; None for no compression. As v3 metadata
             (``{"name": "gzip", "configuration": {"level": 5}}``), v2 metadata (``{"id": "zlib", "level": 1}``), a name,
-            or a numcodecs codec. By default Blosc with Zstandard and shuffling.
-        fill_value: what unwritten elements read as; zero by default. None leaves it undefined in v2, which writes
-            ``null``, and is zero in other formats.
-        order: the memory order within chunks; in v3 ``"F"`` adds a transpose codec.
-        dimension_units: the unit of each dimension, as ``"4 nm"`` (v3, N5).
-        dimension_separator: ``"."`` or ``"/"`` between the parts of a chunk key; by default what the format says.
+            or a numcodecs codec. The default is Blosc with Zstandard and shuffling.
+        fill_value: the value of elements that were not written; the default is zero. None is undefined in v2, which
+            stores ``null``, and zero in other formats.
+        order: the memory order within chunks. In v3, ``"F"`` adds a transpose codec.
+        dimension_units: the unit of each dimension, for example ``"4 nm"`` (v3, N5).
+        dimension_separator: the separator in chunk keys, ``"."`` or ``"/"``; the default depends on the format.
         zarr_format: 3, 2, ``"n5"``, or ``"draft2019"`` for the draft of June 2019.
     """
     check_format(zarr_format)
-    if isinstance(dtype, str) and dtype.startswith(RAGGED):
-        inner = data_type_from_numpy(dtype.removeprefix(RAGGED)).numpy
+    if isinstance(dtype, str) and dtype.startswith(RAGGED_PREFIX):
+        inner = data_type_from_numpy(dtype.removeprefix(RAGGED_PREFIX)).numpy
         filters = [*(filters or ()), {"id": "vlen-array", "dtype": inner.str}]
     data_type = data_type_of_option("float64" if dtype is None else dtype)
     lengths = shape_of(shape)
-    given_grid = _given_grid(chunks, lengths, shards, zarr_format)
+    explicit_grid = _explicit_grid(chunks, lengths, shards, zarr_format)
     if isinstance(chunks, ChunkConstraint) or isinstance(shards, ChunkConstraint):
-        chunks, shards = _chosen(lengths, chunks, shards, zarr_format)
-    chunk_shape = () if given_grid is not None else _chunks(chunks, lengths, data_type, shards)
-    shard_shape = _shards(shards, chunk_shape, lengths, zarr_format)
+        chunks, shards = _solve_constraints(lengths, chunks, shards, zarr_format)
+    chunk_shape = () if explicit_grid is not None else _chunk_shape(chunks, lengths, data_type, shards)
+    shard_shape = _shard_shape(shards, chunk_shape, lengths, zarr_format)
     if order not in ("C", "F"):
         raise MetadataError(f"order must be 'C' or 'F', found {describe_value(order)}")
     if dimension_separator not in (None, ".", "/"):
@@ -122,22 +126,24 @@ def array_spec(
         fill = fill_scalar(fill_value, data_type)
     if zarr_format == 2:
         chain = v2_chain(data_type, order, filters, compressors, codecs, len(lengths))
-        keys: ChunkKeyEncoding = V2Keys(dimension_separator or SEPARATORS[2])
+        keys: ChunkKeyEncoding = V2Keys(dimension_separator or DEFAULT_SEPARATORS[2])
     else:
         if isinstance(serializer, str) and serializer == "auto" and codecs is None:
-            serializer = usual_serializer(data_type, zarr_format)
+            serializer = default_serializer(data_type, zarr_format)
         chain = v3_chain(data_type, order, codecs, filters, serializer, compressors, len(lengths))
         if shard_shape is not None:
             chain = sharded(chain, chunk_shape)
-        keys = _keys(chunk_key_encoding, dimension_separator, SEPARATORS.get(zarr_format, "/"))
-    names = _for_each_dimension(dimension_names, len(lengths), "dimension_names")
-    units = _for_each_dimension(dimension_units, len(lengths), "dimension_units")
-    if units is not None and any(units) and zarr_format not in UNITS:
-        raise UnsupportedError(
-            f"dimension_units need a format that has units, one of {UNITS}, not {zarr_format!r}; "
-            "give them as attributes"
+        keys = _chunk_key_encoding(
+            chunk_key_encoding, dimension_separator, DEFAULT_SEPARATORS.get(zarr_format, "/")
         )
-    grid: ChunkGrid = given_grid or RegularGrid(shard_shape or chunk_shape)
+    names = _per_dimension(dimension_names, len(lengths), "dimension_names")
+    units = _per_dimension(dimension_units, len(lengths), "dimension_units")
+    if units is not None and any(units) and zarr_format not in FORMATS_WITH_UNITS:
+        raise UnsupportedError(
+            f"dimension_units are not supported by zarr_format {zarr_format!r}, only by {FORMATS_WITH_UNITS}; "
+            "store them as attributes"
+        )
+    grid: ChunkGrid = explicit_grid or RegularGrid(shard_shape or chunk_shape)
     spec = ArraySpec(
         zarr_format,
         lengths,
@@ -156,14 +162,16 @@ def array_spec(
 
 
 def data_type_of_option(dtype: Any) -> DataType:
-    """Return the data type that the option ``dtype`` of a new array asks for."""
-    if isinstance(dtype, str) and dtype.startswith(RAGGED):
+    """Return the data type for the option ``dtype`` of a new array."""
+    if isinstance(dtype, str) and dtype.startswith(RAGGED_PREFIX):
         return data_type_from_numpy(object)
     return data_type_from_numpy(dtype)
 
 
-def _given_grid(chunks: Any, shape: tuple[int, ...], shards: Any, zarr_format: int | str) -> ChunkGrid | None:
-    """Return the chunk grid that ``chunks`` is, or lists the lengths of; None where it is a mere chunk shape."""
+def _explicit_grid(
+    chunks: Any, shape: tuple[int, ...], shards: Any, zarr_format: int | str
+) -> ChunkGrid | None:
+    """Return the grid that ``chunks`` specifies as a grid or as lists of lengths; None for other values."""
     if isinstance(chunks, tuple | list) and any(isinstance(entry, tuple | list) for entry in chunks):
         lengths = [
             entry if isinstance(entry, tuple | list) else _whole(entry, n)
@@ -181,10 +189,12 @@ def _given_grid(chunks: Any, shape: tuple[int, ...], shards: Any, zarr_format: i
     grid.check(shape, "chunks")
     if zarr_format != 3:
         raise UnsupportedError(
-            f"a chunk grid of its own needs zarr_format 3; {zarr_format} has chunks of one shape"
+            f"a chunk grid needs zarr_format 3; in zarr_format {zarr_format} all chunks have the same shape"
         )
     if shards:
-        raise MetadataError("shards are cut into chunks of one shape; give either shards or a chunk grid")
+        raise MetadataError(
+            "the chunks of a shard have the same shape; specify either shards or a chunk grid"
+        )
     return grid
 
 
@@ -198,26 +208,28 @@ def _whole(length: Any, full: int) -> Any:
     return max(1, full) if length is None or length == -1 else length
 
 
-def _for_each_dimension(
-    values: Sequence[str | None] | None, ndim: int, what: str
+def _per_dimension(
+    values: Sequence[str | None] | None, ndim: int, option: str
 ) -> tuple[str | None, ...] | None:
     if values is None:
         return None
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise MetadataError(f"{what} must be a list of strings or None, found {describe_value(values)}")
+        raise MetadataError(f"{option} must be a list of strings or None, found {describe_value(values)}")
     entries = tuple(values)
     if len(entries) != ndim:
-        raise MetadataError(f"{len(entries)} {what} for {ndim} dimensions; expected one for each")
+        raise MetadataError(
+            f"{option}: expected {ndim} entries, one for each dimension, found {len(entries)}"
+        )
     for entry in entries:
         if entry is not None and not isinstance(entry, str):
-            raise MetadataError(f"{what} must be strings or None, found {describe_value(entry)}")
+            raise MetadataError(f"{option} must be strings or None, found {describe_value(entry)}")
     return entries
 
 
-def _chosen(
+def _solve_constraints(
     shape: tuple[int, ...], chunks: Any, shards: Any, zarr_format: int | str
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """Return chunk and shard shape by constraints on them; no shard shape where they are the same."""
+    """Return the chunk and shard shape that satisfy the constraints; no shard shape if both are the same."""
     read, write = (_constraint(value, shape) for value in (chunks, shards))
     if shards is None or zarr_format != 3:
         return choose_read_write(shape, read, read)[0], None
@@ -238,7 +250,7 @@ def _is_length(value: Any) -> bool:
 
 
 def _lengths(value: Any) -> tuple[Any, ...] | None:
-    """Return the entries of a shape; None for what is no shape at all."""
+    """Return the entries of a shape, or None for a value that is not a shape."""
     if _is_length(value):
         return (value,)
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
@@ -248,7 +260,7 @@ def _lengths(value: Any) -> tuple[Any, ...] | None:
 
 def shape_of(shape: int | Sequence[int] | None) -> tuple[int, ...]:
     if shape is None:
-        raise MetadataError("an array needs a shape, or data to take it from")
+        raise MetadataError("an array needs a shape, or data that have one")
     lengths = _lengths(shape)
     if lengths is None or not all(_is_length(n) and n >= 0 for n in lengths):
         raise MetadataError(
@@ -259,19 +271,19 @@ def shape_of(shape: int | Sequence[int] | None) -> tuple[int, ...]:
     return tuple(int(n) for n in lengths)
 
 
-def _chunks(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: Any) -> tuple[int, ...]:
+def _chunk_shape(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: Any) -> tuple[int, ...]:
     whole = tuple(max(1, n) for n in shape)
     if chunks is None or chunks is False:
         return whole
     if chunks is True or (isinstance(chunks, str) and chunks == "auto"):
         guessed = guess_chunks(shape, 16 if data_type.numpy.hasobject else data_type.numpy.itemsize)
         if isinstance(shards, tuple | list) and len(shards) == len(guessed):
-            return tuple(_divisor_below(shard, n) for shard, n in zip(shards, guessed, strict=True))
+            return tuple(_largest_divisor(shard, n) for shard, n in zip(shards, guessed, strict=True))
         return guessed
     lengths = (chunks,) * len(shape) if _is_length(chunks) else _lengths(chunks)
     if lengths is None:
         raise MetadataError(
-            f"chunks must be an integer, or one for each dimension, 'auto' or None, found {describe_value(chunks)}"
+            f"chunks must be an integer, an integer for each dimension, 'auto' or None, found {describe_value(chunks)}"
         )
     if len(lengths) != len(shape):
         raise MetadataError(
@@ -289,20 +301,21 @@ def _chunks(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: An
     return tuple(result)
 
 
-def _divisor_below(shard: int, most: int) -> int:
-    return next(n for n in range(min(shard, most), 0, -1) if shard % n == 0)
+def _largest_divisor(shard: int, limit: int) -> int:
+    """Return the largest divisor of ``shard`` that is at most ``limit``."""
+    return next(n for n in range(min(shard, limit), 0, -1) if shard % n == 0)
 
 
-def _shards(
+def _shard_shape(
     shards: Any, chunks: tuple[int, ...], shape: tuple[int, ...], zarr_format: int | str
 ) -> tuple[int, ...] | None:
     if shards is None or shards is False:
         return None
     if zarr_format != 3:
-        raise UnsupportedError(f"shards need zarr_format 3; zarr_format {zarr_format} has none")
+        raise UnsupportedError(f"shards need zarr_format 3; zarr_format {zarr_format} does not support them")
     if shards is True or (isinstance(shards, str) and shards == "auto"):
         return tuple(
-            chunk * max(1, min(SHARD_CHUNKS, -(-length // chunk)))
+            chunk * max(1, min(MAX_SHARD_CHUNKS, -(-length // chunk)))
             for chunk, length in zip(chunks, shape, strict=True)
         )
     lengths = (shards,) * len(shape) if _is_length(shards) else _lengths(shards)
@@ -318,11 +331,11 @@ def _shards(
     return tuple(int(n) for n in lengths)
 
 
-def _keys(encoding: Any, separator: Separator | None, default: Separator) -> ChunkKeyEncoding:
+def _chunk_key_encoding(encoding: Any, separator: Separator | None, default: Separator) -> ChunkKeyEncoding:
     if isinstance(encoding, ChunkKeyEncoding):
         return encoding
     if encoding is None:
         return DefaultKeys(separator or default)
     if separator is not None:
-        raise MetadataError("give either chunk_key_encoding or dimension_separator, not both")
+        raise MetadataError("specify either chunk_key_encoding or dimension_separator, not both")
     return chunk_key_encoding_from_json(encoding, "chunk_key_encoding")

@@ -1,8 +1,8 @@
-"""Choosing chunk shapes: from a number of elements, an aspect ratio, and what is given of the shape. Pure.
+"""Choice of chunk shapes from a number of elements, an aspect ratio, and a partially specified shape. Pure functions.
 
-``choose_read_write`` gives the shapes that TensorStore gives ("Selection of chunk layout when creating a new array"
-in the documentation of its zarr3 driver), so that a program can change hands between the two; where TensorStore, which
-searches in steps, stops one short of what fits, a length here may be one more.
+``choose_read_write`` returns the same shapes as TensorStore ("Selection of chunk layout when creating a new array" in
+the documentation of its zarr3 driver), so that programs behave the same with both. TensorStore searches in steps and
+may stop one below the largest length; a length can then be greater by one here.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ MAX_SIZE = 1 << 62
 
 @dataclass(frozen=True)
 class ChunkConstraint:
-    """What is asked of a chunk shape.
+    """Constraints on a chunk shape.
 
     Attributes:
-        shape: for each dimension its length; 0 leaves it open, -1 is the whole dimension. Empty leaves all open.
-        aspect_ratio: how long the open dimensions are in relation to each other; 0 is 1. Empty: all alike.
-        elements: how many elements a chunk has at most, where the given lengths allow; None: about a million.
+        shape: the length for each dimension; 0 is unconstrained, -1 is the whole dimension. Empty: all unconstrained.
+        aspect_ratio: the relative lengths of the unconstrained dimensions; 0 means 1. Empty: all equal.
+        elements: the maximum number of elements of a chunk, if the fixed lengths allow it; None means 2^20.
     """
 
     shape: tuple[int, ...] = ()
@@ -53,76 +53,80 @@ class ChunkConstraint:
 
 
 Rounding = Callable[[int, int], int]
-"""(dimension, length) -> the nearest length that is allowed."""
+"""A function (dimension, length) -> the nearest allowed length."""
 
 
 def choose_read_write(
     shape: Sequence[int], read: ChunkConstraint, write: ChunkConstraint
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the shape of what is read as one and of what is written as one, a multiple of it in each dimension.
+    """Return the shapes of read chunks and of write chunks. Write chunks are a multiple of read chunks.
 
-    Open lengths of read chunks are divisors of the given ones of write chunks. Where both shapes come out the same
-    there is no need for shards.
+    Unconstrained lengths of read chunks are divisors of the fixed lengths of write chunks. If both shapes are equal,
+    shards are not needed.
 
-    Raises MetadataError for constraints of another rank, or where a given write shape is no multiple of a given read
-    shape.
+    Raises MetadataError for constraints of another rank, or if a fixed write length is not a multiple of the fixed read
+    length.
     """
-    inner, outer = _given(shape, read, "read_chunk"), _given(shape, write, "write_chunk")
+    inner, outer = _fixed_lengths(shape, read, "read_chunk"), _fixed_lengths(shape, write, "write_chunk")
     for small, large in zip(inner, outer, strict=True):
         if small > 0 and large > 0 and large % small:
             raise MetadataError(
-                f"write_chunk shape {list(outer)} is no multiple of read_chunk shape {list(inner)}"
+                f"write_chunk shape {list(outer)} is not a multiple of read_chunk shape {list(inner)}"
             )
 
-    def dividing(dimension: int, length: int) -> int:
+    def nearest_divisor(dimension: int, length: int) -> int:
         large = outer[dimension] if outer[dimension] >= 0 else max(1, shape[dimension])
         return length if not large else _nearest(length, _divisors(large))
 
-    chunks = _fill(shape, inner, read, dividing)
+    chunks = _fill(shape, inner, read, nearest_divisor)
 
-    def multiple(dimension: int, length: int) -> int:
+    def nearest_multiple(dimension: int, length: int) -> int:
         unit = chunks[dimension]
         below = max(1, length // unit) * unit
         return below if length - below <= below + unit - length else below + unit
 
-    return chunks, _fill(shape, outer, write, multiple)
+    return chunks, _fill(shape, outer, write, nearest_multiple)
 
 
-def _given(shape: Sequence[int], constraint: ChunkConstraint, what: str) -> tuple[int, ...]:
-    """Return the lengths that are given, as in ``ChunkConstraint``."""
+def _fixed_lengths(shape: Sequence[int], constraint: ChunkConstraint, option: str) -> tuple[int, ...]:
+    """Return the ``shape`` of the constraint, with the rank of ``shape``. Raises MetadataError for another rank."""
     for name, value in (("shape", constraint.shape), ("aspect_ratio", constraint.aspect_ratio)):
         if value and len(value) != len(shape):
-            raise MetadataError(f"{what} {name} {list(value)} has {len(value)} dimensions, not {len(shape)}")
+            raise MetadataError(
+                f"{option} {name} {list(value)} has {len(value)} dimensions, expected {len(shape)}"
+            )
     return constraint.shape or (0,) * len(shape)
 
 
 def _fill(
-    shape: Sequence[int], given: tuple[int, ...], constraint: ChunkConstraint, rounding: Rounding
+    shape: Sequence[int], fixed: tuple[int, ...], constraint: ChunkConstraint, rounding: Rounding
 ) -> tuple[int, ...]:
-    """Return ``given`` with the open lengths chosen: as large as the number of elements allows, in the proportions
-    of the aspect ratio, none longer than the array.
+    """Return ``fixed`` with the unconstrained lengths filled in.
+
+    They are as large as the number of elements allows, have the proportions of the aspect ratio, and are at most the
+    length of the array.
     """
-    given = tuple(
+    fixed = tuple(
         rounding(dimension, max(1, shape[dimension])) if length == -1 else length
-        for dimension, length in enumerate(given)
+        for dimension, length in enumerate(fixed)
     )
-    open_dimensions = [dimension for dimension, length in enumerate(given) if not length]
+    open_dimensions = [dimension for dimension, length in enumerate(fixed) if not length]
     if not open_dimensions:
-        return given
+        return fixed
     ratios = [ratio or 1.0 for ratio in constraint.aspect_ratio] or [1.0] * len(shape)
-    most = [min(max(1, length), MAX_SIZE) for length in shape]
+    limits = [min(max(1, length), MAX_SIZE) for length in shape]
 
     def sized(factor: float) -> tuple[int, ...]:
         return tuple(
-            length or rounding(dimension, max(1, int(min(ratios[dimension] * factor, most[dimension]))))
-            for dimension, length in enumerate(given)
+            length or rounding(dimension, max(1, int(min(ratios[dimension] * factor, limits[dimension]))))
+            for dimension, length in enumerate(fixed)
         )
 
-    wanted = constraint.elements or DEFAULT_ELEMENTS
-    low, high = 0.0, 2 * max(most[dimension] / ratios[dimension] for dimension in open_dimensions)
-    # Lengths grow with the factor: the largest one that fits, as exactly as numbers can be told apart.
+    max_elements = constraint.elements or DEFAULT_ELEMENTS
+    low, high = 0.0, 2 * max(limits[dimension] / ratios[dimension] for dimension in open_dimensions)
+    # Lengths grow with the factor. Bisect for the largest factor that fits, to the precision of floats.
     while low < (middle := low + (high - low) / 2) < high:
-        if prod(sized(middle)) <= wanted:
+        if prod(sized(middle)) <= max_elements:
             low = middle
         else:
             high = middle
@@ -140,8 +144,10 @@ def _divisors(number: int) -> tuple[int, ...]:
 
 
 def guess_chunks(shape: tuple[int, ...], itemsize: int, target: int = 1 << 20) -> tuple[int, ...]:
-    """Return a chunk shape of at most ``target`` bytes, its sides as equal as the array allows, powers of two where
-    they do not span a whole dimension. Cubes serve slices along every axis alike.
+    """Return a chunk shape of at most ``target`` bytes.
+
+    The lengths are as equal as the array allows, so that slices along all axes are equally fast. Lengths that do not
+    span a whole dimension are powers of two.
     """
     chunks = [max(1, n) for n in shape]
     itemsize = max(1, itemsize)

@@ -1,4 +1,4 @@
-"""The codecs of an array that is to be made: what users give, in the words of v3 or v2 -> a chain, gaps filled."""
+"""The codec chain of a new array, from codecs given as metadata of v3 or v2, with defaults filled in."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from zarrfs.engine.formats.v2_codecs import chain_from_v2
 from zarrfs.engine.values import describe_value
 from zarrfs.errors import MetadataError
 
-__all__ = ["sharded", "usual_serializer", "v2_chain", "v3_chain"]
+__all__ = ["default_serializer", "sharded", "v2_chain", "v3_chain"]
 
-ORDERED_FORMATS: tuple[int | str, ...] = ("draft2019",)
-"""Formats in which the byte order is part of the data type, and yet a codec's matter here."""
+FORMATS_WITH_BYTE_ORDER: tuple[int | str, ...] = ("draft2019",)
+"""Formats in which the byte order is part of the data type, although the model has it in the ``bytes`` codec."""
 
 
 def _default_compressor(data_type: DataType) -> dict[str, Any]:
-    """Blosc decodes fastest, runs without the GIL, and lets a part of a chunk be read."""
+    """Return Blosc, which decodes fastest, releases the GIL, and supports partial decoding; Zstandard for objects."""
     if data_type.numpy.hasobject:
         return {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
     return {"name": "blosc", "configuration": _blosc_options(data_type)}
 
 
 def _blosc_options(data_type: DataType) -> dict[str, Any]:
-    """Return the configuration of Blosc for elements of this type."""
+    """Return the default configuration of Blosc for elements of this type."""
     itemsize = 1 if data_type.numpy.hasobject else data_type.numpy.itemsize
     shuffle = "bitshuffle" if itemsize == 1 else "shuffle"
     return {
@@ -39,7 +39,10 @@ def _blosc_options(data_type: DataType) -> dict[str, Any]:
 
 
 def _completed(codec: Any, data_type: DataType) -> Any:
-    """Return the v3 metadata of a codec, with a choice for what Blosc and ``bytes`` leave open: it must be recorded."""
+    """Return the v3 metadata of a codec, with defaults for missing options of Blosc and ``bytes``.
+
+    The specification requires these options in the metadata.
+    """
     entry = {"name": codec} if isinstance(codec, str) else codec
     if not isinstance(entry, Mapping) or entry.get("name") not in ("blosc", "bytes"):
         return codec
@@ -47,8 +50,8 @@ def _completed(codec: Any, data_type: DataType) -> Any:
     if not isinstance(given, Mapping):
         return codec
     if entry["name"] == "bytes":
-        several = not data_type.numpy.hasobject and data_type.numpy.itemsize > 1
-        return {**entry, "configuration": {"endian": "little"} | dict(given)} if several else codec
+        is_multibyte = not data_type.numpy.hasobject and data_type.numpy.itemsize > 1
+        return {**entry, "configuration": {"endian": "little"} | dict(given)} if is_multibyte else codec
     return {**entry, "configuration": _blosc_options(data_type) | dict(given)}
 
 
@@ -63,8 +66,8 @@ def v3_chain(
 ) -> tuple[Codec, ...]:
     if codecs is not None:
         if filters is not None or serializer != "auto" or compressors != "auto":
-            raise MetadataError("give either codecs, or filters, serializer and compressors, not both")
-        return _writable(
+            raise MetadataError("specify either codecs, or filters, serializer and compressors, not both")
+        return _checked_for_encoding(
             codecs_from_json(
                 [_completed(_codec_json(codec), data_type) for codec in _listed("codecs", codecs)], "codecs"
             )
@@ -74,12 +77,13 @@ def v3_chain(
         chain.insert(0, {"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}})
     chain.append(_completed(_codec_json(serializer), data_type))
     chain += [_completed(_codec_json(codec), data_type) for codec in _compressor_list(compressors, data_type)]
-    return _writable(codecs_from_json(chain, "codecs"))
+    return _checked_for_encoding(codecs_from_json(chain, "codecs"))
 
 
-def _writable(chain: tuple[Codec, ...]) -> tuple[Codec, ...]:
-    """Return the chain if its codecs can encode. Reading accepts parameters that encoding cannot use; creating does
-    not.
+def _checked_for_encoding(chain: tuple[Codec, ...]) -> tuple[Codec, ...]:
+    """Return the chain if its codecs can encode, else raise.
+
+    Some parameters are accepted for reading although they cannot be used for encoding.
     """
     for codec in chain:
         codec.check_encoding()
@@ -87,7 +91,7 @@ def _writable(chain: tuple[Codec, ...]) -> tuple[Codec, ...]:
 
 
 def _listed(option: str, codecs: Any) -> list[Any]:
-    """Return the codecs that an option gives: several, one, or none."""
+    """Return the value of an option as a list of codecs. The value is a list, a single codec, or None."""
     if codecs is None:
         return []
     if (
@@ -101,13 +105,13 @@ def _listed(option: str, codecs: Any) -> list[Any]:
     raise MetadataError(f"{option}: expected a list of codecs, found {describe_value(codecs)}")
 
 
-def usual_serializer(data_type: DataType, zarr_format: int | str) -> dict[str, Any]:
-    """Return the array->bytes codec for elements of this type, little-endian unless the order is part of the type."""
+def default_serializer(data_type: DataType, zarr_format: int | str) -> dict[str, Any]:
+    """Return the default array->bytes codec of a data type: little-endian unless the format stores the byte order."""
     if data_type.numpy.hasobject:
         return {"name": "vlen-utf8" if data_type.name == "string" else "vlen-bytes"}
     if data_type.numpy.itemsize == 1 and data_type.numpy.names is None:
         return {"name": "bytes"}
-    is_big = zarr_format in ORDERED_FORMATS and data_type.numpy.str[0] == ">"
+    is_big = zarr_format in FORMATS_WITH_BYTE_ORDER and data_type.numpy.str[0] == ">"
     return {"name": "bytes", "configuration": {"endian": "big" if is_big else "little"}}
 
 
@@ -120,7 +124,7 @@ def _compressor_list(compressors: Any, data_type: DataType) -> list[Any]:
 
 
 def _codec_json(codec: Any) -> Any:
-    """Return v3 metadata of a codec given as metadata of v3 or v2, one of ours, or one of numcodecs."""
+    """Return the v3 metadata of a codec given as metadata of v3 or v2, as a Codec, or as a numcodecs codec."""
     if isinstance(codec, Codec):
         return codec_to_json(codec)
     if hasattr(codec, "get_config"):
@@ -132,14 +136,16 @@ def _codec_json(codec: Any) -> Any:
         return codec
     if hasattr(codec, "to_dict"):
         return codec.to_dict()
-    raise MetadataError(f"{describe_value(codec)} is no codec: expected a name, metadata, or a codec object")
+    raise MetadataError(
+        f"{describe_value(codec)} is not a codec: expected a name, metadata, or a codec object"
+    )
 
 
 def v2_chain(
     data_type: DataType, order: str, filters: Sequence[Any] | None, compressors: Any, codecs: Any, ndim: int
 ) -> tuple[Codec, ...]:
     if codecs is not None:
-        raise MetadataError("zarr_format 2 has no codecs; give filters and compressors")
+        raise MetadataError("zarr_format 2 has no option codecs; specify filters and compressors")
     is_object = data_type.numpy.hasobject
     filter_list = [_v2_json(codec) for codec in _listed("filters", filters)]
     if not filter_list and data_type.name in ("string", "bytes"):
@@ -147,9 +153,9 @@ def v2_chain(
     listed = _compressor_list(compressors, data_type)
     if len(listed) > 1:
         raise MetadataError(
-            f"zarr_format 2 has one compressor, {len(listed)} were given; put the others into filters"
+            f"zarr_format 2 allows one compressor, found {len(listed)}; specify the others as filters"
         )
-    return _writable(
+    return _checked_for_encoding(
         chain_from_v2(
             dtype=data_type.numpy,
             is_object=is_object,
@@ -162,7 +168,7 @@ def v2_chain(
     )
 
 
-SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
+SHUFFLE_NUMBERS = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 
 
 def _v2_json(codec: Any) -> dict[str, Any]:
@@ -174,7 +180,7 @@ def _v2_json(codec: Any) -> dict[str, Any]:
         codec = codec_to_json(codec)
     if not isinstance(codec, Mapping):
         raise MetadataError(
-            f"{describe_value(codec)} is no codec: expected a name, metadata, or a codec object"
+            f"{describe_value(codec)} is not a codec: expected a name, metadata, or a codec object"
         )
     entry = dict(codec)
     if "id" in entry:
@@ -182,12 +188,12 @@ def _v2_json(codec: Any) -> dict[str, Any]:
     options = entry.get("configuration", {})
     if "name" not in entry or not isinstance(options, Mapping):
         raise MetadataError(
-            f'{describe_value(codec)} is no metadata of a codec: expected {{"id": ...}}, or {{"name": ..., '
+            f'{describe_value(codec)} is not codec metadata: expected {{"id": ...}}, or {{"name": ..., '
             '"configuration": {...}}'
         )
     options = dict(options)
     if isinstance(options.get("shuffle"), str):
-        options["shuffle"] = SHUFFLES[options["shuffle"]]
+        options["shuffle"] = SHUFFLE_NUMBERS[options["shuffle"]]
         options.pop("typesize", None)
     return {"id": str(entry["name"]).removeprefix("numcodecs."), **options}
 

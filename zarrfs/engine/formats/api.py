@@ -1,6 +1,6 @@
-"""Which format a node is in, and the doors through which the engine reads and writes metadata.
+"""Detection of a node's format, and the functions by which the engine reads and writes metadata in any format.
 
-Above this module nobody asks for a format.
+The rest of the engine does not distinguish formats.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 from zarrfs.engine.formats import draft2019, n5
 from zarrfs.engine.formats.base import Format, NodeKeys, NodeKind
-from zarrfs.engine.formats.json_document import document_limit, location, unforeseen_errors
+from zarrfs.engine.formats.json_document import convert_unexpected_errors, document_limit, location
 from zarrfs.engine.formats.v1 import V1Format
 from zarrfs.engine.formats.v2 import V2Format
 from zarrfs.engine.formats.v3 import V3Format
@@ -47,7 +47,7 @@ _FORMATS: dict[int | str, Format] = {
     1: V1Format(),
     draft2019.NAME: draft2019.Draft2019Format(),
 }
-"""By the ``zarr_format`` of their nodes, in the order in which they are looked for."""
+"""The formats by the ``zarr_format`` of their nodes, in the order in which they are tried."""
 
 
 def read_node(
@@ -58,24 +58,24 @@ def read_node(
     use_consolidated: bool = True,
     max_document: int | None = None,
 ) -> NodeSpec | None:
-    """Return what is at the path, or None when there is no node of any format. Raises MetadataError.
+    """Return the node at the path, or None if there is no node of any format. Raises MetadataError.
 
-    Where v3 and v2 both claim the node v3 is taken, with a warning. A document of more than ``max_document`` bytes is
-    refused without reading it; None takes the default.
+    If the node has metadata of both v3 and v2, v3 is used and a warning is logged. A document of more than
+    ``max_document`` bytes is refused without being read; None means the default limit.
     """
     with document_limit(max_document):
         return _read_node(store, path, allow_pickle, use_consolidated)
 
 
 def _read_node(store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
-    for number, known in _FORMATS.items():
-        with unforeseen_errors(location(store, path)):
-            spec = known.read(store, path, allow_pickle, use_consolidated)
+    for zarr_format, format_ in _FORMATS.items():
+        with convert_unexpected_errors(location(store, path)):
+            spec = format_.read(store, path, allow_pickle, use_consolidated)
         if spec is None:
             continue
-        if number == 3 and store.concurrency == 1 and _FORMATS[2].kind(store, path) is not None:
+        if zarr_format == 3 and store.concurrency == 1 and _FORMATS[2].kind(store, path) is not None:
             logger.warning(
-                "%s: %r has metadata of Zarr v3 and of v2; v3 is taken. Remove zarr.json, or .zarray and .zgroup",
+                "%s: %r has metadata of both Zarr v3 and v2; v3 is used. Remove zarr.json, or .zarray and .zgroup",
                 store.url,
                 path or "/",
             )
@@ -84,22 +84,22 @@ def _read_node(store: Store, path: str, allow_pickle: bool, use_consolidated: bo
 
 
 def read_kind(store: Store, path: str) -> NodeKind | None:
-    """Return whether an array or a group is at the path, or None. Raises MetadataError."""
-    kinds = (known.kind(store, path) for known in _FORMATS.values())
+    """Return whether the node at the path is an array or a group, or None if there is no node. Raises MetadataError."""
+    kinds = (format_.kind(store, path) for format_ in _FORMATS.values())
     return next((kind for kind in kinds if kind is not None), None)
 
 
 def _format(spec: NodeSpec) -> Format:
-    found = _FORMATS.get(spec.zarr_format)
-    if found is None:
+    format_ = _FORMATS.get(spec.zarr_format)
+    if format_ is None:
         raise UnsupportedError(
-            f"zarr_format {spec.zarr_format!r} is not known; expected one of {list(_FORMATS)}"
+            f"zarr_format {spec.zarr_format!r} is not supported; expected one of {list(_FORMATS)}"
         )
-    return found
+    return format_
 
 
 def check_writable(spec: NodeSpec) -> None:
-    """Raise UnsupportedError if the format of ``spec`` cannot say what it asks for. Writes nothing."""
+    """Raise UnsupportedError if the format of ``spec`` cannot represent it. Writes nothing."""
     _format(spec).check(spec)
 
 
@@ -109,69 +109,77 @@ def check_path(store: Store, path: str, zarr_format: int | str) -> None:
 
 
 def adapted(spec: ArraySpec) -> ArraySpec:
-    """Return the spec of an array that is to be created, with the chunk keys and codecs that its format
-    has no choice in (N5: blocks of reversed dimensions). The compressor stays.
+    """Return the spec of a new array with the chunk key encoding and codecs that its format prescribes.
+
+    N5 prescribes blocks of reversed dimensions. The compressor is unchanged.
     """
     return _format(spec).adapted(spec)
 
 
 def write_node(store: Store, path: str, spec: Spec) -> Spec:
-    """Write the node's documents; return ``spec`` with them. Nodes above it are the caller's to write."""
+    """Write the node's documents and return ``spec`` with them. The caller writes the groups above the node."""
     return cast(Spec, _format(spec).write(store, path, spec))
 
 
 def write_attributes(store: Store, path: str, spec: Spec) -> Spec:
-    """Write the attributes of ``spec``, a node that is there; return ``spec`` as it then is."""
+    """Write the attributes of ``spec``, an existing node; return the updated ``spec``."""
     return cast(Spec, _format(spec).write_attributes(store, path, spec))
 
 
 def child_names(store: Store, path: str, spec: GroupSpec) -> list[str]:
-    """Return the names below the group that may be nodes, without looking whether they are. Costs a
-    listing.
-    """
+    """Return the names below the group that may be nodes, without checking each of them. Needs one listing."""
     return _format(spec).child_names(store, path, spec)
 
 
 def consolidating_paths(path: str, zarr_format: int | str) -> list[str]:
-    """Return the paths of the groups whose consolidated metadata mention the node at the path, if they have any."""
+    """Return the paths of the groups whose consolidated metadata, if any, contains the node at the path."""
     return _FORMATS[zarr_format].consolidating_paths(path)
 
 
 def is_consolidated(store: Store, path: str, zarr_format: int | str) -> bool:
-    """Tell whether the group at the path carries consolidated metadata."""
+    """Return whether the group at the path has consolidated metadata."""
     return _FORMATS[zarr_format].is_consolidated(store, path)
 
 
 def chunk_prefix(spec: ArraySpec, path: str) -> str:
-    """Return what stands before the chunk keys of the array at the path: empty, or ending with a slash."""
+    """Return the prefix of the chunk keys of the array at the path: empty, or ending with a slash."""
     return _format(spec).chunk_prefix(path, spec)
 
 
 def document_keys(store: Store, path: str, spec: NodeSpec) -> tuple[str, ...]:
-    """Return the keys of a node's own documents, attributes last, whether they are there or not."""
+    """Return the keys of a node's own documents, attributes last. The documents need not exist."""
     return _format(spec).document_keys(store, path, "array" if isinstance(spec, ArraySpec) else "group")
 
 
 def own_documents(store: Store, path: str) -> tuple[str, ...]:
-    """Return the keys of the documents of what is at the path, whether all are there or not; none for no node."""
-    for known in _FORMATS.values():
-        kind = known.kind(store, path)
+    """Return the keys of the documents of the node at the path, or no keys if there is no node.
+
+    The documents need not all exist.
+    """
+    for format_ in _FORMATS.values():
+        kind = format_.kind(store, path)
         if kind is not None:
-            return known.document_keys(store, path, kind)
+            return format_.document_keys(store, path, kind)
     return ()
 
 
 def node_keys(store: Store, *paths: str) -> list[NodeKeys]:
-    """Return where nodes at the paths and all below them are stored, in the format of what is at the first path."""
-    found = next((known for known in _FORMATS.values() if known.kind(store, paths[0]) is not None), None)
-    return [NodeKeys((), (path,)) if found is None else found.branch(store, path) for path in paths]
+    """Return where the nodes at the paths, and all nodes below them, are stored.
+
+    The format is that of the node at the first path.
+    """
+    format_ = next((known for known in _FORMATS.values() if known.kind(store, paths[0]) is not None), None)
+    return [NodeKeys((), (path,)) if format_ is None else format_.node_keys(store, path) for path in paths]
 
 
 def copy_root_document(source: Store, target: Store) -> None:
-    """Write the document at the root that says how nodes below are stored to another store, if a format has one."""
+    """Copy the hierarchy's root document to another store, if the format has one.
+
+    The root document of the draft of 2019 states how the nodes below it are stored.
+    """
     draft2019.copy_bootstrap(source, target)
 
 
 def resized(spec: ArraySpec, shape: tuple[int, ...]) -> ArraySpec:
-    """Return the spec of the array with another shape of the same rank."""
+    """Return the spec of the array resized to ``shape``, which has the same rank."""
     return replace(spec, shape=shape, chunk_grid=spec.chunk_grid.resized(shape))

@@ -1,4 +1,4 @@
-"""The contract of an on-disk format: its documents to the internal model and back."""
+"""The base class of on-disk formats. A format translates between its documents and the internal model."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NodeKind = Literal["array", "group"]
 
 
 class NodeKeys(NamedTuple):
-    """Where a node and all below it are stored: single keys, and prefixes with everything below them.
+    """The keys and prefixes under which a node and all nodes below it are stored.
 
-    Branches of two paths in one store correspond entry by entry.
+    The entries for two paths in one store correspond one to one.
     """
 
     keys: tuple[str, ...]
@@ -25,58 +25,58 @@ class NodeKeys(NamedTuple):
 
 
 class Format(ABC):
-    """One format. Stateless. ``path`` is a normalised path in the store, empty for the root."""
+    """An on-disk format. Stateless. ``path`` is always a normalised path in the store, empty for the root."""
 
     @abstractmethod
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
-        """Return the node at the path, or None when this format has none there. Raises MetadataError."""
+        """Return the node at the path, or None if there is no node of this format. Raises MetadataError."""
 
     @abstractmethod
     def kind(self, store: Store, path: str) -> NodeKind | None:
-        """Return what is at the path by looking at no more than that takes."""
+        """Return the kind of the node at the path, or None, reading as little as possible."""
 
     @abstractmethod
     def check(self, spec: NodeSpec) -> None:
-        """Raise UnsupportedError if this format cannot say what ``spec`` asks for."""
+        """Raise UnsupportedError if this format cannot represent ``spec``."""
 
     def check_path(self, store: Store, path: str) -> None:  # noqa: B027 - not every format has rules
-        """Raise KeyNameError if a new node may not be at the path: a name in it breaks a rule. Writes nothing."""
+        """Raise KeyNameError if the format does not allow a new node at the path. Writes nothing."""
 
     @abstractmethod
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
-        """Write the documents of the node; return ``spec`` with what was written as its ``document``."""
+        """Write the documents of the node; return ``spec`` with the written document as its ``document``."""
 
     @abstractmethod
     def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
-        """Write the attributes of a node that is there; return ``spec`` as it then is."""
+        """Write the attributes of an existing node; return the updated ``spec``."""
 
     def adapted(self, spec: ArraySpec) -> ArraySpec:
-        """Return a new array's ``spec`` with the chunk keys and codecs that this format has no choice in.
+        """Return the ``spec`` of a new array with the chunk key encoding and codecs that this format prescribes.
 
-        The compressor stays. Chunks that were written by ``spec`` are not those of the result.
+        The compressor is unchanged. Chunks that were written with ``spec`` cannot be read with the result.
         """
         return spec
 
     @abstractmethod
     def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
-        """Return the keys of a node's own documents, attributes last, whether they are there or not."""
+        """Return the keys of a node's own documents, attributes last. The documents need not exist."""
 
-    def branch(self, store: Store, path: str) -> NodeKeys:
-        """Return where the node and all below it are stored."""
+    def node_keys(self, store: Store, path: str) -> NodeKeys:
+        """Return where the node and all nodes below it are stored."""
         return NodeKeys((), (path,))
 
     def consolidating_paths(self, path: str) -> list[str]:
-        """Return the paths of the groups whose consolidated metadata mention the node at the path, if they have any."""
+        """Return the paths of the groups whose consolidated metadata, if any, contains the node at the path."""
         return []
 
     def is_consolidated(self, store: Store, path: str) -> bool:
-        """Tell whether the group at the path carries consolidated metadata."""
+        """Return whether the group at the path has consolidated metadata."""
         return False
 
     def child_names(self, store: Store, path: str, spec: GroupSpec) -> list[str]:
-        """Return the names below a group that may be nodes. Costs a listing."""
+        """Return the names below a group that may be nodes. Needs one listing."""
         return store.list_dir(path).prefixes
 
     def chunk_prefix(self, path: str, spec: ArraySpec) -> str:
-        """Return what stands before the chunk keys of the array at the path."""
+        """Return the prefix of the chunk keys of the array at the path: empty, or ending with a slash."""
         return join(path, "") if path else ""

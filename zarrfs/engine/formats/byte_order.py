@@ -1,6 +1,4 @@
-"""Where the byte order of stored elements stands: v3 has it in the codec ``bytes``, older formats in the
-data type.
-"""
+"""The byte order of stored elements. Zarr v3 has it in the ``bytes`` codec, older formats have it in the data type."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ _BYTES_NAMES = ("bytes", "endian")
 
 
 def stored_data_type(spec: ArraySpec) -> DataType:
-    """Return the data type in the byte order of the stored bytes."""
+    """Return the data type of the array in the byte order of its stored bytes."""
     first = next((codec for codec in spec.codecs if codec.name != "transpose"), None)
     endian = first.configuration().get("endian") if first is not None and first.name == "bytes" else None
     if endian is None:
@@ -31,8 +29,9 @@ def stored_data_type(spec: ArraySpec) -> DataType:
 
 
 def check_endian(codecs: Sequence[Any], dtype: np.dtype[Any], where: str) -> None:
-    """Raise MetadataError if a ``bytes`` in a v3 ``codecs`` list, shards' inner ones included, does not
-    say the byte order of elements that have one.
+    """Raise MetadataError if a ``bytes`` codec in a v3 ``codecs`` list lacks the ``endian`` that its elements need.
+
+    The inner codecs of shards are checked too.
     """
     _check_endian(codecs, dtype.names is None and _has_byte_order(dtype), where)
 
@@ -46,25 +45,26 @@ def _has_byte_order(dtype: np.dtype[Any]) -> bool:
 def _check_endian(codecs: Sequence[Any], needed: bool, where: str) -> None:
     for index, codec in enumerate(codecs):
         name, configuration = _parts(codec)
-        at = f"{where}/{index}/configuration"
+        pointer = f"{where}/{index}/configuration"
         if name in _BYTES_NAMES:
             if needed and configuration.get("endian") is None:
                 raise MetadataError(
-                    f'{at}/endian: expected "little" or "big", as the elements have more than one byte; '
+                    f'{pointer}/endian: expected "little" or "big", because the elements have more than one byte; '
                     "found nothing"
                 )
         elif name == "sharding_indexed":
             for key, inner_needed in (("codecs", needed), ("index_codecs", True)):
                 if isinstance(configuration.get(key), list):
-                    _check_endian(configuration[key], inner_needed, f"{at}/{key}")
+                    _check_endian(configuration[key], inner_needed, f"{pointer}/{key}")
         elif name != "transpose":
-            # What comes out of another codec may be of another data type.
+            # The output of another codec may have another data type.
             return
 
 
 def with_endian(codecs: Sequence[Any], dtype: np.dtype[Any], where: str) -> Sequence[Any]:
-    """Return the ``codecs`` list of records with ``bytes`` made little-endian where it does not say, with
-    a warning: records were written so before the data type ``struct`` was specified.
+    """Return the ``codecs`` list of structured elements with ``bytes`` codecs without ``endian`` set to little-endian.
+
+    A warning is logged. Such arrays were written before the data type ``struct`` was specified.
     """
     if not _has_byte_order(dtype):
         return codecs
@@ -72,7 +72,11 @@ def with_endian(codecs: Sequence[Any], dtype: np.dtype[Any], where: str) -> Sequ
     for index, codec in enumerate(codecs):
         name, configuration = _parts(codec)
         if name in _BYTES_NAMES and configuration.get("endian") is None:
-            logger.warning('%s/%d: records without "endian" are taken to be little-endian', where, index)
+            logger.warning(
+                '%s/%d: the bytes codec has no "endian"; structured elements are assumed to be little-endian',
+                where,
+                index,
+            )
             codec = {"name": name, "configuration": {**configuration, "endian": "little"}}
         elif name == "sharding_indexed" and isinstance(configuration.get("codecs"), list):
             inner = with_endian(configuration["codecs"], dtype, f"{where}/{index}/configuration/codecs")
@@ -82,7 +86,7 @@ def with_endian(codecs: Sequence[Any], dtype: np.dtype[Any], where: str) -> Sequ
 
 
 def _parts(codec: Any) -> tuple[Any, Mapping[str, Any]]:
-    """Return name and configuration of an entry; nothing where it is broken, which is found later."""
+    """Return name and configuration of an entry. Invalid entries give None and {}; they are reported elsewhere."""
     if isinstance(codec, str):
         return codec, {}
     if not isinstance(codec, Mapping):

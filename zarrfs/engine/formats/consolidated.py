@@ -1,7 +1,7 @@
-"""Consolidated metadata: the documents of a whole hierarchy in one. v2 ``.zmetadata``; v3 inline
-``consolidated_metadata`` of a group's ``zarr.json``, as zarr-python writes it.
+"""Consolidated metadata: the documents of a hierarchy in one document.
 
-They may be out of date, incomplete or broken: whoever asks the mapping and gets nothing asks the store.
+In v2 it is ``.zmetadata``; in v3 it is ``consolidated_metadata`` in the ``zarr.json`` of a group, as zarr-python
+writes it. It may be out of date, incomplete or invalid. If it does not contain a node, the caller reads the store.
 """
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from zarrfs.engine.formats.json_document import current_limit, document_limit, unforeseen_errors
+from zarrfs.engine.formats.json_document import (
+    convert_unexpected_errors,
+    current_limit,
+    document_limit,
+)
 from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.model import GroupSpec, NodeSpec
 from zarrfs.errors import MetadataError
@@ -20,17 +24,18 @@ __all__ = ["Consolidated", "documents_by_path", "inline_consolidated"]
 
 
 class Consolidated(Mapping[str, NodeSpec]):
-    """Nodes by path relative to a group, each parsed when asked for, so that a broken one breaks no other.
+    """The nodes of consolidated metadata by path relative to its group.
 
-    ``load`` returns the paths and what ``parse`` needs of each; it is called once, when first needed. A
-    group in it carries the part of the mapping that is below it.
+    Each node is parsed when it is accessed, so an invalid node does not affect the others. ``load`` returns a mapping
+    from paths to the values that ``parse`` takes; it is called once, at the first access. A group in the mapping has
+    the part of the mapping below it as its own consolidated metadata.
     """
 
     def __init__(self, load: Callable[[], Mapping[str, Any]], parse: Callable[[str, Any], NodeSpec]) -> None:
         self._load = load
         self._parse = parse
         self._entries: Mapping[str, Any] | None = None
-        # What is read later is held to the limit that holds now.
+        # The limit that applies at construction also applies to the later read.
         self._limit = current_limit()
 
     def _loaded(self) -> Mapping[str, Any]:
@@ -39,14 +44,14 @@ class Consolidated(Mapping[str, NodeSpec]):
                 with document_limit(self._limit):
                     self._entries = self._load()
             except MetadataError as error:
-                logger.warning("consolidated metadata are ignored, because they are broken: %s", error)
+                logger.warning("consolidated metadata is invalid and is ignored: %s", error)
                 self._entries = {}
         return self._entries
 
     def __getitem__(self, path: str) -> NodeSpec:
-        """Return the node. Raises KeyError when it is not listed, MetadataError when it is broken."""
+        """Return the node. Raises KeyError if it is not listed, MetadataError if it is invalid."""
         entry = self._loaded()[path]
-        with unforeseen_errors(path):
+        with convert_unexpected_errors(path):
             spec = self._parse(path, entry)
         return replace(spec, consolidated=self.below(path)) if isinstance(spec, GroupSpec) else spec
 
@@ -60,7 +65,7 @@ class Consolidated(Mapping[str, NodeSpec]):
         return path in self._loaded()
 
     def below(self, path: str) -> Consolidated:
-        """Return the part below the group at ``path``, by path relative to it."""
+        """Return the nodes below the group at ``path``, by path relative to that group."""
         prefix = path + "/"
 
         def load() -> Mapping[str, Any]:
@@ -74,18 +79,20 @@ class Consolidated(Mapping[str, NodeSpec]):
 def inline_consolidated(
     value: Any, where: str, parse_node: Callable[[Mapping[str, Any], str], NodeSpec]
 ) -> Consolidated | None:
-    """Return the nodes of a v3 group's ``consolidated_metadata``, or None where it has none that can be used.
+    """Return the nodes of a v3 group's ``consolidated_metadata``, or None if it is missing or cannot be used.
 
-    null, and an object of a kind that is not known but need not be understood, count as none.
+    An object of an unsupported ``kind`` is ignored with a warning, because consolidated metadata is optional.
     """
     if value is None:
         return None
     if not isinstance(value, Mapping) or value.get("kind", "inline") != "inline":
-        logger.warning("%s: /consolidated_metadata is of no kind that is known here, and ignored", where)
+        logger.warning("%s: /consolidated_metadata is of an unsupported kind and is ignored", where)
         return None
     entries = value.get("metadata")
     if not isinstance(entries, Mapping) or not all(isinstance(entry, Mapping) for entry in entries.values()):
-        logger.warning("%s: /consolidated_metadata/metadata is no object of objects, and ignored", where)
+        logger.warning(
+            "%s: /consolidated_metadata/metadata is not an object of objects and is ignored", where
+        )
         return None
     documents: Mapping[str, Any] = entries
 
@@ -93,7 +100,7 @@ def inline_consolidated(
         return parse_node(entry, f"{where}: /consolidated_metadata/metadata/{path.replace('/', '~1')}")
 
     def load() -> dict[str, Any]:
-        # Names in "__" are no members, v3 "Node names": listed or not, the store is asked for them.
+        # Names that begin with "__" are reserved and are not members (v3 "Node names").
         stripped = {path.strip("/"): entry for path, entry in documents.items()}
         return {
             path: entry
@@ -105,9 +112,9 @@ def inline_consolidated(
 
 
 def documents_by_path(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
-    """Return the documents of a ``.zmetadata`` by path and by name, for the paths that have a node.
+    """Return the documents of a ``.zmetadata`` by node path and document name.
 
-    Raises MetadataError. Documents that stand alone (attributes without a node) are left out.
+    Paths with attributes only are left out. Raises MetadataError.
     """
     entries = expect_object(document.get("metadata"), f"{where}: /metadata")
     nodes: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""Names of dimensions in formats that have none of their own: in the attribute that xarray reads and writes."""
+"""Dimension names in formats without a field for them: the attribute that xarray reads and writes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from zarrfs.engine.model import ArraySpec, NodeSpec
 
-__all__ = ["DIMENSIONS", "names_in", "with_names"]
+__all__ = ["DIMENSIONS", "attributes_with_names", "names_in"]
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 
 
 def names_in(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
-    """Return the names that the attributes give, None where they give none that can be used."""
+    """Return the dimension names in the attributes, or None if they are missing or not valid for the rank."""
     names = attributes.get(DIMENSIONS)
     if not isinstance(names, list) or len(names) != ndim:
         return None
@@ -22,8 +22,8 @@ def names_in(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...]
     return tuple(names)
 
 
-def with_names(spec: NodeSpec) -> dict[str, Any]:
-    """Return the attributes of a node with the names of its dimensions."""
+def attributes_with_names(spec: NodeSpec) -> dict[str, Any]:
+    """Return the attributes of a node, including the names of its dimensions."""
     attributes = dict(spec.attributes)
     if isinstance(spec, ArraySpec) and spec.dimension_names is not None and DIMENSIONS not in attributes:
         attributes[DIMENSIONS] = list(spec.dimension_names)

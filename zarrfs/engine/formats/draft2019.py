@@ -1,9 +1,9 @@
-"""The Zarr v3.0 core protocol as it stood in the editor's draft of 19 June 2019.
+"""The Zarr v3.0 core protocol of the editor's draft of 19 June 2019.
 
-A bootstrap document ``zarr.json`` at the root, array and group documents below ``meta/root``, chunks
-below ``data``; groups are implied by what is below them. Later drafts, which zarr-python 2 wrote on
-trial, give document keys a suffix (``metadata_key_suffix``) and chunk keys the prefix ``c`` below
-``data/root``; they are read and extended in their way. What arrays say is in ``draft2019_arrays.py``.
+A bootstrap document ``zarr.json`` is at the root, array and group documents are below ``meta/root``, and chunks are
+below ``data``. Groups are implied by the nodes below them. In later drafts, which zarr-python 2 wrote experimentally,
+document keys have a suffix (``metadata_key_suffix``) and chunk keys have the prefix ``c`` below ``data/root``. Such
+hierarchies are read, and new nodes in them use the same keys. Array documents are in ``draft2019_arrays.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Separator, V2Keys
 from zarrfs.engine.formats.base import Format, NodeKeys, NodeKind
-from zarrfs.engine.formats.dimension_names import names_in, with_names
+from zarrfs.engine.formats.dimension_names import attributes_with_names, names_in
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, check_extensions, parse_array
 from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.paths import join
@@ -40,7 +40,7 @@ JSON_TYPE = "application/json"
 KEY = "zarr.json"
 
 MAX_BOOTSTRAP = 64 << 10
-"""The most bytes of a bootstrap document; a larger ``zarr.json`` is one of Zarr v3.1."""
+"""The maximum size of a bootstrap document in bytes. A larger ``zarr.json`` is a Zarr v3.1 document."""
 
 _VERSION = re.compile(r".*/(\d+)\.\d+/?", re.ASCII)
 _NODE_NAME = re.compile("[A-Za-z0-9._-]{1,255}", re.ASCII)
@@ -48,7 +48,7 @@ _NODE_NAME = re.compile("[A-Za-z0-9._-]{1,255}", re.ASCII)
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """What the bootstrap document says: the suffix of document keys, empty in the draft of 2019."""
+    """The content of the bootstrap document: the suffix of document keys, which is empty in the draft of 2019."""
 
     suffix: str = ""
 
@@ -56,13 +56,13 @@ class Bootstrap:
         """Return the key of a node's document."""
         return f"{join('meta/root', path) if path else 'meta/root'}.{kind}{self.suffix}"
 
-    def keys(self, keys: ChunkKeyEncoding) -> ChunkKeyEncoding:
-        """Return the chunk keys of this hierarchy with the separator of those given."""
-        separator: Separator = "/" if keys.configuration().get("separator") == "/" else "."
+    def chunk_key_encoding(self, encoding: ChunkKeyEncoding) -> ChunkKeyEncoding:
+        """Return the chunk key encoding of this hierarchy with the separator of ``encoding``."""
+        separator: Separator = "/" if encoding.configuration().get("separator") == "/" else "."
         return DraftKeys(separator) if self.suffix else V2Keys(separator)
 
     def chunk_prefix(self, path: str) -> str:
-        """Return what stands before the chunk keys of the array at the path."""
+        """Return the prefix of the chunk keys of the array at the path."""
         return "/".join(part for part in ("data", "root" if self.suffix else "", path) if part) + "/"
 
 
@@ -70,16 +70,16 @@ BOOTSTRAP_DOCUMENT = {"zarr_format": PROTOCOL, "metadata_encoding": JSON_TYPE, "
 
 
 def is_bootstrap(document: Mapping[str, Any]) -> bool:
-    """Tell whether a ``zarr.json`` is a bootstrap document: its ``zarr_format`` is a URI."""
+    """Return whether a ``zarr.json`` is a bootstrap document, that is, its ``zarr_format`` is a URI."""
     version = document.get("zarr_format")
     return isinstance(version, str) and "://" in version
 
 
 def parse_bootstrap(document: Mapping[str, Any], where: str) -> Bootstrap:
-    """Return what a bootstrap document says.
+    """Return the parsed bootstrap document.
 
-    Raises UnsupportedError for another major version, another encoding, and extensions that must be
-    understood.
+    Raises MetadataError if it is invalid, and UnsupportedError for another major version, another encoding, and
+    extensions that must be understood.
     """
     version = expect_string(document.get("zarr_format"), f"{where}: /zarr_format")
     match = _VERSION.fullmatch(version)
@@ -120,7 +120,7 @@ def copy_bootstrap(source: Store, target: Store) -> None:
 
 
 class Draft2019Format(Format):
-    """A hierarchy of the draft, whose root is the root of the store."""
+    """A hierarchy of the draft. Its root is the root of the store."""
 
     def _bootstrap(self, store: Store) -> Bootstrap | None:
         size = store.size(KEY)
@@ -138,7 +138,7 @@ class Draft2019Format(Format):
         key = bootstrap.key(path, "array")
         document = read_object(store, key)
         if document is not None:
-            return parse_array(document, location(store, key), later=bool(bootstrap.suffix))
+            return parse_array(document, location(store, key), is_later=bool(bootstrap.suffix))
         key = bootstrap.key(path, "group")
         document = read_object(store, key)
         if document is not None:
@@ -146,7 +146,7 @@ class Draft2019Format(Format):
         return GroupSpec(NAME) if self._is_implied(store, path) else None
 
     def _is_implied(self, store: Store, path: str) -> bool:
-        """Whether there is something below the path. The root is a group in any case."""
+        """Return whether the path has nodes below it. The root is always a group."""
         if not path:
             return True
         if not store.listable:
@@ -160,15 +160,15 @@ class Draft2019Format(Format):
             return None
         if store.exists(bootstrap.key(path, "array")):
             return "array"
-        found = store.exists(bootstrap.key(path, "group")) or self._is_implied(store, path)
-        return "group" if found else None
+        is_group = store.exists(bootstrap.key(path, "group")) or self._is_implied(store, path)
+        return "group" if is_group else None
 
     def check(self, spec: NodeSpec) -> None:
         if isinstance(spec, ArraySpec):
             array_document(spec)
 
     def adapted(self, spec: ArraySpec) -> ArraySpec:
-        return replace(spec, chunk_key_encoding=Bootstrap().keys(spec.chunk_key_encoding))
+        return replace(spec, chunk_key_encoding=Bootstrap().chunk_key_encoding(spec.chunk_key_encoding))
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         self.check(spec)
@@ -176,44 +176,44 @@ class Draft2019Format(Format):
         if bootstrap is None:
             if store.exists(KEY):
                 raise MetadataError(
-                    f"{location(store, KEY)} is of another format; a draft hierarchy needs a store of its own"
+                    f"{location(store, KEY)} belongs to another format; a draft2019 hierarchy must be at the root "
+                    "of its own store"
                 )
             write_object(store, KEY, BOOTSTRAP_DOCUMENT)
             bootstrap = Bootstrap()
         self.check_path(store, path)
         if isinstance(spec, ArraySpec):
-            spec = replace(spec, chunk_key_encoding=bootstrap.keys(spec.chunk_key_encoding))
-            document = array_document(spec, later=bool(bootstrap.suffix))
+            spec = replace(spec, chunk_key_encoding=bootstrap.chunk_key_encoding(spec.chunk_key_encoding))
+            document = array_document(spec, is_later=bool(bootstrap.suffix))
             written = write_object(store, bootstrap.key(path, "array"), document)
         else:
             written = write_object(store, bootstrap.key(path, "group"), group_document(spec))
         return replace(spec, document=written)
 
     def check_path(self, store: Store, path: str) -> None:
-        """Check the characters and length of each name, and that it differs from its siblings by more than
-        case.
-        """
-        parts = path.split("/") if path else []
-        for part in parts:
-            if not _NODE_NAME.fullmatch(part) or not part.strip("."):
+        """Check the characters and length of each name, and that no sibling has the same name in another case."""
+        names = path.split("/") if path else []
+        for name in names:
+            if not _NODE_NAME.fullmatch(name) or not name.strip("."):
                 raise KeyNameError(
-                    f"{part!r} is no name for a node of this draft: 1 to 255 of a-z, A-Z, 0-9, '-', '_' and '.', "
-                    "not all periods"
+                    f"{name!r} is not a valid node name in this draft: expected 1 to 255 characters of a-z, A-Z, 0-9, "
+                    "'-', '_' and '.', not all periods"
                 )
         if not store.listable:
             return
-        for depth, name in enumerate(parts):
-            for sibling in self.child_names(store, "/".join(parts[:depth]), GroupSpec(NAME)):
+        for depth, name in enumerate(names):
+            for sibling in self.child_names(store, "/".join(names[:depth]), GroupSpec(NAME)):
                 if sibling != name and sibling.lower() == name.lower():
                     raise KeyNameError(
-                        f"{path!r}: there is {sibling!r} already, and case makes no difference in names"
+                        f"{path!r}: a node named {sibling!r} already exists, and names in this draft are "
+                        "case-insensitive"
                     )
 
     def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         bootstrap = self._bootstrap(store) or Bootstrap()
         key = bootstrap.key(path, "array" if isinstance(spec, ArraySpec) else "group")
         document = read_object(store, key) or spec.document or {"extensions": []}
-        written = write_object(store, key, {**document, "attributes": with_names(spec)})
+        written = write_object(store, key, {**document, "attributes": attributes_with_names(spec)})
         attributes = written["attributes"]
         if isinstance(spec, ArraySpec):
             names = names_in(attributes, len(spec.shape))
@@ -223,10 +223,10 @@ class Draft2019Format(Format):
     def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
         return ((self._bootstrap(store) or Bootstrap()).key(path, kind),)
 
-    def branch(self, store: Store, path: str) -> NodeKeys:
+    def node_keys(self, store: Store, path: str) -> NodeKeys:
         bootstrap = self._bootstrap(store)
         if bootstrap is None or not path:
-            return super().branch(store, path)
+            return super().node_keys(store, path)
         keys = (bootstrap.key(path, "array"), bootstrap.key(path, "group"))
         return NodeKeys(keys, (join("meta/root", path), bootstrap.chunk_prefix(path).rstrip("/")))
 
@@ -235,10 +235,10 @@ class Draft2019Format(Format):
         listing = store.list_dir(join("meta/root", path) if path else "meta/root")
         names = set(listing.prefixes)
         for kind in ("array", "group"):
-            end = f".{kind}{bootstrap.suffix}"
-            names |= {key[: -len(end)] for key in listing.keys if key.endswith(end) and key != end}
+            suffix = f".{kind}{bootstrap.suffix}"
+            names |= {key[: -len(suffix)] for key in listing.keys if key.endswith(suffix) and key != suffix}
         return sorted(names)
 
     def chunk_prefix(self, path: str, spec: ArraySpec) -> str:
-        later = isinstance(spec.chunk_key_encoding, DraftKeys)
-        return Bootstrap(".json" if later else "").chunk_prefix(path)
+        is_later = isinstance(spec.chunk_key_encoding, DraftKeys)
+        return Bootstrap(".json" if is_later else "").chunk_prefix(path)

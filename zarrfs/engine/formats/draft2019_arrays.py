@@ -13,7 +13,7 @@ from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
 from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Coords, Separator, V2Keys
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, data_type_from_v2, fill_from_v2, fill_to_v2
 from zarrfs.engine.formats.byte_order import stored_data_type
-from zarrfs.engine.formats.dimension_names import names_in, with_names
+from zarrfs.engine.formats.dimension_names import attributes_with_names, names_in
 from zarrfs.engine.formats.v2_codecs import chain_from_v2, chain_to_v2
 from zarrfs.engine.json_checks import (
     check_keys,
@@ -37,7 +37,7 @@ _CORE_TYPES = re.compile("bool|[iu]1|[<>]([iu][248]|f[248])")
 _KNOWN_TYPE_EXTENSIONS = re.compile(
     "datetime|complex|fixed-?(length|width)|string|bytes|raw|quad", re.IGNORECASE
 )
-"""In the URI of an extension: it writes types as NumPy does, as the draft's own example has it."""
+"""Extensions with such a URI write types in NumPy's notation, as the example in the draft does."""
 
 _CODEC = re.compile(r"https?://purl\.org/zarr/spec/codec/([a-z0-9_-]+)(/[0-9.]+)?/?")
 _KNOWN_CODECS = ("blosc", "gzip", "zlib", "zstd", "lz4", "bz2", "lzma")
@@ -45,7 +45,7 @@ _KNOWN_CODECS = ("blosc", "gzip", "zlib", "zstd", "lz4", "bz2", "lzma")
 
 @dataclass(frozen=True)
 class DraftKeys(ChunkKeyEncoding):
-    """The keys of later drafts, ``c1/23/45``: the separator stands between indices only."""
+    """The chunk keys of later drafts, ``c1/23/45``. There is no separator after the ``c``."""
 
     name: ClassVar[str] = "draft"
     separator: Separator = "/"
@@ -72,43 +72,44 @@ def _separator(value: Any, where: str) -> Separator:
 
 
 def check_extensions(value: Any, where: str) -> None:
-    """Raise UnsupportedError for an extension that must be understood, as none is known here;
-    MetadataError for a broken list.
+    """Raise UnsupportedError for an extension that must be understood, and MetadataError for an invalid list.
+
+    No extensions are supported.
     """
     for index, entry in enumerate(expect_list(value, where, "a list of extensions")):
-        at = f"{where}/{index}"
-        extension = expect_object(entry, at, 'an object with "extension" and "must_understand"')
-        uri = expect_string(extension.get("extension"), f"{at}/extension")
-        must = extension.get("must_understand")
-        if not isinstance(must, bool):
-            raise fail(f"{at}/must_understand", "true or false", must)
-        if must:
-            raise UnsupportedError(f"{at}: the extension {uri} must be understood, and is not known here")
+        pointer = f"{where}/{index}"
+        extension = expect_object(entry, pointer, 'an object with "extension" and "must_understand"')
+        uri = expect_string(extension.get("extension"), f"{pointer}/extension")
+        must_understand = extension.get("must_understand")
+        if not isinstance(must_understand, bool):
+            raise fail(f"{pointer}/must_understand", "true or false", must_understand)
+        if must_understand:
+            raise UnsupportedError(f"{pointer}: the extension {uri} must be understood, but is not supported")
 
 
 # -- documents to the model --------------------------------------------------------------------------------
 
 
-def parse_array(document: Mapping[str, Any], where: str, *, later: bool = False) -> ArraySpec:
-    """Return the array of an ``.array`` document; ``later`` for the drafts after that of 2019.
+def parse_array(document: Mapping[str, Any], where: str, *, is_later: bool = False) -> ArraySpec:
+    """Return the array of an ``.array`` document. ``is_later`` is for the drafts after that of 2019.
 
-    Names that are not known are ignored, as the draft allows. Raises MetadataError that names the key,
-    UnsupportedError for extensions and codecs that are not known here.
+    Unknown keys are ignored, as the draft allows. Raises MetadataError that names the invalid key, and
+    UnsupportedError for unsupported extensions and codecs.
     """
     for key in _REQUIRED_KEYS:
         if key not in document:
             raise MetadataError(f'{where}: the key "{key}" is missing; an array needs it')
     shape = expect_shape(document["shape"], f"{where}: /shape")
     chunks, separator = _chunk_grid(
-        document["chunk_grid"], shape, f"{where}: /chunk_grid", "/" if later else "."
+        document["chunk_grid"], shape, f"{where}: /chunk_grid", "/" if is_later else "."
     )
     data_type = _data_type(document["data_type"], f"{where}: /data_type")
-    layout = document["chunk_memory_layout"]
-    if isinstance(layout, Mapping):
+    memory_layout = document["chunk_memory_layout"]
+    if isinstance(memory_layout, Mapping):
         raise UnsupportedError(
-            f"{where}: /chunk_memory_layout: the extension {layout.get('extension')} is not known here"
+            f"{where}: /chunk_memory_layout: the extension {memory_layout.get('extension')} is not supported"
         )
-    order = expect_string(layout, f"{where}: /chunk_memory_layout", ("C", "F"))
+    order = expect_string(memory_layout, f"{where}: /chunk_memory_layout", ("C", "F"))
     check_extensions(document.get("extensions", []), f"{where}: /extensions")
     codecs = chain_from_v2(
         dtype=data_type.numpy,
@@ -125,7 +126,7 @@ def parse_array(document: Mapping[str, Any], where: str, *, later: bool = False)
         shape=shape,
         data_type=data_type,
         chunk_grid=RegularGrid(chunks),
-        chunk_key_encoding=DraftKeys(separator) if later else V2Keys(separator),
+        chunk_key_encoding=DraftKeys(separator) if is_later else V2Keys(separator),
         codecs=codecs,
         fill_value=fill_from_v2(
             data_type, document["fill_value"], f"{where}: /fill_value", numbers_as_text=False
@@ -142,7 +143,7 @@ def _chunk_grid(
 ) -> tuple[tuple[int, ...], Separator]:
     grid = expect_object(value, where, 'an object with "type" and "chunk_shape"')
     if "extension" in grid:
-        raise UnsupportedError(f"{where}: the extension {grid['extension']} is not known here")
+        raise UnsupportedError(f"{where}: the extension {grid['extension']} is not supported")
     expect_string(grid.get("type"), f"{where}/type", ("regular",))
     chunks = expect_shape(grid.get("chunk_shape"), f"{where}/chunk_shape")
     check_chunk_shape(chunks, shape, f"{where}/chunk_shape")
@@ -162,7 +163,7 @@ def _data_type(value: Any, where: str) -> DataType:
             return data_type
     if extension.get("fallback") is not None:
         return _data_type(expect_string(extension["fallback"], f"{where}/fallback"), f"{where}/fallback")
-    raise UnsupportedError(f"{where}: the extension {uri} is not known here, and there is no fallback")
+    raise UnsupportedError(f"{where}: the extension {uri} is not supported, and it has no fallback")
 
 
 def _compressor(value: Any, where: str) -> dict[str, Any] | None:
@@ -174,7 +175,7 @@ def _compressor(value: Any, where: str) -> dict[str, Any] | None:
     match = _CODEC.fullmatch(uri)
     if match is None or match[1] not in _KNOWN_CODECS:
         raise UnsupportedError(
-            f"{where}/codec: {uri} is not known here; known are {CODECS}/ and one of {', '.join(_KNOWN_CODECS)}"
+            f"{where}/codec: {uri} is not supported; expected {CODECS}/ followed by one of {', '.join(_KNOWN_CODECS)}"
         )
     return {"id": match[1], **expect_object(entry.get("configuration", {}), f"{where}/configuration")}
 
@@ -182,21 +183,25 @@ def _compressor(value: Any, where: str) -> dict[str, Any] | None:
 # -- the model to documents --------------------------------------------------------------------------------
 
 
-def array_document(spec: ArraySpec, *, later: bool = False) -> dict[str, Any]:
+def array_document(spec: ArraySpec, *, is_later: bool = False) -> dict[str, Any]:
     """Return the ``.array`` document of an array.
 
-    Raises UnsupportedError for what the draft cannot say: filters, shards, irregular chunks.
+    Raises UnsupportedError for features that the draft does not have: filters, shards, irregular chunks.
     """
     if not isinstance(spec.chunk_grid, RegularGrid):
         raise UnsupportedError(
-            f'this draft has regular chunks only, not the chunk grid "{spec.chunk_grid.name}"'
+            f'the draft2019 format has regular chunks only, not the chunk grid "{spec.chunk_grid.name}"'
         )
     separator = getattr(spec.chunk_key_encoding, "separator", None)
     if not isinstance(spec.chunk_key_encoding, V2Keys | DraftKeys) or separator is None:
-        raise UnsupportedError(f'this draft has no chunk keys of the kind "{spec.chunk_key_encoding.name}"')
+        raise UnsupportedError(
+            f'the draft2019 format does not support the chunk key encoding "{spec.chunk_key_encoding.name}"'
+        )
     order, filters, compressor = chain_to_v2(spec.codecs)
     if filters is not None:
-        raise UnsupportedError(f"this draft has a compressor only, no filters such as {filters[0]['id']!r}")
+        raise UnsupportedError(
+            f"the draft2019 format has one compressor and no filters; found {filters[0]['id']!r}"
+        )
     document: dict[str, Any] = {
         "shape": list(spec.shape),
         "data_type": _data_type_to_json(stored_data_type(spec)),
@@ -208,11 +213,11 @@ def array_document(spec: ArraySpec, *, later: bool = False) -> dict[str, Any]:
         "chunk_memory_layout": order if len(spec.shape) > 1 else spec.order,
         "fill_value": fill_to_v2(spec.data_type, spec.fill_value),
         "extensions": spec.document.get("extensions", []),
-        "attributes": with_names(spec),
+        "attributes": attributes_with_names(spec),
     }
     if compressor is not None:
         name = compressor.pop("id")
-        codec = f"{LATER_CODECS}/{name}/1.0" if later else f"{CODECS}/{name}"
+        codec = f"{LATER_CODECS}/{name}/1.0" if is_later else f"{CODECS}/{name}"
         document["compressor"] = {"codec": codec, "configuration": compressor}
     return document
 
@@ -221,7 +226,9 @@ def _data_type_to_json(data_type: DataType) -> Any:
     dtype = data_type.numpy
     text = "bool" if dtype.kind == "b" else dtype.str.lstrip("|")
     if data_type_from_numpy(dtype).name != data_type.name:
-        raise UnsupportedError(f"this draft has no data type for {data_type.name}; use zarr_format=3")
+        raise UnsupportedError(
+            f"the draft2019 format has no data type for {data_type.name}; use zarr_format=3"
+        )
     if dtype.names is None and dtype.isbuiltin != 2 and _CORE_TYPES.fullmatch(text):
         return text
     if dtype.kind in "mM":
@@ -229,4 +236,4 @@ def _data_type_to_json(data_type: DataType) -> Any:
         return {"extension": f"{EXTENSIONS}/datetime-dtypes/1.0", "type": dtype.str, "fallback": fallback}
     if dtype.kind == "c" and dtype.isbuiltin != 2:
         return {"extension": f"{EXTENSIONS}/complex-dtypes/1.0", "type": dtype.str}
-    raise UnsupportedError(f"this draft has no data type for {data_type.name}; use zarr_format=3")
+    raise UnsupportedError(f"the draft2019 format has no data type for {data_type.name}; use zarr_format=3")

@@ -1,7 +1,8 @@
-"""JSON documents in a store: bounded and strict reading, and writing.
+"""Reading and writing JSON documents in a store. Reading is bounded and strict.
 
-Nothing is trusted: a document has a largest size and depth, says each thing once, and is UTF-8. What real
-documents have and JSON has not is taken: a byte order mark, and the literals NaN, Infinity and -Infinity.
+Documents are untrusted: their size and nesting depth are limited, duplicate keys are errors, and the encoding must be
+UTF-8. Two deviations from JSON that occur in real documents are accepted: a byte order mark, and the literals NaN,
+Infinity and -Infinity.
 """
 
 from __future__ import annotations
@@ -26,32 +27,32 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_DOCUMENT",
     "MAX_NODE_DOCUMENT",
+    "convert_unexpected_errors",
     "current_limit",
     "document_limit",
     "dump_json",
     "location",
     "parse_json",
     "read_object",
-    "unforeseen_errors",
     "write_object",
 ]
 
 MAX_DOCUMENT = 64 << 20
-"""The most bytes of a document that may describe a whole hierarchy or hold attributes, unless ``LIMIT_VARIABLE`` or
-``document_limit`` set another limit. Parsed, a document takes up to 25 times as much memory.
+"""The maximum size in bytes of a document that describes a hierarchy or contains attributes, unless ``LIMIT_VARIABLE``
+or ``document_limit`` sets another limit. A parsed document takes up to 25 times as much memory.
 """
 
 LIMIT_VARIABLE = "ZARRFS_MAX_DOCUMENT"
-"""The environment variable that replaces ``MAX_DOCUMENT``: a number of bytes."""
+"""The environment variable that overrides ``MAX_DOCUMENT``: a number of bytes."""
 
 MAX_NODE_DOCUMENT = 4 << 20
-"""The most bytes of a document that describes one array or group and holds nothing of the user's."""
+"""The maximum size in bytes of a document that describes one array or group and contains no user attributes."""
 
 LARGE_DOCUMENT = 4 << 20
-"""Documents of more bytes than this are parsed one at a time."""
+"""Documents of more bytes than this are parsed one at a time, to bound memory use."""
 
 MAX_DEPTH = 200
-"""How deep lists and objects may be nested; Python's own parser and writer recurse, and end near 1000."""
+"""The maximum nesting depth of lists and objects. Python's parser and writer recurse and fail near 1000."""
 
 _limit: ContextVar[int | None] = ContextVar("zarrfs_max_document", default=None)
 
@@ -74,7 +75,7 @@ _DEPTH[[ord("]"), ord("}")]] = -1
 
 
 def default_limit() -> int:
-    """Return the limit of documents that holds where nobody set another: MAX_DOCUMENT, or what the environment says."""
+    """Return the default document limit: the value of ``LIMIT_VARIABLE``, or ``MAX_DOCUMENT``. Raises MetadataError."""
     text = os.environ.get(LIMIT_VARIABLE, "").strip()
     if not text:
         return MAX_DOCUMENT
@@ -84,14 +85,14 @@ def default_limit() -> int:
 
 
 def current_limit() -> int:
-    """Return the most bytes that a document may have here and now."""
+    """Return the maximum document size, in bytes, that applies in the current context."""
     limit = _limit.get()
     return default_limit() if limit is None else limit
 
 
 @contextmanager
 def document_limit(nbytes: int | None) -> Iterator[None]:
-    """Within, documents may have this many bytes; None leaves the limit as it is."""
+    """Set the document limit within the context to this number of bytes; None leaves the limit unchanged."""
     if nbytes is None:
         yield
         return
@@ -103,9 +104,11 @@ def document_limit(nbytes: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def unforeseen_errors(where: str) -> Iterator[None]:
-    """Make a MetadataError of any exception that is not one of ours nor of the system: a document, or the code of a
-    plugin that reads a part of it, caused what nobody thought of. One bad node must not stop the work on others.
+def convert_unexpected_errors(where: str) -> Iterator[None]:
+    """Convert an unexpected exception within the context to a MetadataError.
+
+    ZarrError, OSError and MemoryError are passed on. Other exceptions are caused by an unusual document or by the code
+    of a plugin. One such node must not prevent access to the others.
     """
     try:
         yield
@@ -118,23 +121,23 @@ def unforeseen_errors(where: str) -> Iterator[None]:
 
 
 def location(store: Store, key: str) -> str:
-    """Return where a key of a store is, for messages."""
+    """Return the URL of a key in a store, for messages."""
     return f"{store.url}/{key}"
 
 
 def parse_json(data: Buffer, where: str, limit: int | None = None) -> Any:
     """Return the value of a JSON document.
 
-    Raises MetadataError with line and column where the text is not JSON, and for a document that is too
-    large or too deep, is not UTF-8, or has a key twice in one object.
+    Raises MetadataError, with line and column, if the text is not JSON; also for a document that is too large, too
+    deeply nested, not UTF-8, or has a duplicate key in an object.
     """
-    limit = _lower(limit)
+    limit = _effective_limit(limit)
     raw = bytes(data)
     if len(raw) > limit:
         raise _too_large(where, limit, len(raw))
     if not raw.strip():
         raise MetadataError(
-            f"{where}: expected a JSON document, found nothing; the file may have been cut off"
+            f"{where}: expected a JSON document, found an empty one; the file may have been truncated"
         )
     _check_depth(raw, where)
 
@@ -142,23 +145,25 @@ def parse_json(data: Buffer, where: str, limit: int | None = None) -> Any:
         result = dict(pairs)
         if len(result) != len(pairs):
             names = [name for name, _ in pairs]
-            twice = next(name for name in result if names.count(name) > 1)
-            raise MetadataError(f'{where}: the key "{twice}" is there twice in one object; remove one')
+            duplicate = next(name for name in result if names.count(name) > 1)
+            raise MetadataError(f'{where}: the key "{duplicate}" occurs twice in one object; remove one')
         return result
 
     try:
         return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique)
+    except MetadataError:  # raised by the hook; a ValueError too
+        raise
     except UnicodeDecodeError as error:
         raise MetadataError(
-            f"{where}: expected UTF-8 text, found byte {error.start} that is not: {error}"
+            f"{where}: expected UTF-8 text, but byte {error.start} is not valid: {error}"
         ) from error
     except json.JSONDecodeError as error:
         raise MetadataError(
             f"{where}: not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
         ) from error
     except (ValueError, RecursionError) as error:
-        # An integer of more digits than Python converts.
-        raise MetadataError(f"{where}: not a document that can be read: {error}") from error
+        # For example an integer with more digits than Python converts.
+        raise MetadataError(f"{where}: the document cannot be read: {error}") from error
 
 
 def _check_depth(raw: bytes, where: str) -> None:
@@ -167,43 +172,43 @@ def _check_depth(raw: bytes, where: str) -> None:
     steps = _DEPTH[np.frombuffer(_STRING.sub(b"", raw), np.uint8)]
     depth = int(np.cumsum(steps[steps != 0], dtype=np.int64).max(initial=0))
     if depth > MAX_DEPTH:
-        raise MetadataError(f"{where}: nested {depth} deep; at most {MAX_DEPTH} levels are read")
+        raise MetadataError(f"{where}: nested {depth} levels deep; the maximum is {MAX_DEPTH}")
 
 
 def dump_json(value: Any, where: str) -> bytes:
-    """Return the value as a JSON document, indented, NaN and Infinity as literals.
+    """Return the value as an indented JSON document. NaN and Infinity are written as literals.
 
-    Raises MetadataError for what JSON cannot say.
+    Raises MetadataError for a value that JSON cannot represent.
     """
     try:
-        text = json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+        text = json.dumps(value, indent=2, ensure_ascii=False, default=_to_json_value)
         return text.encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise MetadataError(f"{where}: this cannot be written as JSON: {error}") from error
+        raise MetadataError(f"{where}: the value cannot be written as JSON: {error}") from error
 
 
-def _plain(value: Any) -> Any:
-    """Return what JSON knows for NumPy scalars and arrays, and for mappings, as attributes often hold."""
+def _to_json_value(value: Any) -> Any:
+    """Return a JSON value for a NumPy scalar or array or a mapping; attributes often contain these."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} is no JSON type")
+    raise TypeError(f"{type(value).__name__} is not a JSON type")
 
 
 def read_object(store: Store, key: str, limit: int | None = None) -> dict[str, Any] | None:
-    """Return the JSON object stored under the key, or None when the key is absent. Raises MetadataError.
+    """Return the JSON object stored under the key, or None if the key is missing. Raises MetadataError.
 
-    ``limit`` is the most bytes it may have; the limit that holds for all documents (``current_limit``) may be lower.
+    ``limit`` is its maximum size in bytes. The limit for all documents (``current_limit``) applies too.
     """
     where = location(store, key)
-    limit = _lower(limit)
+    limit = _effective_limit(limit)
     if store.concurrency > 1:
-        # One request, bounded, where asking for the size first would be another.
-        pieces = store.get_ranges(key, [ByteRange(0, limit + 1)])
-        if pieces is None:
+        # One bounded request. Getting the size first would be a second request.
+        ranges = store.get_ranges(key, [ByteRange(0, limit + 1)])
+        if ranges is None:
             return None
-        (data,) = pieces
+        (data,) = ranges
         if len(data) > limit:
             raise _too_large(where, limit, store.size(key))
         with _one_at_a_time(len(data)):
@@ -215,11 +220,11 @@ def read_object(store: Store, key: str, limit: int | None = None) -> dict[str, A
         raise _too_large(where, limit, size)
     with _one_at_a_time(size):
         try:
-            # The size is checked again: the document may have been replaced by a larger one.
-            found = store.get_within(key, limit)
+            # The size is checked again, because the document may have been replaced by a larger one.
+            value = store.get_within(key, limit)
         except ValueTooLargeError as error:
             raise _too_large(where, limit, error.size) from None
-        return None if found is None else _object(found, where, limit)
+        return None if value is None else _object(value, where, limit)
 
 
 def _object(data: Buffer, where: str, limit: int) -> dict[str, Any]:
@@ -227,29 +232,29 @@ def _object(data: Buffer, where: str, limit: int) -> dict[str, Any]:
 
 
 def _one_at_a_time(nbytes: int) -> AbstractContextManager[Any]:
-    """Return a context in which no other thread parses a large document: that takes many times its size."""
+    """Return a context in which no other thread parses a large document, because parsing takes many times its size."""
     return _large_documents if nbytes > LARGE_DOCUMENT else nullcontext()
 
 
-def _lower(limit: int | None) -> int:
+def _effective_limit(limit: int | None) -> int:
     return current_limit() if limit is None else min(limit, current_limit())
 
 
 def _too_large(where: str, limit: int, size: int | None) -> MetadataError:
-    found = f"more than {limit:,}" if size is None or size <= limit else f"{size:,}"
+    size_text = f"more than {limit:,}" if size is None or size <= limit else f"{size:,}"
     advice = (
         ""
         if limit < current_limit()
-        else "; to read it nevertheless, raise the limit: Access(max_document=...), the option "
+        else "; to read it, raise the limit: Access(max_document=...), the option "
         f"--max-document of a command that has it, or the environment variable {LIMIT_VARIABLE}"
     )
     return MetadataError(
-        f"{where}: the document is too large: expected at most {limit:,} bytes, found {found}{advice}"
+        f"{where}: the document is too large: expected at most {limit:,} bytes, found {size_text}{advice}"
     )
 
 
 def write_object(store: Store, key: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Store the object as JSON under the key; return what reading it would give. Raises MetadataError."""
+    """Store the object as JSON under the key; return the object as it would be read back. Raises MetadataError."""
     data = dump_json(value, location(store, key))
     store.set(key, data)
     result: dict[str, Any] = json.loads(data)

@@ -1,8 +1,7 @@
 """N5: ``attributes.json`` and blocks. https://github.com/saalfeldlab/n5#file-system-specification
 
-N5 counts dimensions from the one that varies fastest, as (x, y, z); here arrays have them reversed, (z,
-y, x), as zarr-python 2 has, so that the last varies fastest as in every other format. Every directory is
-a group.
+N5 lists the fastest-varying dimension first, for example (x, y, z). In the model the dimensions are reversed, (z, y,
+x), as in zarr-python 2, so that the last dimension varies fastest as in all other formats. Every directory is a group.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from zarrfs.engine.dtypes.integers import INTEGER_NAMES
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.n5_compression import codecs_of_compression, compression_of_codecs
-from zarrfs.engine.formats.paths import join
+from zarrfs.engine.formats.paths import join, paths_above
 from zarrfs.engine.json_checks import expect_shape, expect_string, fail
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
@@ -34,22 +33,22 @@ __all__ = ["NAME", "N5Format", "N5Keys", "array_attributes", "block_codecs", "pa
 NAME = "n5"
 KEY = "attributes.json"
 VERSION = "2.0.0"
-"""Of N5, written at the root. Readers refuse newer ones than their own; what is written here is all in
-this one.
+"""The N5 version that is written at the root. Readers refuse versions newer than their own; all features that are
+written here are in this version.
 """
 
 DATA_TYPES = (*INTEGER_NAMES, "float32", "float64")
 
 _ARRAY_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType")
 _AXES, _UNITS, _RESOLUTION = "axes", "units", "resolution"
-"""The attributes in which TensorStore and neuroglancer keep names, units and distances of the dimensions."""
+"""The attributes in which TensorStore and neuroglancer store the names, units and spacings of the dimensions."""
 
-_DISTANCE = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_SPACING = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class N5Keys(ChunkKeyEncoding):
-    """``z/y/x`` counts from the fastest dimension: the chunk (1, 23, 45) is ``45/23/1``."""
+    """Keys with the fastest-varying dimension first: the key of chunk (1, 23, 45) is ``45/23/1``."""
 
     name: ClassVar[str] = "n5"
 
@@ -69,9 +68,9 @@ class N5Keys(ChunkKeyEncoding):
 
 
 def block_codecs(ndim: int, compressor: Sequence[Any]) -> tuple[Codec, ...]:
-    """Return the codec chain of an N5 array of that rank: its dimensions reversed, then blocks.
+    """Return the codec chain of an N5 array: a transpose that reverses the ``ndim`` dimensions, then the block codec.
 
-    ``compressor`` is the v3 metadata of no codec or one, bytes->bytes.
+    ``compressor`` is the v3 metadata of at most one bytes->bytes codec.
     """
     transpose = {"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}}
     inner = [transpose, {"name": "bytes", "configuration": {"endian": "big"}}, *compressor]
@@ -83,14 +82,14 @@ def block_codecs(ndim: int, compressor: Sequence[Any]) -> tuple[Codec, ...]:
 
 
 def is_array(document: Mapping[str, Any]) -> bool:
-    """Tell whether an ``attributes.json`` is that of a dataset."""
+    """Return whether an ``attributes.json`` describes a dataset."""
     return "dimensions" in document and "dataType" in document
 
 
 def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
-    """Return the array of a dataset's ``attributes.json``.
+    """Return the array that the ``attributes.json`` of a dataset describes.
 
-    Raises MetadataError that names the key, UnsupportedError for data types and compression not known here.
+    Raises MetadataError that names the invalid key, and UnsupportedError for unsupported data types and compression.
     """
     for key in ("dimensions", "blockSize", "dataType"):
         if key not in document:
@@ -123,14 +122,14 @@ def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
 
 
 def parse_group(document: Mapping[str, Any]) -> GroupSpec:
-    """Return the group of an ``attributes.json``."""
+    """Return the group that an ``attributes.json`` describes."""
     return GroupSpec(NAME, _attributes(document), None, dict(document))
 
 
 def _data_type(value: Any, where: str) -> DataType:
     name = expect_string(value, where)
     if name in ("string", "object"):
-        raise UnsupportedError(f'{where}: the elements are Java objects ("{name}"), which are not read here')
+        raise UnsupportedError(f'{where}: the elements are Java objects ("{name}"), which are not supported')
     if name not in DATA_TYPES:
         raise fail(where, f"one of {', '.join(DATA_TYPES)}", value)
     return data_type_from_v3(name, where)
@@ -141,37 +140,37 @@ def _attributes(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reversed(value: Any, ndim: int) -> tuple[Any, ...] | None:
-    """Return a list of strings, one for each dimension, in our order; None where it is no such list."""
+    """Return a list of one string per dimension in reverse order, or None if ``value`` is not such a list."""
     if not isinstance(value, list) or len(value) != ndim or not all(isinstance(name, str) for name in value):
         return None
     return tuple(name or None for name in value)[::-1]
 
 
 def _units(document: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
-    """Return units with the distances between elements, as in ``"4 nm"``, in our order."""
+    """Return the unit of each dimension with the spacing between elements, such as ``"4 nm"``, last dimension first."""
     units = _reversed(document.get(_UNITS), ndim)
-    distances = document.get(_RESOLUTION)
-    if units is None or not isinstance(distances, list) or len(distances) != ndim:
+    spacings = document.get(_RESOLUTION)
+    if units is None or not isinstance(spacings, list) or len(spacings) != ndim:
         return units
-    pairs = zip(distances[::-1], units, strict=True)
+    pairs = zip(spacings[::-1], units, strict=True)
     return tuple(
-        None if unit is None else f"{_number_text(distance)} {unit}" if _is_number(distance) else unit
-        for distance, unit in pairs
+        None if unit is None else f"{_number_text(spacing)} {unit}" if _is_number(spacing) else unit
+        for spacing, unit in pairs
     )
 
 
 def _number_text(number: float) -> str:
-    """Return a number to the last digit, without a fraction where it has none."""
+    """Return a number as text with all digits, and without a fraction if it is an integer."""
     return str(int(number)) if number == number // 1 and abs(number) < 2**53 else repr(number)
 
 
 def _split_unit(unit: str) -> tuple[float, str]:
-    """Return the distance between elements and the bare unit of a unit such as ``"4 nm"``."""
-    found = _DISTANCE.match(unit)
-    if found is None or not unit[found.end() :].strip():
+    """Return the spacing and the base unit of a unit such as ``"4 nm"``."""
+    match = _SPACING.match(unit)
+    if match is None or not unit[match.end() :].strip():
         return 1, unit
-    number = float(found[0])
-    return int(number) if number == number // 1 else number, unit[found.end() :].strip()
+    number = float(match[0])
+    return int(number) if number == number // 1 else number, unit[match.end() :].strip()
 
 
 def _is_number(value: Any) -> bool:
@@ -184,23 +183,21 @@ def _is_number(value: Any) -> bool:
 def array_attributes(spec: ArraySpec) -> dict[str, Any]:
     """Return the ``attributes.json`` of a dataset.
 
-    Raises UnsupportedError for what N5 cannot say: other data types, fill values but zero, other codecs
-    than blocks with one compressor.
+    Raises UnsupportedError for what N5 does not have: other data types, nonzero fill values, and codecs other than
+    blocks with at most one compressor.
     """
     if not isinstance(spec.chunk_grid, RegularGrid):
         raise UnsupportedError(f'N5 has regular blocks only, not the chunk grid "{spec.chunk_grid.name}"')
     if not isinstance(spec.chunk_key_encoding, N5Keys):
-        raise UnsupportedError(
-            f'N5 has its own block keys only, not the encoding "{spec.chunk_key_encoding.name}"'
-        )
+        raise UnsupportedError(f'N5 does not support the chunk key encoding "{spec.chunk_key_encoding.name}"')
     if spec.data_type.name not in DATA_TYPES:
         raise UnsupportedError(
             f"N5 has no data type for {spec.data_type.name}; it has {', '.join(DATA_TYPES)}"
         )
     if not spec.shape:
-        raise UnsupportedError("N5 has no arrays without dimensions")
+        raise UnsupportedError("N5 does not support arrays without dimensions")
     if spec.fill_value is not None and spec.fill_value != 0:
-        raise UnsupportedError(f"N5 has the fill value 0 only, not {spec.fill_value}")
+        raise UnsupportedError(f"N5 supports only the fill value 0, found {spec.fill_value}")
     reverse = tuple(range(len(spec.shape)))[::-1]
     first, block = (*spec.codecs, None, None)[:2]
     if (
@@ -210,16 +207,18 @@ def array_attributes(spec: ArraySpec) -> dict[str, Any]:
         or first.order != reverse
     ):
         names = ", ".join(codec.name for codec in spec.codecs)
-        raise UnsupportedError(f"N5 has blocks of reversed dimensions only, not the codecs {names}")
+        raise UnsupportedError(
+            f"N5 supports only its own block codec with one compressor, found the codecs {names}"
+        )
     document: dict[str, Any] = {
         "dimensions": list(spec.shape[::-1]),
         "blockSize": list(spec.chunk_grid.chunk_shape[::-1]),
         "dataType": spec.data_type.name,
         "compression": compression_of_codecs(block.codecs[2:]),
     }
-    kept = spec.document.get("compression")
-    if kept is not None and _same_compression(kept, spec):
-        document["compression"] = kept
+    parsed = spec.document.get("compression")
+    if parsed is not None and _same_compression(parsed, spec):
+        document["compression"] = parsed
     attributes = dict(spec.attributes)
     if spec.dimension_names is not None and _AXES not in attributes:
         attributes[_AXES] = [name or "" for name in spec.dimension_names[::-1]]
@@ -227,15 +226,16 @@ def array_attributes(spec: ArraySpec) -> dict[str, Any]:
         units = [unit or "" for unit in spec.dimension_units[::-1]]
         split = [_split_unit(unit) for unit in units]
         attributes[_UNITS] = units
-        if _RESOLUTION not in attributes and units != [name for _, name in split]:
-            attributes[_UNITS] = [name for _, name in split]
-            attributes[_RESOLUTION] = [distance for distance, _ in split]
+        if _RESOLUTION not in attributes and units != [base for _, base in split]:
+            attributes[_UNITS] = [base for _, base in split]
+            attributes[_RESOLUTION] = [spacing for spacing, _ in split]
     return document | attributes
 
 
 def _same_compression(compression: Any, spec: ArraySpec) -> bool:
-    """Whether the compression that was read means the codecs of ``spec``: it may say more, such as
-    threads.
+    """Return whether the parsed compression describes the codecs of ``spec``.
+
+    It may contain further options, such as the number of threads, which are then preserved.
     """
     try:
         codecs = codecs_of_compression(compression, spec.data_type.numpy.itemsize, "compression")
@@ -245,7 +245,7 @@ def _same_compression(compression: Any, spec: ArraySpec) -> bool:
 
 
 class N5Format(Format):
-    """An N5 container in a store; its root is the root of the store."""
+    """An N5 container in a store. Its root is the root of the store."""
 
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
         key = join(path, KEY)
@@ -257,15 +257,13 @@ class N5Format(Format):
         return parse_group({}) if self._is_implied(store, path) else None
 
     def _is_implied(self, store: Store, path: str) -> bool:
-        """Whether the path is a directory of a container, and not one of a dataset's blocks."""
+        """Return whether the path is a directory of a container and not a directory of blocks of a dataset."""
         if not path or not store.listable or not store.exists(KEY):
             return False
         if "n5" not in (read_object(store, KEY) or {}):
             return False
-        above = path
-        while above:
-            above = above.rpartition("/")[0]
-            document = read_object(store, join(above, KEY))
+        for parent in paths_above(path):
+            document = read_object(store, join(parent, KEY))
             if document is not None and is_array(document):
                 return False
         listing = store.list_dir(path)
@@ -284,7 +282,7 @@ class N5Format(Format):
     def adapted(self, spec: ArraySpec) -> ArraySpec:
         if any(isinstance(codec, N5BlockCodec) for codec in spec.codecs):
             return replace(spec, chunk_key_encoding=N5Keys())
-        from zarrfs.engine.codecs.numcodecs.core import core_codec  # brings all compressors
+        from zarrfs.engine.codecs.numcodecs.core import core_codec  # imports all compressors
 
         chunk = ChunkSpec(tuple(1 for _ in spec.shape), spec.data_type.numpy, default_fill(spec.data_type))
         compressor = [
@@ -303,7 +301,7 @@ class N5Format(Format):
             if path:
                 write_object(store, KEY, root)
         written = write_object(store, join(path, KEY), document)
-        # Names and units of dimensions are among them: who then changes an attribute must not lose them.
+        # The attributes include the names and units of dimensions, so a later change of an attribute preserves them.
         return replace(spec, document=written, attributes=_attributes(written))
 
     def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:

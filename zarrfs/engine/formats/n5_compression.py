@@ -1,7 +1,7 @@
-"""The ``compression`` of an N5 dataset <-> the codec after ``bytes``.
+"""Translation between the ``compression`` of an N5 dataset and the codec after ``bytes``.
 
-https://github.com/saalfeldlab/n5#file-system-specification, n5-blosc and n5-zstandard. Objects with an
-``id`` are those that zarr-python 2 wrote: numcodecs' own.
+See https://github.com/saalfeldlab/n5#file-system-specification, n5-blosc and n5-zstandard. Objects with an ``id``
+were written by zarr-python 2; they are numcodecs configurations.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _TYPES = ("raw", "gzip", "bzip2", "xz", "lz4", "blosc", "zstd")
 
 
 def codecs_of_compression(value: Any, itemsize: int, where: str) -> list[dict[str, Any]]:
-    """Return the v3 metadata of the codecs, none or one, that undo a ``compression``.
+    """Return the v3 metadata of the codecs, at most one, that are equivalent to a ``compression``.
 
-    Raises MetadataError that names the key, UnsupportedError for a type that is not known here.
+    Raises MetadataError that names the invalid key, and UnsupportedError for an unsupported type.
     """
     compression = expect_object(value, where, 'an object with the "type" of a compression')
     name = expect_string(compression.get("type"), f"{where}/type")
     options: dict[str, Any]
 
-    # Decoding needs none of the parameters; the codecs check them before they encode.
+    # Decoding does not need the parameters. The codecs check them before encoding.
     if name == "raw":
         return []
     if name == "gzip":
@@ -68,31 +68,29 @@ def codecs_of_compression(value: Any, itemsize: int, where: str) -> list[dict[st
             }
         ]
     raise UnsupportedError(
-        f'{where}/type: the compression "{name}" is not known here; known are {", ".join(_TYPES)}'
+        f'{where}/type: the compression "{name}" is not supported; expected one of {", ".join(_TYPES)}'
     )
 
 
 def _shuffle(value: Any) -> Any:
-    """Return the name of a shuffle; what is no number of one is kept."""
+    """Return the name of a shuffle given by its number; any other value is returned unchanged."""
     return _SHUFFLES[value] if type(value) is int and 0 <= value < len(_SHUFFLES) else value
 
 
 def compression_of_codecs(codecs: tuple[Codec, ...]) -> dict[str, Any]:
-    """Return the ``compression`` for the codecs after ``bytes``. Raises UnsupportedError where N5 has
-    none.
-    """
+    """Return the ``compression`` for the codecs after ``bytes``. Raises UnsupportedError if N5 has no equivalent."""
     if not codecs:
         return {"type": "raw"}
     entry = codec_to_json(codecs[0])
     options: Mapping[str, Any] = entry.get("configuration", {})
-    written = _written(entry["name"], options) if len(codecs) == 1 else None
-    if written is None:
+    compression = _compression(entry["name"], options) if len(codecs) == 1 else None
+    if compression is None:
         names = ", ".join(codec.name for codec in codecs)
         raise UnsupportedError(f"N5 has no compression for the codecs {names}; it has {', '.join(_TYPES)}")
-    return written
+    return compression
 
 
-def _written(name: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+def _compression(name: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
     if name in ("gzip", "numcodecs.zlib", "numcodecs.gzip"):
         return {"type": "gzip", "level": options.get("level", 1), "useZlib": name == "numcodecs.zlib"}
     if name == "numcodecs.bz2":
@@ -111,8 +109,8 @@ def _written(name: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
     if name == "blosc":
         shuffle = options.get("shuffle")
         shuffle = _SHUFFLES.index(shuffle) if shuffle in _SHUFFLES else shuffle
-        kept = {key: options[key] for key in ("cname", "clevel", "blocksize") if key in options}
-        return {"type": "blosc", **kept, "shuffle": shuffle}
+        common = {key: options[key] for key in ("cname", "clevel", "blocksize") if key in options}
+        return {"type": "blosc", **common, "shuffle": shuffle}
     if name == "zstd":
         return {"type": "zstd", "level": options["level"]}
     return None

@@ -1,6 +1,6 @@
-"""Zarr v1, for reading: one array in a store, its metadata under ``meta`` and ``attrs``.
+"""Zarr v1, read-only: one array in a store, with its metadata in ``meta`` and ``attrs``.
 
-There are no groups. An array that is to be changed is converted to a newer format first.
+Zarr v1 has no groups. An array must be converted to a newer format before it can be changed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ ARRAY_KEY = "meta"
 ATTRIBUTES_KEY = "attrs"
 
 _REQUIRED_KEYS = ("shape", "chunks", "dtype", "compression", "compression_opts", "fill_value", "order")
-_LEVELS = ("zlib", "bz2")
-_OBJECTS = ("blosc", "lzma")
+_LEVEL_CODECS = ("zlib", "bz2")
+_OPTIONS_CODECS = ("blosc", "lzma")
 
 
 def parse_array(document: Mapping[str, Any], attributes: Mapping[str, Any], where: str) -> ArraySpec:
     """Return the array that a ``meta`` and its ``attrs`` describe.
 
-    Raises MetadataError that names the key, UnsupportedError for compression that is not known here.
+    Raises MetadataError that names the invalid key, and UnsupportedError for unsupported compression.
     """
     if document.get("zarr_format") != 1 or isinstance(document["zarr_format"], bool | float):
         raise fail(f"{where}: /zarr_format", "1", document.get("zarr_format"))
@@ -45,7 +45,7 @@ def parse_array(document: Mapping[str, Any], attributes: Mapping[str, Any], wher
     check_chunk_shape(chunks, shape, f"{where}: /chunks")
     data_type = data_type_from_v2(document["dtype"], f"{where}: /dtype")
     if data_type.numpy.hasobject:
-        raise UnsupportedError(f"{where}: /dtype: Zarr v1 says nothing of how Python objects are stored")
+        raise UnsupportedError(f"{where}: /dtype: Zarr v1 does not specify how Python objects are stored")
     order = expect_string(document["order"], f"{where}: /order", ("C", "F"))
     codecs = chain_from_v2(
         dtype=data_type.numpy,
@@ -71,36 +71,36 @@ def parse_array(document: Mapping[str, Any], attributes: Mapping[str, Any], wher
 
 
 def _compressor(name: Any, options: Any, where: str) -> dict[str, Any] | None:
-    """Return the v2 ``compressor`` that undoes this v1 compression."""
+    """Return the v2 ``compressor`` that is equivalent to a v1 compression."""
     if name is None or name == "none":
         return None
     expect_string(name, f"{where}: /compression")
-    if name in _LEVELS:
+    if name in _LEVEL_CODECS:
         if options is None:
             return {"id": name}
         if isinstance(options, bool) or not isinstance(options, int):
             raise fail(f"{where}: /compression_opts", f"the level of {name}, an integer, or null", options)
         return {"id": name, "level": options}
-    if name in _OBJECTS:
+    if name in _OPTIONS_CODECS:
         return {
             "id": name,
             **(expect_object(options, f"{where}: /compression_opts") if options is not None else {}),
         }
     raise UnsupportedError(
-        f'{where}: /compression: "{name}" is no compression of Zarr v1 that is known here; known are '
-        f"{', '.join((*_LEVELS, *_OBJECTS))} and none"
+        f'{where}: /compression: "{name}" is not supported; expected one of '
+        f"{', '.join((*_LEVEL_CODECS, *_OPTIONS_CODECS))}, or none"
     )
 
 
 class V1Format(Format):
-    """Zarr v1 in a store, read-only."""
+    """The Zarr v1 format, read-only."""
 
-    def _is_here(self, store: Store, path: str) -> bool:
-        # Both names are ordinary words, and the specification demands both keys.
+    def _has_documents(self, store: Store, path: str) -> bool:
+        # Both keys are required: they are common words, and the specification requires both.
         return store.exists(join(path, ARRAY_KEY)) and store.exists(join(path, ATTRIBUTES_KEY))
 
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
-        if not self._is_here(store, path):
+        if not self._has_documents(store, path):
             return None
         key = join(path, ARRAY_KEY)
         document = read_object(store, key, MAX_NODE_DOCUMENT)
@@ -115,7 +115,7 @@ class V1Format(Format):
 
     def check(self, spec: NodeSpec) -> None:
         raise UnsupportedError(
-            "Zarr v1 is read, not written; migrate the array to zarr_format 2 or 3 to change it"
+            "Zarr v1 arrays are read-only; migrate the array to zarr_format 2 or 3 to change it"
         )
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:

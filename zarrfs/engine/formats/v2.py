@@ -1,4 +1,4 @@
-"""Zarr v2: ``.zarray``, ``.zgroup`` and ``.zattrs``, and where real v2 data depart from the specification."""
+"""Zarr v2: ``.zarray``, ``.zgroup`` and ``.zattrs``, including common deviations from the specification."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from zarrfs.engine.dtypes import (
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
-from zarrfs.engine.formats.dimension_names import names_in, with_names
+from zarrfs.engine.formats.dimension_names import attributes_with_names, names_in
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object, write_object
 from zarrfs.engine.formats.paths import join, paths_above
 from zarrfs.engine.formats.v2_codecs import chain_from_v2, chain_to_v2
@@ -74,9 +74,9 @@ def parse_array(
 ) -> ArraySpec:
     """Return the array that a ``.zarray`` and its ``.zattrs`` describe.
 
-    ``separator`` is what stands between the parts of a chunk key where the document does not say: the
-    specification makes it ``"."``. Keys that are not known are ignored, as the specification asks. Raises
-    MetadataError that names the key, UnsupportedError for codecs and data types that are not known here.
+    ``separator`` is the dimension separator of chunk keys if the document has none; the default is ``"."``, as in the
+    specification. Unknown keys are ignored, as the specification requires. Raises MetadataError that names the invalid
+    key, and UnsupportedError for unsupported codecs and data types.
     """
     _check_version(document, where)
     for key in _REQUIRED_ARRAY_KEYS:
@@ -136,7 +136,7 @@ def _separator(document: Mapping[str, Any], where: str) -> Separator | None:
 
 
 def _object_type(data_type: DataType, filters: list[Any] | None, compressor: Any) -> DataType:
-    """Return what the object codec, a filter or the compressor, says of the elements."""
+    """Return the data type of object elements, which is determined by the object codec: a filter or the compressor."""
     for codec in [*(filters or ()), compressor]:
         codec_id = codec.get("id") if isinstance(codec, Mapping) else None
         name = _OBJECT_CODECS.get(codec_id) if isinstance(codec_id, str) else None
@@ -149,9 +149,9 @@ def _object_type(data_type: DataType, filters: list[Any] | None, compressor: Any
 
 
 def array_document(spec: ArraySpec) -> dict[str, Any]:
-    """Return the ``.zarray`` of an array; what the document that was parsed had besides is kept.
+    """Return the ``.zarray`` of an array. Unknown keys of the parsed document are preserved.
 
-    Raises UnsupportedError for what v2 cannot say.
+    Raises UnsupportedError for features that v2 does not have.
     """
     if not isinstance(spec.chunk_grid, RegularGrid):
         raise UnsupportedError(
@@ -159,11 +159,11 @@ def array_document(spec: ArraySpec) -> dict[str, Any]:
         )
     if not isinstance(spec.chunk_key_encoding, V2Keys):
         raise UnsupportedError(
-            f'Zarr v2 has its own chunk keys only, not the encoding "{spec.chunk_key_encoding.name}"'
+            f'Zarr v2 does not support the chunk key encoding "{spec.chunk_key_encoding.name}"'
         )
     order, filters, compressor = chain_to_v2(spec.codecs)
     if len(spec.shape) < 2:
-        order = spec.order  # of no consequence, but it was said
+        order = spec.order  # no effect on the chunks, but preserved
     document = {
         "zarr_format": 2,
         "shape": list(spec.shape),
@@ -181,33 +181,35 @@ def array_document(spec: ArraySpec) -> dict[str, Any]:
 
 
 def _check_units(dtype: np.dtype[Any]) -> None:
-    """Raise UnsupportedError for dates and times without a unit, which the specification does not allow."""
+    """Raise UnsupportedError for datetime and timedelta types without a unit: the specification requires one."""
     if dtype.names is not None:
         for name in dtype.names:
             _check_units(dtype[name].base)
     elif dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic":
-        raise UnsupportedError(f'Zarr v2 has no {dtype} without a unit; say one, as in "{dtype.kind}8[ns]"')
+        raise UnsupportedError(
+            f'Zarr v2 does not support {dtype} without a unit; use a data type such as "{dtype.kind}8[ns]"'
+        )
 
 
 def group_document(spec: GroupSpec) -> dict[str, Any]:
     """Return the ``.zgroup`` of a group."""
-    kept = dict(spec.document) if spec.document.get("zarr_format") == 2 else {}
-    return {"zarr_format": 2, **kept}
+    parsed = dict(spec.document) if spec.document.get("zarr_format") == 2 else {}
+    return {"zarr_format": 2, **parsed}
 
 
 def attributes_document(spec: NodeSpec) -> dict[str, Any]:
-    """Return the ``.zattrs`` of a node, the names of the dimensions included."""
-    return with_names(spec)
+    """Return the ``.zattrs`` of a node, including the names of its dimensions."""
+    return attributes_with_names(spec)
 
 
 # -- in a store ----------------------------------------------------------------------------------------------
 
 
 def probe_separator(store: Store, path: str, ndim: int) -> Separator:
-    """Return what separates the parts of the chunk keys of an array that does not say.
+    """Return the dimension separator of an array whose ``.zarray`` has no ``dimension_separator``.
 
-    The specification says ``"."``; nested directories written before the key existed are recognised, with a
-    warning.
+    The default in the specification is ``"."``. Nested directories, written before the key was specified, are
+    recognised with a warning.
     """
     if ndim < 2 or store.exists(join(path, ".".join(["0"] * ndim))):
         return "."
@@ -221,14 +223,14 @@ def probe_separator(store: Store, path: str, ndim: int) -> Separator:
         nested = not dotted and any(name.isdigit() for name in listing.prefixes)
     if nested:
         logger.warning(
-            '%s: "dimension_separator" is missing, but chunks are in nested directories: taken as "/"',
+            '%s: "dimension_separator" is missing, but the chunks are in nested directories; "/" is used',
             location(store, join(path, ARRAY_KEY)),
         )
     return "/" if nested else "."
 
 
 class V2Format(Format):
-    """Zarr v2 in a store."""
+    """The Zarr v2 format."""
 
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
         key = join(path, ARRAY_KEY)

@@ -1,8 +1,8 @@
-"""Zarr v2's ``order``, ``filters`` and ``compressor`` <-> a codec chain.
+"""Translation between the ``order``, ``filters`` and ``compressor`` of Zarr v2 and a codec chain.
 
-A v2 chunk goes through its filters in turn and then the compressor; nothing says what comes out of each. Here filters
-that work on elements become array->array codecs before ``bytes``, those that work on bytes stand after it, and the one
-that makes bytes of Python objects takes its place.
+A v2 chunk is encoded by its filters in order and then by the compressor. The metadata does not declare the output type
+of a filter. In the chain, filters on elements become array->array codecs before ``bytes``, and filters on bytes become
+bytes->bytes codecs after it. A filter that encodes Python objects becomes the array->bytes codec in place of ``bytes``.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from zarrfs.errors import MetadataError, UnsupportedError
 __all__ = ["chain_from_v2", "chain_to_v2"]
 
 ARRAYS = (*NUMCODECS_ARRAYS, "bitround")
-TWINS = ("blosc", "zstd", "gzip", "crc32c")
+SHARED_CODECS = ("blosc", "zstd", "gzip", "crc32c")
 VLEN = ("vlen-utf8", "vlen-bytes")
 NUMBERS = ("pcodec", "zfpy")
 OBJECTS = (*VLEN, "vlen-array", "json2", "json", "msgpack2", "msgpack", "categorize", "pickle")
 VARIABLE = (*VLEN, "vlen-array")
 ELEMENTS = (*ARRAYS, *NUMBERS, *OBJECTS)
-"""Codecs that work on the elements of an array. What they are given is checked by the codecs of this package; raw bytes
-would lead numcodecs outside of its buffers.
+"""Codecs that work on the elements of an array. The codecs of this package check their input: numcodecs would access
+memory outside of its buffers if it were given raw bytes.
 """
 COMPRESSORS = ("blosc", "zstd", "gzip", "zlib", "lz4", "bz2", "lzma", *NUMBERS)
 
@@ -49,8 +49,8 @@ def chain_from_v2(
 ) -> tuple[Codec, ...]:
     """Return the codec chain of a v2 array.
 
-    ``dtype`` is the dtype in memory (object where ``is_object``), ``where`` the document, for messages. Raises
-    MetadataError, and UnsupportedError for codecs that are not known or, as pickle, not allowed.
+    ``dtype`` is the dtype in memory (object if ``is_object``); ``where`` is the document's location, for messages.
+    Raises MetadataError, and UnsupportedError for codecs that are unsupported or not allowed (pickle).
     """
     entries = [
         (f"{where}: /filters/{i}", _entry(f, f"{where}: /filters/{i}")) for i, f in enumerate(filters or ())
@@ -59,54 +59,56 @@ def chain_from_v2(
         entries.append((f"{where}: /compressor", _entry(compressor, f"{where}: /compressor")))
     if len(entries) > MAX_CODECS:
         raise MetadataError(f"{where}: expected at most {MAX_CODECS} codecs, found {len(entries)}")
-    arrays: list[Codec] = []
+    array_codecs: list[Codec] = []
     if order == "F" and ndim > 1:
-        arrays.append(TransposeCodec(tuple(range(ndim))[::-1]))
-    middle: Codec | None = None
-    tail: list[Codec] = []
+        array_codecs.append(TransposeCodec(tuple(range(ndim))[::-1]))
+    array_bytes: Codec | None = None
+    bytes_codecs: list[Codec] = []
     stored = dtype
-    for at, (codec_id, options) in entries:
+    for location, (codec_id, options) in entries:
         if codec_id == "pickle" and not allow_pickle:
             raise UnsupportedError(
-                f"{at}: codec 'pickle' is refused, because unpickling runs code that the data choose; only "
-                "zarrfs.open(..., allow_pickle=True) in Python reads them, for data that you trust"
+                f"{location}: codec 'pickle' is refused, because unpickling can run arbitrary code from the data; for "
+                "data that you trust, use zarrfs.open(..., allow_pickle=True) in Python"
             )
         try:
             if codec_id not in ELEMENTS:
-                tail.append(_bytes_codec(codec_id, options))
+                bytes_codecs.append(_bytes_codec(codec_id, options))
                 continue
-            if middle is not None or tail:
-                before = (tail[-1] if tail else middle).name  # type: ignore[union-attr]
+            if array_bytes is not None or bytes_codecs:
+                previous = (bytes_codecs[-1] if bytes_codecs else array_bytes).name  # type: ignore[union-attr]
                 raise MetadataError(
                     f"codec {codec_id!r} works on the elements of an array and cannot follow "
-                    f"{before.removeprefix(PREFIX)!r}, which makes bytes"
+                    f"{previous.removeprefix(PREFIX)!r}, which produces bytes"
                 )
             if codec_id in OBJECTS:
                 if codec_id in VARIABLE and not is_object:
                     raise MetadataError(
-                        f"codec {codec_id!r} is for elements of varying length (dtype '|O'), not for {stored}"
+                        f"codec {codec_id!r} is for elements of variable length (dtype '|O'), not for {stored}"
                     )
-                middle = _object_codec(codec_id, options)
+                array_bytes = _object_codec(codec_id, options)
             elif is_object:
-                raise MetadataError(f"codec {codec_id!r} cannot take elements of varying length (dtype '|O')")
+                raise MetadataError(
+                    f"codec {codec_id!r} does not support elements of variable length (dtype '|O')"
+                )
             elif codec_id in NUMBERS:
-                middle = _numbers_codec(codec_id, options)
+                array_bytes = _numbers_codec(codec_id, options)
             else:
                 codec = _array_codec(codec_id, options)
                 spec = ChunkSpec((8,), stored, np.zeros((), stored)[()])
                 codec.check(spec)
                 stored = codec.encoded_spec(spec).dtype
-                arrays.append(codec)
+                array_codecs.append(codec)
         except MetadataError as error:
-            raise type(error)(f"{at}: {error}") from error
-    if middle is None:
+            raise type(error)(f"{location}: {error}") from error
+    if array_bytes is None:
         if is_object:
             raise MetadataError(
-                f"{where}: dtype '|O' needs a filter (or compressor) that makes bytes of objects, such as 'vlen-utf8'; "
+                f"{where}: dtype '|O' needs a filter (or compressor) that encodes objects, such as 'vlen-utf8'; "
                 f"found {found([codec_id for _, (codec_id, _) in entries])}"
             )
-        middle = BytesCodec(_endian(stored))
-    return (*arrays, middle, *tail)
+        array_bytes = BytesCodec(_endian(stored))
+    return (*array_codecs, array_bytes, *bytes_codecs)
 
 
 def _entry(entry: Any, where: str) -> tuple[str, dict[str, Any]]:
@@ -116,7 +118,7 @@ def _entry(entry: Any, where: str) -> tuple[str, dict[str, Any]]:
 
 
 def _endian(dtype: np.dtype[Any]) -> str | None:
-    """Return the byte order for the bytes codec; None where there is none, or each field has its own."""
+    """Return ``endian`` for the bytes codec, or None if the dtype has no byte order or each field has its own."""
     if dtype.names is not None or dtype.subdtype is not None:
         return None
     if dtype.byteorder == "=":
@@ -151,28 +153,28 @@ def _array_codec(codec_id: str, options: Mapping[str, Any]) -> ArrayArrayCodec:
 
 
 def _bytes_codec(codec_id: str, options: Mapping[str, Any]) -> BytesBytesCodec:
-    if codec_id in TWINS:
+    if codec_id in SHARED_CODECS:
         from zarrfs.engine.codecs.numcodecs.core import twin_codec
 
-        made: BytesBytesCodec = twin_codec(codec_id).from_configuration(options)
-        return made
+        codec: BytesBytesCodec = twin_codec(codec_id).from_configuration(options)
+        return codec
     from zarrfs.engine.codecs.numcodecs.bytes import bytes_codec
 
     return bytes_codec(codec_id)(options)
 
 
-# -- and back --------------------------------------------------------------------------------------------------
+# -- a codec chain to the keys of a document -------------------------------------------------------------------
 
 
 def chain_to_v2(codecs: Sequence[Codec]) -> tuple[str, list[dict[str, Any]] | None, dict[str, Any] | None]:
-    """Return (order, filters, compressor) for a chain. Raises UnsupportedError where v2 cannot say it."""
+    """Return (order, filters, compressor) for a codec chain. Raises UnsupportedError if v2 cannot represent it."""
     order = "C"
     entries: list[dict[str, Any]] = []
     for position, codec in enumerate(codecs):
         if isinstance(codec, TransposeCodec):
             if position or codec.order != tuple(range(len(codec.order)))[::-1]:
                 raise UnsupportedError(
-                    f"Zarr v2 can only reverse the dimensions, not transpose them as {codec.order}"
+                    f"Zarr v2 can only reverse the dimensions; it has no transpose with the order {codec.order}"
                 )
             order = "F"
         elif isinstance(codec, BytesCodec):
@@ -195,12 +197,12 @@ def _to_entry(codec: Codec) -> dict[str, Any]:
     name = codec.name.removeprefix(PREFIX)
     options = codec.configuration()
     if not codec.name.startswith(PREFIX):
-        if name not in (*TWINS, *VLEN, "vlen-array", "bitround"):
+        if name not in (*SHARED_CODECS, *VLEN, "vlen-array", "bitround"):
             raise UnsupportedError(f"Zarr v2 has no codec {codec.name!r}")
         if name == "blosc":
             options["shuffle"] = SHUFFLE_NUMBERS[options["shuffle"]]
             options.pop("typesize")
-    elif name not in (*ARRAYS, *NUMCODECS_BYTES, *OBJECTS, *NUMBERS, *TWINS) and isinstance(
+    elif name not in (*ARRAYS, *NUMCODECS_BYTES, *OBJECTS, *NUMBERS, *SHARED_CODECS) and isinstance(
         codec, ArrayBytesCodec
     ):
         raise UnsupportedError(f"Zarr v2 has no codec {codec.name!r}")

@@ -55,25 +55,23 @@ _REQUIRED_ARRAY_KEYS = ARRAY_KEYS[:8]
 _GROUP_KEYS = ("zarr_format", "node_type", "attributes", "consolidated_metadata")
 
 _UNITS = "dimension_units"
-"""The attribute in which TensorStore keeps the units of the dimensions."""
+"""The attribute in which TensorStore stores the units of the dimensions."""
 
 
 # -- documents to the model ----------------------------------------------------------------------------------
 
 
 def node_type(document: Mapping[str, Any], where: str) -> NodeKind:
-    """Return whether a ``zarr.json`` is of an array or a group."""
+    """Return whether a ``zarr.json`` describes an array or a group. Raises MetadataError."""
     version = document.get("zarr_format")
     if isinstance(version, bool) or version != 3 or not isinstance(version, int):
-        raise fail(f"{where}: /zarr_format", "3, this being a zarr.json", version)
+        raise fail(f"{where}: /zarr_format", "3 in a zarr.json", version)
     kind = expect_string(document.get("node_type"), f"{where}: /node_type", ("array", "group"))
     return "array" if kind == "array" else "group"
 
 
 def parse_node(document: Mapping[str, Any], where: str) -> NodeSpec:
-    """Return the node that a ``zarr.json`` describes. ``where`` is the document's location. Raises
-    MetadataError.
-    """
+    """Return the node that a ``zarr.json`` describes. ``where`` is the document's location. Raises MetadataError."""
     if node_type(document, where) == "array":
         return parse_array(document, where)
     return parse_group(document, where)
@@ -82,7 +80,7 @@ def parse_node(document: Mapping[str, Any], where: str) -> NodeSpec:
 def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
     """Return the array that a ``zarr.json`` describes.
 
-    Raises MetadataError that names the key, UnsupportedError for extensions that are not known here.
+    Raises MetadataError that names the invalid key, and UnsupportedError for unsupported extensions.
     """
     if node_type(document, where) != "array":
         raise fail(f"{where}: /node_type", '"array"', document["node_type"])
@@ -98,7 +96,7 @@ def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
     codec_list = expect_list(document["codecs"], f"{where}: /codecs", "a list of codecs")
     if not codec_list:
         raise MetadataError(
-            f"{where}: /codecs: expected at least a codec that makes bytes of arrays, found none"
+            f"{where}: /codecs: expected at least one codec, from array to bytes; found an empty list"
         )
     if data_type.name == "struct":
         codec_list = with_endian(codec_list, data_type.numpy, f"{where}: /codecs")
@@ -136,14 +134,14 @@ def parse_group(document: Mapping[str, Any], where: str) -> GroupSpec:
     )
 
 
-def _check_unknown(document: Mapping[str, Any], known: tuple[str, ...], where: str, what: str) -> None:
+def _check_unknown(document: Mapping[str, Any], known: tuple[str, ...], where: str, kind: NodeKind) -> None:
     for key, value in document.items():
         if key in known:
             continue
         if not (isinstance(value, Mapping) and value.get("must_understand") is False):
             raise UnsupportedError(
-                f'{where}: the {what} asks for "{key}", which is not known here, and does not say '
-                '"must_understand": false; it may need a newer program'
+                f'{where}: the {kind} has the key "{key}", which is not supported and does not have '
+                '"must_understand": false; a newer version may be required'
             )
 
 
@@ -152,13 +150,13 @@ def _attributes(document: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _check_transformers(value: Any, where: str) -> None:
-    """Raise UnsupportedError for a storage transformer that must be understood: none is known here."""
+    """Raise UnsupportedError for a storage transformer that must be understood. None are supported."""
     if value is None:
         return
     for transformer in expect_list(value, where, "a list of storage transformers"):
         if not (isinstance(transformer, Mapping) and transformer.get("must_understand") is False):
             raise UnsupportedError(
-                f"{where}: no storage transformer is known here, found {found(transformer)}"
+                f"{where}: storage transformers are not supported, found {found(transformer)}"
             )
 
 
@@ -174,9 +172,7 @@ def _names(value: Any, ndim: int, where: str) -> tuple[str | None, ...] | None:
 
 
 def dimension_units(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
-    """Return the units that the attribute ``dimension_units`` gives, or None where it is none that can be
-    used.
-    """
+    """Return the units in the attribute ``dimension_units``, or None if it is missing or not valid for the rank."""
     units = attributes.get(_UNITS)
     if not isinstance(units, list) or len(units) != ndim:
         return None
@@ -195,13 +191,13 @@ def _order(codecs: tuple[Codec, ...], ndim: int) -> Literal["C", "F"]:
 
 
 def array_document(spec: ArraySpec) -> dict[str, Any]:
-    """Return the ``zarr.json`` of an array; what the document that was parsed had besides is kept.
+    """Return the ``zarr.json`` of an array. Unknown keys of the parsed document are preserved.
 
-    Raises UnsupportedError for what v3 cannot say, such as an undefined fill value.
+    Raises UnsupportedError for features that v3 does not have, such as an undefined fill value.
     """
     data_type = data_type_to_v3(spec.data_type)
     if spec.fill_value is None:
-        raise UnsupportedError("a Zarr v3 array must have a fill value; give one")
+        raise UnsupportedError("a Zarr v3 array must have a fill value; specify fill_value")
     document: dict[str, Any] = {
         "zarr_format": 3,
         "node_type": "array",
@@ -217,24 +213,27 @@ def array_document(spec: ArraySpec) -> dict[str, Any]:
     if spec.dimension_names is not None:
         document["dimension_names"] = list(spec.dimension_names)
     document["attributes"] = with_units(spec)
-    return document | _extras(spec, ARRAY_KEYS)
+    return document | _unknown_keys(spec, ARRAY_KEYS)
 
 
 def _codec_list(spec: ArraySpec) -> list[Any]:
-    """Return the ``codecs`` of the array, with those of the parsed document that need not be understood."""
-    made = [codec_to_json(codec) for codec in spec.codecs]
+    """Return the ``codecs`` of the array.
+
+    Codecs of the parsed document that were ignored because of ``must_understand: false`` are preserved.
+    """
+    current = [codec_to_json(codec) for codec in spec.codecs]
     listed = spec.document.get("codecs", ()) if spec.document.get("zarr_format") == 3 else ()
     if not any(isinstance(entry, Mapping) and entry.get("must_understand") is False for entry in listed):
-        return made
+        return current
     parsed = [codec_from_json(entry, "codecs") for entry in listed]
     if tuple(codec for codec in parsed if codec is not None) != spec.codecs:
-        return made
-    rest = iter(made)
-    return [entry if codec is None else next(rest) for entry, codec in zip(listed, parsed, strict=True)]
+        return current
+    remaining = iter(current)
+    return [entry if codec is None else next(remaining) for entry, codec in zip(listed, parsed, strict=True)]
 
 
 def with_units(spec: ArraySpec) -> dict[str, Any]:
-    """Return the attributes with the units of the dimensions, where there are any."""
+    """Return the attributes, including the units of the dimensions if there are any."""
     attributes = dict(spec.attributes)
     if spec.dimension_units is not None and _UNITS not in attributes:
         attributes[_UNITS] = list(spec.dimension_units)
@@ -242,28 +241,28 @@ def with_units(spec: ArraySpec) -> dict[str, Any]:
 
 
 def group_document(spec: GroupSpec) -> dict[str, Any]:
-    """Return the ``zarr.json`` of a group; what the document that was parsed had besides is kept."""
+    """Return the ``zarr.json`` of a group. Unknown keys of the parsed document are preserved."""
     document: dict[str, Any] = {"zarr_format": 3, "node_type": "group", "attributes": dict(spec.attributes)}
-    kept = {key: spec.document[key] for key in ("consolidated_metadata",) if key in spec.document}
-    return document | kept | _extras(spec, _GROUP_KEYS)
+    consolidated = {key: spec.document[key] for key in ("consolidated_metadata",) if key in spec.document}
+    return document | consolidated | _unknown_keys(spec, _GROUP_KEYS)
 
 
-def _extras(spec: NodeSpec, known: tuple[str, ...]) -> dict[str, Any]:
+def _unknown_keys(spec: NodeSpec, known: tuple[str, ...]) -> dict[str, Any]:
     if spec.document.get("zarr_format") != 3:
         return {}
     return {key: value for key, value in spec.document.items() if key not in known}
 
 
-def _warn_of_name(path: str, where: str) -> None:
-    """Log a warning for a node whose name breaks the rules: it is there, so that it is read all the same."""
+def _warn_of_invalid_name(path: str, where: str) -> None:
+    """Log a warning for an existing node whose name is not valid. It is read nevertheless."""
     try:
         check_node_name(path.rpartition("/")[2] or "root")
     except KeyNameError as error:
-        logger.warning("%s: %s; read all the same", where, error)
+        logger.warning("%s: %s; the node is read nevertheless", where, error)
 
 
 class V3Format(Format):
-    """Zarr v3.1 in a store."""
+    """The Zarr v3.1 format."""
 
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
         key = join(path, KEY)
@@ -271,13 +270,13 @@ class V3Format(Format):
         if document is None or is_bootstrap(document):
             return None
         spec = parse_node(document, location(store, key))
-        _warn_of_name(path, location(store, key))
+        _warn_of_invalid_name(path, location(store, key))
         return (
             replace(spec, consolidated=None) if isinstance(spec, GroupSpec) and not use_consolidated else spec
         )
 
     def consolidating_paths(self, path: str) -> list[str]:
-        return paths_above(path)  # a group's own attributes are in its zarr.json once only
+        return paths_above(path)  # not the group itself: its zarr.json contains its own attributes only once
 
     def is_consolidated(self, store: Store, path: str) -> bool:
         return isinstance((read_object(store, join(path, KEY)) or {}).get("consolidated_metadata"), Mapping)
@@ -301,13 +300,13 @@ class V3Format(Format):
             check_node_name(name)
 
     def child_names(self, store: Store, path: str, spec: GroupSpec) -> list[str]:
-        """Return the prefixes that may be members: those in ``__`` are kept for extensions, v3 "Node names"."""
+        """Return the prefixes that may be members. Names that begin with ``__`` are reserved (v3 "Node names")."""
         return [name for name in store.list_dir(path).prefixes if not name.startswith("__")]
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         document = array_document(spec) if isinstance(spec, ArraySpec) else group_document(spec)
         written = write_object(store, join(path, KEY), document)
-        # The units of dimensions are among them: who then changes an attribute must not lose them.
+        # The attributes include the units of dimensions, so a later change of an attribute preserves them.
         return replace(spec, document=written, attributes=written["attributes"])
 
     def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
@@ -315,7 +314,7 @@ class V3Format(Format):
 
     def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         key = join(path, KEY)
-        # What is stored now may be newer than what was opened: another process may have resized the array.
+        # The stored document may be newer than the opened one: another process may have resized the array.
         document = read_object(store, key) or spec.document
         written = write_object(store, key, {**document, "attributes": dict(spec.attributes)})
         attributes = written["attributes"]

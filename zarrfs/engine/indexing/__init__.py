@@ -1,1 +1,1 @@
-"""Selections and their projection onto chunks."""
+"""Selections, and their projection onto chunks."""

@@ -1,7 +1,8 @@
-"""A plain selection and a chunk grid -> which chunks, where in each, and where in the output. Pure arithmetic.
+"""Projection of a normalized selection onto the chunks of an array. Pure functions; no input or output.
 
-Kept apart throughout: ``coords`` is which chunk, ``region`` the box in that chunk, ``local`` what to take of the box
-(None: all of it), ``target`` where that goes in the output.
+Terms: the chunk coordinates (``chunk_coords``) identify a chunk in the grid. The chunk region is a box within the
+chunk. The local selection is an index into that box, or None for the whole box. The target is the index into the
+output buffer that receives the selected elements.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from zarrfs.engine.indexing.selections import CoordinateSelection, Indices, Orth
 __all__ = [
     "Axis",
     "ChunkProjection",
-    "IrregularAxis",
     "RegularAxis",
     "chunk_projections",
     "count_chunks",
@@ -28,27 +28,27 @@ __all__ = [
 
 
 class Axis(Protocol):
-    """How one dimension is cut into chunks."""
+    """The division of one dimension into chunks."""
 
     @property
     def length(self) -> int:
-        """The number of indices."""
+        """The length of the dimension."""
 
     def locate(self, indices: Indices) -> Indices:
-        """Return the chunk that holds each index."""
+        """Return the number of the chunk that contains each index."""
 
     def find(self, index: int) -> int:
-        """Return the chunk that holds the index."""
+        """Return the number of the chunk that contains the index."""
 
     def begin(self, chunk: int) -> int:
         """Return the first index of the chunk."""
 
     def size(self, chunk: int) -> int:
-        """Return the length of the chunk in this dimension, what overhangs the array included."""
+        """Return the length of the chunk in this dimension, including any part beyond the array."""
 
 
 class RegularAxis(NamedTuple):
-    """Chunks of one length."""
+    """A dimension with chunks of equal length."""
 
     length: int
     chunk: int
@@ -66,34 +66,15 @@ class RegularAxis(NamedTuple):
         return self.chunk
 
 
-class IrregularAxis(NamedTuple):
-    """Chunks of any lengths; ``edges`` are their first indices, with the end of the last one last."""
-
-    length: int
-    edges: np.ndarray[Any, np.dtype[np.int64]]
-
-    def locate(self, indices: Indices) -> Indices:
-        return np.searchsorted(self.edges, indices, "right") - 1
-
-    def find(self, index: int) -> int:
-        return int(np.searchsorted(self.edges, index, "right")) - 1
-
-    def begin(self, chunk: int) -> int:
-        return int(self.edges[chunk])
-
-    def size(self, chunk: int) -> int:
-        return int(self.edges[chunk + 1] - self.edges[chunk])
-
-
 class ChunkProjection(NamedTuple):
-    """What a selection wants of one chunk.
+    """The part of a selection that lies in one chunk.
 
     Attributes:
-        coords: the chunk's place in the grid.
-        region: the box of the chunk that holds all that is wanted.
-        local: what of the box is wanted, as an index into it; None for all.
-        target: where that goes, as an index into the output.
-        whole: whether the box is all of the chunk that lies in the array.
+        coords: the coordinates of the chunk in the grid.
+        region: the bounding box of the selected elements, relative to the chunk.
+        local: the selected elements as an index into the box; None for the whole box.
+        target: the position of the selected elements as an index into the output buffer.
+        whole: whether all elements of the chunk that lie in the array are selected.
     """
 
     coords: tuple[int, ...]
@@ -103,8 +84,8 @@ class ChunkProjection(NamedTuple):
     whole: bool
 
 
-class _Piece(NamedTuple):
-    """One dimension of a ChunkProjection. ``whole`` as there."""
+class DimensionProjection(NamedTuple):
+    """One dimension of a ChunkProjection. ``chunk`` is the number of the chunk along the dimension."""
 
     chunk: int
     region: slice
@@ -116,14 +97,16 @@ class _Piece(NamedTuple):
 def chunk_projections(
     selection: OrthogonalSelection | CoordinateSelection, axes: Sequence[Axis]
 ) -> Iterator[ChunkProjection]:
-    """Yield what the selection wants of each chunk it touches, in C order of the chunks."""
+    """Yield the projection of the selection onto each chunk that it intersects, in C order of the chunks."""
     if isinstance(selection, CoordinateSelection):
-        return _point_parts(selection, axes)
-    return _outer_parts([_pieces(s, axis) for s, axis in zip(selection.selectors, axes, strict=True)])
+        return _coordinate_projections(selection, axes)
+    return _orthogonal_projections(
+        [_dimension_projections(s, axis) for s, axis in zip(selection.selectors, axes, strict=True)]
+    )
 
 
 def count_chunks(selection: OrthogonalSelection | CoordinateSelection, axes: Sequence[Axis]) -> int:
-    """Return at most how many chunks the selection touches, without walking them."""
+    """Return an upper bound of the number of chunks that the selection intersects, without iterating over them."""
     if isinstance(selection, CoordinateSelection):
         return len(selection.points[0]) if selection.points else 1
     counts = []
@@ -136,57 +119,57 @@ def count_chunks(selection: OrthogonalSelection | CoordinateSelection, axes: Seq
     return prod(counts)
 
 
-def _outer_parts(pieces: Sequence[Sequence[_Piece]]) -> Iterator[ChunkProjection]:
-    if not pieces:
+def _orthogonal_projections(dimensions: Sequence[Sequence[DimensionProjection]]) -> Iterator[ChunkProjection]:
+    if not dimensions:
         # An index of () would give a scalar and not a view of the one element.
         yield ChunkProjection((), (), None, (Ellipsis,), True)
         return
-    plain = all(piece.local is None for axis in pieces for piece in axis)
-    if plain:
-        for parts in product(*pieces):
-            coords, region, _, target, whole = zip(*parts, strict=True)
+    has_local = any(projection.local is not None for axis in dimensions for projection in axis)
+    if not has_local:
+        for projections in product(*dimensions):
+            coords, region, _, target, whole = zip(*projections, strict=True)
             yield ChunkProjection(coords, region, None, target, all(whole))
         return
-    for parts in product(*pieces):
-        coords, region, local, target, whole = zip(*parts, strict=True)
+    for projections in product(*dimensions):
+        coords, region, local, target, whole = zip(*projections, strict=True)
         yield ChunkProjection(
             coords,
             region,
-            _combine([slice(None) if part is None else part for part in local], region),
-            _combine(list(target), None),
-            all(whole) and all(part is None for part in local),
+            _product_index([slice(None) if index is None else index for index in local], region),
+            _product_index(list(target), None),
+            all(whole) and all(index is None for index in local),
         )
 
 
-def _combine(parts: list[Any], region: Region | None) -> tuple[Any, ...]:
-    """Make an index of slices and index arrays that means their product (as ``np.ix_``)."""
-    arrays = sum(isinstance(part, np.ndarray) for part in parts)
-    if arrays == 0 or (arrays == 1 and len(parts) == 1):
-        return tuple(parts)
-    if arrays == 1:
-        return tuple(parts)
+def _product_index(indices: list[Any], region: Region | None) -> tuple[Any, ...]:
+    """Return an index that selects the product of slices and index arrays, as ``np.ix_`` does.
+
+    ``region`` is the box that is indexed. It may be None if all slices have explicit bounds.
+    """
+    if sum(isinstance(index, np.ndarray) for index in indices) <= 1:
+        return tuple(indices)
     expanded = []
-    for axis, part in enumerate(parts):
-        if isinstance(part, slice):
+    for axis, index in enumerate(indices):
+        if isinstance(index, slice):
             if region is not None:
-                part = np.arange(*part.indices(region[axis].stop - region[axis].start))
+                index = np.arange(*index.indices(region[axis].stop - region[axis].start))
             else:
-                part = np.arange(part.start, part.stop)
-        expanded.append(part)
+                index = np.arange(index.start, index.stop)
+        expanded.append(index)
     return np.ix_(*expanded)
 
 
-def _pieces(selector: Span | Indices, axis: Axis) -> list[_Piece]:
+def _dimension_projections(selector: Span | Indices, axis: Axis) -> list[DimensionProjection]:
     if isinstance(selector, Span):
         if selector.count == 0:
             return []
-        return _unit_pieces(selector, axis) if selector.step == 1 else _step_pieces(selector, axis)
-    return _index_pieces(selector, axis)
+        return _project_range(selector, axis) if selector.step == 1 else _project_strided(selector, axis)
+    return _project_indices(selector, axis)
 
 
-def _unit_pieces(span: Span, axis: Axis) -> list[_Piece]:
+def _project_range(span: Span, axis: Axis) -> list[DimensionProjection]:
     start, stop = span.start, span.start + span.count
-    pieces = []
+    projections = []
     chunk = axis.find(start)
     position = start
     while position < stop:
@@ -196,15 +179,16 @@ def _unit_pieces(span: Span, axis: Axis) -> list[_Piece]:
         if high > position:
             region = slice(position - begin, high - begin, 1)
             target = slice(position - start, high - start, 1)
-            pieces.append(_Piece(chunk, region, None, target, position == begin and high == end))
+            whole = position == begin and high == end
+            projections.append(DimensionProjection(chunk, region, None, target, whole))
             position = high
         chunk += 1
-    return pieces
+    return projections
 
 
-def _step_pieces(span: Span, axis: Axis) -> list[_Piece]:
+def _project_strided(span: Span, axis: Axis) -> list[DimensionProjection]:
     start, step, count = span
-    pieces = []
+    projections = []
     done = 0
     while done < count:
         index = start + done * step
@@ -215,12 +199,13 @@ def _step_pieces(span: Span, axis: Axis) -> list[_Piece]:
         high = low + (inside - 1) * step + 1
         local = None if inside == 1 else slice(None, None, step)
         whole = inside == 1 and low == 0 and high == min(axis.size(chunk), axis.length - begin)
-        pieces.append(_Piece(chunk, slice(low, high, 1), local, slice(done, done + inside, 1), whole))
+        target = slice(done, done + inside, 1)
+        projections.append(DimensionProjection(chunk, slice(low, high, 1), local, target, whole))
         done += inside
-    return pieces
+    return projections
 
 
-def _index_pieces(indices: Indices, axis: Axis) -> list[_Piece]:
+def _project_indices(indices: Indices, axis: Axis) -> list[DimensionProjection]:
     if not len(indices):
         return []
     chunks = axis.locate(indices)
@@ -230,18 +215,21 @@ def _index_pieces(indices: Indices, axis: Axis) -> list[_Piece]:
         chunks = chunks[order]
         indices = indices[order]
     edges = [0, *(np.nonzero(np.diff(chunks))[0] + 1).tolist(), len(chunks)]
-    pieces = []
+    projections = []
     for low, high in pairwise(edges):
         chunk = int(chunks[low])
         inside = indices[low:high] - axis.begin(chunk)
         first, last = int(inside.min()), int(inside.max())
         target = slice(low, high, 1) if order is None else order[low:high]
-        pieces.append(_Piece(chunk, slice(first, last + 1, 1), inside - first, target, False))
-    return pieces
+        region = slice(first, last + 1, 1)
+        projections.append(DimensionProjection(chunk, region, inside - first, target, False))
+    return projections
 
 
-def _point_parts(selection: CoordinateSelection, axes: Sequence[Axis]) -> Iterator[ChunkProjection]:
-    """Group points by the chunk they lie in. ``target`` indexes the flat list of points."""
+def _coordinate_projections(
+    selection: CoordinateSelection, axes: Sequence[Axis]
+) -> Iterator[ChunkProjection]:
+    """Group points by their chunk. ``target`` is an index into the flat list of points."""
     points = selection.points
     count = prod(selection.shape)
     if count == 0:
@@ -268,9 +256,9 @@ def _point_parts(selection: CoordinateSelection, axes: Sequence[Axis]) -> Iterat
 
 
 def flat_boxes(start: int, stop: int, shape: Sequence[int]) -> Iterator[tuple[int, tuple[slice, ...]]]:
-    """Cut the range ``start`` to ``stop`` of the elements in C order into boxes, each contiguous in that order.
+    """Divide the elements ``start`` to ``stop``, counted in C order, into boxes that are contiguous in C order.
 
-    Yields (flat position of the box's first element, box as slices). There are at most two per dimension.
+    Yields (flat index of the first element of the box, box as slices). There are at most two boxes per dimension.
     """
     if start >= stop:
         return

@@ -1,8 +1,8 @@
-"""What a user writes in brackets, made plain: NumPy's rules, checked against a shape, without any chunks.
+"""Normalization of index expressions by NumPy's rules, checked against the shape of the array.
 
-Two plain forms come out. An ``OrthogonalSelection`` is one selector per dimension (a ``Span`` or an array of indices),
-combined as a product; a ``CoordinateSelection`` is a list of points. Both say how the result is shaped from what is
-read.
+The result is one of two normalized forms. An ``OrthogonalSelection`` has one selector per dimension (a ``Span`` or an
+array of indices) and selects their product. A ``CoordinateSelection`` is a list of points. Both describe how the
+result is obtained from the buffer that is read. Chunks are not considered here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Indices = np.ndarray[Any, np.dtype[np.intp]]
 
 
 class Span(NamedTuple):
-    """Every ``step``-th index from ``start``, ``count`` of them; ``step`` is positive."""
+    """``count`` indices: every ``step``-th index from ``start``. ``step`` is positive."""
 
     start: int
     step: int
@@ -46,20 +46,20 @@ class Span(NamedTuple):
 
     @property
     def last(self) -> int:
-        """The last index selected (there is none when ``count`` is 0)."""
+        """The last selected index. Undefined if ``count`` is 0."""
         return self.start + (self.count - 1) * self.step
 
 
 @dataclass(frozen=True, slots=True)
 class OrthogonalSelection:
-    """A product of one selector per dimension.
+    """The product of one selector per dimension.
 
     Attributes:
         selectors: a Span or an array of non-negative indices for each dimension of the array.
-        shape: how many indices each dimension selects; the shape in which chunks are laid down.
-        view: the index that turns what was laid down into the result (dropped dimensions, reversed ones).
-        transpose: an order of the axes applied last, or None.
-        reshape: the shape given to the result at the very end, or None.
+        shape: the number of indices selected in each dimension, which is the shape of the buffer.
+        view: the index that converts the buffer to the result: it drops and reverses dimensions.
+        transpose: the order of the axes, applied after ``view``, or None.
+        reshape: the shape of the result, applied last, or None.
     """
 
     selectors: tuple[Span | Indices, ...]
@@ -68,15 +68,15 @@ class OrthogonalSelection:
     transpose: tuple[int, ...] | None = None
     reshape: tuple[int, ...] | None = None
 
-    def result(self, laid: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Turn an array of ``shape`` into the result that NumPy would give (a view where possible)."""
-        # With the Ellipsis even a single element comes as an array, a view, and not as a bare object.
+    def result(self, buffer: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Convert a buffer of ``shape`` to the result that NumPy would return, as a view if possible."""
+        # With the Ellipsis, a single element is returned as a 0-dimensional view and not as a scalar.
         if len(self.view) < MAX_RANK:
-            out: np.ndarray[Any, Any] = laid[(*self.view, Ellipsis)]
-        else:  # NumPy takes no more than that
+            out: np.ndarray[Any, Any] = buffer[(*self.view, Ellipsis)]
+        else:  # NumPy does not accept an index of more than MAX_RANK entries
             slices = tuple(part if isinstance(part, slice) else slice(None) for part in self.view)
             dropped = tuple(axis for axis, part in enumerate(self.view) if not isinstance(part, slice))
-            out = laid[slices].squeeze(dropped)
+            out = buffer[slices].squeeze(dropped)
         if self.transpose is not None:
             out = out.transpose(self.transpose)
         return out if self.reshape is None else out.reshape(self.reshape)
@@ -88,13 +88,13 @@ class OrthogonalSelection:
         return shape
 
     def to_buffer(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Turn values of the result's shape into an array of ``shape``: the inverse of ``result``."""
+        """Convert values of ``result_shape`` to an array of ``shape``: the inverse of ``result``."""
         if self.reshape is not None:
             dropped = [i for i, part in enumerate(self.view) if part == 0 and not isinstance(part, slice)]
-            kept = [n for i, n in enumerate(self.shape) if i not in dropped]
+            kept_lengths = [n for i, n in enumerate(self.shape) if i not in dropped]
             if self.transpose is not None:
-                kept = [kept[axis] for axis in self.transpose]
-            value = value.reshape(kept)
+                kept_lengths = [kept_lengths[axis] for axis in self.transpose]
+            value = value.reshape(kept_lengths)
         if self.transpose is not None:
             value = value.transpose(np.argsort(self.transpose))
         return value[tuple(part if isinstance(part, slice) else None for part in self.view) or Ellipsis]
@@ -102,14 +102,14 @@ class OrthogonalSelection:
 
 @dataclass(frozen=True, slots=True)
 class CoordinateSelection:
-    """Single elements: one flat array of non-negative indices per dimension, and the shape of the result."""
+    """A list of points: one flat array of non-negative indices per dimension, and the shape of the result."""
 
     points: tuple[Indices, ...]
     shape: tuple[int, ...]
 
 
 def pop_fields(selection: Any, dtype: np.dtype[Any]) -> tuple[str | list[str] | None, Any]:
-    """Split field names off a selection; return (field name, list of names, or None) and the rest."""
+    """Split a selection into its field names (a name, a list of names, or None) and the remaining selection."""
     if isinstance(selection, str):
         return check_fields(selection, dtype), ()
     if isinstance(selection, list) and selection and all(isinstance(part, str) for part in selection):
@@ -130,75 +130,86 @@ def check_fields(fields: str | list[str], dtype: np.dtype[Any]) -> str | list[st
         raise SelectionError(f"fields must be a name or a list of names, found {describe_value(fields)}")
     for name in [fields] if isinstance(fields, str) else fields:
         if dtype.names is None:
-            raise SelectionError(f"field {name!r} asked of an array of {dtype}, which has no fields")
+            raise SelectionError(f"field {name!r} cannot be selected: an array of {dtype} has no fields")
         if name not in dtype.names:
-            raise SelectionError(f"no field {name!r}; the fields are {', '.join(map(repr, dtype.names))}")
+            raise SelectionError(
+                f"there is no field {name!r}; the fields are {', '.join(map(repr, dtype.names))}"
+            )
     return fields
 
 
 def basic_selection(selection: Any, shape: tuple[int, ...]) -> OrthogonalSelection:
-    """Integers, slices with any step, and Ellipsis."""
+    """Normalize a selection by integers, slices with any step, and Ellipsis. Raises SelectionError."""
     parts = _expand(selection, shape)
     for part in parts:
         if not isinstance(part, slice | int):
             raise SelectionError(
-                f"{describe_value(part)} is no integer, slice or Ellipsis; use .oindex or .vindex for arrays of indices"
+                f"expected integers, slices or Ellipsis, found {describe_value(part)}; "
+                "use .oindex or .vindex for index arrays"
             )
-    return _outer(parts, shape)
+    return _orthogonal(parts, shape)
 
 
 def orthogonal_selection(selection: Any, shape: tuple[int, ...]) -> OrthogonalSelection:
-    """Integers, slices, arrays of indices and boolean arrays, each for its own dimension, combined as a product."""
+    """Normalize a selection by one integer, slice, index array or boolean array per dimension, combined as a product.
+
+    Raises SelectionError.
+    """
     parts = _expand(selection, shape)
     for axis, part in enumerate(parts):
         if isinstance(part, np.ndarray) and part.ndim != 1:
             raise SelectionError(
-                f"dimension {axis}: an orthogonal selection takes one-dimensional arrays, found one of {part.ndim} "
-                "dimensions; use .vindex for points"
+                f"dimension {axis}: an orthogonal selection takes 1-dimensional index arrays, found an array of "
+                f"{part.ndim} dimensions; use .vindex for points"
             )
-    return _outer(parts, shape)
+    return _orthogonal(parts, shape)
 
 
 def fancy_selection(selection: Any, shape: tuple[int, ...]) -> OrthogonalSelection | CoordinateSelection:
-    """What NumPy's brackets take, as far as it is a product or a list of points; the result is NumPy's."""
+    """Normalize a NumPy index expression that selects a product or a list of points. The result equals NumPy's.
+
+    Raises SelectionError for expressions that NumPy refuses, and for several index arrays combined with slices.
+    """
     whole_mask = _whole_mask(selection, shape)
     if whole_mask is not None:
         return mask_selection(whole_mask, shape)
     parts = _expand(selection, shape)
     arrays = [axis for axis, part in enumerate(parts) if isinstance(part, np.ndarray)]
     if not arrays:
-        return _outer(parts, shape)
+        return _orthogonal(parts, shape)
     if len(arrays) == 1:
         return _single_array(parts, arrays[0], shape)
     if all(not isinstance(part, slice) for part in parts):
         return coordinate_selection(tuple(parts), shape)
     raise SelectionError(
-        "several arrays of indices together with slices: use .oindex to combine them as a product, or .vindex with an "
-        "index for each dimension"
+        "several index arrays cannot be combined with slices: use .oindex to combine them as a product, or .vindex "
+        "with an index for each dimension"
     )
 
 
 def _single_array(parts: list[Any], axis: int, shape: tuple[int, ...]) -> OrthogonalSelection:
-    """One array of indices among slices and integers: a product, but NumPy may move its axis to the front."""
+    """Normalize one index array combined with slices and integers. NumPy may move its axis to the front."""
     array = parts[axis]
     if array.dtype == bool and array.ndim != 1:
-        raise SelectionError(f"a boolean array of shape {array.shape} does not fit the array's shape {shape}")
+        raise SelectionError(
+            f"a boolean array of shape {array.shape} does not match the array's shape {shape}"
+        )
     flat = [part.reshape(-1) if i == axis else part for i, part in enumerate(parts)]
-    outer = _outer(flat, shape)
+    orthogonal = _orthogonal(flat, shape)
     advanced = [i for i, part in enumerate(parts) if not isinstance(part, slice)]
-    kept = [i for i, part in enumerate(parts) if not isinstance(part, int)]
+    kept_axes = [i for i, part in enumerate(parts) if not isinstance(part, int)]
     transpose = None
-    order = kept
+    order = kept_axes
     if advanced != list(range(advanced[0], advanced[-1] + 1)):
-        order = [axis, *(i for i in kept if i != axis)]
-        transpose = tuple(kept.index(i) for i in order)
+        order = [axis, *(i for i in kept_axes if i != axis)]
+        transpose = tuple(kept_axes.index(i) for i in order)
     reshape = None
     if array.ndim != 1:
         lengths: list[int] = []
         for i in order:
-            lengths += list(array.shape) if i == axis else [outer.shape[i]]
+            lengths += list(array.shape) if i == axis else [orthogonal.shape[i]]
         reshape = tuple(lengths)
-    return OrthogonalSelection(outer.selectors, outer.shape, outer.view, transpose, reshape)
+    return OrthogonalSelection(orthogonal.selectors, orthogonal.shape, orthogonal.view, transpose, reshape)
 
 
 def _whole_mask(selection: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any] | None:
@@ -215,23 +226,23 @@ def _whole_mask(selection: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any] 
 
 
 def coordinate_selection(selection: Any, shape: tuple[int, ...]) -> CoordinateSelection:
-    """Points: an integer or array of integers for every dimension, broadcast against each other."""
+    """Normalize points given by integers or integer arrays, one per dimension. Raises SelectionError."""
     parts = list(selection) if isinstance(selection, tuple) else [selection]
     for axis, part in enumerate(parts):
         if isinstance(part, slice | EllipsisType):
             raise SelectionError(
-                f"dimension {axis}: a coordinate selection takes integers and arrays of integers, found {part!r}; use "
-                ".oindex to combine arrays of indices with slices"
+                f"dimension {axis}: a coordinate selection takes integers and integer arrays, found {part!r}; use "
+                ".oindex to combine index arrays with slices"
             )
     if len(parts) != len(shape):
         raise SelectionError(
-            f"a coordinate selection takes an index array for each of the {len(shape)} dimensions, found {len(parts)}"
+            f"a coordinate selection needs an index for each of the {len(shape)} dimensions, found {len(parts)}"
         )
     arrays = []
     for axis, (part, length) in enumerate(zip(parts, shape, strict=True)):
         array = _as_array(part)
         if array is None:
-            array = np.asarray(_part(part, axis))
+            array = np.asarray(_normalize_entry(part, axis))
         if array.dtype == bool and array.ndim == 1:
             array = _indices(array, axis, length)
         if array.dtype.kind not in "iu":
@@ -240,17 +251,17 @@ def coordinate_selection(selection: Any, shape: tuple[int, ...]) -> CoordinateSe
             )
         arrays.append(_wrap(array, axis, length))
     try:
-        joined = np.broadcast_arrays(*arrays) if arrays else []
+        broadcast = np.broadcast_arrays(*arrays) if arrays else []
     except ValueError as error:
         raise SelectionError(
-            f"index arrays of shapes {[a.shape for a in arrays]} do not broadcast together"
+            f"index arrays of shapes {[a.shape for a in arrays]} cannot be broadcast together"
         ) from error
-    result = joined[0].shape if joined else ()
-    return CoordinateSelection(tuple(np.ascontiguousarray(a).reshape(-1) for a in joined), result)
+    result = broadcast[0].shape if broadcast else ()
+    return CoordinateSelection(tuple(np.ascontiguousarray(a).reshape(-1) for a in broadcast), result)
 
 
 def vectorised_selection(selection: Any, shape: tuple[int, ...]) -> CoordinateSelection:
-    """Points by their coordinates, or by a mask of the array's shape."""
+    """Normalize points given by their coordinates or by a mask of the array's shape. Raises SelectionError."""
     if not isinstance(selection, tuple | slice | int | EllipsisType):
         array = _as_array(selection)
         if array is not None and array.dtype == bool:
@@ -259,11 +270,13 @@ def vectorised_selection(selection: Any, shape: tuple[int, ...]) -> CoordinateSe
 
 
 def mask_selection(mask: Any, shape: tuple[int, ...]) -> CoordinateSelection:
-    """The elements where a boolean array of the array's shape is true, in C order."""
+    """Normalize a boolean array of the array's shape: it selects true elements in C order. Raises SelectionError."""
     array = np.asarray(mask) if isinstance(mask, bool | np.bool_) else _as_array(mask)
     if array is None or array.dtype != bool or array.shape != shape:
-        found = describe_value(mask) if array is None else f"{array.dtype} of shape {array.shape}"
-        raise SelectionError(f"a mask must be a boolean array of the array's shape {shape}, found {found}")
+        description = describe_value(mask) if array is None else f"{array.dtype} of shape {array.shape}"
+        raise SelectionError(
+            f"a mask must be a boolean array of the array's shape {shape}, found {description}"
+        )
     points = np.nonzero(array) if array.ndim else ()
     count = len(points[0]) if points else int(array)
     return CoordinateSelection(tuple(np.asarray(p, np.intp) for p in points), (count,))
@@ -272,9 +285,10 @@ def mask_selection(mask: Any, shape: tuple[int, ...]) -> CoordinateSelection:
 def block_selection(
     selection: Any, shape: tuple[int, ...], edges: Sequence[Sequence[int] | Any]
 ) -> OrthogonalSelection:
-    """Whole chunks by their position in the grid: integers and slices of step 1 per dimension.
+    """Normalize a selection of whole chunks by their coordinates: an integer or a slice of step 1 per dimension.
 
-    ``edges[axis]`` gives the first index of each chunk in that dimension, and the length of the dimension last.
+    ``edges[axis]`` has the first index of each chunk along the dimension, followed by the length of the dimension.
+    Raises SelectionError.
     """
     counts = tuple(len(e) - 1 for e in edges)
     parts = _expand(selection, counts)
@@ -299,18 +313,18 @@ def block_selection(
                 f"dimension {axis}: blocks are selected by integers and slices, found {describe_value(part)}"
             )
         slices.append(slice(int(edges[axis][start]), int(edges[axis][stop])))
-    return _outer(slices, shape)
+    return _orthogonal(slices, shape)
 
 
-# -- the parts of a selection ----------------------------------------------------------------------------------
+# -- entries of an index expression ----------------------------------------------------------------------------
 
 
 def _expand(selection: Any, shape: tuple[int, ...]) -> list[Any]:
-    """Return one part per dimension: int, slice or ndarray. Ellipsis is filled in, missing ones are ``:``."""
+    """Return one int, slice or ndarray per dimension. Ellipsis is expanded, and missing entries become ``:``."""
     parts = list(selection) if isinstance(selection, tuple) else [selection]
     ellipses = [i for i, part in enumerate(parts) if part is Ellipsis or isinstance(part, EllipsisType)]
     if len(ellipses) > 1:
-        raise SelectionError("an index can hold only one Ellipsis ('...')")
+        raise SelectionError("an index can contain only one Ellipsis ('...')")
     given = len(parts) - len(ellipses)
     if given > len(shape):
         raise SelectionError(f"{given} indices for an array of {len(shape)} dimensions (shape {shape})")
@@ -319,17 +333,17 @@ def _expand(selection: Any, shape: tuple[int, ...]) -> list[Any]:
         parts[ellipses[0] : ellipses[0] + 1] = missing
     else:
         parts += missing
-    return [_part(part, axis) for axis, part in enumerate(parts)]
+    return [_normalize_entry(part, axis) for axis, part in enumerate(parts)]
 
 
-def _part(part: Any, axis: int) -> Any:
+def _normalize_entry(part: Any, axis: int) -> Any:
     if isinstance(part, slice):
         return part
     if isinstance(part, int | np.integer) and not isinstance(part, bool):
         return int(part)
     if part is None:
         raise SelectionError(
-            "newaxis (None) is not supported: index first, then add the dimension to the result"
+            "newaxis (None) is not supported: select first, then add the dimension to the result"
         )
     array = _as_array(part)
     if array is not None and array.ndim:
@@ -340,21 +354,22 @@ def _part(part: Any, axis: int) -> Any:
         return array
     if isinstance(part, bool) or (array is not None and array.dtype == bool):
         raise SelectionError(
-            f"dimension {axis}: a single boolean ({part!r}) is no index; expected an integer, slice, Ellipsis or array"
+            f"dimension {axis}: a single boolean ({part!r}) is not an index; expected an integer, slice, Ellipsis or "
+            "array"
         )
     try:
         return operator.index(part if array is None else array.item())
     except TypeError:
         raise SelectionError(
-            f"dimension {axis}: {describe_value(part)} is no index; expected an integer, slice, Ellipsis or array"
+            f"dimension {axis}: {describe_value(part)} is not an index; expected an integer, slice, Ellipsis or array"
         ) from None
 
 
 def _as_array(part: Any) -> np.ndarray[Any, Any] | None:
-    """Return what is an array, or a sequence that can be one, as an array; None for anything else.
+    """Return an array or a sequence as a NumPy array; None for any other value. Raises SelectionError.
 
-    Arrays are all that have ``__array__``: those of NumPy, pandas, xarray and Zarr. Integers and booleans that come as
-    objects, and an empty sequence, get the dtype of indices.
+    Objects with ``__array__`` are arrays: those of NumPy, pandas, xarray and Zarr. Arrays of integer or boolean objects
+    are converted to an integer or boolean dtype, and an empty sequence to ``intp``.
     """
     if isinstance(part, np.ndarray):
         array: np.ndarray[Any, Any] = part
@@ -362,7 +377,7 @@ def _as_array(part: Any) -> np.ndarray[Any, Any] | None:
         try:
             array = np.asarray(part)
         except ValueError as error:
-            raise SelectionError(f"{describe_value(part)} is no index array: {error}") from error
+            raise SelectionError(f"{describe_value(part)} is not an index array: {error}") from error
     else:
         return None
     if array.dtype == object:
@@ -381,7 +396,7 @@ def _describe(part: Any) -> str:
     return f"{type(part).__name__} of {array.dtype} and shape {array.shape}"
 
 
-def _outer(parts: Sequence[Any], shape: tuple[int, ...]) -> OrthogonalSelection:
+def _orthogonal(parts: Sequence[Any], shape: tuple[int, ...]) -> OrthogonalSelection:
     selectors: list[Span | Indices] = []
     view: list[Any] = []
     counts: list[int] = []
@@ -419,19 +434,19 @@ def _indices(array: np.ndarray[Any, Any], axis: int, length: int) -> Indices:
     if array.dtype == bool:
         if len(array) != length:
             raise SelectionError(
-                f"dimension {axis}: a boolean array of {len(array)} elements for a length of {length}"
+                f"dimension {axis}: a boolean array of {len(array)} elements does not match the length {length}"
             )
         return np.nonzero(array)[0]
     return _wrap(array, axis, length)
 
 
 def _wrap(array: np.ndarray[Any, Any], axis: int, length: int) -> Indices:
-    """Return the indices as non-negative ``intp``, or raise when one is out of range."""
+    """Return the indices as non-negative ``intp``. Raises SelectionError if an index is out of bounds."""
     if array.size:
         low, high = int(array.min()), int(array.max())
         if low < -length or high >= length:
-            wrong = high if high >= length else low
-            raise SelectionError(f"index {wrong} is out of bounds for dimension {axis} of length {length}")
+            invalid = high if high >= length else low
+            raise SelectionError(f"index {invalid} is out of bounds for dimension {axis} of length {length}")
         array = array.astype(np.intp)
         if low < 0:
             array = np.where(array < 0, array + length, array)
