@@ -133,7 +133,7 @@ def test_wrong_calls_of_an_array_are_named() -> None:
     array = zarrfs.create_array({}, data=DATA, chunks=(2, 3))
     records = zarrfs.create_array({}, shape=3, dtype=[("n", "S3"), ("k", "u1")])
     calls: list[tuple[Any, str]] = [
-        (lambda: array.append(DATA, axis=2), "axis 2 is no dimension of an array of 2 dimensions"),
+        (lambda: array.append(DATA, axis=2), "axis 2 is out of range for an array of 2 dimensions"),
         (lambda: array.append(DATA, axis=-3), "expected an integer from -2 to 1"),
         (lambda: array.append(DATA, axis="x"), "axis 'x'"),
         (
@@ -158,7 +158,7 @@ def test_wrong_calls_of_an_array_are_named() -> None:
         (lambda: array.astype("f4").get_selection("x", 0), "kind must be one of basic"),  # type: ignore[arg-type]
         (
             lambda: array.resize(1),
-            r"\(1,\) is no shape for an array of 2 dimensions; expected as many integers",
+            r"\(1,\) is not a valid shape for an array of 2 dimensions; expected 2 integers",
         ),
         (lambda: array.read_bytes("x", 2), "offset must be an integer"),  # type: ignore[arg-type]
         (lambda: array.read_bytes(0, 1.5), "size must be an integer"),  # type: ignore[arg-type]

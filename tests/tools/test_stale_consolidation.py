@@ -24,7 +24,7 @@ FORMATS = [2, 3]
 
 MISSING = "is there, but not in the consolidated metadata"
 EXTRA = "is in the consolidated metadata, but not there"
-DIFFERENT = "is otherwise in the consolidated metadata than it is"
+DIFFERENT = "differs from its consolidated metadata"
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_a_change_that_makes_it_stale_warns_once(
     assert len(caplog.records) == 1
     said = caplog.records[0].getMessage()
     assert "the consolidated metadata of '/' are out of date" in said
-    assert "zarrfs consolidate writes them anew" in said
+    assert "zarrfs consolidate writes them again" in said
     assert stale_consolidation(zarrfs.open_group(tmp_path / "g"))
     group.create_group("again")
     assert len(caplog.records) == 1
@@ -212,7 +212,7 @@ def test_a_reader_is_told_of_what_it_meets(
         group["inner"].refresh()
     said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(said) == 2
-    assert "'a' is otherwise in the consolidated metadata than it is; zarrfs consolidate" in said[0]
+    assert "'a' differs from its consolidated metadata; zarrfs consolidate" in said[0]
     assert "'new' is missing from the consolidated metadata; zarrfs consolidate" in said[1]
 
 

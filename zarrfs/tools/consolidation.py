@@ -129,7 +129,7 @@ def _stale(group: Group) -> list[str]:
         (names[key], "is there, but not in the consolidated metadata") for key in set(actual) - set(listed)
     ]
     problems += [
-        (names[key], "is otherwise in the consolidated metadata than it is")
+        (names[key], "differs from its consolidated metadata")
         for key in set(actual) & set(listed)
         if not _alike(key[1], listed[key], actual[key])
     ]
