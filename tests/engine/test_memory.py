@@ -54,7 +54,7 @@ def test_a_selection_that_does_not_fit_into_memory_says_what_it_needs(
     group.create_array("large", shape=(2, 1 << 30), dtype="u1", chunks=(1, 1 << 20))
     (said,) = read_with_little_memory(tmp_path / "s.zarr", "large")
     assert said.startswith("SelectionError")
-    assert "1,073,741,824 bytes of memory, which cannot be had; select less at a time" in said
+    assert "1,073,741,824 bytes of memory, which cannot be allocated; select less at a time" in said
 
 
 def test_a_chunk_that_does_not_fit_into_memory_is_named(group: zarrfs.Group, tmp_path: Path) -> None:

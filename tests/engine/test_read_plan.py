@@ -107,6 +107,8 @@ def test_reading_an_inner_chunk_opens_the_shard_once(
     data = np.arange(128**2, dtype="u2").reshape(128, 128)
     zarrfs.create_array(tmp_path / "a", data=data, chunks=(16, 16), shards=(128, 128))
     array = zarrfs.open_array(tmp_path / "a", cache_size=cache_size)
+    # The directories of a key are checked for links once.
+    assert array.store.exists("c/0/0")
     calls.clear()
     assert array[5, 5] == data[5, 5]
     assert calls["open"] == 1
@@ -129,6 +131,7 @@ def test_reading_a_part_of_a_compressed_chunk_opens_it_once(tmp_path: Path, call
     data = np.random.default_rng(0).integers(0, 999, LARGE).astype("u2")
     zarrfs.create_array(tmp_path / "a", data=data, chunks=LARGE, compressors=[BLOSC])
     array = zarrfs.open_array(tmp_path / "a", cache_size=0)
+    assert array.store.exists("c/0/0/0")
     calls.clear()
     assert (array[7] == data[7]).all()
     assert calls["open"] == 1

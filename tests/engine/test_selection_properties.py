@@ -161,7 +161,7 @@ def test_selections_are_those_of_numpy(kind: str, data: st.DataObject) -> None:
 @given(data=st.data())
 def test_blocks_are_slices_along_the_chunks(data: st.DataObject) -> None:
     array, twin = data.draw(arrays())
-    grid = array.cdata_shape
+    grid = array.storage.grid_shape
     if not all(grid):
         return
     stored = array.shards or array.chunks

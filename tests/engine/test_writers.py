@@ -109,6 +109,6 @@ def test_a_writer_that_is_killed_leaves_old_chunks_or_new_ones(layout: str, tmp_
                 assert len(values) == 1, values
                 assert values <= {last, last + 1}
     array = zarrfs.open_array(path, mode="r+")
-    assert array.nchunks_initialized == 4
+    assert array.nshards_initialized == 4
     array[...] = 7
     assert (array[...] == 7).all()

@@ -373,9 +373,9 @@ def test_a_virtual_dataset_of_the_same_file_is_copied(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", SPECIAL_KINDS)
 def test_only_regular_files_are_opened(kind: str, tmp_path: Path) -> None:
     special_file(tmp_path / "s.h5", kind)
-    with pytest.raises(StoreError, match=r"s\.h5 is a .*; expected a regular file"):
+    with pytest.raises(StoreError, match=r"s\.h5 is not a regular file"):
         from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr")
     assert not (tmp_path / "t.zarr").exists()
     (tmp_path / "d.h5").mkdir()
-    with pytest.raises(StoreError, match="Is a directory"):
+    with pytest.raises(StoreError, match="is not a regular file"):
         from_hdf5(tmp_path / "d.h5", tmp_path / "t.zarr")

@@ -457,7 +457,8 @@ def create_array(
 
 
 def _check_names(function: str, options: Mapping[str, Any]) -> None:
-    check_names(function, options, creation.ARRAY_OPTIONS | set(ArrayOptions.__annotations__) | OPEN_OPTIONS)
+    known = set(ArrayOptions.__annotations__) | creation.ARRAY_OPTIONS
+    check_names(function, options, known if function == "create_array()" else known | OPEN_OPTIONS)
 
 
 def _check_common(cache_size: Any, storage_options: Any, synchronizer: Any, access: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from zarrfs.engine.creation.array_options import ArrayOptions, FilledOptions, StorageOptions, lists_options
 from zarrfs.engine.locations import Location
 from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.similar_arrays import copy_values, options_like, spec_of
+from zarrfs.engine.nodes.similar_arrays import options_like, spec_of
 from zarrfs.engine.open import Mode, create_array, open_array
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.synchronizers import Synchronizer
@@ -178,11 +178,11 @@ def from_array(
     spec = spec_of(data)
     if spec is not None and "attributes" not in made:
         made["attributes"] = dict(spec.attributes)
+    if write_data:
+        made["copy_from"] = data
     created = create_array(
         store, path, name=name, storage_options=storage_options, synchronizer=synchronizer, **made
     )
-    if write_data:
-        copy_values(data, created)
     created._read_only = bool(options.get("read_only"))
     return created
 

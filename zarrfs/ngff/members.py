@@ -37,7 +37,8 @@ def named_members(group: Group) -> set[str] | None:
     group without such metadata.
     """
     found = load(group)
-    if not found:
+    named = (found.multiscales, found.labels, found.plate, found.well, found.series) if found else ()
+    if all(value is None or value == () for value in named):
         return None
     if group.basename == OME and found.series is not None and not found.multiscales:
         return set()  # it lists the series that are beside it, not below

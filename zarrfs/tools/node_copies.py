@@ -29,6 +29,8 @@ from zarrfs.errors import NodeExistsError, NodeTypeError
 from zarrfs.tools.copying.copy_tasks import CopyChunk
 from zarrfs.tools.copying.executors import Threads
 from zarrfs.tools.copying.planning import Form, same_chunks
+from zarrfs.tools.copying.reports import CopyReport
+from zarrfs.tools.copying.walking import readable_nodes
 
 __all__ = ["Copied", "IfPresent", "copy", "copy_all", "copy_store"]
 
@@ -58,6 +60,7 @@ def copy(
     log: Log = None,
     if_exists: IfPresent = "raise",
     dry_run: bool = False,
+    skip_broken: bool = False,
     **options: Any,
 ) -> Copied:
     """Copy an array or a group with all below it into a group, under its own name or another one.
@@ -69,12 +72,15 @@ def copy(
         without_attrs: leave attributes out.
         if_exists: see ``IfPresent``.
         dry_run: change nothing.
+        skip_broken: leave out members whose metadata cannot be read, with a warning. By default they are an error,
+            raised before anything is written.
         options: what is to be different of the arrays, as ``create_array`` takes it. Without any, chunks are copied
             as they are stored where the formats allow it.
 
-    Raises NodeExistsError, and NodeTypeError if ``dest`` is no group.
+    Raises NodeExistsError, NodeTypeError if ``dest`` is not a group, and IncompleteCopyError.
     """
     _check(dest, if_exists)
+    _check_readable(source, shallow, skip_broken)
     with _lines(log) as write:
         task = _Task(shallow, without_attrs, if_exists, dry_run, options, write)
         task.node(source, dest, name or _name(source), is_root=True)
@@ -89,12 +95,14 @@ def copy_all(
     log: Log = None,
     if_exists: IfPresent = "raise",
     dry_run: bool = False,
+    skip_broken: bool = False,
     **options: Any,
 ) -> Copied:
     """Copy all members of a group into another one, and its attributes; arguments as ``copy``."""
     _check(dest, if_exists)
     if not isinstance(source, Mapping):
         raise NodeTypeError(f"copy_all copies the members of a group, found {source!r}; copy copies an array")
+    _check_readable(source, shallow, skip_broken)
     with _lines(log) as write:
         task = _Task(shallow, without_attrs, if_exists, dry_run, options, write)
         for name in source:
@@ -113,6 +121,12 @@ def _check(dest: Any, if_exists: str) -> None:
         raise ValueError(
             f"if_exists must be 'raise', 'replace', 'skip' or 'skip_initialized', found {if_exists!r}"
         )
+
+
+def _check_readable(source: Any, shallow: bool, skip_broken: bool) -> None:
+    """Raise IncompleteCopyError if the metadata of a member cannot be read."""
+    if isinstance(source, Group) and not skip_broken:
+        readable_nodes(source, False, CopyReport(), depth=1 if shallow else None)
 
 
 def _name(source: Any) -> str:

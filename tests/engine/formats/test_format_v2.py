@@ -167,8 +167,6 @@ def test_what_is_taken(changes: dict[str, Any]) -> None:
         ("<f8", "-1e3", -1000.0),
         (">f8", ".5", 0.5),
         ("<f2", "7", 7.0),
-        ("<f8", "nan", float("nan")),
-        ("<f8", "inf", float("inf")),
         ("<f8", "-Infinity", float("-inf")),
         ("<c8", ["1.0", "-2"], 1 - 2j),
         ("<c16", "1.5", 1.5),

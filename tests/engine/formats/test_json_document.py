@@ -80,7 +80,7 @@ def test_size_is_bounded_before_it_is_read(concurrency: int, tmp_path: Path) -> 
 
     store = Huge()
     store.concurrency = concurrency
-    with pytest.raises(MetadataError, match="too large: at most 1000 bytes"):
+    with pytest.raises(MetadataError, match="too large: expected at most 1,000 bytes"):
         read_object(store, "zarr.json", 1000)
 
 

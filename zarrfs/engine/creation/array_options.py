@@ -74,6 +74,7 @@ class ArrayOptions(FilledOptions, total=False):
 
     shape: Any
     data: Any
+    copy_from: Any
     write_data: bool
 
 

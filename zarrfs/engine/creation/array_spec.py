@@ -115,6 +115,9 @@ def array_spec(
         fill = None
     elif fill_value is None or fill_value is DEFAULT_FILL:
         fill = default_fill(data_type)
+    elif zarr_format == 2 and data_type.numpy.hasobject and type(fill_value) is int and fill_value == 0:
+        # As zarr-python 2 writes it for variable-length elements; it means the default of the data type.
+        fill = 0
     else:
         fill = fill_scalar(fill_value, data_type)
     if zarr_format == 2:

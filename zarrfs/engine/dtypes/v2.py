@@ -105,13 +105,13 @@ def data_type_to_v2(data_type: DataType) -> Any:
     return dtype.str
 
 
-def fill_from_v2(data_type: DataType, value: Any, where: str) -> Any:
+def fill_from_v2(data_type: DataType, value: Any, where: str, *, numbers_as_text: bool = True) -> Any:
     """Return the fill value of a v2 document as a scalar of ``data_type.numpy``; None for null, which leaves
     it open.
 
     Taken beyond the specification, because data that are out there have it: ``0`` for text, bytes and
     records; 0 and 1 for booleans; whole floats and booleans for integers; NaN and Infinity as numbers; a
-    number for a complex number; numbers as text ("1.0", "nan"). Raises MetadataError.
+    number for a complex number; decimal numbers as text ("1.0") where ``numbers_as_text``. Raises MetadataError.
     """
     if value is None:
         return None
@@ -126,7 +126,7 @@ def fill_from_v2(data_type: DataType, value: Any, where: str) -> Any:
         return np.zeros((), dtype)[()]
     if isinstance(value, int | float) and value == 0 and dtype.hasobject:
         return family_of(data_type).default_fill(data_type)
-    if data_type.name in (
+    if numbers_as_text and data_type.name in (
         *FLOAT_NAMES,
         *COMPLEX_NAMES,
         *INTEGER_NAMES,
@@ -148,7 +148,6 @@ def fill_from_v2(data_type: DataType, value: Any, where: str) -> Any:
 
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?")
-_NOT_FINITE = re.compile(r"([+-]?)(nan|inf(?:inity)?)", re.IGNORECASE)
 
 
 def _number(value: Any) -> Any:
@@ -157,12 +156,7 @@ def _number(value: Any) -> Any:
         return value
     if _DECIMAL.fullmatch(value):
         return float(value) if any(char in value for char in ".eE") else int(value)
-    match = _NOT_FINITE.fullmatch(value)
-    if match is None:
-        return value
-    if match[2].lower() == "nan":
-        return "NaN"
-    return "-Infinity" if match[1] == "-" else "Infinity"
+    return value
 
 
 def _record(data_type: DataType, values: list[Any] | tuple[Any, ...], where: str) -> Any:
@@ -203,6 +197,8 @@ def fill_to_v2(data_type: DataType, value: Any) -> Any:
     if value is None:
         return None
     dtype = data_type.numpy
+    if dtype.hasobject and type(value) is int and value == 0:
+        return 0  # As zarr-python 2 writes it for variable-length elements.
     if data_type.name in _EXTENDED_NAMES:
         scalar = np.asarray(value, dtype)
         parts = [_plain(part) for part in (scalar.real, scalar.imag)]

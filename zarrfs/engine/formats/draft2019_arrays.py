@@ -127,7 +127,9 @@ def parse_array(document: Mapping[str, Any], where: str, *, later: bool = False)
         chunk_grid=RegularGrid(chunks),
         chunk_key_encoding=DraftKeys(separator) if later else V2Keys(separator),
         codecs=codecs,
-        fill_value=fill_from_v2(data_type, document["fill_value"], f"{where}: /fill_value"),
+        fill_value=fill_from_v2(
+            data_type, document["fill_value"], f"{where}: /fill_value", numbers_as_text=False
+        ),
         dimension_names=names_in(attributes, len(shape)),
         attributes=attributes,
         order="F" if order == "F" else "C",

@@ -75,8 +75,10 @@ class Access:
                 raise ValueError(f"{name}: a timedelta must be positive, found {value}; True checks always")
         if self.max_document is not None and self.max_document < 1:
             raise ValueError(f"max_document must be at least 1, found {self.max_document}")
-        if self.concurrency is not None and self.concurrency < 1:
-            raise ValueError(f"concurrency must be at least 1, found {self.concurrency}")
+        if self.concurrency is not None and (not isinstance(self.concurrency, int) or self.concurrency < 1):
+            raise ValueError(
+                f"concurrency must be an integer of at least 1, or None; found {self.concurrency!r}"
+            )
 
     @property
     def reading(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ threshold is higher than for compressed chunks.
 
 MAX_KEPT_CHUNKS = 64
 MAX_KEPT_NBYTES = 32 << 20
-"""A read of at most this many whole chunks and bytes is assumed to be repeated; a larger one is a pass over the data."""
+"""A read of at most this many chunks and bytes is assumed to be repeated; a larger one is a pass over the data."""
 
 
 class ChunkMethod(Enum):

@@ -457,10 +457,9 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         self, storage: ArrayStorage, selection: OrthogonalSelection | CoordinateSelection, values: Any
     ) -> None:
         """Write values that have the dtype of the array and the shape of the selection."""
-        if isinstance(selection, OrthogonalSelection):
-            buffer = selection.to_buffer(values)
-        else:
-            buffer = values.reshape(-1)
+        buffer = (
+            selection.to_buffer(values) if isinstance(selection, OrthogonalSelection) else values.reshape(-1)
+        )
         write_selection(storage, selection, buffer, self.write_empty_chunks)
 
     def _write_all(self, values: np.ndarray[Any, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.formats.v2_codecs import chain_to_v2
 from zarrfs.engine.nodes.summary import Info, complete_array_summary
 
@@ -165,10 +166,9 @@ def _v2_codecs(spec: ArraySpec) -> tuple[list[Any], Any]:
 
 
 def _numcodecs_codec(entry: Any) -> Any:
-    from numcodecs import get_codec
-    from numcodecs.errors import UnknownCodecError
-
+    numcodecs = import_library("numcodecs")
+    errors = import_library("numcodecs.errors")
     try:
-        return get_codec(dict(entry))
-    except UnknownCodecError:
+        return numcodecs.get_codec(dict(entry))
+    except errors.UnknownCodecError:
         return dict(entry)

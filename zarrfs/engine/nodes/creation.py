@@ -24,6 +24,7 @@ from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.hierarchy import replacing
+from zarrfs.engine.nodes.similar_arrays import copy_values
 from zarrfs.engine.options import check_names, check_type
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.undo import UndoStore
@@ -33,7 +34,14 @@ from zarrfs.errors import DataError, MetadataError, NodeExistsError, NodeTypeErr
 __all__ = ["check_required", "create_ancestors", "create_array_node", "create_group_node"]
 
 
-ARRAY_OPTIONS = {"data", "overwrite", "write_empty_chunks", "access", *signature(array_spec).parameters}
+ARRAY_OPTIONS = {
+    "data",
+    "copy_from",
+    "overwrite",
+    "write_empty_chunks",
+    "access",
+    *signature(array_spec).parameters,
+}
 """The options of ``create_array_node``."""
 
 # -- groups ----------------------------------------------------------------------------------------------------
@@ -134,6 +142,7 @@ def create_array_node(
     cache: ChunkCache,
     *,
     data: Any = None,
+    copy_from: Any = None,
     overwrite: bool = False,
     write_empty_chunks: bool | None = None,
     access: Access | None = None,
@@ -143,6 +152,8 @@ def create_array_node(
 
     Args:
         data: the values to write. Shape, dtype and chunks are taken from it if they are not given.
+        copy_from: an array of the same shape whose values are written. They are copied one stored chunk at a time, so
+            that neither array is in memory as a whole. Excludes ``data``.
         overwrite: whether an existing node is replaced, with everything below it; if False it raises NodeExistsError.
             The new array is written below a temporary prefix first and then moved, which copies the chunks in stores
             that cannot rename.
@@ -170,6 +181,10 @@ def create_array_node(
             if isinstance(target, UndoStore):
                 target.keep_old = False
             Array(target, path, written, ChunkCache(0), False, access)._write_all(values)
+        elif copy_from is not None:
+            if isinstance(target, UndoStore):
+                target.keep_old = False
+            copy_values(copy_from, Array(target, path, written, ChunkCache(0), False, access))
     warn_of_change(store, path, spec.zarr_format)
     return Array(store, path, written, cache, False, access)
 

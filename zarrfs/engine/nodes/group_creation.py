@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from zarrfs.engine.creation.array_options import ArrayOptions, FilledOptions, StorageOptions, lists_options
 from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.similar_arrays import copy_values, options_like, spec_of
+from zarrfs.engine.nodes.similar_arrays import options_like, spec_of
 
 __all__ = ["GroupRoutines"]
 
@@ -59,9 +59,8 @@ class GroupRoutines(ABC):
         if spec is None:
             return self.create_array(name, data=data, **options)
         defaults = {"attributes": dict(spec.attributes)}
-        created = self.create_array(name, **defaults | options_like(data, self._in_own_format(options)))
-        copy_values(data, created)
-        return created
+        like = defaults | options_like(data, self._in_own_format(options))
+        return self.create_array(name, **like, copy_from=data)
 
     @lists_options(FilledOptions)
     def empty(self, name: str, shape: Any, **options: Unpack[FilledOptions]) -> Array:

@@ -26,6 +26,9 @@ __all__ = ["copy_values", "options_like", "spec_of"]
 CHAIN = ("codecs", "filters", "serializer", "compressors")
 """Options that are the codecs of an array."""
 
+MAX_COMPARED_CHUNKS = 100_000
+"""The number of chunk lengths that are compared to find the largest."""
+
 KEYS = ("chunk_key_encoding", "dimension_separator")
 """Options that say how the keys of chunks are made."""
 
@@ -120,6 +123,8 @@ def _of_spec(spec: ArraySpec, wanted: Mapping[str, Any]) -> dict[str, Any]:
             codecs = list(sharding.codecs)
     elif target == own:
         found["chunks"] = spec.chunk_grid
+    else:
+        found["chunks"] = _largest_chunk(spec)
     if isinstance(found.get("chunks"), tuple):
         found["chunks"] = tuple(max(1, side) for side in found["chunks"])
     if target == 2:
@@ -131,6 +136,20 @@ def _of_spec(spec: ArraySpec, wanted: Mapping[str, Any]) -> dict[str, Any]:
     elif target == own == 2 and isinstance(spec.chunk_key_encoding, V2Keys):
         found["dimension_separator"] = spec.chunk_key_encoding.separator
     return found
+
+
+def _largest_chunk(spec: ArraySpec) -> tuple[int, ...] | None:
+    """Return the largest chunk length in each dimension, for formats whose chunks have one shape.
+
+    None where there are too many chunks to look at each length.
+    """
+    axes = [spec.chunk_grid.axis(i, length) for i, length in enumerate(spec.shape)]
+    counts = [axis.find(axis.length - 1) + 1 if axis.length else 0 for axis in axes]
+    if sum(counts) > MAX_COMPARED_CHUNKS:
+        return None
+    return tuple(
+        max((axis.size(i) for i in range(count)), default=1) for axis, count in zip(axes, counts, strict=True)
+    )
 
 
 def _chain_for_v2(spec: ArraySpec, codecs: list[Codec]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
 from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, check_key
@@ -85,6 +85,9 @@ class ZarrPythonStore(Store):
         return ZarrPythonStore, (self.zarr_store,)
 
     def _run(self, what: str, call: Coroutine[Any, Any, Any]) -> Any:
+        if self._closed:
+            call.close()
+            self._check_open()
         try:
             return self._sync(call)
         except Exception as error:
@@ -129,6 +132,10 @@ class ZarrPythonStore(Store):
                 return None  # it has been deleted
             pieces.append(b"" if value is None else _bytes(value))
         return pieces
+
+    def stamp(self, key: str) -> Hashable | None:
+        self._check_open()
+        return None
 
     def size(self, key: str) -> int | None:
         found: int | None = self._run(f"looking for {key!r}", self._find_size(key))

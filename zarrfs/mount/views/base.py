@@ -11,6 +11,10 @@ from zarrfs.mount.content import VirtualFileContent
 __all__ = ["View"]
 
 
+MAX_FILE_NBYTES = 2**63 - 1 - (1 << 20)
+"""The largest size that the system can express, less room for a header."""
+
+
 class View(ABC):
     """One kind of virtual file. What it needs to know is in the array's metadata; no chunk is read for it.
 
@@ -38,6 +42,8 @@ def fixed_size_refusal(array: Array) -> str | None:
     """Return why the array has no flat bytes, or None if it has."""
     if array.dtype.hasobject:
         return f"its elements ({array.spec.data_type.name}) vary in length and have no fixed place in a file"
+    if array.nbytes > MAX_FILE_NBYTES:
+        return f"its {array.nbytes:,} bytes are more than a file can have ({MAX_FILE_NBYTES:,})"
     if array.dtype.itemsize == 0:
         return f"its elements ({array.dtype}) are empty"
     return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numcodecs
 import numpy as np
 from xarray import Variable
 from xarray.backends import BackendArray
@@ -13,6 +12,7 @@ from xarray.backends.zarr import FillValueCoder
 from xarray.core import indexing
 
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
+from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.registry import codec_to_json
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
 from zarrfs.engine.nodes.array import Array
@@ -149,6 +149,6 @@ def codec_encoding(array: Array) -> dict[str, Any]:
 def numcodecs_object(document: Mapping[str, Any]) -> Any:
     """Return the codec of a document, or the document itself for one that numcodecs does not know."""
     try:
-        return numcodecs.get_codec(dict(document))
+        return import_library("numcodecs").get_codec(dict(document))
     except (ValueError, TypeError, KeyError):
         return dict(document)

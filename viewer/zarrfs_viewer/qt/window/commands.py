@@ -112,7 +112,12 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
         ActionSpec("slab", "&Image", "&Slice, maximum or mean of a slab", "S", dimensions.next_mode),
         ActionSpec("auto_all", "&Image", "&Auto-contrast of all channels", "A", window.auto_contrast),
         ActionSpec(
-            "auto_each", "&Image", "Contrast of its own for &each image", "", window.set_auto_each, False
+            "auto_each",
+            "&Image",
+            "Contrast of its own for &each image",
+            "Shift+A",
+            window.set_auto_each,
+            False,
         ),
         ActionSpec("retry", "&Image", "&Read again what failed", "F5", window.retry),
         ActionSpec(
