@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.processes import TIMEOUT
-from zarrfs.engine.cache import CacheEntry, ChunkCache, keepable
+from zarrfs.engine.cache import CacheEntry, ChunkCache, as_cacheable
 
 
 def test_what_was_put_is_got_while_the_stamp_holds() -> None:
@@ -113,10 +113,10 @@ def test_a_changed_stamp_does_not_wait_for_the_old_load() -> None:
 
 def test_small_views_of_large_buffers_are_copied() -> None:
     large = np.zeros(1 << 20, np.uint8)
-    kept, nbytes = keepable(large[:100])
+    kept, nbytes = as_cacheable(large[:100])
     assert kept.base is not large
     assert nbytes < 1000
-    kept, nbytes = keepable(np.frombuffer(bytes(4096), "u2"))
+    kept, nbytes = as_cacheable(np.frombuffer(bytes(4096), "u2"))
     assert nbytes < 5000
     with pytest.raises(ValueError, match="read-only"):
         kept[0] = 1

@@ -86,9 +86,9 @@ def test_what_is_not_there_is_said_with_what_is(zarr_format: int) -> None:
         root["nothing"]
     with pytest.raises(KeyNameError):
         root["../x"]
-    with pytest.raises(NodeTypeError, match="is a group, an array was asked for"):
+    with pytest.raises(NodeTypeError, match="is a group, expected an array"):
         zarrfs.open_array(root.store, "g")
-    with pytest.raises(NodeTypeError, match="is an array, a group was asked for"):
+    with pytest.raises(NodeTypeError, match="is an array, expected a group"):
         zarrfs.open_group(root.store, "x")
 
 

@@ -168,7 +168,7 @@ def test_wrong_calls_of_an_array_are_named() -> None:
     for call, said in calls:
         with pytest.raises(SelectionError, match=said):
             call()
-    with pytest.raises(MetadataError, match="names of attributes are strings, found 5"):
+    with pytest.raises(MetadataError, match="names of attributes must be strings, found 5"):
         array.attrs[5] = 1  # type: ignore[index]
     np.testing.assert_array_equal(array, DATA)
 

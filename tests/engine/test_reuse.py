@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.cache import ChunkCache, held_nbytes, keepable
+from zarrfs.engine.cache import ChunkCache, as_cacheable, held_nbytes
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 
@@ -150,7 +150,7 @@ def test_the_cache_keeps_no_large_buffer_for_a_small_array() -> None:
         numbers[:100],
     ):
         assert held_nbytes(array) == 1 << 20
-        kept, nbytes = keepable(array)
+        kept, nbytes = as_cacheable(array)
         assert held_nbytes(kept) == array.nbytes
         assert nbytes == array.nbytes + ENTRY
 
@@ -158,14 +158,14 @@ def test_the_cache_keeps_no_large_buffer_for_a_small_array() -> None:
 def test_an_array_that_fills_its_buffer_is_kept_without_a_copy() -> None:
     buffer = bytes(1 << 16)
     array = np.frombuffer(buffer, "<u2")
-    kept, nbytes = keepable(array)
+    kept, nbytes = as_cacheable(array)
     assert np.shares_memory(kept, array)
     assert nbytes == len(buffer) + ENTRY
 
 
 def test_objects_count_with_what_they_hold() -> None:
     array = np.array(["x" * 100_000, b"y" * 50_000, np.zeros(10_000)], object)
-    assert 230_000 < keepable(array)[1] < 232_000
+    assert 230_000 < as_cacheable(array)[1] < 232_000
 
 
 def test_long_strings_fill_the_cache_by_their_length() -> None:

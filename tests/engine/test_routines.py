@@ -123,7 +123,7 @@ def test_modes(tmp_path: Path) -> None:
 def test_modes_that_make_no_sense_are_told(tmp_path: Path) -> None:
     with pytest.raises(LocationError, match="mode must be one of"):
         zarrfs.open(tmp_path, mode="q")  # type: ignore[arg-type]
-    with pytest.raises(LocationError, match="takes no shape"):
+    with pytest.raises(LocationError, match="does not accept shape"):
         zarrfs.open(tmp_path, mode="r", shape=(3,))
     with pytest.raises(LocationError, match="needs a shape"):
         zarrfs.open_array(tmp_path / "y", mode="w")

@@ -239,7 +239,7 @@ def test_another_array_in_the_place_is_an_error_that_says_what_has_changed(tmp_p
             array[...]
     array = opened()
     zarrfs.create_group(tmp_path / "a", overwrite=True)
-    with pytest.raises(zarrfs.MetadataError, match="what was an array has become a group"):
+    with pytest.raises(zarrfs.MetadataError, match="has changed from an array to a group"):
         array[...]
     array = opened()
     (tmp_path / "a" / "zarr.json").unlink()

@@ -370,7 +370,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
             return self.create_group(name, overwrite=overwrite)
         node = self[name]
         if not isinstance(node, Group):
-            raise NodeTypeError(f"{self._store.url}: {node.name} is an array, a group was asked for")
+            raise NodeTypeError(f"{self._store.url}: {node.name} is an array, expected a group")
         return node
 
     def require_groups(self, *names: str) -> tuple[Group, ...]:
@@ -390,7 +390,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
             return self.create_array(name, shape=shape, dtype=dtype, **options)
         node = self[name]
         if not isinstance(node, Array):
-            raise NodeTypeError(f"{self._store.url}: {node.name} is a group, an array was asked for")
+            raise NodeTypeError(f"{self._store.url}: {node.name} is a group, expected an array")
         creation.check_required(node, shape, dtype, exact)
         return node
 
