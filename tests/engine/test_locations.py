@@ -112,7 +112,7 @@ def test_what_is_no_location() -> None:
 
 
 def test_where_to_look_instead(hierarchy: Path) -> None:
-    with pytest.raises(NodeNotFoundError, match="open that") as caught:
+    with pytest.raises(NodeNotFoundError, match="open one of its members") as caught:
         zarrfs.open(hierarchy.parent)
     assert hierarchy.name in str(caught.value)
     with pytest.raises(NodeNotFoundError, match=r"no array or group 'x'.*'labels'"):

@@ -390,8 +390,8 @@ def test_a_broken_package_is_named(site: Path) -> None:
     parts = [
         ["'example.missing' of example-extensions", "group zarrfs.codecs", "has no attribute 'Nothing'"],
         ["'example.absent' of example-extensions", "No module named"],
-        ["'example.grid_as_codec' of example-extensions", "expected is a subclass of Codec"],
-        ["'example.class' of example-extensions", "expected is an instance of DataTypeFamily"],
+        ["'example.grid_as_codec' of example-extensions", "expected a subclass of Codec"],
+        ["'example.class' of example-extensions", "expected an instance of DataTypeFamily"],
         ["'example.missing' of example-extensions", "group zarrfs.chunk_grids"],
         ["'example.missing' of example-extensions", "group zarrfs.chunk_key_encodings"],
         ["'example.unheard_of' is not known here"],
