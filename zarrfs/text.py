@@ -16,7 +16,7 @@ MAX_VALUE = 120
 """The maximum length of a value that is quoted in a message, in characters."""
 
 HEAD_FRACTION = 0.75
-"""The fraction of a shortened text that is taken from its beginning. Its end, which often says what to do, is the rest."""
+"""The fraction of a shortened text that is taken from its beginning. The rest is its end, which often has advice."""
 
 
 def safe_text(text: str, limit: int | None = None) -> str:

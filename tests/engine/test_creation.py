@@ -1,4 +1,4 @@
-"""Making arrays in every format that can be written, by the same call."""
+"""Creation of arrays in all writable formats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ COMPRESSORS: list[Any] = [None, "gzip", "auto", {"name": "zstd", "configuration"
 
 @pytest.mark.parametrize("compressors", COMPRESSORS, ids=str)
 @pytest.mark.parametrize("zarr_format", WRITABLE_FORMATS)
-def test_the_same_call_makes_every_format(zarr_format: int | str, compressors: Any, tmp_path: Path) -> None:
+def test_the_same_call_creates_an_array_in_every_format(
+    zarr_format: int | str, compressors: Any, tmp_path: Path
+) -> None:
     root = zarrfs.create_group(tmp_path / "s", zarr_format=zarr_format, attributes={"who": "me"})
     array = root.create_array(
         "inner/img", data=DATA, chunks=(2, 3, 2), compressors=compressors, attributes={"k": 1}
@@ -39,7 +41,7 @@ def test_the_same_call_makes_every_format(zarr_format: int | str, compressors: A
 
 
 @pytest.mark.parametrize("compressors", COMPRESSORS, ids=str)
-def test_tensorstore_reads_our_n5(compressors: Any, tmp_path: Path) -> None:
+def test_tensorstore_reads_n5_arrays(compressors: Any, tmp_path: Path) -> None:
     zarrfs.create_group(tmp_path / "s", zarr_format="n5").create_array(
         "img", data=DATA, chunks=(2, 4, 2), compressors=compressors
     )
@@ -48,7 +50,7 @@ def test_tensorstore_reads_our_n5(compressors: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(theirs.T, DATA)
 
 
-def test_chunks_are_guessed_and_spelt_in_many_ways() -> None:
+def test_all_forms_of_the_option_chunks_are_accepted() -> None:
     for given, expected in [
         ("auto", (100, 100)),
         (True, (100, 100)),
@@ -88,14 +90,14 @@ def test_chunks_are_guessed_and_spelt_in_many_ways() -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_made_is_refused_before_anything_is_written(wrong: dict[str, Any]) -> None:
+def test_invalid_options_are_refused_before_anything_is_written(wrong: dict[str, Any]) -> None:
     store = MemoryStore()
     with pytest.raises((MetadataError, TypeError)):
         zarrfs.create_array(store, **wrong)
     assert not list(store.list_prefix())
 
 
-def test_shards_need_a_format_that_has_them() -> None:
+def test_shards_are_refused_in_formats_without_sharding() -> None:
     for zarr_format in (2, "n5", "draft2019"):
         with pytest.raises(UnsupportedError, match="shards"):
             zarrfs.create_array(MemoryStore(), shape=4, shards=4, zarr_format=zarr_format)
@@ -112,7 +114,7 @@ RECTILINEAR = [
 
 
 @pytest.mark.parametrize("chunks", RECTILINEAR)
-def test_chunks_of_several_lengths(chunks: Any) -> None:
+def test_rectilinear_chunks_are_read_and_written(chunks: Any) -> None:
     data = np.arange(70).reshape(10, 7)
     array = zarrfs.create_array(MemoryStore(), data=data, chunks=chunks)
     assert array.metadata["chunk_grid"]["name"] == "rectilinear"
@@ -124,15 +126,15 @@ def test_chunks_of_several_lengths(chunks: Any) -> None:
     assert (again.blocks[1, 0] == data[3 : 3 + again.chunks[0][1]][:, : again.chunks[1][0]]).all()  # type: ignore[index]
 
 
-def test_chunks_of_several_lengths_that_do_not_fit() -> None:
-    for chunks, said in (
+def test_invalid_rectilinear_chunks_are_refused() -> None:
+    for chunks, message in (
         (((3, 4), (5, 2)), "sum up to 10"),
         (((3, 4, 3),), "1 dimensions"),
         (((3, 4, 0), 7), "chunk_shapes"),
         ((("a",), 7), "chunk_shapes"),
         ({"name": "hexagonal"}, "hexagonal"),
     ):
-        with pytest.raises(MetadataError, match=said):
+        with pytest.raises(MetadataError, match=message):
             zarrfs.create_array(MemoryStore(), shape=(10, 7), chunks=chunks)
     with pytest.raises(UnsupportedError, match="zarr_format 3"):
         zarrfs.create_array(MemoryStore(), shape=(10, 7), chunks=((5, 5), 7), zarr_format=2)
@@ -140,7 +142,7 @@ def test_chunks_of_several_lengths_that_do_not_fit() -> None:
         zarrfs.create_array(MemoryStore(), shape=(10, 7), chunks=((5, 5), 7), shards=(10, 7))
 
 
-def test_a_byte_order_that_is_left_open_is_chosen_and_recorded() -> None:
+def test_a_missing_byte_order_is_chosen_and_stored() -> None:
     for options in (
         {"codecs": ["bytes"]},
         {"serializer": "bytes"},

@@ -1,4 +1,4 @@
-"""Creating a node happens as a whole or not at all: whatever fails, the store is as it was."""
+"""Creation of a node is atomic: a failure leaves the store unchanged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LATER_DRAFT = {
 
 
 class FailsAtWrite:
-    """Makes the write of this number fail, as a full disk would."""
+    """Raises the error of a full disk at the write with the given number."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -42,23 +42,23 @@ class FailsAtWrite:
         return StoreError(f"{key}: no space left", errno.ENOSPC) if self.writes == self.number else None
 
 
-def make(what: str, store: Store, path: str, zarr_format: Any, **options: Any) -> None:
+def make(kind: str, store: Store, path: str, zarr_format: Any, **options: Any) -> None:
     attributes = {"a": 1}
-    if what == "group":
+    if kind == "group":
         zarrfs.create_group(store, path, zarr_format=zarr_format, attributes=attributes, **options)
     else:
-        data = {"data": DATA} if what == "array with data" else {"shape": DATA.shape, "dtype": "i4"}
+        data = {"data": DATA} if kind == "array with data" else {"shape": DATA.shape, "dtype": "i4"}
         zarrfs.create_array(
             store, path, chunks=2, zarr_format=zarr_format, attributes=attributes, **data, **options
         )
 
 
 @pytest.mark.parametrize("path", ["", "a/b/c"])
-@pytest.mark.parametrize("what", ["group", "array", "array with data"])
+@pytest.mark.parametrize("kind", ["group", "array", "array with data"])
 @pytest.mark.parametrize("zarr_format", WRITABLE_FORMATS)
 @pytest.mark.parametrize("before", ["nothing", "an array", "a group"])
-def test_a_write_that_fails_leaves_the_store_as_it_was(
-    before: str, zarr_format: Any, what: str, path: str
+def test_a_failed_write_leaves_the_store_unchanged(
+    before: str, zarr_format: Any, kind: str, path: str
 ) -> None:
     inner = MemoryStore()
     if before == "an array":
@@ -73,15 +73,15 @@ def test_a_write_that_fails_leaves_the_store_as_it_was(
         failure = FailsAtWrite(number)
         error = None
         try:
-            make(what, FailingStore(inner, failure), path, zarr_format, overwrite=before != "nothing")
+            make(kind, FailingStore(inner, failure), path, zarr_format, overwrite=before != "nothing")
         except StoreError as raised:
             error = raised
         if error is None:
             assert failure.writes < number
             break
         assert error.errno == errno.ENOSPC
-        if "is complete below" in str(error):
-            # The documents of the draft are set, not moved, when all else is in its place.
+        if "the complete replacement is below" in str(error):
+            # The documents of the draft are written, not moved, after everything else was moved.
             assert zarr_format == "draft2019"
             assert path
             staged = next(key for key in inner.values if key.startswith(".zarrfs")).partition("/")[0]
@@ -90,15 +90,15 @@ def test_a_write_that_fails_leaves_the_store_as_it_was(
             inner.values.update(values)
         assert inner.values == values, f"after write {number}"
     else:
-        pytest.fail("it never succeeded")
+        pytest.fail("the creation never succeeded")
     node = zarrfs.open(inner, path)
     assert dict(node.attrs) == {"a": 1}
-    if what == "array with data":
+    if kind == "array with data":
         np.testing.assert_array_equal(node, DATA)
     assert not [key for key in inner.values if key.startswith(".zarrfs")]
 
 
-def test_a_later_draft_hierarchy_keeps_its_suffix_when_an_array_is_replaced() -> None:
+def test_replacing_an_array_keeps_the_key_suffix_of_a_draft_hierarchy() -> None:
     store = MemoryStore(dict(LATER_DRAFT))
     root = zarrfs.open_group(store, mode="r+")
     for data in (DATA, DATA + 1):
@@ -111,14 +111,14 @@ def test_a_later_draft_hierarchy_keeps_its_suffix_when_an_array_is_replaced() ->
 
 @pytest.mark.parametrize("path", ["", "a/b"])
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_full_disk_while_data_are_written_leaves_nothing_new(
+def test_a_full_disk_while_data_are_written_leaves_the_store_unchanged(
     path: str, overwrite: bool, tmp_path: Path
 ) -> None:
     place = tmp_path / "s"
     if overwrite:
         zarrfs.create_array(place, path, data=DATA, chunks=2, attributes={"old": 1})
     before = contents(place)
-    # Chunks that are larger than a file may be: the last one does not compress.
+    # The last chunk cannot be compressed, so that it exceeds the limit on the size of files.
     data = np.zeros((4, 1 << 17), "u1")
     data[3] = np.random.default_rng(0).integers(0, 255, 1 << 17)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -141,7 +141,7 @@ def contents(place: Path) -> dict[str, bytes]:
 
 
 class _NotJson:
-    """Its representation, which is part of test identifiers, is the same in each process."""
+    """An object with the same representation, which is part of test identifiers, in each process."""
 
     def __repr__(self) -> str:
         return "NOT_JSON"
@@ -150,7 +150,7 @@ class _NotJson:
 NOT_JSON = _NotJson()
 
 
-WRONG: list[dict[str, Any]] = [
+INVALID_OPTIONS: list[dict[str, Any]] = [
     {"data": DATA, "shape": (5, 4)},
     {"data": DATA, "shape": (12,)},
     {"data": [[1, 2], [3]]},
@@ -167,9 +167,9 @@ WRONG: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("zarr_format", WRITABLE_FORMATS)
-@pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_what_cannot_be_created_is_refused_before_anything_is_written(
-    wrong: dict[str, Any], zarr_format: Any, overwrite: bool
+@pytest.mark.parametrize("invalid", INVALID_OPTIONS, ids=str)
+def test_invalid_options_are_refused_before_anything_is_written(
+    invalid: dict[str, Any], zarr_format: Any, overwrite: bool
 ) -> None:
     inner = MemoryStore()
     if overwrite:
@@ -182,8 +182,8 @@ def test_what_cannot_be_created_is_refused_before_anything_is_written(
 
     store = FailingStore(inner, forbidden)
     with pytest.raises(ZarrError):
-        zarrfs.create_array(store, "a", zarr_format=zarr_format, overwrite=overwrite, **wrong)
-    attributes = wrong.get("attributes")
+        zarrfs.create_array(store, "a", zarr_format=zarr_format, overwrite=overwrite, **invalid)
+    attributes = invalid.get("attributes")
     if attributes is not None:
         with pytest.raises(MetadataError, match="attributes"):
             zarrfs.create_group(
@@ -196,15 +196,15 @@ def test_nothing_is_created_below_an_array_or_over_a_node(zarr_format: Any) -> N
     store = MemoryStore()
     zarrfs.create_array(store, "a", data=DATA, zarr_format=zarr_format)
     before = dict(store.values)
-    for what in ("group", "array with data"):
+    for kind in ("group", "array with data"):
         with pytest.raises(NodeTypeError, match="'a' is an array"):
-            make(what, store, "a/b/c", zarr_format)
+            make(kind, store, "a/b/c", zarr_format)
         with pytest.raises(NodeExistsError, match="overwrite=True"):
-            make(what, store, "a", zarr_format)
+            make(kind, store, "a", zarr_format)
     assert store.values == before
 
 
-def test_an_array_replaces_itself() -> None:
+def test_an_array_can_be_replaced_by_itself() -> None:
     group = zarrfs.create_group({})
     group["a"] = DATA
     group["a"] = group["a"]
