@@ -49,7 +49,7 @@ def grids(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def read(array: np.ndarray, axes: tuple[Any, ...], plain: Any) -> np.ndarray:
-    """Do what reading does, with chunks cut out of a padded array."""
+    """Read a selection chunk by chunk, with chunks taken from a padded array."""
     padded = np.full([n + 8 for n in array.shape], -1)
     padded[tuple(slice(0, n) for n in array.shape)] = array
     outer = isinstance(plain, OrthogonalSelection)
@@ -80,7 +80,7 @@ def numbered(shape: tuple[int, ...]) -> np.ndarray:
 
 
 @given(st.data(), shapes)
-def test_basic_selections_are_numpys(data: st.DataObject, shape: tuple[int, ...]) -> None:
+def test_basic_selections_agree_with_numpy(data: st.DataObject, shape: tuple[int, ...]) -> None:
     array = numbered(shape)
     index = data.draw(hnp.basic_indices(shape, allow_newaxis=False, allow_ellipsis=True))
     expected = array[index]
@@ -90,7 +90,7 @@ def test_basic_selections_are_numpys(data: st.DataObject, shape: tuple[int, ...]
 
 
 @given(st.data(), hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=9))
-def test_orthogonal_selections_are_products(data: st.DataObject, shape: tuple[int, ...]) -> None:
+def test_orthogonal_selections_are_outer_products(data: st.DataObject, shape: tuple[int, ...]) -> None:
     parts: list[Any] = []
     plainly: list[Any] = []
     for length in shape:
@@ -115,7 +115,7 @@ def test_orthogonal_selections_are_products(data: st.DataObject, shape: tuple[in
 
 
 @given(st.data(), hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=9))
-def test_coordinates_are_numpys(data: st.DataObject, shape: tuple[int, ...]) -> None:
+def test_coordinate_selections_agree_with_numpy(data: st.DataObject, shape: tuple[int, ...]) -> None:
     array = numbered(shape)
     result_shape = hnp.array_shapes(min_dims=1, max_dims=2, max_side=7)
     index = data.draw(hnp.integer_array_indices(shape, result_shape=result_shape))
@@ -124,7 +124,7 @@ def test_coordinates_are_numpys(data: st.DataObject, shape: tuple[int, ...]) -> 
 
 
 @given(st.data(), hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=7))
-def test_masks_are_numpys(data: st.DataObject, shape: tuple[int, ...]) -> None:
+def test_mask_selections_agree_with_numpy(data: st.DataObject, shape: tuple[int, ...]) -> None:
     array = numbered(shape)
     mask = data.draw(hnp.arrays(bool, shape))
     for plain in (mask_selection(mask, shape), fancy_selection(mask, shape)):
@@ -132,8 +132,8 @@ def test_masks_are_numpys(data: st.DataObject, shape: tuple[int, ...]) -> None:
 
 
 @given(st.data(), hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=6))
-def test_brackets_are_numpys(data: st.DataObject, shape: tuple[int, ...]) -> None:
-    """One array of indices, of any rank, among integers and slices: NumPy moves axes about, and so do we."""
+def test_fancy_selections_agree_with_numpy(data: st.DataObject, shape: tuple[int, ...]) -> None:
+    """One index array of any rank among integers and slices. Its axes have the same position as in NumPy."""
     array = numbered(shape)
     axis = data.draw(st.integers(0, len(shape) - 1))
     parts: list[Any] = []
@@ -156,7 +156,7 @@ def test_brackets_are_numpys(data: st.DataObject, shape: tuple[int, ...]) -> Non
 
 
 @given(st.data(), hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=9))
-def test_blocks_are_chunks(data: st.DataObject, shape: tuple[int, ...]) -> None:
+def test_block_selections_select_whole_chunks(data: st.DataObject, shape: tuple[int, ...]) -> None:
     axes = data.draw(grids(shape))
     edges = []
     for axis, length in zip(axes, shape, strict=True):
@@ -198,7 +198,7 @@ def test_a_flat_range_is_cut_into_contiguous_boxes(data: st.DataObject, shape: t
 
 
 @pytest.mark.parametrize(
-    ("index", "said"),
+    ("index", "message"),
     [
         (None, "newaxis"),
         ((0, 0, 0), "3 indices for an array of 2 dimensions"),
@@ -215,10 +215,10 @@ def test_a_flat_range_is_cut_into_contiguous_boxes(data: st.DataObject, shape: t
         ((["a"],), "indices must be integers"),
     ],
 )
-def test_what_does_not_fit_is_said(index: Any, said: str) -> None:
+def test_the_error_for_an_invalid_index_states_the_reason(index: Any, message: str) -> None:
     with pytest.raises(SelectionError) as caught:
         fancy_selection(index, (4, 6))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_selection_error_is_an_index_error() -> None:
@@ -230,7 +230,7 @@ def test_a_selection_error_is_an_index_error() -> None:
         coordinate_selection(([0, 1], [0, 1, 2]), (4, 4))
 
 
-def test_fields_are_split_off() -> None:
+def test_field_names_are_separated_from_the_selection() -> None:
     dtype = np.dtype([("a", "i4"), ("b", "f8")])
     assert pop_fields("a", dtype) == ("a", ())
     assert pop_fields(["a", "b"], dtype) == (["a", "b"], ())

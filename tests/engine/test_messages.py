@@ -1,4 +1,4 @@
-"""Wrong calls of the public functions: each is an error of ours that says what is wrong in the words of the caller."""
+"""Invalid calls of the public functions raise a ZarrError that names the invalid argument."""
 
 from __future__ import annotations
 
@@ -65,26 +65,28 @@ def identifier(options: Any) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", str(options))
 
 
-@pytest.mark.parametrize(("options", "kind", "said"), NEW, ids=[identifier(options) for options, _, _ in NEW])
-def test_wrong_options_of_a_new_array_are_named(
-    options: dict[str, Any], kind: type[ZarrError], said: str
+@pytest.mark.parametrize(
+    ("options", "kind", "message"), NEW, ids=[identifier(options) for options, _, _ in NEW]
+)
+def test_the_error_for_an_invalid_creation_option_names_it(
+    options: dict[str, Any], kind: type[ZarrError], message: str
 ) -> None:
     store: dict[str, bytes] = {}
     for data in (False, True):
         given = {"data": np.zeros(4)} if data and "shape" not in options else {"shape": 4}
-        with pytest.raises(kind, match=said):
+        with pytest.raises(kind, match=message):
             zarrfs.create_array(store, **{**given, **options})
     assert not store
 
 
-def test_wrong_options_of_codecs_in_zarr_2_are_named() -> None:
-    for options, said in (
+def test_the_error_for_invalid_codecs_of_format_2_names_them() -> None:
+    for options, message in (
         ({"compressors": object()}, "is no codec"),
         ({"compressors": {"name": "gzip", "configuration": 5}}, "is no metadata of a codec"),
         ({"compressors": {"level": 5}}, "is no metadata of a codec"),
         ({"filters": 5}, "is no codec"),
     ):
-        with pytest.raises(MetadataError, match=said):
+        with pytest.raises(MetadataError, match=message):
             zarrfs.create_array({}, shape=4, zarr_format=2, **options)
     single = zarrfs.create_array(
         {}, shape=4, dtype="i4", zarr_format=2, filters={"id": "delta", "dtype": "<i4"}
@@ -92,7 +94,7 @@ def test_wrong_options_of_codecs_in_zarr_2_are_named() -> None:
     assert single.metadata["filters"] == [{"id": "delta", "dtype": "<i4"}]
 
 
-def test_wrong_options_of_opening_are_named() -> None:
+def test_the_error_for_an_invalid_option_of_open_names_it() -> None:
     store: dict[str, bytes] = {}
     for function in (zarrfs.open, zarrfs.open_array):
         with pytest.raises(
@@ -113,23 +115,23 @@ def test_wrong_options_of_opening_are_named() -> None:
     assert not store
 
 
-def test_wrong_access_and_constraints_are_named() -> None:
+def test_the_error_for_invalid_access_and_constraint_values_names_them() -> None:
     with pytest.raises(ValueError, match="concurrency must be an integer of at least 1"):
         zarrfs.Access(concurrency="x")  # type: ignore[arg-type]
-    for options, said in (
+    for options, message in (
         ({"shape": 5}, "chunk shape: expected a tuple"),
         ({"shape": ("x",)}, "expected integers of at least -1"),
         ({"elements": "x"}, "elements must be an integer"),
         ({"aspect_ratio": ("x",)}, "expected numbers of at least 0"),
     ):
-        with pytest.raises(MetadataError, match=said):
+        with pytest.raises(MetadataError, match=message):
             zarrfs.ChunkConstraint(**options)  # type: ignore[arg-type]
 
 
 DATA = np.arange(24).reshape(4, 6)
 
 
-def test_wrong_calls_of_an_array_are_named() -> None:
+def test_the_errors_of_array_methods_name_the_invalid_argument() -> None:
     array = zarrfs.create_array({}, data=DATA, chunks=(2, 3))
     records = zarrfs.create_array({}, shape=3, dtype=[("n", "S3"), ("k", "u1")])
     calls: list[tuple[Any, str]] = [
@@ -165,22 +167,22 @@ def test_wrong_calls_of_an_array_are_named() -> None:
         (lambda: array.read_bytes_into(0, b"abc"), "buffer must be writable, found bytes"),
         (lambda: array.read_bytes_into(0, "abc"), "buffer must be writable contiguous memory, found str"),
     ]
-    for call, said in calls:
-        with pytest.raises(SelectionError, match=said):
+    for call, message in calls:
+        with pytest.raises(SelectionError, match=message):
             call()
     with pytest.raises(MetadataError, match="names of attributes must be strings, found 5"):
         array.attrs[5] = 1  # type: ignore[index]
     np.testing.assert_array_equal(array, DATA)
 
 
-def test_appending_counts_dimensions_from_the_end() -> None:
+def test_append_accepts_a_negative_axis() -> None:
     array = zarrfs.create_array({}, data=DATA, chunks=(2, 3))
     assert array.append(DATA, axis=-1) == (4, 12)
     assert array.append(np.hstack([DATA, DATA]), axis=-2) == (8, 12)
     np.testing.assert_array_equal(array, np.block([[DATA, DATA], [DATA, DATA]]))
 
 
-def test_wrong_names_of_members_are_named() -> None:
+def test_invalid_names_of_members_are_refused() -> None:
     group = zarrfs.create_group({})
     for call in (
         lambda: group[5],  # type: ignore[index]
@@ -198,7 +200,7 @@ def test_wrong_names_of_members_are_named() -> None:
         group.create_group("a/b")
 
 
-def test_pickled_objects_are_refused_with_advice_that_holds_everywhere() -> None:
+def test_the_error_for_pickled_objects_names_the_option_that_allows_them() -> None:
     store: dict[str, bytes] = {}
     group = zarrfs.create_group(store, zarr_format=2)
     group.create_array("a", shape=2, dtype=str)
@@ -209,7 +211,7 @@ def test_pickled_objects_are_refused_with_advice_that_holds_everywhere() -> None
         group["a"]
 
 
-def test_zero_is_the_empty_text() -> None:
+def test_the_zero_of_strings_is_the_empty_string() -> None:
     for dtype, empty in ((str, ""), (bytes, b"")):
         array = zarrfs.zeros(2, dtype=dtype)
         assert array.fill_value == empty

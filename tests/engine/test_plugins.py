@@ -186,7 +186,7 @@ def broken_store(url, mode):
 
 
 class RaisingStore(LocalStore):
-    """Fails in ways that no store should."""
+    """A store whose methods raise exceptions that are not StoreErrors."""
 
     def get(self, key):
         raise ZeroDivisionError("no value")
@@ -281,7 +281,7 @@ count = {NAME}:CountView
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A directory with the package in it, as an installer leaves it."""
+    """A directory with the installed package."""
     folder = tmp_path / "site"
     info = folder / f"{NAME}-1.0.dist-info"
     info.mkdir(parents=True)
@@ -383,7 +383,7 @@ print(json.dumps([
 """
 
 
-def test_a_broken_package_is_named(site: Path) -> None:
+def test_the_error_for_a_broken_plugin_names_its_package(site: Path) -> None:
     import json
 
     messages = json.loads(run(site, BROKEN))
@@ -405,7 +405,7 @@ def test_a_broken_package_is_named(site: Path) -> None:
             assert part in message
 
 
-def test_a_broken_view_is_left_out_with_a_warning(site: Path) -> None:
+def test_a_broken_view_is_skipped_with_a_warning(site: Path) -> None:
     info = site / f"{NAME}-1.0.dist-info" / "entry_points.txt"
     info.write_text(f"[zarrfs.views]\ncount = {NAME}:CountView\nbroken = {NAME}:Nothing\n")
     script = """
@@ -420,7 +420,7 @@ print([view.suffix for view in all_views()])
 
 
 def test_a_hint_names_packages_that_pip_can_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    """zarrfs itself may be installed from a checkout, and be on no index."""
+    """zarrfs itself may be installed from a checkout and not be in a package index."""
     hint = install_hint("hdf5")
     assert hint.startswith("pip install 'h5py")
     assert "zarrfs" not in hint

@@ -24,7 +24,7 @@ shapes = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=7)
 
 @st.composite
 def arrays(draw: st.DrawFn) -> tuple[zarrfs.Array, np.ndarray[Any, Any]]:
-    """Draw an array and NumPy's twin of it."""
+    """Draw an array and an equal NumPy array."""
     shape = draw(shapes)
     data = np.arange(1, prod(shape) + 1, dtype="i4").reshape(shape)
     chunks = tuple(draw(st.integers(1, 4)) for _ in shape)
@@ -53,7 +53,7 @@ def basic(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def orthogonal(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Return a selection and what NumPy takes for it: the product, and the axes that are dropped from it."""
+    """Return a selection, the equivalent NumPy index arrays, and the axes that are dropped from the result."""
     parts: list[Any] = []
     plainly: list[Any] = []
     for length in shape:
@@ -127,7 +127,7 @@ KINDS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=40)
 @given(data=st.data())
-def test_selections_are_those_of_numpy(kind: str, data: st.DataObject) -> None:
+def test_selections_agree_with_numpy(kind: str, data: st.DataObject) -> None:
     select, get, put = KINDS[kind]
     array, twin = data.draw(arrays())
     if kind == "brackets with a mask" and not array.shape:
@@ -159,7 +159,7 @@ def test_selections_are_those_of_numpy(kind: str, data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_blocks_are_slices_along_the_chunks(data: st.DataObject) -> None:
+def test_block_selections_are_slices_along_chunk_boundaries(data: st.DataObject) -> None:
     array, twin = data.draw(arrays())
     grid = array.storage.grid_shape
     if not all(grid):
@@ -188,7 +188,7 @@ def test_blocks_are_slices_along_the_chunks(data: st.DataObject) -> None:
     np.testing.assert_array_equal(array.get_block_selection(tuple(blocks)), twin[tuple(slices)])
 
 
-def test_arrays_without_dimensions_take_the_same_selections_as_those_of_numpy() -> None:
+def test_scalar_arrays_accept_the_same_selections_as_numpy() -> None:
     for zarr_format in (2, 3):
         array = zarrfs.create_array({}, data=np.array(5), zarr_format=zarr_format)
         assert array[()] == array[...] == 5
@@ -248,7 +248,7 @@ class Protocol:
 
 
 @pytest.mark.parametrize("values", [ROWS, ROW_MASK], ids=["integers", "booleans"])
-def test_anything_that_is_an_array_or_a_sequence_is_an_index(values: list[Any]) -> None:
+def test_arrays_and_sequences_are_accepted_as_indices(values: list[Any]) -> None:
     expected = DATA[values]
     for index in indices(values):
         array = zarrfs.create_array({}, data=DATA, chunks=2)
@@ -271,7 +271,7 @@ def test_anything_that_is_an_array_or_a_sequence_is_an_index(values: list[Any]) 
         np.testing.assert_array_equal(array, twin)
 
 
-def test_anything_that_is_an_array_is_a_mask() -> None:
+def test_array_likes_are_accepted_as_masks() -> None:
     mask = DATA % 3 == 0
     for given_mask in (
         *(
@@ -293,7 +293,7 @@ def test_anything_that_is_an_array_is_a_mask() -> None:
         np.testing.assert_array_equal(array, np.where(mask, -2, DATA))
 
 
-def test_what_is_no_index_is_refused() -> None:
+def test_invalid_indices_are_refused() -> None:
     array = zarrfs.create_array({}, data=DATA, chunks=2)
     for wrong, said in (
         (pd.Series([0.5, 1]), "found Series of float64"),

@@ -59,7 +59,7 @@ ARRAYS: list[Any] = [
 
 
 def outcome(assign: Callable[[], Any]) -> Any:
-    """What an assignment gives: the values, or the classes of the exception."""
+    """Return the result of an assignment: the values, or the classes of the exception."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of casts, which NumPy makes and warns of
         try:
@@ -177,7 +177,7 @@ def test_a_value_that_does_not_fit_changes_nothing(
 @pytest.mark.parametrize("zarr_format", WRITABLE_FORMATS)
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("data", [[1, 300], [1, float("nan")], [1j], "word"])
-def test_data_that_do_not_fit_create_nothing(zarr_format: Any, overwrite: bool, data: Any) -> None:
+def test_data_that_do_not_fit_leave_the_store_unchanged(zarr_format: Any, overwrite: bool, data: Any) -> None:
     store = MemoryStore()
     if overwrite:
         zarrfs.create_array(store, "a", data=np.arange(3), zarr_format=zarr_format)
@@ -202,7 +202,7 @@ def test_a_fill_value_that_does_not_fit_is_refused(zarr_format: Any, value: Any)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i4", "f4", "c8", "?", "M8[s]", "S3", "U3"])
-def test_fill_values_are_those_of_zarr_python(dtype: str) -> None:
+def test_fill_values_agree_with_zarr_python(dtype: str) -> None:
     for value in (0, 7, -1, 300, 1.0, float("nan"), 1j, True, "7", "x", 10**30):
 
         def theirs(value: Any = value) -> Any:
@@ -221,7 +221,7 @@ RECORD = np.dtype([("name", "S3"), ("n", "u1")])
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_records_are_given_as_tuples(zarr_format: int) -> None:
+def test_records_can_be_assigned_as_tuples(zarr_format: int) -> None:
     array = zarrfs.create_array(
         {}, shape=4, chunks=2, dtype=RECORD, fill_value=(b"no", 9), zarr_format=zarr_format
     )
@@ -295,7 +295,7 @@ def test_text_is_checked_before_the_first_chunk_is_written(shards: int | None) -
         zarrfs.create_array({}, shape=2, dtype=str, fill_value=1.5)
 
 
-def test_values_may_come_from_pandas_xarray_and_our_own_arrays() -> None:
+def test_values_of_pandas_xarray_and_zarrfs_can_be_assigned() -> None:
     expected = np.array([3, 1, 2])
     ours = zarrfs.array(expected)
     for value in (
@@ -323,7 +323,7 @@ def test_values_may_come_from_pandas_xarray_and_our_own_arrays() -> None:
         zarrfs.zeros(2, dtype="i4")[...] = pd.Series([1, None], dtype="Int64")
 
 
-def test_ragged_arrays_are_made_of_a_list_of_sequences() -> None:
+def test_a_list_of_sequences_creates_a_ragged_array() -> None:
     array = zarrfs.create_array({}, data=[[1, 2], [3]], dtype="array:<i4", zarr_format=2)
     assert [item.tolist() for item in array[...]] == [[1, 2], [3]]
 

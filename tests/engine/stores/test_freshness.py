@@ -228,7 +228,7 @@ def test_another_array_in_the_place_is_an_error_that_says_what_has_changed(tmp_p
 
     for other, said in (
         ({"dtype": "u1", "shape": 4}, "data type has changed"),
-        ({"dtype": "i8", "shape": (4, 4)}, "rank has changed from 1 to 2"),
+        ({"dtype": "i8", "shape": (4, 4)}, "number of dimensions has changed from 1 to 2"),
         ({"dtype": "i8", "shape": 4, "chunks": 2}, "chunk shape has changed"),
         ({"dtype": "i8", "shape": 4, "compressors": None}, "codecs has changed"),
         ({"dtype": "i8", "shape": 4, "fill_value": 1}, "fill value has changed"),
@@ -256,7 +256,7 @@ def test_a_missing_chunk_may_be_an_error() -> None:
     array = zarrfs.create_array(store, shape=(4, 4), chunks=2, dtype="i4", access=strict)
     array[:2, :2] = 1
     assert array[:2, :2].sum() == 4
-    with pytest.raises(zarrfs.MissingChunkError, match=r"chunk \(0, 1\) \(key 'c/0/1'\) is not there"):
+    with pytest.raises(zarrfs.MissingChunkError, match=r"chunk \(0, 1\) \(key 'c/0/1'\) is missing"):
         array[:2, 1:3]
     array[3, 3] = 5  # the rest of the chunk is filled
     assert array[2:, 2:].tolist() == [[0, 0], [0, 5]]
