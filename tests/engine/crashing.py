@@ -1,8 +1,8 @@
 """A program that forks processes and kills them: each performs one operation on a store and exits at its n-th call.
 
-Run as a program with the name of the work, a location, a seed and how many are to be killed; see ``test_crashes.py``.
-Forked processes are fast to make, and the profiler of the interpreter counts calls, those of the system among them, so
-that each step of the work is a place to die at: between writing and renaming a file, between two keys.
+Run it with the name of the operation, a location, a seed and the number of processes; see ``test_crashes.py``. Forking
+is fast. The profiler of the interpreter counts all calls, including system calls, so that a process can be killed at
+each step of an operation: between writing and renaming a file, or between two keys.
 """
 
 from __future__ import annotations
@@ -187,8 +187,9 @@ WORKS: dict[str, type[Work]] = {
 
 
 def in_child(work: Callable[[], None], die_at: int | None) -> int:
-    """Run in a forked process, which kills itself at a call of a function; return how many calls there were, -1 if it
-    was killed.
+    """Run an operation in a forked process that kills itself at call number ``die_at``; None: never.
+
+    Return the number of calls, or -1 if the process was killed.
     """
     read_end, write_end = os.pipe()
     child = os.fork()
@@ -214,14 +215,14 @@ def in_child(work: Callable[[], None], die_at: int | None) -> int:
         finally:
             os._exit(status)
     os.close(write_end)
-    with open(read_end, "rb") as answer:
-        told = answer.read()
+    with open(read_end, "rb") as pipe:
+        call_count = pipe.read()
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
         return -1
     if status:
-        raise SystemExit(f"failed, after a death at call {die_at}" if die_at else "failed")
-    return int(told)
+        raise SystemExit(f"failed before call {die_at}" if die_at else "failed")
+    return int(call_count)
 
 
 def main(name: str, location: str, seed: str, count: str) -> None:
@@ -230,7 +231,7 @@ def main(name: str, location: str, seed: str, count: str) -> None:
     def at(number: int) -> Place:
         return location.replace("NUMBER", str(number))
 
-    # Once in this process, so that those that are forked have loaded all that they need.
+    # Run the operation once in this process, so that forked processes have all modules loaded.
     work.prepare(at(0))
     work.run(at(0))
     work.check(at(0))

@@ -1,7 +1,6 @@
-"""What an installed package adds by its entry points is used like what is built in; what is broken says whose it is.
+"""Entry points of an installed package are used like built-in features. Errors of a broken one name its package.
 
-The package is a real distribution, a module beside its ``dist-info``, in a directory that a fresh interpreter has on
-its path.
+The package is a real distribution (a module and its ``dist-info``) in a directory on the path of a new interpreter.
 """
 
 from __future__ import annotations

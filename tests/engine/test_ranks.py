@@ -1,6 +1,4 @@
-"""Arrays of rank 0 to 32, TensorStore's bound, and up to 64, NumPy's: created, written, read in every way. More is an
-error that says so, whoever asks for it.
-"""
+"""Arrays of rank 0 to 32, the limit of TensorStore, and 64, the limit of NumPy. A higher rank raises an error."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every kind of selection, read and assigned, against NumPy: negative steps, repeated and negative indices, dimensions
-of length zero, and arrays without dimensions.
+"""Reads and writes of all kinds of selections compared with NumPy: negative steps, repeated and negative indices,
+dimensions of length zero, and arrays without dimensions.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def test_selections_agree_with_numpy(kind: str, data: st.DataObject) -> None:
     select, get, put = KINDS[kind]
     array, twin = data.draw(arrays())
     if kind == "brackets with a mask" and not array.shape:
-        return  # a single boolean, which is no index here
+        return  # a single boolean is not a valid index
     if kind == "vindex" and not array.shape:
         return
     if kind == "coordinates" and not array.shape:
@@ -209,7 +209,7 @@ def test_scalar_arrays_accept_the_same_selections_as_numpy() -> None:
             array[0]
 
 
-# -- what serves as an index -----------------------------------------------------------------------------------
+# -- types of indices ------------------------------------------------------------------------------------------
 
 DATA = np.arange(20).reshape(4, 5)
 ROWS = [3, 0, -2]

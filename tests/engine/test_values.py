@@ -1,5 +1,5 @@
-"""Values that are assigned: what fits is stored as NumPy and zarr-python store it, what does not fit is an error and
-nothing is written.
+"""Assigned values are converted as by NumPy and zarr-python. A value that does not fit raises an error, and nothing is
+written.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ARRAYS: list[Any] = [
 def outcome(assign: Callable[[], Any]) -> Any:
     """Return the result of an assignment: the values, or the classes of the exception."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of casts, which NumPy makes and warns of
+        warnings.simplefilter("ignore")  # warnings of NumPy about casts
         try:
             return assign()
         except (OverflowError, ValueError, TypeError, RuntimeError):

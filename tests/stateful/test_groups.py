@@ -77,17 +77,17 @@ class GroupMachine(RuleBasedStateMachine):
         for path in self._below(name):
             del self.model[path]
 
-    @rule(name=names, target=names)
-    def move(self, name: str, target: str) -> None:
-        is_valid = name in self.model and target not in self.model and not self._array_above(target)
-        if not is_valid or target.startswith(f"{name}/"):
+    @rule(name=names, destination=names)
+    def move(self, name: str, destination: str) -> None:
+        is_valid = name in self.model and destination not in self.model and not self._array_above(destination)
+        if not is_valid or destination.startswith(f"{name}/"):
             with pytest.raises((zarrfs.NodeNotFoundError, zarrfs.NodeExistsError, zarrfs.NodeTypeError)):
-                self.root.move(name, target)
+                self.root.move(name, destination)
             return
-        self.root.move(name, target)
+        self.root.move(name, destination)
         moved = {path: self.model.pop(path) for path in self._below(name)}
-        self._put(target, "group")
-        self.model |= {target + path[len(name) :]: entry for path, entry in moved.items()}
+        self._put(destination, "group")
+        self.model |= {destination + path[len(name) :]: entry for path, entry in moved.items()}
 
     @rule(name=names, key=st.sampled_from("pq"), value=st.integers(0, 9))
     def set_attribute(self, name: str, key: str, value: int) -> None:
