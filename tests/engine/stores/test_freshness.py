@@ -243,7 +243,7 @@ def test_another_array_in_the_place_is_an_error_that_says_what_has_changed(tmp_p
         array[...]
     array = opened()
     (tmp_path / "a" / "zarr.json").unlink()
-    with pytest.raises(zarrfs.NodeNotFoundError, match="gone"):
+    with pytest.raises(zarrfs.NodeNotFoundError, match="were deleted"):
         array[...]
 
 
