@@ -1,6 +1,7 @@
-"""zarrfs: one Zarr engine with two doors, a FUSE filesystem and a desktop viewer.
+"""zarrfs: a Zarr engine with a FUSE filesystem and a desktop viewer.
 
-The names are those of zarr-python, and mean the same; ``docs/coming-from-zarr-python.md`` lists the differences.
+This module is the public API of the engine. Functions and classes have the names and semantics of zarr-python;
+``docs/coming-from-zarr-python.md`` lists the differences.
 """
 
 from importlib import import_module
@@ -60,7 +61,7 @@ from zarrfs.errors import (
 )
 from zarrfs.plugins import provide
 
-# Stores that cannot list (web servers) learn the names of members from OME-NGFF metadata.
+# In stores that cannot list (web servers) the names of members are derived from OME-NGFF metadata.
 provide("zarrfs.member_names", "zarrfs.ngff.members:named_members")
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ __all__ = [
     "zeros_like",
 ]
 
-_LATER = {
+_LAZY_IMPORTS = {
     "codecs": "zarrfs.codecs",
     "consolidate_metadata": "zarrfs.tools.consolidation:consolidate_metadata",
     "copy": "zarrfs.tools.node_copies:copy",
@@ -141,7 +142,7 @@ _LATER = {
     "save_group": "zarrfs.engine.persistence:save_group",
     "storage": "zarrfs.storage",
 }
-"""Name -> module, and name in it, for what is imported when it is first used: opening an array needs none of it."""
+"""Name -> module and name in it, for names that are imported on first use. Opening an array needs none of them."""
 
 _STORES_OF_ZARR_2 = (
     *("DBMStore", "DictStore", "DirectoryStore", "KVStore", "LMDBStore", "LRUStoreCache", "MemoryStore"),
@@ -163,14 +164,14 @@ _CODECS_OF_ZARR_2 = (
     *("Pickle", "Quantize", "Shuffle", "VLenArray", "VLenBytes", "VLenUTF8", "Zlib", "Zstd"),
     *("get_codec",),
 )
-"""Names that zarr-python 2 has at the top. The codecs are those of numcodecs."""
+"""Top-level names of zarr-python 2, for compatibility. The codecs are those of numcodecs."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        module, _, attribute = _LATER[name].partition(":")
-        found = import_module(module)
-        value = getattr(found, attribute) if attribute else found
+    if name in _LAZY_IMPORTS:
+        module, _, attribute = _LAZY_IMPORTS[name].partition(":")
+        imported = import_module(module)
+        value = getattr(imported, attribute) if attribute else imported
         globals()[name] = value
         return value
     if name in _STORES_OF_ZARR_2:

@@ -1,35 +1,35 @@
-"""Every exception that zarrfs raises on purpose.
+"""The exceptions of zarrfs.
 
 ::
 
-    ZarrError                      the root: catch this to catch all of ours
-    ├── LocationError              the location is no store that can be opened (unknown scheme, no Zarr data)
-    │   └── LocationNotFoundError  (FileNotFoundError) there is no such file or directory
-    ├── NodeNotFoundError          (KeyError, FileNotFoundError) no array and no group at that path
-    ├── NodeTypeError              (TypeError, ValueError) a group where an array was asked for, or the reverse
-    ├── NodeExistsError            (FileExistsError, ValueError) creating would replace a node that is there already
-    ├── MetadataError              (ValueError) a metadata document is broken or breaks its specification
+    ZarrError                      the base class of all exceptions of zarrfs
+    ├── LocationError              a location cannot be opened as a store (unknown scheme, no Zarr data)
+    │   └── LocationNotFoundError  (FileNotFoundError) the file or directory does not exist
+    ├── NodeNotFoundError          (KeyError, FileNotFoundError) there is no array or group at the path
+    ├── NodeTypeError              (TypeError, ValueError) the node is a group instead of an array, or the reverse
+    ├── NodeExistsError            (FileExistsError, ValueError) creating a node would replace an existing one
+    ├── MetadataError              (ValueError) a metadata document is invalid
     │   ├── FillValueError         (OverflowError, TypeError) a fill value does not fit the data type
-    │   └── UnsupportedError       it asks for a codec, data type, grid or extension that is unknown here
-    ├── ChunkDecodeError           a chunk is present, but its bytes cannot be decoded
-    ├── MissingChunkError          a chunk is absent, of an array opened so that this is an error
-    ├── ChunkEncodeError           data cannot be encoded by the array's codecs
-    │   └── DataError              (OverflowError, ValueError, TypeError) a value does not fit the array's data type
-    ├── SelectionError             (IndexError) the selection does not fit the array
-    │   └── DataShapeError         (ValueError) the data have another shape than the selection
-    ├── OptionError                (TypeError, ValueError) an option is unknown, or has a value that it cannot have
-    ├── KeyNameError               (ValueError) a key or node name that would leave the store or is not allowed
-    ├── StoreError                 (OSError) the store failed: I/O error, permission, network
-    │   └── ReadOnlyError          (PermissionError, ValueError) a write to something that was opened for reading
-    ├── IncompleteCopyError        a copy lacks members of its source that cannot be read or written
-    └── MountError                 FUSE is not usable, or a mount could not be made or removed
+    │   └── UnsupportedError       it requires an unknown codec, data type, grid or extension
+    ├── ChunkDecodeError           a stored chunk cannot be decoded
+    ├── MissingChunkError          a chunk is missing, and the array was opened with ``fill_missing=False``
+    ├── ChunkEncodeError           data cannot be encoded by the codecs of the array
+    │   └── DataError              (OverflowError, ValueError, TypeError) a value does not fit the data type
+    ├── SelectionError             (IndexError) a selection does not fit the array
+    │   └── DataShapeError         (ValueError) the shape of the data does not fit the selection
+    ├── OptionError                (TypeError, ValueError) an option is unknown or has an invalid value
+    ├── KeyNameError               (ValueError) a key or node name is not allowed, for instance because of ``..``
+    ├── StoreError                 (OSError) an operation of a store failed: I/O error, permission, network
+    │   └── ReadOnlyError          (PermissionError, ValueError) a write to a store or node that is open read-only
+    ├── IncompleteCopyError        members of a source cannot be read, or cannot be written to the destination
+    └── MountError                 FUSE is not usable, or a mount cannot be created, found or removed
 
-A message says what, where (location, node, key, chunk), what was found against what was expected, and what
-to do. Where an exception of another library or of the operating system is the cause it is chained with ``from``.
-The text of an exception is safe to display: control characters are escaped, and it is shortened when it is very long.
+A message contains the problem, the location (store, node, key, chunk), the found and the expected value, and what to
+do. Exceptions of other libraries and of the operating system are chained with ``from``. The text of an exception is
+safe to display: control characters are escaped, and very long text is shortened.
 
-The built-in classes in parentheses are those that zarr-python 2 or 3 raises for the same fault, so that ``except``
-clauses written for it still work.
+The built-in classes in parentheses are the additional base classes. They are the classes that zarr-python 2 or 3 raises
+for the same problem, so that existing ``except`` clauses work.
 """
 
 from zarrfs.text import MAX_MESSAGE, safe_text
@@ -61,35 +61,35 @@ __all__ = [
 
 
 class ZarrError(Exception):
-    """The root of all exceptions of zarrfs."""
+    """The base class of all exceptions of zarrfs."""
 
     def __str__(self) -> str:
-        # KeyError, which one child is, would show the repr of its argument.
+        # KeyError, a base of NodeNotFoundError, would return the repr of its argument.
         return safe_text(" ".join(str(arg) for arg in self.args), MAX_MESSAGE)
 
 
 class LocationError(ZarrError):
-    """The location names nothing that can be opened as a store."""
+    """A location cannot be opened as a store."""
 
 
 class LocationNotFoundError(LocationError, FileNotFoundError):
-    """There is no file or directory at the location."""
+    """The file or directory of a location does not exist."""
 
 
 class NodeNotFoundError(ZarrError, KeyError, FileNotFoundError):
-    """There is neither an array nor a group at the path."""
+    """There is no array or group at the path."""
 
 
 class NodeTypeError(ZarrError, TypeError, ValueError):
-    """The node at the path is of the other kind."""
+    """The node at the path is a group instead of an array, or an array instead of a group."""
 
 
 class NodeExistsError(ZarrError, FileExistsError, ValueError):
-    """Creating a node would replace one that exists."""
+    """Creating a node would replace an existing one."""
 
 
 class MetadataError(ZarrError, ValueError):
-    """A metadata document is broken, or breaks its specification."""
+    """A metadata document is invalid."""
 
 
 class FillValueError(MetadataError, OverflowError, TypeError):
@@ -97,19 +97,19 @@ class FillValueError(MetadataError, OverflowError, TypeError):
 
 
 class UnsupportedError(MetadataError):
-    """A metadata document requires something that is not known here."""
+    """A metadata document requires a feature that zarrfs does not support."""
 
 
 class ChunkDecodeError(ZarrError):
-    """A chunk that is present cannot be decoded. A missing chunk is no error: it is the fill value."""
+    """A stored chunk cannot be decoded. A missing chunk does not raise this error; it reads as the fill value."""
 
 
 class MissingChunkError(ZarrError):
-    """A chunk is not there, of an array that was opened with ``Access(fill_missing=False)``."""
+    """A chunk is missing, and the array was opened with ``Access(fill_missing=False)``."""
 
 
 class ChunkEncodeError(ZarrError):
-    """The data given for a chunk cannot be encoded by the codecs of the array."""
+    """The data of a chunk cannot be encoded by the codecs of the array."""
 
 
 class DataError(ChunkEncodeError, OverflowError, ValueError, TypeError):
@@ -120,23 +120,23 @@ class DataError(ChunkEncodeError, OverflowError, ValueError, TypeError):
 
 
 class SelectionError(ZarrError, IndexError):
-    """A selection does not fit the array's shape or the kind of indexing."""
+    """A selection does not fit the shape of the array, or is not valid for the kind of indexing."""
 
 
 class DataShapeError(SelectionError, ValueError):
-    """The data that are assigned do not broadcast to the shape of the selection. Nothing was written."""
+    """The assigned data cannot be broadcast to the shape of the selection. Nothing was written."""
 
 
 class OptionError(ZarrError, TypeError, ValueError):
-    """A function has no option of that name, or an option has a value that it cannot have."""
+    """An option of a function is unknown or has an invalid value."""
 
 
 class KeyNameError(ZarrError, ValueError):
-    """A store key or node name that is not allowed, for instance one with a ``..`` segment."""
+    """A store key or node name is not allowed, for instance because it has a ``..`` segment."""
 
 
 class StoreError(ZarrError, OSError):
-    """A store failed to do what was asked. ``errno`` is that of the cause where there is one."""
+    """An operation of a store failed. ``errno`` is the error number of the cause, or None."""
 
     def __init__(self, message: str, errno: int | None = None) -> None:
         super().__init__(message)
@@ -144,19 +144,22 @@ class StoreError(ZarrError, OSError):
 
 
 class ReadOnlyError(StoreError, PermissionError, ValueError):
-    """A write was asked of a store or node that was opened read-only."""
+    """A write to a store or node that is open read-only."""
 
 
 class IncompleteCopyError(ZarrError):
-    """A copy lacks members of its source that cannot be read, or that the destination cannot hold."""
+    """A copy is incomplete: members of the source cannot be read, or cannot be written to the destination."""
 
 
 class MountError(ZarrError):
-    """FUSE is not usable here, or a mount could not be made, found or removed."""
+    """FUSE is not usable, or a mount cannot be created, found or removed."""
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the message of any exception, safe to display; those of others begin with the name of their class."""
+    """Return the message of any exception as text that is safe to display.
+
+    For an exception that is not a ZarrError or OSError it begins with the name of the class.
+    """
     text = str(error)
     if not isinstance(error, ZarrError | OSError) or not text:
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,7 +1,7 @@
-"""The one logger of the package, so that a program can direct or silence all of it by the name ``zarrfs``.
+"""The logger of the package. Applications configure it by the name ``zarrfs``.
 
-Each record is made safe before any handler sees it: one line of printable characters, of limited length. A traceback
-keeps its lines, indented, so that no text in it can look like a record of its own.
+Each record is sanitized before it reaches a handler: its message becomes one line of printable characters of limited
+length. The lines of a traceback are indented, so that no text in it can be mistaken for a record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ INDENT = "    "
 
 
 class SafeRecords(logging.Filter):
-    """Replaces the message of each record by its safe form. Lets every record pass."""
+    """Replaces the message of each record by text that is safe to display. Accepts every record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg = safe_text(record.getMessage(), MAX_MESSAGE)

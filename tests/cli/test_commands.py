@@ -182,7 +182,7 @@ def test_version() -> None:
     ("arguments", "said"),
     [
         (("info", "{tmp}/missing.zarr"), "no such file or directory"),
-        (("info", "{tmp}/file"), "no zip file"),
+        (("info", "{tmp}/file"), "neither a zip file nor a database"),
         (("info", "{tmp}"), "no Zarr array or group here"),
         (("info", "{store}/broken"), "zarr.json"),
         (("info", "{store}", "nothing/there"), "no Zarr array or group here"),

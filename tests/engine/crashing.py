@@ -1,8 +1,8 @@
-"""A process that kills others: each does one piece of work on a store, and dies at the n-th call of any function.
+"""A program that forks processes and kills them: each performs one operation on a store and exits at its n-th call.
 
-Run as a program with the name of the work, a location, a seed and how many are to be killed; see ``test_crashes.py``.
-Forked processes are fast to make, and the profiler of the interpreter counts calls, those of the system among them, so
-that each step of the work is a place to die at: between writing and renaming a file, between two keys.
+Run it with the name of the operation, a location, a seed and the number of processes; see ``test_crashes.py``. Forking
+is fast. The profiler of the interpreter counts all calls, including system calls, so that a process can be killed at
+each step of an operation: between writing and renaming a file, or between two keys.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ SHAPE = (12, 10)
 OLD = np.arange(1, 121, dtype="u4").reshape(SHAPE)
 NEW = OLD + 1000
 BLOCK = (6, 5)
-"""What is stored under one key."""
+"""The shape of a stored chunk or shard."""
 
 Place = str
 
 
 def joined(place: Place, name: str) -> str:
-    """Return where a second hierarchy goes beside the first."""
+    """Return the location of a second hierarchy."""
     return f"{place}-{name}"
 
 
 class Work:
-    """One piece of work: what is there before, what is done, and what may be found at any time."""
+    """An operation: the initial content of the store, the change, and a check of the content after a crash."""
 
     options: dict[str, Any] = {"chunks": (3, 5), "shards": BLOCK}  # noqa: RUF012 - read only
 
@@ -57,16 +57,16 @@ class Work:
 
     def check(self, place: Place) -> None:
         array = zarrfs.open_array(place, "a", cache_size=0)
-        self.look(array)
+        self.check_array(array)
         array.store.close()
 
-    def look(self, array: zarrfs.Array) -> None:
-        """Look at what a reader finds after the crash."""
+    def check_array(self, array: zarrfs.Array) -> None:
+        """Check the content of the array after the crash."""
         raise NotImplementedError
 
 
 def check_blocks(found: np.ndarray[Any, Any], *allowed: np.ndarray[Any, Any]) -> None:
-    """Each chunk is as it is in one of the allowed arrays, and nothing between."""
+    """Check that each chunk is equal to that of one of the allowed arrays."""
     for row in range(0, found.shape[0], BLOCK[0]):
         for column in range(0, found.shape[1], BLOCK[1]):
             box = np.s_[row : row + BLOCK[0], column : column + BLOCK[1]]
@@ -77,7 +77,7 @@ class PartsOfShards(Work):
     def change(self, array: zarrfs.Array) -> None:
         array[1:11, 2:9] = NEW[1:11, 2:9]
 
-    def look(self, array: zarrfs.Array) -> None:
+    def check_array(self, array: zarrfs.Array) -> None:
         new = OLD.copy()
         new[1:11, 2:9] = NEW[1:11, 2:9]
         check_blocks(array[...], OLD, new)
@@ -93,7 +93,7 @@ class Growing(Work):
     def change(self, array: zarrfs.Array) -> None:
         array.append(NEW[:9])
 
-    def look(self, array: zarrfs.Array) -> None:
+    def check_array(self, array: zarrfs.Array) -> None:
         assert array.shape in (SHAPE, (21, 10))
         found = array[...]
         assert np.array_equal(found[:12], OLD)
@@ -108,7 +108,7 @@ class Shrinking(Work):
         array.resize(5, 4)
         array.attrs["n"] = 2
 
-    def look(self, array: zarrfs.Array) -> None:
+    def check_array(self, array: zarrfs.Array) -> None:
         assert array.shape in (SHAPE, (5, 4))
         assert np.array_equal(array[...], OLD[tuple(slice(0, n) for n in array.shape)])
         assert array.attrs["n"] == 1 or array.shape == (5, 4)
@@ -118,7 +118,7 @@ class Attributes(Work):
     def change(self, array: zarrfs.Array) -> None:
         array.attrs.update({"n": 2, "m": "y" * 5000})
 
-    def look(self, array: zarrfs.Array) -> None:
+    def check_array(self, array: zarrfs.Array) -> None:
         assert dict(array.attrs) in ({"n": 1, "m": "x" * 100}, {"n": 2, "m": "y" * 5000})
         assert np.array_equal(array[...], OLD)
 
@@ -145,7 +145,7 @@ class Replacing(Work):
 
 
 class Transfer(Work):
-    """A copy by the command line; then it is resumed."""
+    """A copy with the command line program, which is then resumed."""
 
     verb: tuple[str, ...] = ("copy",)
 
@@ -187,8 +187,9 @@ WORKS: dict[str, type[Work]] = {
 
 
 def in_child(work: Callable[[], None], die_at: int | None) -> int:
-    """Run in a forked process, which kills itself at a call of a function; return how many calls there were, -1 if it
-    was killed.
+    """Run an operation in a forked process that kills itself at call number ``die_at``; None: never.
+
+    Return the number of calls, or -1 if the process was killed.
     """
     read_end, write_end = os.pipe()
     child = os.fork()
@@ -214,23 +215,23 @@ def in_child(work: Callable[[], None], die_at: int | None) -> int:
         finally:
             os._exit(status)
     os.close(write_end)
-    with open(read_end, "rb") as answer:
-        told = answer.read()
+    with open(read_end, "rb") as pipe:
+        call_count = pipe.read()
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
         return -1
     if status:
-        raise SystemExit(f"failed, after a death at call {die_at}" if die_at else "failed")
-    return int(told)
+        raise SystemExit(f"failed before call {die_at}" if die_at else "failed")
+    return int(call_count)
 
 
 def main(name: str, location: str, seed: str, count: str) -> None:
-    work, chance = WORKS[name](), random.Random(seed)
+    work, rng = WORKS[name](), random.Random(seed)
 
     def at(number: int) -> Place:
         return location.replace("NUMBER", str(number))
 
-    # Once in this process, so that those that are forked have loaded all that they need.
+    # Run the operation once in this process, so that forked processes have all modules loaded.
     work.prepare(at(0))
     work.run(at(0))
     work.check(at(0))
@@ -240,7 +241,7 @@ def main(name: str, location: str, seed: str, count: str) -> None:
     for number in range(2, 2 + int(count)):
         place = at(number)
         in_child(lambda place=place: work.prepare(place), None)  # type: ignore[misc]
-        killed += in_child(lambda place=place: work.run(place), chance.randint(1, total)) == -1  # type: ignore[misc]
+        killed += in_child(lambda place=place: work.run(place), rng.randint(1, total)) == -1  # type: ignore[misc]
         in_child(lambda place=place: work.check(place), None)  # type: ignore[misc]
     print(killed, "killed of", count, "at up to", total, "calls")
 

@@ -1,4 +1,4 @@
-"""Several who change the metadata of one node at once: appends and attributes of all of them are kept."""
+"""Concurrent changes of the metadata of one node: all appends and attributes are kept."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 WRITERS = 3
 BLOCKS = 12
 ROWS = 3
-"""Of a block: two do not fill a chunk, so that blocks of several writers share chunks."""
+"""The number of rows of a block. Two blocks do not fill a chunk, so that blocks of several writers share chunks."""
 
 PROGRAM = f"""
 import sys, numpy, zarrfs
@@ -45,12 +45,12 @@ for number in range({BLOCKS}):
 
 
 def run_writers(path: Path, locks: Path) -> None:
-    """Run processes that all begin at once."""
+    """Run the writer processes; they start writing at the same time."""
     run_together(PROGRAM, [(path, locks, own) for own in range(WRITERS)])
 
 
 def check_blocks(data: np.ndarray[Any, Any], writers: int = WRITERS, blocks: int = BLOCKS) -> None:
-    """Each block is there once, whole, those of one writer in their order."""
+    """Check that each block is stored once and completely, and that the blocks of a writer are in order."""
     assert data.shape == (writers * blocks * ROWS, 4)
     numbers = data[::ROWS, 0]
     assert np.array_equal(data, np.repeat(np.repeat(numbers, ROWS)[:, np.newaxis], 4, axis=1))
@@ -69,7 +69,7 @@ def check_attributes(found: zarrfs.Array) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_processes_that_append_and_set_attributes_lose_nothing(layout: str, tmp_path: Path) -> None:
+def test_concurrent_appends_and_attributes_of_processes_are_all_kept(layout: str, tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "a", shape=(0, 4), dtype="u2", **LAYOUTS[layout])
     run_writers(tmp_path / "a", tmp_path / "locks")
     found = zarrfs.open_array(tmp_path / "a")
@@ -99,7 +99,7 @@ def run_threads(work: Callable[[int], object], count: int = WRITERS) -> None:
 @pytest.mark.parametrize("synchronizer", [None, zarrfs.ThreadSynchronizer()], ids=["none", "threads"])
 @pytest.mark.parametrize("objects", ["one", "several"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_threads_that_append_and_set_attributes_lose_nothing(
+def test_concurrent_appends_and_attributes_of_threads_are_all_kept(
     layout: str, objects: str, synchronizer: Any
 ) -> None:
     store = MemoryStore()
@@ -125,8 +125,8 @@ def test_threads_that_append_and_set_attributes_lose_nothing(
         check_attributes(shared)
 
 
-def test_a_thread_that_reads_meanwhile_does_not_disturb() -> None:
-    """It takes over what it has read, which is older than what the appending thread has written since."""
+def test_a_concurrent_refresh_does_not_disturb_appends() -> None:
+    """The refreshing thread may have read metadata that are older than those the appending thread has written since."""
     store = MemoryStore()
     array = zarrfs.create_array(
         store, shape=(0, 4), dtype="u2", chunks=(5, 4), access=zarrfs.Access(recheck_metadata=True)
@@ -147,8 +147,8 @@ def test_a_thread_that_reads_meanwhile_does_not_disturb() -> None:
     check_blocks(array[...], 1, 40)
 
 
-def test_turns_at_documents_are_taken_by_the_keys_of_zarr_python_2(tmp_path: Path) -> None:
-    """Which locks ``.zarray`` to resize and append, and ``.zattrs`` to change attributes."""
+def test_metadata_locks_have_the_keys_of_zarr_python_2(tmp_path: Path) -> None:
+    """zarr-python 2 locks ``.zarray`` for resizing and appending, and ``.zattrs`` for changing attributes."""
     keys: list[str] = []
 
     class Recording(zarrfs.ProcessSynchronizer):
@@ -172,8 +172,12 @@ def test_turns_at_documents_are_taken_by_the_keys_of_zarr_python_2(tmp_path: Pat
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_last_chunk_is_kept_whole_by_who_does_not_know_that_it_grew(layout: str, tmp_path: Path) -> None:
-    """An array of 8 rows in chunks of 5: its rows 5 to 7 are all of the last chunk, to who still takes it for that."""
+def test_a_handle_with_an_outdated_shape_keeps_appended_rows_of_the_last_chunk(
+    layout: str, tmp_path: Path
+) -> None:
+    """An array of 8 rows in chunks of 5 grows to 10 rows. A handle with the old shape writes rows 5 to 7, which are all
+    rows of the last chunk by that shape. The rows 8 and 9 of the chunk must be kept.
+    """
     synchronizer = zarrfs.ProcessSynchronizer(tmp_path / "locks")
     zarrfs.create_array(tmp_path / "a", data=np.full((8, 4), 1, "u2"), **LAYOUTS[layout])
     early, late = (zarrfs.open_array(tmp_path / "a", mode="r+", synchronizer=synchronizer) for _ in range(2))
@@ -185,7 +189,9 @@ def test_the_last_chunk_is_kept_whole_by_who_does_not_know_that_it_grew(layout: 
 @pytest.mark.parametrize(
     "wrap", [lambda store: LRUStore(store, 1 << 20), lambda store: MetadataCacheStore(store, 3600)]
 )
-def test_a_store_that_remembers_asks_anew_in_its_turn(wrap: Callable[[Store], Store], tmp_path: Path) -> None:
+def test_a_caching_store_reads_metadata_again_under_the_lock(
+    wrap: Callable[[Store], Store], tmp_path: Path
+) -> None:
     synchronizer = zarrfs.ProcessSynchronizer(tmp_path / "locks")
     zarrfs.create_array(tmp_path / "a", shape=(0,), dtype="u2", chunks=(5,))
     one, other = (
@@ -203,22 +209,22 @@ def test_a_store_that_remembers_asks_anew_in_its_turn(wrap: Callable[[Store], St
     assert len(found.attrs) == 6
 
 
-def test_attributes_are_those_of_all_once_changed(tmp_path: Path) -> None:
+def test_a_change_of_attributes_applies_to_the_stored_attributes(tmp_path: Path) -> None:
     zarrfs.create_group(tmp_path / "g", attributes={"a": 1, "b": 2})
     one, other = (zarrfs.open_group(tmp_path / "g", mode="r+") for _ in range(2))
-    kept = one.attrs
+    attributes = one.attrs
     del other.attrs["a"]
-    kept["c"] = 3
-    assert dict(kept) == {"b": 2, "c": 3}
+    attributes["c"] = 3
+    assert dict(attributes) == {"b": 2, "c": 3}
     with pytest.raises(KeyError):
         del other.attrs["a"]
     with pytest.raises(KeyError):
-        del kept["a"]
+        del attributes["a"]
     other.attrs.put({"d": 4})
     assert dict(zarrfs.open_group(tmp_path / "g").attrs) == {"d": 4}
 
 
-def test_a_change_that_fails_leaves_the_turn_to_others(tmp_path: Path) -> None:
+def test_a_failed_change_releases_the_lock(tmp_path: Path) -> None:
     synchronizer = zarrfs.ProcessSynchronizer(tmp_path / "locks")
     array = zarrfs.create_array(
         tmp_path / "a", shape=(2, 4), dtype="u2", chunks=(5, 4), synchronizer=synchronizer

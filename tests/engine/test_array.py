@@ -1,4 +1,4 @@
-"""The array node against NumPy, over formats, codecs and shards."""
+"""Reading and writing of arrays compared with NumPy, for all formats, with codecs and shards."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def make(layout: str, cache_size: int | None = None, data: np.ndarray = NUMBERS)
 @pytest.mark.parametrize("cache_size", [0, None])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @given(data=st.data())
-def test_reading_is_numpys(layout: str, cache_size: int | None, data: st.DataObject) -> None:
+def test_reading_agrees_with_numpy(layout: str, cache_size: int | None, data: st.DataObject) -> None:
     array = _arrays.setdefault((layout, cache_size), make(layout, cache_size))
     index = data.draw(hnp.basic_indices(SHAPE, allow_newaxis=False))
     np.testing.assert_array_equal(array[index], NUMBERS[index])
@@ -72,25 +72,26 @@ _arrays: dict[Any, zarrfs.Array] = {}
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @given(data=st.data())
-def test_writing_is_numpys(layout: str, data: st.DataObject) -> None:
+def test_writing_agrees_with_numpy(layout: str, data: st.DataObject) -> None:
     array = make(layout)
-    twin = NUMBERS.copy()
+    expected = NUMBERS.copy()
     for value in range(1000, 1004):
         if data.draw(st.booleans()):
             index = data.draw(hnp.basic_indices(SHAPE, allow_newaxis=False))
-            values = np.arange(twin[index].size, dtype="i4").reshape(twin[index].shape) + value
-            array[index] = values if data.draw(st.booleans()) else value
-            twin[index] = values if np.array_equal(array[index], values) and values.size else value
+            values = np.arange(expected[index].size, dtype="i4").reshape(expected[index].shape) + value
+            written = values if data.draw(st.booleans()) else value
+            array[index] = written
+            expected[index] = written
         else:
             points = data.draw(hnp.integer_array_indices(SHAPE))
             array.vindex[points] = value
-            twin[points] = value
-        np.testing.assert_array_equal(array[...], twin)
+            expected[points] = value
+        np.testing.assert_array_equal(array[...], expected)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @given(data=st.data())
-def test_any_range_of_the_flat_stream(layout: str, data: st.DataObject) -> None:
+def test_any_range_of_the_byte_stream_can_be_read(layout: str, data: st.DataObject) -> None:
     array = _arrays.setdefault((layout, 0), make(layout, 0))
     offset = data.draw(st.integers(0, NUMBERS.nbytes + 5))
     size = data.draw(st.integers(0, NUMBERS.nbytes + 5))
@@ -103,28 +104,28 @@ def test_any_range_of_the_flat_stream(layout: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_masks_blocks_and_fancy_writes(layout: str) -> None:
+def test_masks_blocks_and_index_arrays_are_read_and_written(layout: str) -> None:
     array = make(layout)
     mask = NUMBERS % 3 == 0
     np.testing.assert_array_equal(array[mask], NUMBERS[mask])
-    twin = NUMBERS.copy()
+    expected = NUMBERS.copy()
     array[mask] = -1
-    twin[mask] = -1
+    expected[mask] = -1
     rows, columns = [0, 5], [1, 1, 8]
     array.oindex[rows, :, columns] = np.arange(2 * 9 * 3).reshape(2, 9, 3)
-    twin[np.ix_(rows, range(9), columns)] = np.arange(2 * 9 * 3).reshape(2, 9, 3)
+    expected[np.ix_(rows, range(9), columns)] = np.arange(2 * 9 * 3).reshape(2, 9, 3)
     array[[1, 3]] = 7
-    twin[[1, 3]] = 7
-    np.testing.assert_array_equal(array[...], twin)
+    expected[[1, 3]] = 7
+    np.testing.assert_array_equal(array[...], expected)
     corner = array.blocks[0, 0, 0]
-    np.testing.assert_array_equal(corner, twin[tuple(slice(0, n) for n in corner.shape)])
+    np.testing.assert_array_equal(corner, expected[tuple(slice(0, n) for n in corner.shape)])
     array.blocks[-1, :, 0] = 5
     assert (array.blocks[-1, :, 0] == 5).all()
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (0, 0, 4)])
-def test_scalar_and_empty_arrays(shape: tuple[int, ...], zarr_format: int) -> None:
+def test_scalar_and_empty_arrays_are_read_and_written(shape: tuple[int, ...], zarr_format: int) -> None:
     array = zarrfs.create_array(MemoryStore(), shape=shape, dtype="f4", fill_value=3, zarr_format=zarr_format)
     np.testing.assert_array_equal(array[...], np.full(shape, 3, "f4"))
     array[...] = 7
@@ -138,7 +139,7 @@ def test_scalar_and_empty_arrays(shape: tuple[int, ...], zarr_format: int) -> No
         assert float(array[...]) == 8
 
 
-def test_structured_fields() -> None:
+def test_fields_of_records_are_read_and_written() -> None:
     dtype = np.dtype([("x", "<i4"), ("y", "<f8", (2,))])
     data = np.zeros(10, dtype)
     data["x"] = range(10)
@@ -155,7 +156,7 @@ def test_structured_fields() -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_strings_and_bytes_of_any_length(zarr_format: int) -> None:
+def test_variable_length_strings_are_read_and_written(zarr_format: int) -> None:
     words = np.array(["a", "", "größer", "x" * 1000, "z"], object)
     array = zarrfs.create_array(MemoryStore(), data=words, dtype="string", chunks=2, zarr_format=zarr_format)
     assert array[...].tolist() == words.tolist()
@@ -166,7 +167,7 @@ def test_strings_and_bytes_of_any_length(zarr_format: int) -> None:
         array.read_bytes(0, 1)
 
 
-def test_read_only_refuses_all_writing() -> None:
+def test_a_read_only_array_refuses_all_writes() -> None:
     store = MemoryStore()
     zarrfs.create_array(store, "a", data=NUMBERS)
     array = zarrfs.open_array(store, "a")
@@ -181,7 +182,7 @@ def test_read_only_refuses_all_writing() -> None:
     np.testing.assert_array_equal(array[...], NUMBERS)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_values_that_do_not_fit_are_refused_and_nothing_is_written() -> None:
     array = make("v3 gzip")
     with pytest.raises(SelectionError, match="do not match a selection of shape"):
         array[0] = np.zeros(5)
@@ -190,7 +191,7 @@ def test_what_does_not_fit_is_refused() -> None:
     np.testing.assert_array_equal(array[...], NUMBERS)
 
 
-def test_resize_and_append() -> None:
+def test_resize_and_append_change_shape_and_stored_chunks() -> None:
     array = make("v3 gzip")
     array.append(NUMBERS[:2])
     assert array.shape == (9, 9, 11)
@@ -210,7 +211,7 @@ def test_resize_and_append() -> None:
         array.append(np.zeros((1, 2, 3)))
 
 
-# -- what a read costs -------------------------------------------------------------------------------------------
+# -- the requests of a read ----------------------------------------------------------------------------------------
 
 
 def counted(**options: Any) -> tuple[zarrfs.Array, CountingStore]:
@@ -222,53 +223,52 @@ def counted(**options: Any) -> tuple[zarrfs.Array, CountingStore]:
     return array, store
 
 
-def test_a_plane_of_an_uncompressed_chunk_costs_that_plane() -> None:
+def test_reading_a_plane_of_an_uncompressed_chunk_reads_only_its_bytes() -> None:
     data = np.arange(64**3, dtype="u2").reshape(64, 64, 64)
     array, store = counted(data=data, chunks=(64, 64, 64), compressors=None)
     np.testing.assert_array_equal(array[5], data[5])
     assert store.bytes_read == 64 * 64 * 2
     store.reset()
     np.testing.assert_array_equal(array[:, 7:9], data[:, 7:9])
-    assert store.bytes_read <= data.nbytes, "runs so close together are read as one"
+    assert store.bytes_read <= data.nbytes, "adjacent byte ranges are read as one"
     array, store = counted(data=data[:4].repeat(8, 1), chunks=(4, 512, 64), compressors=None)
     np.testing.assert_array_equal(array[:, 7:9], data[:4].repeat(8, 1)[:, 7:9])
     assert store.bytes_read == 4 * 2 * 64 * 2
 
 
-def test_an_inner_chunk_costs_its_index_and_its_own_bytes() -> None:
+def test_reading_an_inner_chunk_reads_only_the_index_and_its_bytes() -> None:
     data = np.random.default_rng(0).integers(0, 1000, (64, 64), "u2")
     array, store = counted(data=data, chunks=(8, 8), shards=(64, 64), compressors=None)
     np.testing.assert_array_equal(array[8:16, 16:24], data[8:16, 16:24])
     assert store.bytes_read == 64 * 16 + 4 + 8 * 8 * 2
     store.reset()
     np.testing.assert_array_equal(array[9, 17], data[9, 17])
-    assert store.bytes_read == 0, "index and inner chunk are in the cache"
+    assert store.bytes_read == 0, "the index and the inner chunk are cached"
     np.testing.assert_array_equal(array[63, 63], data[63, 63])
     assert store.bytes_read == 8 * 8 * 2, "the index is read once"
 
 
-def test_most_of_a_shard_is_read_as_one() -> None:
+def test_reading_most_of_a_shard_takes_one_request() -> None:
     data = np.random.default_rng(0).integers(0, 1000, (64, 64), "u2")
     array, store = counted(data=data, chunks=(8, 8), shards=(64, 64))
     np.testing.assert_array_equal(array[...], data)
     assert sum(store.calls[name] for name in ("get", "get_into", "get_ranges")) <= 2
 
 
-def test_a_plane_of_a_blosc_chunk_costs_its_blocks() -> None:
+def test_reading_a_plane_of_a_blosc_chunk_reads_only_its_blocks() -> None:
     data = np.random.default_rng(0).integers(0, 60000, (64, 128, 128), "u2")
     array, store = counted(data=data, chunks=(64, 128, 128), compressors=blosc(2, 8192))
     np.testing.assert_array_equal(array[5], data[5])
     assert store.bytes_read < data.nbytes / 8
     store.reset()
     np.testing.assert_array_equal(array[6], data[6])
-    whole = store.bytes_read
-    assert whole > data.nbytes / 2, "who comes back gets the chunk whole"
+    assert store.bytes_read > data.nbytes / 2, "the second read decodes the whole chunk"
     store.reset()
     np.testing.assert_array_equal(array[7:40], data[7:40])
     assert store.bytes_read == 0
 
 
-def test_a_pass_over_the_flat_stream_decodes_each_chunk_once() -> None:
+def test_a_sequential_pass_over_the_byte_stream_decodes_each_chunk_once() -> None:
     data = np.arange(40 * 40 * 40, dtype="u2").reshape(40, 40, 40)
     array, store = counted(data=data, chunks=(20, 20, 20), compressors=GZIP)
     step = 1000
@@ -277,7 +277,7 @@ def test_a_pass_over_the_flat_stream_decodes_each_chunk_once() -> None:
     assert store.calls["get"] == 8
 
 
-def test_nothing_is_kept_with_cache_size_0() -> None:
+def test_nothing_is_cached_with_cache_size_0() -> None:
     inner = MemoryStore()
     zarrfs.create_array(inner, "a", data=NUMBERS, chunks=(3, 4, 5), compressors=GZIP)
     store = CountingStore(inner)
@@ -288,7 +288,7 @@ def test_nothing_is_kept_with_cache_size_0() -> None:
         assert store.calls["get"] == 1
 
 
-def test_what_others_change_is_seen() -> None:
+def test_changes_through_another_handle_are_visible() -> None:
     store = MemoryStore()
     one = zarrfs.create_array(store, "a", data=NUMBERS, chunks=(3, 4, 5))
     other = zarrfs.open_array(store, "a", "r+")
@@ -331,7 +331,7 @@ def test_concurrent_readers_decode_a_chunk_once() -> None:
     assert store.calls["get"] == 1
 
 
-def test_two_writers_of_one_chunk_lose_nothing() -> None:
+def test_concurrent_writes_to_one_chunk_are_all_kept() -> None:
     for options in ({"compressors": GZIP}, {"shards": (40, 40)}):
         array = zarrfs.create_array(MemoryStore(), shape=(40, 40), dtype="i4", chunks=(20, 20), **options)
 
@@ -348,27 +348,27 @@ def test_two_writers_of_one_chunk_lose_nothing() -> None:
             np.testing.assert_array_equal(array[row], np.arange(40) + row * 100 + 1)
 
 
-# -- absent and broken -------------------------------------------------------------------------------------------
+# -- missing and corrupt chunks ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_missing_chunk_is_the_fill_value(layout: str) -> None:
+def test_a_missing_chunk_reads_as_the_fill_value(layout: str) -> None:
     array = zarrfs.create_array(MemoryStore(), shape=SHAPE, dtype="i4", fill_value=42, **LAYOUTS[layout])
     assert (array[...] == 42).all()
     assert array.nshards_initialized == 0
     array[...] = 42
-    assert array.nshards_initialized == 0, "nothing but the fill value is not stored"
+    assert array.nshards_initialized == 0, "chunks that contain only the fill value are not stored"
     array[0, 0, 0] = 1
     assert array.nshards_initialized == 1
     array[0, 0, 0] = 42
     assert array.nshards_initialized == 0
     array.write_empty_chunks = True
     array[0, 0, 0] = 42
-    assert array.nshards_initialized <= 1
+    assert array.nshards_initialized == 1
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_truncated_chunk_is_named(layout: str) -> None:
+def test_the_error_for_a_truncated_chunk_names_its_key_and_coordinates(layout: str) -> None:
     array = make(layout, 0)
     key = sorted(k for k in array.store.list_prefix("a") if k.rpartition("/")[2][0].isdigit())[0]
     value = bytes(array.store.get(key) or b"")
@@ -380,11 +380,11 @@ def test_a_truncated_chunk_is_named(layout: str) -> None:
     assert "(0, 0, 0)" in message
     last = tuple(n - 1 for n in SHAPE)
     if layout != "v3 one chunk":
-        assert array[last] == NUMBERS[last], "the other chunks are read as before"
+        assert array[last] == NUMBERS[last], "the other chunks can be read"
 
 
 @pytest.mark.parametrize("shards", [None, (4,)])
-def test_data_that_do_not_fit_are_no_broken_chunk(shards: tuple[int, ...] | None) -> None:
+def test_values_that_do_not_fit_raise_an_encode_error(shards: tuple[int, ...] | None) -> None:
     array = zarrfs.create_array({}, shape=(8,), dtype=str, chunks=(2,), shards=shards)
     array[...] = "a"
     with pytest.raises(zarrfs.ChunkEncodeError, match="expected a string"):
@@ -396,7 +396,9 @@ def test_data_that_do_not_fit_are_no_broken_chunk(shards: tuple[int, ...] | None
     ("dtype", "fill"), [(">i2", -20361), ("S5", b"ab"), ("U6", "a"), (">M8[s]", 5), (">c16", 1j)]
 )
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_chunks_of_nothing_but_the_fill_value_are_not_stored(dtype: str, fill: Any, zarr_format: int) -> None:
+def test_chunks_that_contain_only_the_fill_value_are_not_stored(
+    dtype: str, fill: Any, zarr_format: int
+) -> None:
     array = zarrfs.create_array(
         {}, shape=(4, 4), chunks=(2, 2), dtype=dtype, fill_value=fill, zarr_format=zarr_format
     )
@@ -409,7 +411,7 @@ def test_chunks_of_nothing_but_the_fill_value_are_not_stored(dtype: str, fill: A
 
 
 @pytest.mark.parametrize("dtype", ["?", "u1", str])
-def test_a_shard_without_dimensions(dtype: Any) -> None:
+def test_a_sharded_scalar_array_is_read_and_written(dtype: Any) -> None:
     array = zarrfs.create_array({}, shape=(), dtype=dtype, chunks=(), shards=())
     for value in (True, False):
         array.set_mask_selection(np.array(True), array.dtype.type(value) if dtype is not str else str(value))
@@ -426,7 +428,7 @@ def test_small_integers_have_the_bytes_of_ml_dtypes(codecs: list[str]) -> None:
     assert bytes(array.read_bytes(0, 4)) == data.tobytes()
 
 
-def test_another_grid_of_the_same_shape_is_taken_over() -> None:
+def test_a_changed_grid_of_equal_chunk_count_is_detected() -> None:
     store = MemoryStore()
 
     def create(edges: list[int], data: list[int]) -> None:
@@ -440,7 +442,7 @@ def test_another_grid_of_the_same_shape_is_taken_over() -> None:
     assert array[...].tolist() == [6, 5, 4, 3, 2, 1]
 
 
-def test_a_chunk_grid_for_chunks() -> None:
+def test_the_option_chunks_accepts_a_chunk_grid() -> None:
     grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[1, [2, 2]], 3]}}
     array = zarrfs.create_array({}, data=np.arange(20).reshape(5, 4), chunks=grid)
     assert array.chunks == ((1, 2, 2), (3, 3))

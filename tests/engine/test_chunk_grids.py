@@ -204,7 +204,7 @@ class OneChunkGrid(ChunkGrid):
 
 def test_grids_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("test.one_chunk", f"{__name__}:OneChunkGrid", chunk_grids.ENTRY_POINTS)
-    monkeypatch.setattr(plugins, "_points", lambda group: EntryPoints([entry]).select(group=group))
+    monkeypatch.setattr(plugins, "_entry_points", lambda group: EntryPoints([entry]).select(group=group))
     monkeypatch.setattr(chunk_grids, "_GRIDS", dict(chunk_grids._GRIDS))
     grid = parse("test.one_chunk", (5, 0))
     assert isinstance(grid, OneChunkGrid)

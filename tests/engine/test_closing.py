@@ -1,4 +1,4 @@
-"""Nodes are closed by ``close`` or ``with``; the store goes with the last node that shares it."""
+"""Closing of nodes by ``close`` or ``with``, and of the store together with the last node that shares it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zarrfs.errors import StoreError
 
 DATA = np.arange(12).reshape(3, 4)
 
-PLACES: dict[str, Callable[[Path], Any]] = {
+LOCATIONS: dict[str, Callable[[Path], Any]] = {
     "directory": lambda path: path / "s.zarr",
     "archive": lambda path: path / "s.zip",
     "sqlite": lambda path: f"sqlite://{path}/s.db",
@@ -55,19 +55,19 @@ GROUP_USES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", LOCATIONS)
 def test_a_closed_node_refuses_use_and_can_be_opened_again(place: str, tmp_path: Path) -> None:
-    location = PLACES[place](tmp_path)
+    location = LOCATIONS[place](tmp_path)
     with zarrfs.create_group(location) as group:
         array = group.create_array("a", data=DATA)
     array.close()
     array.close()
-    for name, use in USES.items():
-        with pytest.raises(StoreError, match="was closed; open it again"):
+    for use in USES.values():
+        with pytest.raises(StoreError, match="was closed here; open it again"):
             use(array)
-        assert "zarrfs.Array" in repr(array), name
+    assert repr(array).startswith("<zarrfs.Array /a (3 x 4) int64 in ")
     for use in GROUP_USES.values():
-        with pytest.raises(StoreError, match="was closed; open it again"):
+        with pytest.raises(StoreError, match="was closed here; open it again"):
             use(group)
     with zarrfs.open_array(location, "a") as again:
         np.testing.assert_array_equal(again, DATA)
@@ -82,7 +82,7 @@ def test_the_last_node_closes_the_store_that_was_opened(tmp_path: Path) -> None:
     store: Any = group.store
     for node in (group, deeper, other):
         node.close()
-        # What was written is there for others, though the store is in use.
+        # Written data are visible to other processes although the store is still in use.
         assert "a/zarr.json" in zipfile.ZipFile(path).namelist()
         assert not store._closed
     np.testing.assert_array_equal(array, DATA)
@@ -93,7 +93,7 @@ def test_the_last_node_closes_the_store_that_was_opened(tmp_path: Path) -> None:
         assert (again[0] == 9).all()
 
 
-def test_a_node_that_is_forgotten_does_not_keep_the_store_open(tmp_path: Path) -> None:
+def test_a_garbage_collected_node_does_not_keep_the_store_open(tmp_path: Path) -> None:
     with zarrfs.create_group(tmp_path / "s.zip") as group:
         for name in ("a", "b"):
             group.create_array(name, data=DATA)
@@ -109,7 +109,7 @@ class Closable(WrapperStore):
         self.closed += 1
 
 
-def test_a_store_that_was_given_stays_open() -> None:
+def test_a_store_that_is_passed_stays_open() -> None:
     store = Closable(MemoryStore())
     with zarrfs.create_group(store) as group, group.create_array("a", data=DATA):
         pass
@@ -138,7 +138,7 @@ def test_a_store_is_released_when_opening_or_creating_fails(tmp_path: Path) -> N
     assert path.read_bytes() == before
 
 
-def test_an_unpickled_node_has_a_store_of_its_own(tmp_path: Path) -> None:
+def test_an_unpickled_node_has_its_own_store(tmp_path: Path) -> None:
     with (
         zarrfs.create_array(tmp_path / "s.zarr", data=DATA) as array,
         pickle.loads(pickle.dumps(array)) as copy,
@@ -149,11 +149,11 @@ def test_an_unpickled_node_has_a_store_of_its_own(tmp_path: Path) -> None:
         copy[0]
 
 
-def test_an_archive_that_cannot_be_completed_can_be_closed_again(tmp_path: Path) -> None:
+def test_closing_can_be_repeated_after_an_archive_could_not_be_written(tmp_path: Path) -> None:
     path = tmp_path / "s.zip"
     array = zarrfs.create_array(path, data=DATA)
     path.write_bytes(b"of another writer")
-    with pytest.raises(StoreError, match="changed by another process"):
+    with pytest.raises(StoreError, match="changed by another writer"):
         array.close()
     path.unlink()
     array.close()

@@ -1,6 +1,4 @@
-"""Whatever a process was doing to a store when it was killed: what is there can be read, with old or new chunks and
-nothing between, and the work can be done again.
-"""
+"""A process that is killed at any time leaves a readable store with old or new chunks, and its work can be repeated."""
 
 from __future__ import annotations
 
@@ -13,21 +11,21 @@ import pytest
 
 from tests.engine import crashing
 
-LONGER = int(os.environ.get("ZARRFS_LONGER", "1"))
-"""As for the twins: so many times as many are killed."""
+EXAMPLES_FACTOR = int(os.environ.get("ZARRFS_LONGER", "1"))
+"""The factor for the number of killed processes; see ``tests/stateful/running.py``."""
 
-KILLS = 12
+KILLED_PROCESSES = 12
 
 LOCATIONS = {"local": "{}/NUMBER.zarr", "sqlite": "sqlite://{}/NUMBER.sqldb", "lmdb": "lmdb://{}/NUMBER.lmdb"}
 
 
-@pytest.mark.timeout(300 * LONGER)
+@pytest.mark.timeout(300 * EXAMPLES_FACTOR)
 @pytest.mark.parametrize("store", LOCATIONS)
 @pytest.mark.parametrize("work", crashing.WORKS)
-def test_a_process_that_is_killed_leaves_old_or_new(work: str, store: str, tmp_path: Path) -> None:
+def test_a_killed_process_leaves_old_or_new_chunks(work: str, store: str, tmp_path: Path) -> None:
     location = LOCATIONS[store].format(tmp_path)
     if work in ("copy", "rechunk"):
-        # Beside the first, "-copy" is put behind it.
+        # The location of the copy is this one with "-copy" appended.
         location = location.removesuffix(".zarr")
     root = str(Path(__file__).resolve().parents[2])
     done = subprocess.run(
@@ -39,7 +37,7 @@ def test_a_process_that_is_killed_leaves_old_or_new(work: str, store: str, tmp_p
             work,
             location,
             f"{work} {store}",
-            str(KILLS * LONGER),
+            str(KILLED_PROCESSES * EXAMPLES_FACTOR),
         ],
         env={**os.environ, "PYTHONPATH": root},
         capture_output=True,
@@ -48,4 +46,4 @@ def test_a_process_that_is_killed_leaves_old_or_new(work: str, store: str, tmp_p
     )
     assert done.returncode == 0, done.stderr
     killed = int(done.stdout.split()[0])
-    assert killed > KILLS * LONGER * 0.7, done.stdout
+    assert killed > KILLED_PROCESSES * EXAMPLES_FACTOR * 0.7, done.stdout

@@ -1,4 +1,4 @@
-"""Metadata documents have a limit, which is enforced before they are read, and which can be set in three ways."""
+"""The limit on the size of metadata documents is enforced before they are read, and can be set in three ways."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_document_above_the_limit_is_refused_without_reading_it(zarr_format: i
     assert len(zarrfs.open(store, access=zarrfs.Access(max_document=20_000)).attrs["text"]) == 10_000
 
 
-def test_a_far_off_document_is_read_no_further_than_the_limit() -> None:
+def test_a_remote_document_is_read_only_up_to_the_limit() -> None:
     store = CountingStore(store_with_attributes(100_000))
     store.concurrency = 8
     with pytest.raises(zarrfs.MetadataError, match="too large"):
@@ -52,7 +52,7 @@ def test_the_limit_is_exact() -> None:
         zarrfs.open(store, access=zarrfs.Access(max_document=size - 1))
 
 
-def test_a_small_limit_holds_for_members_and_a_large_one_for_changes() -> None:
+def test_the_limit_of_a_group_applies_to_members_and_to_changes() -> None:
     store = store_with_attributes(10)
     root = zarrfs.open_group(store, mode="r+")
     root.create_array("a", shape=3, dtype="u1", attributes={"text": "x" * 10_000})
@@ -64,7 +64,7 @@ def test_a_small_limit_holds_for_members_and_a_large_one_for_changes() -> None:
     assert zarrfs.open_array(store, "a").shape == (5,)
 
 
-def test_the_limit_holds_for_consolidated_metadata_that_are_read_later(
+def test_the_limit_applies_to_consolidated_metadata_read_later(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store = MemoryStore()
@@ -78,7 +78,7 @@ def test_the_limit_holds_for_consolidated_metadata_that_are_read_later(
 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_document_in_an_archive_is_held_to_the_size_it_declares(compression: int, tmp_path: Path) -> None:
+def test_a_document_in_an_archive_larger_than_declared_is_refused(compression: int, tmp_path: Path) -> None:
     document = b'{"zarr_format": 3, "node_type": "group", "attributes": {"text": "%s"}}' % (b"x" * 10**6)
     with zipfile.ZipFile(tmp_path / "a.zip", "w", compression) as archive:
         archive.writestr("zarr.json", document)
@@ -87,7 +87,7 @@ def test_a_document_in_an_archive_is_held_to_the_size_it_declares(compression: i
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_that_is_none_is_refused(limit: int) -> None:
+def test_a_limit_below_one_is_refused(limit: int) -> None:
     with pytest.raises(ValueError, match="max_document"):
         zarrfs.Access(max_document=limit)
 

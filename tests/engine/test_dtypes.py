@@ -690,7 +690,7 @@ UPPER_CASE = UpperCaseFamily()
 
 def test_another_package_can_register_a_data_type(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("test.upper_case", f"{__name__}:UPPER_CASE", registry.ENTRY_POINTS)
-    monkeypatch.setattr(plugins, "_points", lambda group: EntryPoints([entry]).select(group=group))
+    monkeypatch.setattr(plugins, "_entry_points", lambda group: EntryPoints([entry]).select(group=group))
     monkeypatch.setattr(registry, "_FAMILIES", dict(registry._FAMILIES))
     data_type = v3("test.upper_case")
     assert data_type_to_v3(data_type) == "test.upper_case"

@@ -1,4 +1,4 @@
-"""The group node: members, changes, and what stands in the way."""
+"""Groups: members, creation, deletion, moving, attributes, and errors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_group_is_a_mapping(zarr_format: int) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_what_is_not_there_is_said_with_what_is(zarr_format: int) -> None:
+def test_the_error_for_a_missing_member_names_the_existing_ones(zarr_format: int) -> None:
     root = hierarchy(zarr_format)
     with pytest.raises(NodeNotFoundError, match=r"no array or group 'nothing'.*'g', 'x'"):
         root["nothing"]
@@ -86,14 +86,14 @@ def test_what_is_not_there_is_said_with_what_is(zarr_format: int) -> None:
         root["nothing"]
     with pytest.raises(KeyNameError):
         root["../x"]
-    with pytest.raises(NodeTypeError, match="is a group, an array was asked for"):
+    with pytest.raises(NodeTypeError, match="is a group, expected an array"):
         zarrfs.open_array(root.store, "g")
-    with pytest.raises(NodeTypeError, match="is an array, a group was asked for"):
+    with pytest.raises(NodeTypeError, match="is an array, expected a group"):
         zarrfs.open_group(root.store, "x")
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_creating_deleting_and_moving(zarr_format: int) -> None:
+def test_members_are_created_deleted_and_moved(zarr_format: int) -> None:
     root = hierarchy(zarr_format)
     with pytest.raises(NodeExistsError, match="overwrite=True"):
         root.create_array("x", shape=3, dtype="u1")
@@ -122,7 +122,7 @@ def test_creating_deleting_and_moving(zarr_format: int) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_requiring(zarr_format: int) -> None:
+def test_require_returns_an_existing_node_or_creates_one(zarr_format: int) -> None:
     root = hierarchy(zarr_format)
     assert root.require_group("g").path == "g"
     assert root.require_group("new").path == "new"
@@ -142,7 +142,7 @@ def test_requiring(zarr_format: int) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_attributes_write_through(zarr_format: int, tmp_path: Path) -> None:
+def test_changes_of_attributes_are_written_to_the_store(zarr_format: int, tmp_path: Path) -> None:
     zarrfs.create_group(tmp_path / "s", zarr_format=zarr_format).create_array("x", data=np.arange(3))
     for path in ("", "x"):
         node = zarrfs.open(tmp_path / "s", path, mode="r+")
@@ -164,7 +164,7 @@ def test_attributes_write_through(zarr_format: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(zarrfs.open(tmp_path / "s", "x"), np.arange(3))
 
 
-def test_read_only_refuses_all_changes() -> None:
+def test_a_read_only_group_refuses_all_changes() -> None:
     store = hierarchy().store
     root = zarrfs.open_group(store)
     for change in (
@@ -181,7 +181,7 @@ def test_read_only_refuses_all_changes() -> None:
     assert root["x"].read_only
 
 
-def test_names_that_the_specification_forbids() -> None:
+def test_names_that_the_specification_forbids_are_refused() -> None:
     root = hierarchy()
     for name in ("__hidden", "a/__b", "...", ".."):
         with pytest.raises(ZarrError):
@@ -189,7 +189,7 @@ def test_names_that_the_specification_forbids() -> None:
     assert list(root) == ["g", "x"]
 
 
-def test_a_broken_member_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_member_with_invalid_metadata_is_omitted_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     root = hierarchy()
     root.store.set("bad/zarr.json", b"{")
     with caplog.at_level(logging.WARNING):
@@ -200,7 +200,7 @@ def test_a_broken_member_hides_no_other(caplog: pytest.LogCaptureFixture) -> Non
         root["bad"]
 
 
-class FarOff(WrapperStore):
+class UnlistableStore(WrapperStore):
     """A store that cannot be listed, as a plain HTTP server cannot."""
 
     def __init__(self, store: MemoryStore) -> None:
@@ -209,7 +209,7 @@ class FarOff(WrapperStore):
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_consolidated_metadata_stand_in_for_listings(zarr_format: int, tmp_path: Path) -> None:
+def test_consolidated_metadata_replace_listings(zarr_format: int, tmp_path: Path) -> None:
     theirs = zarr.create_group(tmp_path / "s", zarr_format=zarr_format)
     theirs.create_array("x", shape=(3,), dtype="u2", chunks=(2,))[:] = np.arange(3)
     theirs.create_group("g").create_array("y", shape=(4,), dtype="u1", chunks=(2,))
@@ -218,19 +218,21 @@ def test_consolidated_metadata_stand_in_for_listings(zarr_format: int, tmp_path:
     values = {
         str(f.relative_to(tmp_path / "s")): f.read_bytes() for f in (tmp_path / "s").rglob("*") if f.is_file()
     }
-    counting = CountingStore(FarOff(MemoryStore(values)))  # type: ignore[arg-type]
+    counting = CountingStore(UnlistableStore(MemoryStore(values)))  # type: ignore[arg-type]
     counting.listable = False
     root = zarrfs.open_group(counting)
     counting.reset()
     assert list(root) == ["g", "x"]
     assert root["g/y"].shape == (4,)  # type: ignore[union-attr]
-    assert sum(counting.calls.values()) <= 2, "one look at the one document that has all of it"
+    assert sum(counting.calls.values()) <= 2, "only the consolidated document is read"
     np.testing.assert_array_equal(root["x"], np.arange(3))
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3, "n5", "draft2019"])
-def test_nothing_is_left_of_what_was_replaced_deleted_or_moved(zarr_format: Any) -> None:
-    """Chunks that stay behind would show in the array that comes after. The draft keeps them apart from documents."""
+def test_replacing_deleting_and_moving_leave_no_keys_behind(zarr_format: Any) -> None:
+    """Remaining chunks would be read by a later array at the same path. The 2019 draft stores chunks and documents
+    below different prefixes.
+    """
     store = MemoryStore()
     root = zarrfs.create_group(store, zarr_format=zarr_format)
     before = sorted(store.list_prefix())
@@ -272,7 +274,7 @@ def three_groups() -> MemoryStore:
 ALL = ["a", "a/x", "b", "b/x", "c", "c/x"]
 
 
-def test_walk_goes_down_as_far_as_asked() -> None:
+def test_walk_visits_the_given_number_of_levels() -> None:
     group = zarrfs.open_group(three_groups())
     assert [path for path, _ in group.walk()] == ALL
     assert [path for path, _ in group.walk(1)] == ["a", "b", "c"]
@@ -280,15 +282,13 @@ def test_walk_goes_down_as_far_as_asked() -> None:
 
 
 @pytest.mark.parametrize("error", [zarrfs.StoreError("refused", 13), OSError(5, "broken")], ids=repr)
-def test_walk_leaves_out_a_member_that_cannot_be_read(
-    error: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_walk_omits_a_member_that_cannot_be_read(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     group = zarrfs.open_group(Failing(three_groups(), "size", "b", error))
     assert [path for path, _ in group.walk()] == ["a", "a/x", "c", "c/x"]
     assert "member 'b' is left out" in caplog.text
 
 
-def test_walk_and_tree_go_on_after_a_group_that_cannot_be_listed(caplog: pytest.LogCaptureFixture) -> None:
+def test_walk_and_tree_continue_after_a_group_that_cannot_be_listed(caplog: pytest.LogCaptureFixture) -> None:
     group = zarrfs.open_group(Failing(three_groups(), "list_dir", "b", zarrfs.StoreError("refused", 13)))
     assert [path for path, _ in group.walk()] == ["a", "a/x", "b", "c", "c/x"]
     assert "the members of /b are left out: refused" in caplog.text
@@ -299,7 +299,7 @@ def test_walk_and_tree_go_on_after_a_group_that_cannot_be_listed(caplog: pytest.
         list(whole.walk())
 
 
-def test_get_lists_nothing_and_raises_for_what_is_broken() -> None:
+def test_get_does_not_list_and_raises_for_invalid_metadata() -> None:
     store = three_groups()
     store.set("broken/zarr.json", b"{")
     counting = CountingStore(store)
@@ -313,7 +313,7 @@ def test_get_lists_nothing_and_raises_for_what_is_broken() -> None:
         group.get("broken")
 
 
-def test_an_error_that_nobody_foresaw_is_one_of_the_metadata(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_exception_becomes_a_metadata_error(caplog: pytest.LogCaptureFixture) -> None:
     group = zarrfs.open_group(Failing(three_groups(), "size", "b", RuntimeError("boom")))
     with pytest.raises(
         zarrfs.MetadataError, match="/b: the metadata cannot be interpreted: RuntimeError: boom"
@@ -324,14 +324,14 @@ def test_an_error_that_nobody_foresaw_is_one_of_the_metadata(caplog: pytest.LogC
 
 
 @pytest.mark.parametrize("name", ["a", "a/x"])
-def test_a_node_is_freed_at_once(name: str) -> None:
-    """Not by the garbage collector, as it may hold large metadata."""
+def test_a_node_is_freed_without_the_garbage_collector(name: str) -> None:
+    """A node may contain large metadata, so it must not be part of a reference cycle."""
     node = zarrfs.open_group(three_groups())[name]
     assert dict(node.attrs) == {}
-    gone = weakref.ref(node)
+    reference = weakref.ref(node)
     gc.disable()
     try:
         del node
-        assert gone() is None
+        assert reference() is None
     finally:
         gc.enable()

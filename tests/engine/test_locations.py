@@ -1,4 +1,4 @@
-"""Paths and URLs to stores, and the errors that help."""
+"""Opening of stores by paths, URLs and other locations, and the errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def hierarchy(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_way_to_say_where(hierarchy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_forms_of_a_location_open_the_same_array(
+    hierarchy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(hierarchy.parent)
     archive = Path(f"{hierarchy}.zip")
     for location in (
@@ -55,7 +57,7 @@ def test_every_way_to_say_where(hierarchy: Path, monkeypatch: pytest.MonkeyPatch
         node.store.close()
 
 
-def test_the_name_of_a_metadata_document_means_its_directory(tmp_path: Path) -> None:
+def test_the_name_of_a_metadata_document_refers_to_its_directory(tmp_path: Path) -> None:
     for name in METADATA_NAMES:
         (tmp_path / name).write_text("{}")
         store, path = open_store(tmp_path / name)
@@ -63,7 +65,7 @@ def test_the_name_of_a_metadata_document_means_its_directory(tmp_path: Path) -> 
         assert (store.root, path) == (str(tmp_path), "")
 
 
-def test_stores_and_dictionaries() -> None:
+def test_stores_and_dictionaries_are_locations() -> None:
     store = MemoryStore()
     assert open_store(store) == (store, "")
     values: dict[str, bytes] = {}
@@ -72,7 +74,7 @@ def test_stores_and_dictionaries() -> None:
     assert zarrfs.open_array(values)[2] == 2
 
 
-def test_making(tmp_path: Path) -> None:
+def test_missing_stores_are_created_only_in_mode_a(tmp_path: Path) -> None:
     assert isinstance(open_store(tmp_path / "new.zarr", mode="a")[0], LocalStore)
     store, _ = open_store(tmp_path / "new.zip", mode="a")
     assert isinstance(store, ZipStore)
@@ -82,44 +84,46 @@ def test_making(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("location", "said"),
+    ("location", "message"),
     [
         ("{tmp}/missing.zarr", "no such file or directory"),
-        ("{tmp}/a/b/missing", "{tmp} is there"),
-        ("{tmp}/file", "is a file, but no zip file"),
+        ("{tmp}/a/b/missing", "{tmp} exists"),
+        ("{tmp}/file", "is neither a zip file nor a database"),
         ("{tmp}/empty", "is empty"),
-        ("{tmp}/file/below", "is a file, but no zip file"),
-        ("{tmp}/broken.zip", "is not a readable zip file"),
+        ("{tmp}/file/below", "is neither a zip file nor a database"),
+        ("{tmp}/broken.zip", "no zip file that can be read"),
         ("", "the location is empty"),
-        ("gopher://host/x", "no store is known for 'gopher' URLs"),
-        ("file://host/path", "names no host"),
+        ("gopher://host/x", "'gopher' URLs are not supported"),
+        ("file://host/path", "must not contain a host"),
         ("a\0b", "null"),
     ],
 )
-def test_errors_that_help(location: str, said: str, tmp_path: Path) -> None:
+def test_the_error_for_an_invalid_location_states_the_reason(
+    location: str, message: str, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("hello")
     (tmp_path / "empty").touch()
     (tmp_path / "broken.zip").write_bytes(b"PK\3\4 and no more")
     with pytest.raises(LocationError) as caught:
         zarrfs.open(location.format(tmp=tmp_path))
-    assert said.format(tmp=tmp_path) in str(caught.value)
+    assert message.format(tmp=tmp_path) in str(caught.value)
 
 
-def test_what_is_no_location() -> None:
+def test_objects_of_other_types_are_not_locations() -> None:
     for wrong in (5, {1}, ["a"]):
-        with pytest.raises(ZarrError, match="is no location"):
+        with pytest.raises(ZarrError, match="is not a location"):
             zarrfs.open(wrong)  # type: ignore[arg-type]
 
 
-def test_where_to_look_instead(hierarchy: Path) -> None:
-    with pytest.raises(NodeNotFoundError, match="open that") as caught:
+def test_the_error_for_a_missing_node_names_existing_nodes(hierarchy: Path) -> None:
+    with pytest.raises(NodeNotFoundError, match="open one of its members") as caught:
         zarrfs.open(hierarchy.parent)
     assert hierarchy.name in str(caught.value)
     with pytest.raises(NodeNotFoundError, match=r"no array or group 'x'.*'labels'"):
         zarrfs.open_group(hierarchy)["x"]
 
 
-def test_a_node_is_a_location_too(tmp_path: Path) -> None:
+def test_a_node_is_a_location(tmp_path: Path) -> None:
     group = zarrfs.create_group(tmp_path / "a.zarr")
     inner = zarrfs.create_group(group, "inner")
     array = zarrfs.create_array(inner, "x", data=np.arange(3))
@@ -128,7 +132,7 @@ def test_a_node_is_a_location_too(tmp_path: Path) -> None:
     assert consolidate_metadata(group).nmembers(None) == 2
 
 
-def test_the_document_of_an_n5_node_means_its_directory(tmp_path: Path) -> None:
+def test_the_document_of_an_n5_node_refers_to_its_directory(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "a.n5", "x", data=np.arange(3), zarr_format="n5")
     assert zarrfs.open_array(tmp_path / "a.n5" / "x" / "attributes.json")[2] == 2
 
@@ -146,7 +150,7 @@ def test_the_document_of_an_n5_node_means_its_directory(tmp_path: Path) -> None:
         (".zarr", LocalStore),
     ],
 )
-def test_the_suffix_says_what_is_made_and_the_content_what_is_read(
+def test_the_suffix_determines_what_is_created_and_the_content_what_is_opened(
     suffix: str, kind: type[Store], tmp_path: Path
 ) -> None:
     path = tmp_path / f"a{suffix}"
@@ -169,7 +173,7 @@ def test_the_suffix_says_what_is_made_and_the_content_what_is_read(
         array.store.close()
 
 
-def test_a_new_inner_path_makes_the_database_that_its_suffix_says(tmp_path: Path) -> None:
+def test_a_new_inner_path_creates_the_store_of_its_suffix(tmp_path: Path) -> None:
     for name, kind in (("a.sqlite", SQLiteStore), ("a.lmdb", LMDBStore), ("a.zip", ZipStore)):
         made = zarrfs.create_array(tmp_path / name / "x", data=np.arange(3))
         assert isinstance(made.store, kind)
@@ -178,7 +182,7 @@ def test_a_new_inner_path_makes_the_database_that_its_suffix_says(tmp_path: Path
 
 
 @pytest.mark.parametrize(("scheme", "suffix"), [("sqlite", ".sqldb"), ("dbm", ".dbm"), ("lmdb", ".lmdb")])
-def test_a_url_of_a_database_has_inner_paths(scheme: str, suffix: str, tmp_path: Path) -> None:
+def test_a_database_url_may_contain_an_inner_path(scheme: str, suffix: str, tmp_path: Path) -> None:
     url = f"{scheme}://{tmp_path}/a{suffix}"
     zarrfs.create_array(f"{url}/x/0", data=np.arange(3)).store.close()
     for location, path in ((f"{url}/x/0", ""), (f"{url}/x", "0"), (url, "x/0"), (f"{url}/", "x/0")):
@@ -191,7 +195,7 @@ def test_a_url_of_a_database_has_inner_paths(scheme: str, suffix: str, tmp_path:
     assert zarrfs.open_array(f"{scheme}://{tmp_path}/without", "x")[2] == 2
 
 
-def test_the_option_for_external_data_is_for_what_is_read() -> None:
+def test_storage_options_are_split_between_source_and_target() -> None:
     options = {"allow_external": True, "durable": True, "anon": True}
     assert split_options(options, "s3://a/b", "c.zarr") == (
         {"allow_external": True, "anon": True},
@@ -211,7 +215,7 @@ def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
             zarrfs.open(location, mode="q")  # type: ignore[arg-type]
 
 
-def test_a_disk_that_cannot_be_written_is_an_error_of_the_location(
+def test_a_read_only_file_system_raises_a_location_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*args: object, **options: object) -> None:
@@ -223,10 +227,10 @@ def test_a_disk_that_cannot_be_written_is_an_error_of_the_location(
             open_store(location, mode="a")
 
 
-def test_a_directory_that_cannot_be_made_is_an_error_of_the_location() -> None:
+def test_a_directory_that_cannot_be_created_raises_a_location_error() -> None:
     with pytest.raises(LocationError, match="cannot be opened as an LMDB environment"):
         open_store("lmdb:///proc/a.lmdb", mode="a")
-    with pytest.raises(LocationError, match="no directory"):
+    with pytest.raises(LocationError, match="is not a directory"):
         open_store("temporary:///proc/none", mode="a")
     for location in ("sqlite:///proc/a.sqldb", "dbm:///proc/a.dbm"):
         with pytest.raises(LocationError, match="/proc/a"):

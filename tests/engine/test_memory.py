@@ -1,4 +1,4 @@
-"""What does not fit into memory is an error that says so, and the process goes on."""
+"""Data that do not fit into memory raise a ZarrError, and the process can continue."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def read_with_little_memory(path: Path, what: str) -> list[str]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    *said, last = done.stdout.splitlines()
+    *messages, last = done.stdout.splitlines()
     assert last == "[0, 1, 2]"
-    return said
+    return messages
 
 
 @pytest.fixture
@@ -48,32 +48,36 @@ def group(tmp_path: Path) -> zarrfs.Group:
     return group
 
 
-def test_a_selection_that_does_not_fit_into_memory_says_what_it_needs(
+def test_the_error_for_a_selection_that_does_not_fit_into_memory_states_its_size(
     group: zarrfs.Group, tmp_path: Path
 ) -> None:
     group.create_array("large", shape=(2, 1 << 30), dtype="u1", chunks=(1, 1 << 20))
-    (said,) = read_with_little_memory(tmp_path / "s.zarr", "large")
-    assert said.startswith("SelectionError")
-    assert "1,073,741,824 bytes of memory, which cannot be allocated; select less at a time" in said
+    (message,) = read_with_little_memory(tmp_path / "s.zarr", "large")
+    assert message.startswith("SelectionError")
+    assert "1,073,741,824 bytes of memory, which cannot be allocated; select less at a time" in message
 
 
-def test_a_chunk_that_does_not_fit_into_memory_is_named(group: zarrfs.Group, tmp_path: Path) -> None:
+def test_the_error_for_a_chunk_that_does_not_fit_into_memory_names_the_chunk(
+    group: zarrfs.Group, tmp_path: Path
+) -> None:
     array = group.create_array("large", shape=(1 << 29,), dtype="u1", chunks=(1 << 29,), compressors="gzip")
     other = zarrfs.create_array({}, shape=(1,), dtype="u1", chunks=(1,), compressors="gzip")
     other[0] = 1
     (tmp_path / "s.zarr" / "large" / "c").mkdir()
     (tmp_path / "s.zarr" / "large" / "c" / "0").write_bytes(bytes(other.store.get("c/0") or b""))
     assert array.shape == (1 << 29,)
-    (said,) = read_with_little_memory(tmp_path / "s.zarr", "large")
-    assert said.startswith("ChunkDecodeError")
-    assert "large: chunk (0,) (key 'large/c/0')" in said
+    (message,) = read_with_little_memory(tmp_path / "s.zarr", "large")
+    assert message.startswith("ChunkDecodeError")
+    assert "large: chunk (0,) (key 'large/c/0')" in message
 
 
-def test_a_file_that_does_not_fit_into_memory_is_too_large(group: zarrfs.Group, tmp_path: Path) -> None:
+def test_a_file_that_does_not_fit_into_memory_raises_a_store_error(
+    group: zarrfs.Group, tmp_path: Path
+) -> None:
     group.create_array("large", data=["a", "b"], chunks=(2,), compressors=None)
-    # Text has no largest size, so that nothing but memory bounds what is read.
+    # The encoded size of strings is not limited, so that only the memory limits the size of the read.
     with open(tmp_path / "s.zarr" / "large" / "c" / "0", "r+b") as file:
         file.truncate(4 << 30)
-    (said,) = read_with_little_memory(tmp_path / "s.zarr", "large")
-    assert said.startswith("StoreError True")
-    assert "memory" in said
+    (message,) = read_with_little_memory(tmp_path / "s.zarr", "large")
+    assert message.startswith("StoreError True")
+    assert "memory" in message

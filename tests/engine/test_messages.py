@@ -1,4 +1,4 @@
-"""Invalid calls of public functions raise a ZarrError that names the invalid argument as in the call."""
+"""Invalid calls of the public functions raise a ZarrError that names the invalid argument."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ NEW: list[tuple[dict[str, Any], type[ZarrError], str]] = [
     ({"chunk": 2}, OptionError, r"create_array\(\) has no option 'chunk'; did you mean 'chunks'\?"),
     ({"compresors": None}, OptionError, "did you mean 'compressors'"),
     ({"dimension_name": ["x"]}, OptionError, "did you mean 'dimension_names'"),
-    ({"qqqq": 1}, OptionError, "has no option 'qqqq'; the options are access, "),
+    ({"qqqq": 1}, OptionError, "has no option 'qqqq'; the options are access, attributes"),
     (
         {"chunks": 2.0},
         MetadataError,
-        r"chunks must be an integer, an integer for each dimension.*found 2\.0 \(float\)",
+        r"chunks must be an integer, or one for each dimension.*found 2\.0 \(float\)",
     ),
     ({"chunks": object()}, MetadataError, "chunks must be an integer"),
     ({"chunks": "big"}, MetadataError, "chunks must be an integer.*found 'big'"),
@@ -47,14 +47,10 @@ NEW: list[tuple[dict[str, Any], type[ZarrError], str]] = [
     ({"dimension_names": [5]}, MetadataError, "dimension_names must be strings or None, found 5"),
     ({"dimension_units": [5]}, MetadataError, "dimension_units must be strings or None"),
     ({"dimension_separator": "-"}, MetadataError, "dimension_separator must be '.' or '/', found '-'"),
-    ({"filters": 5}, MetadataError, "5 \\(int\\) is not a codec"),
+    ({"filters": 5}, MetadataError, "is no codec"),
     ({"codecs": 5}, MetadataError, "codecs: expected a list of codecs, found 5"),
     ({"codecs": "no-such-codec"}, UnsupportedError, "'no-such-codec' is not known"),
-    (
-        {"compressors": object()},
-        MetadataError,
-        "is not a codec: expected a name, metadata, or a codec object",
-    ),
+    ({"compressors": object()}, MetadataError, "is no codec: expected a name, metadata, or a codec object"),
     ({"access": 5}, OptionError, "access must be an Access, found 5"),
     ({"cache_size": "x"}, OptionError, "cache_size must be a number of bytes"),
     ({"cache_size": -1}, OptionError, "cache_size must be at least 0, found -1"),
@@ -72,7 +68,7 @@ def identifier(options: Any) -> str:
 @pytest.mark.parametrize(
     ("options", "kind", "message"), NEW, ids=[identifier(options) for options, _, _ in NEW]
 )
-def test_errors_name_the_invalid_option_of_create_array(
+def test_the_error_for_an_invalid_creation_option_names_it(
     options: dict[str, Any], kind: type[ZarrError], message: str
 ) -> None:
     store: dict[str, bytes] = {}
@@ -83,12 +79,12 @@ def test_errors_name_the_invalid_option_of_create_array(
     assert not store
 
 
-def test_errors_name_the_invalid_codec_option_in_zarr_format_2() -> None:
+def test_the_error_for_invalid_codecs_of_format_2_names_them() -> None:
     for options, message in (
-        ({"compressors": object()}, "is not a codec"),
-        ({"compressors": {"name": "gzip", "configuration": 5}}, "is not codec metadata"),
-        ({"compressors": {"level": 5}}, "is not codec metadata"),
-        ({"filters": 5}, r"5 \(int\) is not a codec"),
+        ({"compressors": object()}, "is no codec"),
+        ({"compressors": {"name": "gzip", "configuration": 5}}, "is no metadata of a codec"),
+        ({"compressors": {"level": 5}}, "is no metadata of a codec"),
+        ({"filters": 5}, "is no codec"),
     ):
         with pytest.raises(MetadataError, match=message):
             zarrfs.create_array({}, shape=4, zarr_format=2, **options)
@@ -98,7 +94,7 @@ def test_errors_name_the_invalid_codec_option_in_zarr_format_2() -> None:
     assert single.metadata["filters"] == [{"id": "delta", "dtype": "<i4"}]
 
 
-def test_errors_name_the_invalid_option_of_open() -> None:
+def test_the_error_for_an_invalid_option_of_open_names_it() -> None:
     store: dict[str, bytes] = {}
     for function in (zarrfs.open, zarrfs.open_array):
         with pytest.raises(
@@ -119,7 +115,7 @@ def test_errors_name_the_invalid_option_of_open() -> None:
     assert not store
 
 
-def test_errors_name_the_invalid_field_of_access_and_chunk_constraint() -> None:
+def test_the_error_for_invalid_access_and_constraint_values_names_them() -> None:
     with pytest.raises(ValueError, match="concurrency must be an integer of at least 1"):
         zarrfs.Access(concurrency="x")  # type: ignore[arg-type]
     for options, message in (
@@ -135,11 +131,11 @@ def test_errors_name_the_invalid_field_of_access_and_chunk_constraint() -> None:
 DATA = np.arange(24).reshape(4, 6)
 
 
-def test_errors_name_the_invalid_argument_of_array_methods() -> None:
+def test_the_errors_of_array_methods_name_the_invalid_argument() -> None:
     array = zarrfs.create_array({}, data=DATA, chunks=(2, 3))
     records = zarrfs.create_array({}, shape=3, dtype=[("n", "S3"), ("k", "u1")])
     calls: list[tuple[Any, str]] = [
-        (lambda: array.append(DATA, axis=2), "axis 2 is no dimension of an array of 2 dimensions"),
+        (lambda: array.append(DATA, axis=2), "axis 2 is out of range for an array of 2 dimensions"),
         (lambda: array.append(DATA, axis=-3), "expected an integer from -2 to 1"),
         (lambda: array.append(DATA, axis="x"), "axis 'x'"),
         (
@@ -150,7 +146,7 @@ def test_errors_name_the_invalid_argument_of_array_methods() -> None:
         (lambda: array.vindex[[0, 1], :], "dimension 1: a coordinate selection takes integers.*use .oindex"),
         (lambda: array.vindex[:], "use .oindex"),
         (lambda: array.vindex[...], "use .oindex"),
-        (lambda: array.vindex[[0, 1]], "an index for each of the 2 dimensions, found 1"),
+        (lambda: array.vindex[[0, 1]], "an index array for each of the 2 dimensions, found 1"),
         (lambda: array.blocks[5], "block 5 is out of bounds for dimension 0, which has 2 blocks"),
         (lambda: array.blocks[-3], "block -3 is out of bounds"),
         (lambda: array.blocks[[0]], "blocks are selected by integers and slices"),
@@ -164,7 +160,7 @@ def test_errors_name_the_invalid_argument_of_array_methods() -> None:
         (lambda: array.astype("f4").get_selection("x", 0), "kind must be one of basic"),  # type: ignore[arg-type]
         (
             lambda: array.resize(1),
-            r"\(1,\) is no shape for an array of 2 dimensions; expected as many integers",
+            r"\(1,\) is not a valid shape for an array of 2 dimensions; expected 2 integers",
         ),
         (lambda: array.read_bytes("x", 2), "offset must be an integer"),  # type: ignore[arg-type]
         (lambda: array.read_bytes(0, 1.5), "size must be an integer"),  # type: ignore[arg-type]
@@ -174,7 +170,7 @@ def test_errors_name_the_invalid_argument_of_array_methods() -> None:
     for call, message in calls:
         with pytest.raises(SelectionError, match=message):
             call()
-    with pytest.raises(MetadataError, match="names of attributes are strings, found 5"):
+    with pytest.raises(MetadataError, match="names of attributes must be strings, found 5"):
         array.attrs[5] = 1  # type: ignore[index]
     np.testing.assert_array_equal(array, DATA)
 
@@ -186,7 +182,7 @@ def test_append_accepts_a_negative_axis() -> None:
     np.testing.assert_array_equal(array, np.block([[DATA, DATA], [DATA, DATA]]))
 
 
-def test_errors_name_the_invalid_member_name() -> None:
+def test_invalid_names_of_members_are_refused() -> None:
     group = zarrfs.create_group({})
     for call in (
         lambda: group[5],  # type: ignore[index]
@@ -204,16 +200,18 @@ def test_errors_name_the_invalid_member_name() -> None:
         group.create_group("a/b")
 
 
-def test_the_error_for_pickled_objects_states_how_to_allow_them() -> None:
+def test_the_error_for_pickled_objects_names_the_option_that_allows_them() -> None:
     store: dict[str, bytes] = {}
     group = zarrfs.create_group(store, zarr_format=2)
     group.create_array("a", shape=2, dtype=str)
     store["a/.zarray"] = store["a/.zarray"].replace(b'"vlen-utf8"', b'"pickle"')
-    with pytest.raises(UnsupportedError, match=r"use zarrfs\.open\(\.\.\., allow_pickle=True\) in Python"):
+    with pytest.raises(
+        UnsupportedError, match=r"only zarrfs\.open\(\.\.\., allow_pickle=True\) in Python reads them"
+    ):
         group["a"]
 
 
-def test_a_fill_value_of_zero_is_the_empty_string() -> None:
+def test_the_zero_of_strings_is_the_empty_string() -> None:
     for dtype, empty in ((str, ""), (bytes, b"")):
         array = zarrfs.zeros(2, dtype=dtype)
         assert array.fill_value == empty

@@ -1,4 +1,4 @@
-"""Stored values far larger than a chunk can be are refused by their size, and not read."""
+"""Stored values that are larger than any encoded chunk are refused without being read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ print(json.dumps([said, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - bef
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_file_of_ten_gibibytes_in_place_of_a_chunk(layout: str, tmp_path: Path) -> None:
+def test_a_chunk_file_of_ten_gibibytes_is_refused_without_being_read(layout: str, tmp_path: Path) -> None:
     path = tmp_path / "a"
     options: dict[str, Any] = {"chunks": (512, 512), **LAYOUTS[layout]}
     data = np.random.default_rng(0).integers(0, 1 << 32, (1024, 1024), "u4")
@@ -68,12 +68,12 @@ def test_a_file_of_ten_gibibytes_in_place_of_a_chunk(layout: str, tmp_path: Path
         assert expected in text.replace(",", "")
     assert "is broken: " in change
     assert kibibytes < 48 << 10
-    # What stands beside is as it was.
+    # The other chunks can still be read.
     assert (zarrfs.open_array(path)[512:] == data[512:]).all()
 
 
-def test_the_bound_is_generous() -> None:
-    # A cast makes eight bytes of one.
+def test_the_size_limit_allows_all_valid_encodings() -> None:
+    # A cast to a dtype of eight times the size.
     wide = zarrfs.create_array(
         {},
         data=np.ones(9 << 20, "u1"),
@@ -87,13 +87,13 @@ def test_the_bound_is_generous() -> None:
     assert (wide[...] == 1).all()
 
 
-def test_elements_of_varying_length_have_no_bound() -> None:
+def test_variable_length_elements_have_no_size_limit() -> None:
     text = "x" * (70 << 20)
     array = zarrfs.create_array({}, data=np.array([text], object), dtype="string", compressors=None)
     assert array[0] == text
 
 
-def test_an_inner_chunk_that_is_said_to_be_too_large(tmp_path: Path) -> None:
+def test_an_oversized_inner_chunk_in_the_index_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a"
     zarrfs.create_array(
         path, data=np.ones((64, 64), "u4"), chunks=(32, 32), shards=(64, 64), compressors=None
@@ -118,7 +118,7 @@ def test_an_inner_chunk_that_is_said_to_be_too_large(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["local", "zip", "memory", "prefixed", "retrying"])
-def test_stores_refuse_what_is_larger_than_asked_for(kind: str, tmp_path: Path) -> None:
+def test_stores_refuse_values_above_the_given_size(kind: str, tmp_path: Path) -> None:
     inner = MemoryStore()
     store = {
         "local": lambda: LocalStore(tmp_path / "s"),

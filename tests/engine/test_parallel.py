@@ -1,4 +1,4 @@
-"""Work shared among threads: all of it is done, failures arrive, nesting cannot wait for itself."""
+"""``for_each``: every item is processed, exceptions are raised, and nested calls do not deadlock."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from zarrfs.engine.parallel import MAX_THREADS, for_each
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_every_item_is_worked_on_once(workers: int) -> None:
+def test_every_item_is_processed_once(workers: int) -> None:
     done: list[int] = []
     for_each(done.append, range(1000), workers)
     assert sorted(done) == list(range(1000))
 
 
-def test_two_threads_work_at_once() -> None:
+def test_two_threads_run_concurrently() -> None:
     both = threading.Barrier(2, timeout=TIMEOUT)
     for_each(lambda item: both.wait(), range(2), 2)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_the_first_failure_is_raised_and_stops_the_rest(workers: int) -> None:
+def test_the_first_exception_is_raised_and_no_further_items_are_processed(workers: int) -> None:
     done = []
 
     def work(item: int) -> None:
@@ -37,7 +37,7 @@ def test_the_first_failure_is_raised_and_stops_the_rest(workers: int) -> None:
     assert len(done) < 100_000
 
 
-def test_nested_work_cannot_wait_for_itself() -> None:
+def test_nested_calls_do_not_deadlock() -> None:
     done = []
     for_each(
         lambda i: for_each(lambda j: done.append((i, j)), range(3), 4), range(3 * MAX_THREADS), MAX_THREADS
@@ -46,7 +46,7 @@ def test_nested_work_cannot_wait_for_itself() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_makes_threads_of_its_own() -> None:
+def test_a_forked_child_creates_its_own_threads() -> None:
     for_each(lambda item: None, range(4), 2)
     pid = os.fork()
     if pid == 0:

@@ -1,7 +1,6 @@
-"""What an installed package adds by its entry points is used like what is built in; what is broken says whose it is.
+"""Entry points of an installed package are used like built-in features. Errors of a broken one name its package.
 
-The package is a real distribution, a module beside its ``dist-info``, in a directory that a fresh interpreter has on
-its path.
+The package is a real distribution (a module and its ``dist-info``) in a directory on the path of a new interpreter.
 """
 
 from __future__ import annotations
@@ -186,7 +185,7 @@ def broken_store(url, mode):
 
 
 class RaisingStore(LocalStore):
-    """Fails in ways that no store should."""
+    """A store whose methods raise exceptions that are not StoreErrors."""
 
     def get(self, key):
         raise ZeroDivisionError("no value")
@@ -281,7 +280,7 @@ count = {NAME}:CountView
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A directory with the package in it, as an installer leaves it."""
+    """A directory with the installed package."""
     folder = tmp_path / "site"
     info = folder / f"{NAME}-1.0.dist-info"
     info.mkdir(parents=True)
@@ -383,15 +382,15 @@ print(json.dumps([
 """
 
 
-def test_a_broken_package_is_named(site: Path) -> None:
+def test_the_error_for_a_broken_plugin_names_its_package(site: Path) -> None:
     import json
 
     messages = json.loads(run(site, BROKEN))
     parts = [
         ["'example.missing' of example-extensions", "group zarrfs.codecs", "has no attribute 'Nothing'"],
         ["'example.absent' of example-extensions", "No module named"],
-        ["'example.grid_as_codec' of example-extensions", "expected is a subclass of Codec"],
-        ["'example.class' of example-extensions", "expected is an instance of DataTypeFamily"],
+        ["'example.grid_as_codec' of example-extensions", "expected a subclass of Codec"],
+        ["'example.class' of example-extensions", "expected an instance of DataTypeFamily"],
         ["'example.missing' of example-extensions", "group zarrfs.chunk_grids"],
         ["'example.missing' of example-extensions", "group zarrfs.chunk_key_encodings"],
         ["unknown codec 'example.unheard_of'"],
@@ -405,7 +404,7 @@ def test_a_broken_package_is_named(site: Path) -> None:
             assert part in message
 
 
-def test_a_broken_view_is_left_out_with_a_warning(site: Path) -> None:
+def test_a_broken_view_is_skipped_with_a_warning(site: Path) -> None:
     info = site / f"{NAME}-1.0.dist-info" / "entry_points.txt"
     info.write_text(f"[zarrfs.views]\ncount = {NAME}:CountView\nbroken = {NAME}:Nothing\n")
     script = """
@@ -420,7 +419,7 @@ print([view.suffix for view in all_views()])
 
 
 def test_a_hint_names_packages_that_pip_can_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    """zarrfs itself may be installed from a checkout, and be on no index."""
+    """zarrfs itself may be installed from a checkout and not be in a package index."""
     hint = install_hint("hdf5")
     assert hint.startswith("pip install 'h5py")
     assert "zarrfs" not in hint

@@ -1,6 +1,4 @@
-"""Arrays of rank 0 to 32, TensorStore's bound, and up to 64, NumPy's: created, written, read in every way. More is an
-error that says so, whoever asks for it.
-"""
+"""Arrays of rank 0 to 32, the limit of TensorStore, and 64, the limit of NumPy. A higher rank raises an error."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ def shape_of(rank: int) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("rank", RANKS)
-def test_an_array_of_any_rank(rank: int, layout: str) -> None:
+def test_an_array_of_any_rank_is_created_read_and_written(rank: int, layout: str) -> None:
     if rank > 32 and NUMPY_1:
         pytest.skip("NumPy 1 has 32 dimensions at most")
     if rank == 0 and layout == "n5":
@@ -77,7 +75,7 @@ def test_an_array_of_any_rank(rank: int, layout: str) -> None:
 
 
 def _select_and_assign(array: zarrfs.Array, twin: np.ndarray[Any, Any], blocks: tuple[int, ...]) -> None:
-    """Read and write both in all ways."""
+    """Read and write the array and its NumPy counterpart with all kinds of selections."""
     shape, rank = array.shape, array.ndim
     backwards = (slice(None, None, -1),) * rank
     first = (slice(0, 1),) * rank
@@ -107,7 +105,7 @@ def _select_and_assign(array: zarrfs.Array, twin: np.ndarray[Any, Any], blocks: 
 
 
 @pytest.mark.parametrize("rank", [65, 100, 5000])
-def test_more_dimensions_than_numpy_has(rank: int) -> None:
+def test_more_dimensions_than_numpy_supports_raise_an_error(rank: int) -> None:
     ones = [1] * rank
     documents: dict[str, dict[str, Any]] = {
         "zarr.json": {

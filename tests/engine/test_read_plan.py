@@ -1,4 +1,4 @@
-"""The planner's decisions, and the requests that a planned read costs."""
+"""The decisions of the read planner, and the requests of reads."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def test_whole_chunks_are_decoded_whole(keep: bool) -> None:
     assert choose_method(chain(LARGE), WHOLE, None) is ChunkMethod.WHOLE
 
 
-def test_regions_of_uncompressed_chunks_are_always_read_in_part() -> None:
+def test_regions_of_uncompressed_chunks_are_always_read_partially() -> None:
     kept = entry()
     kept.record_read()
     for cache_entry in (None, entry(), kept):
         assert choose_method(chain(LARGE), PLANE, cache_entry) is ChunkMethod.PARTIAL
 
 
-def test_regions_of_compressed_chunks_are_read_in_part_the_first_time_only() -> None:
+def test_regions_of_compressed_chunks_are_read_partially_the_first_time_only() -> None:
     cache_entry = entry()
     assert choose_method(chain(LARGE, BLOSC), PLANE, cache_entry) is ChunkMethod.PARTIAL
     cache_entry.record_read()
@@ -73,7 +73,7 @@ def test_small_chunks_are_decoded_whole() -> None:
     assert choose_method(chain((64, 64), BLOSC), region, entry()) is ChunkMethod.KEEP
 
 
-def test_a_chunk_too_large_for_the_cache_is_read_in_part_repeatedly() -> None:
+def test_a_chunk_too_large_for_the_cache_is_read_partially_each_time() -> None:
     huge = chain((1 << 10, 1 << 9, 1 << 9), BLOSC)
     region = (slice(0, 1, 1), slice(0, 1 << 9, 1), slice(0, 1 << 9, 1))
     cache_entry = entry()
@@ -83,7 +83,7 @@ def test_a_chunk_too_large_for_the_cache_is_read_in_part_repeatedly() -> None:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """The system calls of LocalStore, by name."""
+    """The number of calls of each system call of LocalStore."""
     counted: Counter[str] = Counter()
 
     def count(name: str) -> None:
@@ -149,7 +149,7 @@ def test_all_parts_come_from_one_version_of_a_replaced_value(tmp_path: Path) -> 
         assert value.is_unchanged(stamp)
 
 
-def test_a_value_changed_in_place_is_not_unchanged(tmp_path: Path) -> None:
+def test_a_value_changed_in_place_is_detected(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.set("key", b"old value")
     with store.open_value("key") as value:
@@ -168,7 +168,7 @@ def test_a_missing_value_has_neither_size_nor_bytes(tmp_path: Path) -> None:
         assert value.read_ranges([]) is None
 
 
-def test_written_chunks_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_return_new_values_after_the_limit_of_counted_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zarrfs.engine.io.storage.MAX_WRITE_COUNTS", 3)
     array = zarrfs.create_array({}, shape=(8, 4), chunks=(1, 4), dtype="u2", cache_size=1 << 20)
     for value in range(1, 4):

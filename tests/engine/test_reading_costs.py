@@ -1,4 +1,4 @@
-"""What a read costs: how often a store is asked, what is taken from the cache, and what is kept in it."""
+"""The requests of reads: how often a store is accessed, and what is cached."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHAINS: dict[str, dict[str, Any]] = {
 
 
 class Counted(MutableMapping[str, bytes]):
-    """A mapping that counts how often values are looked up, as one over a network would be slow to."""
+    """A mapping that counts lookups, which are slow for a mapping over a network."""
 
     def __init__(self) -> None:
         self.values_: dict[str, bytes] = {}
@@ -54,7 +54,7 @@ class Counted(MutableMapping[str, bytes]):
 
 @pytest.mark.parametrize("cache_size", [None, 0])
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_mapping_is_asked_once_for_each_chunk(chain: str, cache_size: int | None) -> None:
+def test_each_chunk_is_looked_up_once_in_a_mapping(chain: str, cache_size: int | None) -> None:
     mapping = Counted()
     options = {"chunks": (32, 32), **CHAINS[chain]}
     zarrfs.create_array(mapping, data=DATA, **options)
@@ -73,7 +73,7 @@ def test_a_mapping_is_asked_once_for_each_chunk(chain: str, cache_size: int | No
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_mapping_that_is_changed_from_outside_is_read_anew(chain: str) -> None:
+def test_external_changes_of_a_mapping_are_read(chain: str) -> None:
     mapping = Counted()
     options = {"chunks": (32, 32), **CHAINS[chain]}
     array = zarrfs.create_array(mapping, data=DATA, **options)
@@ -94,7 +94,7 @@ def counting(
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_chunk_that_is_kept_is_not_read_again(chain: str, tmp_path: Any) -> None:
+def test_a_cached_chunk_is_not_read_again(chain: str, tmp_path: Any) -> None:
     options = {"chunks": (32, 32), **CHAINS[chain]}
     made = zarrfs.create_array(LocalStore(tmp_path), data=DATA, **options)
     array, store = counting(made, 1 << 20)
@@ -102,14 +102,14 @@ def test_a_chunk_that_is_kept_is_not_read_again(chain: str, tmp_path: Any) -> No
         np.testing.assert_array_equal(array[:32, :32], DATA[:32, :32])
     assert store.bytes_read > 0
     held = array._cache.nbytes
-    # A shard's inner chunks are kept one by one, with its index.
+    # The inner chunks of a shard are cached individually, together with its index.
     assert 32 * 32 * 4 <= held <= 32 * 32 * 4 * (3 if chain == "sharded" else 1.1)
     store.reset()
     np.testing.assert_array_equal(array[:32, :32], DATA[:32, :32])
     assert array[5, 6] == DATA[5, 6]
     assert store.bytes_read == 0
     assert array._cache.nbytes == held
-    # What is written is read anew, and replaces what was kept.
+    # Written data are read again and replace the cached data.
     with_writer = zarrfs.open_array(LocalStore(tmp_path), mode="r+")
     with_writer[0, 0] = 99
     store.reset()
@@ -117,7 +117,7 @@ def test_a_chunk_that_is_kept_is_not_read_again(chain: str, tmp_path: Any) -> No
     assert store.bytes_read > 0
 
 
-def test_without_a_cache_each_read_costs_the_bytes_of_its_chunks(tmp_path: Any) -> None:
+def test_without_a_cache_each_read_reads_the_bytes_of_its_chunks(tmp_path: Any) -> None:
     made = zarrfs.create_array(LocalStore(tmp_path), data=DATA, chunks=(32, 32), compressors=None)
     array, store = counting(made, 0)
     for _ in range(3):
@@ -127,7 +127,7 @@ def test_without_a_cache_each_read_costs_the_bytes_of_its_chunks(tmp_path: Any) 
     assert array._cache.nbytes == 0
 
 
-def test_data_that_are_taken_to_stay_are_never_asked_for_again(tmp_path: Any) -> None:
+def test_cached_data_without_revalidation_cause_no_requests(tmp_path: Any) -> None:
     made = zarrfs.create_array(LocalStore(tmp_path), data=DATA, chunks=(32, 32))
     array, store = counting(made, 1 << 20, Access(recheck_data=False))
     for _ in range(2):
@@ -168,7 +168,7 @@ def test_metadata_are_rechecked_by_every_property(recheck: Any) -> None:
     writer.attrs["new"] = 1
     after = {name: look(zarrfs.open_array(store)) for name, look in seen.items()}
     found = {name: look(readers[name]) for name, look in seen.items()}
-    data = {"nchunks_initialized"}  # a listing of what is there, of the grid that is known
+    data = {"nchunks_initialized"}  # lists the chunks of the known grid
     expected = after if recheck is True else before
     assert {n: v for n, v in found.items() if n not in data} == {
         n: v for n, v in expected.items() if n not in data
@@ -176,11 +176,11 @@ def test_metadata_are_rechecked_by_every_property(recheck: Any) -> None:
     assert all(before[name] != after[name] for name in seen)
 
 
-def test_rechecking_metadata_of_an_array_that_is_gone_is_an_error_but_not_for_its_repr() -> None:
+def test_rechecking_metadata_of_a_deleted_array_raises_except_in_repr() -> None:
     store = MemoryStore()
     zarrfs.create_array(store, "a", shape=(4, 6))
     array = zarrfs.open_array(store, "a", access=Access(recheck_metadata=True))
     store.values.clear()
-    with pytest.raises(zarrfs.NodeNotFoundError, match="gone"):
+    with pytest.raises(zarrfs.NodeNotFoundError, match="were deleted"):
         array.shape
     assert "4 x 6" in repr(array)

@@ -1,4 +1,4 @@
-"""Creation routines and modes of opening, held against zarr-python where both have them."""
+"""Creation functions and open modes, compared with zarr-python where it has the same function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMATS: list[Any] = [2, 3, "n5", "draft2019"]
 
 @pytest.mark.parametrize("dtype", ["u1", "<i4", ">f8", "bool", "c8"])
 @pytest.mark.parametrize("name", ["zeros", "ones", "empty"])
-def test_routines_read_as_those_of_zarr_python(name: str, dtype: str) -> None:
+def test_arrays_read_the_same_as_those_of_zarr_python(name: str, dtype: str) -> None:
     ours = getattr(zarrfs, name)((5, 7), dtype=dtype, chunks=(2, 3))
     theirs = getattr(zarr, name)(shape=(5, 7), dtype=dtype, chunks=(2, 3))
     assert (ours.shape, ours.chunks) == (theirs.shape, theirs.chunks)
@@ -35,7 +35,7 @@ def test_routines_read_as_those_of_zarr_python(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_full_and_array(zarr_format: int, tmp_path: Path) -> None:
+def test_zarr_python_reads_what_full_and_array_create(zarr_format: int, tmp_path: Path) -> None:
     ours = zarrfs.full((4, 4), 42, tmp_path / "f", dtype="i2", zarr_format=zarr_format)
     assert (ours[...] == 42).all()
     assert (np.asarray(zarr.open_array(tmp_path / "f", mode="r")[...]) == 42).all()
@@ -47,7 +47,7 @@ def test_full_and_array(zarr_format: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_the_like_of_an_array_of_ours(zarr_format: Any) -> None:
+def test_like_functions_keep_the_metadata_of_a_zarrfs_array(zarr_format: Any) -> None:
     options = {"dimension_names": ["a", "b"], "shards": (6, 4)} if zarr_format == 3 else {}
     source = zarrfs.zeros((9, 8), chunks=(3, 2), dtype="u2", zarr_format=zarr_format, **options)
     for like in (zarrfs.zeros_like, zarrfs.empty_like):
@@ -65,7 +65,7 @@ def test_the_like_of_an_array_of_ours(zarr_format: Any) -> None:
     assert (other[...] == 1).all()
 
 
-def test_the_like_of_other_arrays(tmp_path: Path) -> None:
+def test_like_functions_accept_other_arrays(tmp_path: Path) -> None:
     made = zarrfs.full_like(np.zeros((3, 4), "f4"), 2.5)
     assert (made.shape, made.dtype) == ((3, 4), np.dtype("f4"))
     assert (made[...] == 2.5).all()
@@ -87,11 +87,11 @@ def test_the_like_of_other_arrays(tmp_path: Path) -> None:
         ((None, 5), (30, 5)),
     ],
 )
-def test_chunk_shapes(chunks: Any, expected: tuple[int, int]) -> None:
+def test_special_chunk_lengths_select_the_whole_dimension(chunks: Any, expected: tuple[int, int]) -> None:
     assert zarrfs.zeros((30, 40), chunks=chunks).chunks == expected
 
 
-def test_modes(tmp_path: Path) -> None:
+def test_each_mode_opens_or_creates_nodes_as_documented(tmp_path: Path) -> None:
     place = tmp_path / "x.zarr"
     for mode in ("r", "r+"):
         with pytest.raises((LocationError, NodeNotFoundError)):
@@ -120,10 +120,10 @@ def test_modes(tmp_path: Path) -> None:
     assert zarrfs.open_group(tmp_path / "g", mode="w").attrs.asdict() == {}
 
 
-def test_modes_that_make_no_sense_are_told(tmp_path: Path) -> None:
+def test_invalid_modes_raise_an_error(tmp_path: Path) -> None:
     with pytest.raises(LocationError, match="mode must be one of"):
         zarrfs.open(tmp_path, mode="q")  # type: ignore[arg-type]
-    with pytest.raises(LocationError, match="takes no shape"):
+    with pytest.raises(LocationError, match="does not accept shape"):
         zarrfs.open(tmp_path, mode="r", shape=(3,))
     with pytest.raises(LocationError, match="needs a shape"):
         zarrfs.open_array(tmp_path / "y", mode="w")
@@ -154,7 +154,7 @@ def test_an_archive_is_pickled_to_read_only(tmp_path: Path) -> None:
     assert np.array_equal(pickle.loads(pickle.dumps(opened))[...], [1, 2, 3])
 
 
-def test_equal_stores_make_equal_nodes(tmp_path: Path) -> None:
+def test_nodes_at_the_same_location_are_equal(tmp_path: Path) -> None:
     zarrfs.array([1, 2], tmp_path / "a")
     one, other = zarrfs.open_array(tmp_path / "a"), zarrfs.open_array(tmp_path / "a")
     assert one == other
@@ -163,7 +163,7 @@ def test_equal_stores_make_equal_nodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [3, 2, "n5"])
-def test_an_array_of_data_with_chunks_keeps_them(zarr_format: Any) -> None:
+def test_an_array_created_from_chunked_data_has_their_chunks(zarr_format: Any) -> None:
     data = np.arange(60, dtype="u2").reshape(6, 10)
     plain = zarrfs.create_array({}, data=data, chunks=(2, 5))
     sharded = zarrfs.create_array({}, data=data, chunks=(2, 5), shards=(4, 10))

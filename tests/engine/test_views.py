@@ -1,4 +1,4 @@
-"""What is made of an array without copying it: casts, fields, iteration, checksums."""
+"""Array views (casts and fields), iteration and checksums."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ZARRAY = """{
 }"""
 
 
-def test_a_cast_is_that_of_numpy_and_read_when_asked_for() -> None:
+def test_a_cast_view_reads_on_access_and_casts_like_numpy() -> None:
     store = CountingStore(MemoryStore())
     view = zarrfs.create_array(store, data=NUMBERS, chunks=(4, 5), cache_size=0).astype("f4")
     before = store.calls["get"]
@@ -66,7 +66,7 @@ def test_a_cast_is_that_of_numpy_and_read_when_asked_for() -> None:
         np.array(view, copy=False)
 
 
-def test_fields_are_read_and_written() -> None:
+def test_a_field_view_is_read_and_written() -> None:
     array = zarrfs.create_array(MemoryStore(), data=RECORDS, chunks=(3,), zarr_format=2)
     field = array.field("f")
     assert field.dtype == np.dtype("f8")
@@ -86,7 +86,7 @@ def test_fields_are_read_and_written() -> None:
         array.field("v")
 
 
-def test_a_slice_of_iteration_decodes_each_chunk_once() -> None:
+def test_islice_decodes_each_chunk_once() -> None:
     store = CountingStore(MemoryStore())
     array = zarrfs.create_array(store, data=NUMBERS, chunks=(4, 5), cache_size=0)
     before = store.calls["get"]
@@ -108,15 +108,15 @@ def test_a_slice_of_iteration_decodes_each_chunk_once() -> None:
         ("0.0", "7162d416d26a68063b66ed1f30e0a866e4abed60"),
     ],
 )
-def test_a_checksum_is_that_of_zarr_python_2(fill: str, digest: str) -> None:
-    """The values are those that its documentation shows."""
+def test_the_digest_is_that_of_zarr_python_2(fill: str, digest: str) -> None:
+    """The expected values are from the documentation of zarr-python 2."""
     array = zarrfs.open_array({".zarray": (ZARRAY % fill).encode()})
     assert array.hexdigest() == digest
     assert array.digest() == bytes.fromhex(digest)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3, "n5", "draft2019"])
-def test_a_checksum_is_that_of_chunks_then_documents(zarr_format: Any) -> None:
+def test_the_digest_covers_chunks_and_then_documents(zarr_format: Any) -> None:
     store = MemoryStore()
     array = zarrfs.create_array(
         store, "a", data=NUMBERS + 1, chunks=(2, 5), attributes={"k": 1}, zarr_format=zarr_format
@@ -135,7 +135,7 @@ def test_a_checksum_is_that_of_chunks_then_documents(zarr_format: Any) -> None:
     changed = array.hexdigest()
     array[0, 0] = 99
     assert len({before, changed, array.hexdigest()}) == 3
-    with pytest.raises(UnsupportedError, match="no hash"):
+    with pytest.raises(UnsupportedError, match="is not a known hash algorithm"):
         array.hexdigest("crc99")
 
 

@@ -1,4 +1,4 @@
-"""Several writers at once, and writers that are killed: nothing is lost, and nothing is ever between old and new."""
+"""Concurrent writers lose no data, and a killed writer leaves each chunk in its old or its new version."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ for row in range(own, 16, of):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_processes_that_write_to_one_chunk_lose_nothing(layout: str, tmp_path: Path) -> None:
+def test_concurrent_writes_of_processes_to_one_chunk_are_all_kept(layout: str, tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "a", shape=(16, 16), dtype="u2", **LAYOUTS[layout])
     count = 3
     run_together(WRITER, [(tmp_path / "a", tmp_path / "locks", own, count) for own in range(count)])
@@ -46,7 +46,7 @@ def test_processes_that_write_to_one_chunk_lose_nothing(layout: str, tmp_path: P
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_threads_with_objects_of_their_own_lose_nothing(layout: str) -> None:
+def test_concurrent_writes_through_separate_array_objects_are_all_kept(layout: str) -> None:
     store = MemoryStore()
     zarrfs.create_array(store, shape=(16, 16), dtype="u2", **LAYOUTS[layout])
 
@@ -64,7 +64,7 @@ def test_threads_with_objects_of_their_own_lose_nothing(layout: str) -> None:
     assert np.array_equal(zarrfs.open_array(store)[...], np.arange(1, 257).reshape(16, 16))
 
 
-def test_synchronizers_are_carried_along(tmp_path: Path) -> None:
+def test_members_and_unpickled_nodes_use_the_synchronizer(tmp_path: Path) -> None:
     locks = pickle.loads(pickle.dumps(zarrfs.ProcessSynchronizer(tmp_path / "locks")))
     group = zarrfs.create_group(tmp_path / "g", synchronizer=locks)
     array = group.create_array("a", data=np.zeros(10), chunks=(5,))
@@ -89,15 +89,15 @@ for number in range(1, 100000):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_writer_that_is_killed_leaves_old_chunks_or_new_ones(layout: str, tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_each_chunk_in_its_old_or_new_version(layout: str, tmp_path: Path) -> None:
     path = tmp_path / "a"
     zarrfs.create_array(path, shape=(32, 32), dtype="u4", fill_value=0, **LAYOUTS[layout])
-    chance = random.Random(layout)
+    rng = random.Random(layout)
     for _ in range(5):
         command = [sys.executable, "-c", KILLED, str(path)]
         with running(command, stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
-            for _ in range(chance.randint(1, 25)):
+            for _ in range(rng.randint(1, 25)):
                 last = int(writer.stdout.readline())
             writer.kill()
             rest = writer.stdout.read()

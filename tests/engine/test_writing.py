@@ -1,4 +1,4 @@
-"""What a write costs a store, and that what is written is the caller's no more."""
+"""The requests of a write, and that written data may be modified by the caller afterwards."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 
 READS = ("get", "get_into", "get_ranges", "size", "stamp")
 
-PLAIN: dict[str, Any] = {"compressors": None}
-PACKED: dict[str, Any] = {}
+UNCOMPRESSED: dict[str, Any] = {"compressors": None}
+COMPRESSED: dict[str, Any] = {}
 
 NUMBERS = np.random.default_rng(3).integers(1, 1000, (40, 48), "u2")
 
@@ -37,7 +37,7 @@ def reads(store: CountingStore) -> int:
     return sum(store.calls[name] for name in READS)
 
 
-@pytest.mark.parametrize("codecs", [PLAIN, PACKED], ids=["plain", "compressed"])
+@pytest.mark.parametrize("codecs", [UNCOMPRESSED, COMPRESSED], ids=["plain", "compressed"])
 @pytest.mark.parametrize("shards", [None, (20, 24)], ids=["chunks", "shards"])
 class TestCosts:
     """A grid of 2 x 2 chunks, or shards of 5 x 6 inner chunks."""
@@ -45,7 +45,9 @@ class TestCosts:
     def open(self, shards: Any, codecs: dict[str, Any]) -> tuple[zarrfs.Array, CountingStore]:
         return counted(chunks=(4, 4) if shards else (20, 24), shards=shards, **codecs)
 
-    def test_whole_values_are_written_once_and_not_read(self, shards: Any, codecs: dict[str, Any]) -> None:
+    def test_whole_chunks_are_written_once_without_being_read(
+        self, shards: Any, codecs: dict[str, Any]
+    ) -> None:
         array, store = self.open(shards, codecs)
         for _ in range(2):
             store.reset()
@@ -54,7 +56,7 @@ class TestCosts:
             assert reads(store) == 0
         np.testing.assert_array_equal(array[...], NUMBERS)
 
-    def test_only_partly_covered_values_are_read(self, shards: Any, codecs: dict[str, Any]) -> None:
+    def test_only_partially_written_chunks_are_read(self, shards: Any, codecs: dict[str, Any]) -> None:
         array, store = self.open(shards, codecs)
         array[...] = NUMBERS
         store.reset()
@@ -62,11 +64,11 @@ class TestCosts:
         assert store.calls["set"] == 4
         assert reads(store) == 2
         assert sorted(store.keys) == ["a/c/0/1", "a/c/1/1"]
-        wanted = NUMBERS.copy()
-        wanted[:, :30] = NUMBERS[:, 18:]
-        np.testing.assert_array_equal(array[...], wanted)
+        expected = NUMBERS.copy()
+        expected[:, :30] = NUMBERS[:, 18:]
+        np.testing.assert_array_equal(array[...], expected)
 
-    def test_a_plane_costs_one_reading_and_one_writing_of_each(
+    def test_writing_a_plane_reads_and_writes_each_chunk_once(
         self, shards: Any, codecs: dict[str, Any]
     ) -> None:
         array, store = self.open(shards, codecs)
@@ -76,11 +78,11 @@ class TestCosts:
         assert store.calls["set"] == 2
         assert reads(store) == 2
         assert sorted(store.keys) == ["a/c/0/0", "a/c/0/1"]
-        wanted = NUMBERS.copy()
-        wanted[7] = 5
-        np.testing.assert_array_equal(array[...], wanted)
+        expected = NUMBERS.copy()
+        expected[7] = 5
+        np.testing.assert_array_equal(array[...], expected)
 
-    def test_what_becomes_empty_is_deleted(self, shards: Any, codecs: dict[str, Any]) -> None:
+    def test_chunks_that_become_empty_are_deleted(self, shards: Any, codecs: dict[str, Any]) -> None:
         array, store = self.open(shards, codecs)
         array[...] = NUMBERS
         store.reset()
@@ -91,7 +93,9 @@ class TestCosts:
         assert list(store.list_prefix("a")) == ["a/zarr.json"]
         assert not array[...].any()
 
-    def test_empty_values_are_stored_on_demand(self, shards: Any, codecs: dict[str, Any]) -> None:
+    def test_empty_chunks_are_stored_with_write_empty_chunks(
+        self, shards: Any, codecs: dict[str, Any]
+    ) -> None:
         array, store = self.open(shards, codecs)
         array.write_empty_chunks = True
         array[...] = NUMBERS
@@ -101,8 +105,8 @@ class TestCosts:
         assert not array[...].any()
 
 
-@pytest.mark.parametrize("codecs", [PLAIN, PACKED], ids=["plain", "compressed"])
-def test_what_overhangs_the_array_is_not_read(codecs: dict[str, Any]) -> None:
+@pytest.mark.parametrize("codecs", [UNCOMPRESSED, COMPRESSED], ids=["plain", "compressed"])
+def test_chunks_at_the_end_of_the_array_are_written_without_being_read(codecs: dict[str, Any]) -> None:
     array, store = counted(chunks=(32, 32), **codecs)
     array[...] = NUMBERS
     assert store.calls["set"] == 4
@@ -114,10 +118,10 @@ def test_what_overhangs_the_array_is_not_read(codecs: dict[str, Any]) -> None:
     np.testing.assert_array_equal(array[:32], NUMBERS[:32])
 
 
-@pytest.mark.parametrize("codecs", [PLAIN, PACKED], ids=["plain", "compressed"])
+@pytest.mark.parametrize("codecs", [UNCOMPRESSED, COMPRESSED], ids=["plain", "compressed"])
 @pytest.mark.parametrize("kind", ["memory", "local", "zip"])
 @pytest.mark.parametrize("shards", [None, (40, 48)], ids=["chunks", "shards"])
-def test_data_may_change_once_they_are_written(
+def test_data_may_be_modified_after_they_were_written(
     kind: str, shards: Any, codecs: dict[str, Any], tmp_path: Path
 ) -> None:
     store: Any = {"memory": MemoryStore(), "local": tmp_path / "a", "zip": tmp_path / "a.zip"}[kind]
@@ -133,10 +137,12 @@ def test_data_may_change_once_they_are_written(
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("codecs", [PLAIN, PACKED], ids=["plain", "compressed"])
+@pytest.mark.parametrize("codecs", [UNCOMPRESSED, COMPRESSED], ids=["plain", "compressed"])
 @pytest.mark.parametrize("dtype", ["?", "u1", ">i4", "<f8", "c16", "M8[ns]", "S3", "U2", "i2,f4"])
-def test_scattered_data_of_all_kinds(dtype: str, codecs: dict[str, Any], order: Any) -> None:
-    """Chunks larger and smaller than what is encoded by way of scratch memory, of data that lie in another order."""
+def test_non_contiguous_data_of_all_dtypes_are_written(
+    dtype: str, codecs: dict[str, Any], order: Any
+) -> None:
+    """Chunks larger and smaller than the scratch memory of encoders, for data with another memory order."""
     raw = np.random.default_rng(1).integers(0, 60, (3, 90, 80))
     data = np.empty(raw.shape, dtype)
     for name in data.dtype.names or [None]:  # type: ignore[list-item]
@@ -153,13 +159,13 @@ def test_scattered_data_of_all_kinds(dtype: str, codecs: dict[str, Any], order: 
         array[...] = scattered
         np.testing.assert_array_equal(array[...], scattered)
         array[3:50, 7, :] = scattered[4:51, 8, :]
-        wanted = scattered.copy()
-        wanted[3:50, 7, :] = scattered[4:51, 8, :]
-        np.testing.assert_array_equal(array[...], wanted)
+        expected = scattered.copy()
+        expected[3:50, 7, :] = scattered[4:51, 8, :]
+        np.testing.assert_array_equal(array[...], expected)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "f4", "c16", "i2,f4"])
-def test_filled_is_every_element_and_bit_for_bit(dtype: str) -> None:
+def test_is_filled_compares_every_element_bitwise(dtype: str) -> None:
     fill = np.zeros((), dtype)[()]
     whole = np.zeros((6, 7, 8), dtype)
     for array in (whole, whole[::2, :, ::-1], whole.T):
@@ -174,7 +180,7 @@ def test_filled_is_every_element_and_bit_for_bit(dtype: str) -> None:
     assert not is_filled(negative, 0.0)
 
 
-def test_parts_are_one_value(tmp_path: Path) -> None:
+def test_several_buffers_are_stored_as_one_value(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     parts = [bytes([n % 251]) * (n % 7) for n in range(2 * MAX_BUFFERS_PER_CALL + 3)]
     store.set_parts("a/b", parts)
@@ -183,18 +189,16 @@ def test_parts_are_one_value(tmp_path: Path) -> None:
     assert store.get("a/b") == np.arange(5, dtype="<u4").tobytes() + b"xyz"
 
 
-def test_a_part_that_is_taken_in_pieces_arrives_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The system may take less than it is given."""
+def test_a_short_writev_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``os.writev`` may write fewer bytes than requested."""
     monkeypatch.setattr(os, "writev", lambda fd, parts: os.write(fd, b"".join(parts)[:5]))
     store = LocalStore(tmp_path)
     store.set_parts("a", [b"abc", b"defgh", b"", b"ijkl"])
     assert store.get("a") == b"abcdefghijkl"
 
 
-def test_a_directory_that_goes_while_a_value_comes(tmp_path: Path) -> None:
-    """Deleting the last value takes its directory away; who writes there meanwhile makes it anew."""
+def test_a_write_succeeds_while_its_directory_is_deleted_repeatedly(tmp_path: Path) -> None:
+    """Deleting the last value of a directory deletes the directory; a concurrent write creates it again."""
     store = LocalStore(tmp_path)
     done = threading.Event()
 

@@ -45,7 +45,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 @pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")  # of zarr-python's ZipStore
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_what_zarr_python_writes_is_read_from_its_store(place: Any, zarr_format: Any) -> None:
+def test_arrays_written_by_zarr_python_are_read_from_its_store(place: Any, zarr_format: Any) -> None:
     root = zarr.create_group(place, zarr_format=zarr_format)
     made = root.create_array("a/b", shape=DATA.shape, dtype=DATA.dtype, chunks=(2, 3))
     made[:] = DATA
@@ -59,14 +59,14 @@ def test_what_zarr_python_writes_is_read_from_its_store(place: Any, zarr_format:
     assert zarrfs.open_array(place, "a/b").info_complete()["chunks_initialized"] == 9
 
 
-def test_a_shard_is_read_in_parts(place: Any) -> None:
+def test_a_shard_is_read_partially(place: Any) -> None:
     made = zarr.create_array(place, shape=(8, 8), dtype="i4", chunks=(2, 2), shards=(8, 8))
     made[:] = np.arange(64).reshape(8, 8)
     assert zarrfs.open_array(place)[3, 5] == 29
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
-def test_what_is_written_to_its_store_zarr_python_reads(place: Any) -> None:
+def test_zarr_python_reads_arrays_written_to_its_store(place: Any) -> None:
     group = zarrfs.group(place)
     group.create_array("x", data=DATA, chunks=(2, 3), attributes={"a": 1})
     found = zarr.open_group(place, mode="r+")
@@ -81,7 +81,7 @@ def test_a_local_store_is_opened_as_a_directory(tmp_path: Path) -> None:
     assert array.read_only
 
 
-def test_a_store_that_is_read_only_stays_so() -> None:
+def test_a_read_only_store_stays_read_only() -> None:
     store = zarr.storage.MemoryStore()
     zarrfs.array(DATA, store)
     array = zarrfs.open_array(store.with_read_only(True), mode="r+")
@@ -89,7 +89,7 @@ def test_a_store_that_is_read_only_stays_so() -> None:
         array[0, 0] = 1
 
 
-def test_its_stores_are_compared_and_pickled(tmp_path: Path) -> None:
+def test_stores_of_zarr_python_are_compared_and_pickled(tmp_path: Path) -> None:
     options = {"auto_mkdir": True}
     store = zarr.storage.FsspecStore.from_url(f"file://{tmp_path}/a", storage_options=options)
     zarrfs.array(DATA, store)
@@ -99,7 +99,7 @@ def test_its_stores_are_compared_and_pickled(tmp_path: Path) -> None:
     assert np.array_equal(pickle.loads(pickle.dumps(one))[...], DATA)
 
 
-def test_errors_of_its_stores_are_store_errors() -> None:
+def test_errors_of_stores_of_zarr_python_become_store_errors() -> None:
     class Broken(zarr.storage.MemoryStore):
         async def get(self, *args: Any, **kwargs: Any) -> Any:
             raise RuntimeError("the disk is on fire")

@@ -1,4 +1,4 @@
-"""The state machine: an array in a store, and a NumPy array that undergoes the same."""
+"""The state machine of arrays: each operation is applied to an array in a store and to a NumPy array."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import zarrfs
 from tests.interop.samples import Data, same_bits
-from tests.stateful.kinds import LONGEST, Kind, kinds
+from tests.stateful.kinds import MAX_LENGTH, Kind, kinds
 from zarrfs.engine.stores.base import Store
 
-__all__ = ["ArrayTwin"]
+__all__ = ["ArrayMachine"]
 
 PATH = "group/a"
 CACHES = st.sampled_from([0, None, 100])
@@ -30,25 +30,26 @@ ALONE = st.builds(
     write_empty_chunks=st.booleans(),
     concurrency=st.sampled_from([None, 1, 2]),
 )
-"""For who is the only one that writes."""
+"""Access options of an array with one writer."""
 
 SHARED = st.builds(
     zarrfs.Access,
     recheck_metadata=st.sampled_from(["open", True]),
     recheck_data=st.sampled_from([None, True]),
 )
-"""For who sees at once what another handle writes."""
+"""Access options with which writes through another handle are visible immediately."""
 
 Lengths = tuple[int, ...]
 
 
-class ArrayTwin(RuleBasedStateMachine):
-    """An array of any kind.
+class ArrayMachine(RuleBasedStateMachine):
+    """An array with random options.
 
     Attributes:
-        array: the one that all rules change; ``other`` is a second handle of it.
-        twin: what it must hold. ``ghost`` has in addition what lay in the array before it shrank: what of a kept chunk
-            overhangs may show again when it grows, or be gone.
+        array, other: the array that the rules change, and a second handle of it.
+        model: the expected values.
+        retained: the expected values, and the values that were in the array before it shrank. Values of retained chunks
+            outside the shape may reappear when the array grows, or have been deleted.
     """
 
     make: Callable[[Path], Store]
@@ -78,8 +79,8 @@ class ArrayTwin(RuleBasedStateMachine):
         self.dtype = self.array.dtype
         fill = kind.get("fill_value", self.array.fill_value)
         self.fill = self._full((), fill)
-        self.twin = self._full(self.array.shape, fill)
-        self.ghost = self._full((3 * LONGEST,) * self.twin.ndim, fill)
+        self.model = self._full(self.array.shape, fill)
+        self.retained = self._full((3 * MAX_LENGTH,) * self.model.ndim, fill)
 
     def _full(self, shape: Lengths, value: Any) -> Data:
         made = np.empty(shape, self.dtype)
@@ -87,7 +88,7 @@ class ArrayTwin(RuleBasedStateMachine):
         return made
 
     def _values(self, data: st.DataObject, shape: Lengths) -> Data:
-        """Draw values of a shape, often many equal ones, so that chunks are empty at times."""
+        """Draw values of a shape. Many of them are often equal, so that some chunks contain only the fill value."""
         rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
         colours = data.draw(st.sampled_from([1, 2, len(self.palette)]))
         return self._full(shape, self.palette[rng.integers(0, colours, shape)])
@@ -98,12 +99,12 @@ class ArrayTwin(RuleBasedStateMachine):
     def _same(self, found: Any, expected: Any) -> None:
         if self.dtype.hasobject:
             if not isinstance(found, np.ndarray):
-                wanted = expected[()] if isinstance(expected, np.ndarray) else expected
-                assert found == wanted
-                assert type(found) is type(wanted)
+                element = expected[()] if isinstance(expected, np.ndarray) else expected
+                assert found == element
+                assert type(found) is type(element)
                 return
             assert found.dtype == object
-        # Where but one is a scalar, that has lost byte order and trailing zeros.
+        # If only one is a scalar, it has lost byte order and trailing zeros.
         elif isinstance(expected, np.ndarray):
             found = np.asarray(found, expected.dtype)
         elif isinstance(found, np.ndarray):
@@ -114,22 +115,24 @@ class ArrayTwin(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def basic(self, data: st.DataObject) -> None:
-        index = data.draw(nps.basic_indices(self.twin.shape, allow_newaxis=False))
-        self._same(self.array[index], self.twin[index])
-        self._same(self.array.get_basic_selection(index), self.twin[index])
+        index = data.draw(nps.basic_indices(self.model.shape, allow_newaxis=False))
+        self._same(self.array[index], self.model[index])
+        self._same(self.array.get_basic_selection(index), self.model[index])
 
     @rule(data=st.data())
     def set_basic(self, data: st.DataObject) -> None:
-        index = data.draw(nps.basic_indices(self.twin.shape, allow_newaxis=False))
-        values = self._value_or_values(data, np.shape(self.twin[index]))
+        index = data.draw(nps.basic_indices(self.model.shape, allow_newaxis=False))
+        values = self._value_or_values(data, np.shape(self.model[index]))
         self.array[index] = values
-        self.twin[index] = values
+        self.model[index] = values
 
     def _outer(self, data: st.DataObject) -> tuple[list[Any], list[Any], tuple[Any, ...]]:
-        """Draw a product of selectors; return it, the same as arrays of indices, and what drops the integers."""
+        """Draw an orthogonal selection; return it, the equivalent index arrays, and the index that drops the dimensions
+        of integers.
+        """
         given: list[Any] = []
-        plain: list[Any] = []
-        for length in self.twin.shape:
+        index_arrays: list[Any] = []
+        for length in self.model.shape:
             options: list[st.SearchStrategy[Any]] = [
                 st.slices(length),
                 nps.arrays("?", (length,)),
@@ -146,96 +149,98 @@ class ArrayTwin(RuleBasedStateMachine):
             if isinstance(part, np.ndarray) and part.dtype == float:
                 part = part.astype(int)
             given.append(part)
-            plain.append(np.atleast_1d(np.arange(length)[part]))
+            index_arrays.append(np.atleast_1d(np.arange(length)[part]))
             if isinstance(part, list) and not part:
-                plain[-1] = np.array([], int)
+                index_arrays[-1] = np.array([], int)
         drop = tuple(0 if isinstance(part, int) else slice(None) for part in given)
-        return given, [part.astype(int) for part in plain], drop
+        return given, [part.astype(int) for part in index_arrays], drop
 
-    @precondition(lambda self: self.twin.ndim)
+    @precondition(lambda self: self.model.ndim)
     @rule(data=st.data())
     def outer(self, data: st.DataObject) -> None:
-        given, plain, drop = self._outer(data)
-        self._same(self.array.oindex[tuple(given)], self.twin[np.ix_(*plain)][drop])
+        given, index_arrays, drop = self._outer(data)
+        self._same(self.array.oindex[tuple(given)], self.model[np.ix_(*index_arrays)][drop])
 
-    @precondition(lambda self: self.twin.ndim)
+    @precondition(lambda self: self.model.ndim)
     @rule(data=st.data())
     def set_outer(self, data: st.DataObject) -> None:
-        given, plain, drop = self._outer(data)
-        # Of an element that is named twice, the last value stays.
-        values = self._value_or_values(data, np.shape(self.twin[np.ix_(*plain)][drop]))
+        given, index_arrays, drop = self._outer(data)
+        # If an element is selected twice, the last value is assigned.
+        values = self._value_or_values(data, np.shape(self.model[np.ix_(*index_arrays)][drop]))
         self.array.oindex[tuple(given)] = values
         raised = tuple(slice(None) if isinstance(part, slice) else None for part in drop)
-        self.twin[np.ix_(*plain)] = np.asarray(values, self.dtype)[raised] if np.ndim(values) else values
+        self.model[np.ix_(*index_arrays)] = (
+            np.asarray(values, self.dtype)[raised] if np.ndim(values) else values
+        )
 
     def _points(self, data: st.DataObject) -> tuple[Any, ...]:
         shape = data.draw(st.sampled_from([(), (1,), (4,), (2, 3)]))
         return tuple(
-            data.draw(nps.arrays(np.int64, shape, elements=st.integers(-n, n - 1))) for n in self.twin.shape
+            data.draw(nps.arrays(np.int64, shape, elements=st.integers(-n, n - 1))) for n in self.model.shape
         )
 
-    @precondition(lambda self: self.twin.size and self.twin.ndim)
+    @precondition(lambda self: self.model.size and self.model.ndim)
     @rule(data=st.data())
     def points(self, data: st.DataObject) -> None:
         points = self._points(data)
-        self._same(self.array.vindex[points], self.twin[points])
-        self._same(self.array[points], self.twin[points])
+        self._same(self.array.vindex[points], self.model[points])
+        self._same(self.array[points], self.model[points])
 
-    @precondition(lambda self: self.twin.size and self.twin.ndim)
+    @precondition(lambda self: self.model.size and self.model.ndim)
     @rule(data=st.data())
     def set_points(self, data: st.DataObject) -> None:
         points = self._points(data)
         values = self._value_or_values(data, points[0].shape)
         self.array.vindex[points] = values
-        self.twin[points] = values
+        self.model[points] = values
 
     @rule(data=st.data())
     def mask(self, data: st.DataObject) -> None:
-        mask = data.draw(nps.arrays("?", self.twin.shape))
-        self._same(self.array.get_mask_selection(mask), self.twin[mask])
-        values = self._value_or_values(data, self.twin[mask].shape)
+        mask = data.draw(nps.arrays("?", self.model.shape))
+        self._same(self.array.get_mask_selection(mask), self.model[mask])
+        values = self._value_or_values(data, self.model[mask].shape)
         self.array.set_mask_selection(mask, values)
-        self.twin[mask] = values
+        self.model[mask] = values
 
-    @precondition(lambda self: self.twin.size and self.twin.ndim)
+    @precondition(lambda self: self.model.size and self.model.ndim)
     @rule(data=st.data())
     def one_list_among_slices(self, data: st.DataObject) -> None:
-        """By NumPy's rules for plain brackets: where the axis goes depends on what stands around."""
-        index: list[Any] = [data.draw(st.slices(n) | st.integers(-n, n - 1)) for n in self.twin.shape]
-        axis = data.draw(st.integers(0, self.twin.ndim - 1))
+        """The position of the indexed axis depends on the other selectors, by the rules of NumPy."""
+        index: list[Any] = [data.draw(st.slices(n) | st.integers(-n, n - 1)) for n in self.model.shape]
+        axis = data.draw(st.integers(0, self.model.ndim - 1))
         shape = data.draw(st.sampled_from([(3,), (2, 2), (1,)]))
-        length = self.twin.shape[axis]
+        length = self.model.shape[axis]
         index[axis] = data.draw(nps.arrays(np.int64, shape, elements=st.integers(-length, length - 1)))
         key = tuple(index)
-        self._same(self.array[key], self.twin[key])
-        values = self._value_or_values(data, self.twin[key].shape)
+        self._same(self.array[key], self.model[key])
+        values = self._value_or_values(data, self.model[key].shape)
         self.array[key] = values
-        self.twin[key] = values
+        self.model[key] = values
 
-    @precondition(lambda self: self.twin.size and self.twin.ndim)
+    @precondition(lambda self: self.model.size and self.model.ndim)
     @rule(data=st.data(), write=st.booleans())
     def blocks(self, data: st.DataObject, write: bool) -> None:
         given: list[Any] = []
         slices = []
         for axis, count, length in zip(
-            self.array.storage.axes, self.array.storage.grid_shape, self.twin.shape, strict=True
+            self.array.storage.axes, self.array.storage.grid_shape, self.model.shape, strict=True
         ):
             first = data.draw(st.integers(0, count - 1))
             last = data.draw(st.integers(first, count - 1))
             given.append(first - count if first == last else slice(first, last + 1))
             slices.append(slice(axis.begin(first), min(length, axis.begin(last) + axis.size(last))))
         key = tuple(slices)
-        self._same(self.array.blocks[tuple(given)], self.twin[key])
+        self._same(self.array.blocks[tuple(given)], self.model[key])
         if write:
-            values = self._value_or_values(data, self.twin[key].shape)
+            values = self._value_or_values(data, self.model[key].shape)
             self.array.blocks[tuple(given)] = values
-            self.twin[key] = values
+            self.model[key] = values
 
     @precondition(lambda self: self.dtype.names)
     @rule(data=st.data(), names=st.sampled_from(["a", "b", "c", ["a", "c"], ["b"]]))
     def fields(self, data: st.DataObject, names: str | list[str]) -> None:
-        index = data.draw(nps.basic_indices(self.twin.shape, allow_newaxis=False))
-        part = self.twin[index]
+        index = data.draw(nps.basic_indices(self.model.shape, allow_newaxis=False))
+        part = self.model[index]
         found = self.array.get_basic_selection(index, fields=names)
         if isinstance(names, list):
             for name in names:
@@ -246,16 +251,16 @@ class ArrayTwin(RuleBasedStateMachine):
             self._same(self.array.field(names)[index], part[names])
         values = self._values(data, np.shape(part))[names]
         self.array.set_basic_selection(index, values, fields=names)
-        # Not twin[names][index]: a field that is an array has an axis more, that an Ellipsis would take for its own.
+        # Not model[names][index]: a field that is an array has an additional axis, which an Ellipsis would include.
         changed = np.array(part)
         changed[names] = values
-        self.twin[index] = changed
+        self.model[index] = changed
 
-    @precondition(lambda self: self.twin.ndim)
+    @precondition(lambda self: self.model.ndim)
     @rule(data=st.data(), beyond=st.sampled_from([0, 5]), write=st.booleans())
     def beyond(self, data: st.DataObject, beyond: int, write: bool) -> None:
-        axis = data.draw(st.integers(0, self.twin.ndim - 1))
-        length = self.twin.shape[axis]
+        axis = data.draw(st.integers(0, self.model.ndim - 1))
+        length = self.model.shape[axis]
         wrong = data.draw(st.sampled_from([length + beyond, -length - 1 - beyond]))
         key = (slice(None),) * axis + (wrong,)
         with pytest.raises(zarrfs.SelectionError, match="out of bounds"):
@@ -266,7 +271,7 @@ class ArrayTwin(RuleBasedStateMachine):
     @precondition(lambda self: not self.dtype.hasobject)
     @rule(data=st.data(), order=st.sampled_from("CF"))
     def flat_bytes(self, data: st.DataObject, order: Any) -> None:
-        whole = self.twin.tobytes(order)
+        whole = self.model.tobytes(order)
         offset = data.draw(st.integers(0, len(whole)))
         size = data.draw(st.integers(0, len(whole) + 3))
         expected = whole[offset : offset + size]
@@ -276,67 +281,67 @@ class ArrayTwin(RuleBasedStateMachine):
             count = self.array.read_bytes_into(offset, memory, order)
             assert bytes(memory[:count]) == expected
 
-    @precondition(lambda self: self.twin.ndim)
+    @precondition(lambda self: self.model.ndim)
     @rule(data=st.data())
     def slices_in_turn(self, data: st.DataObject) -> None:
-        low, high = data.draw(st.tuples(st.integers(0, LONGEST), st.integers(0, LONGEST)))
+        low, high = data.draw(st.tuples(st.integers(0, MAX_LENGTH), st.integers(0, MAX_LENGTH)))
         found = list(self.array.islice(low, high))
-        assert len(found) == len(self.twin[low:high])
-        for one, expected in zip(found, self.twin[low:high], strict=True):
+        assert len(found) == len(self.model[low:high])
+        for one, expected in zip(found, self.model[low:high], strict=True):
             self._same(one, expected)
 
     # -- the whole -------------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.twin.ndim)
+    @precondition(lambda self: self.model.ndim)
     @rule(data=st.data(), delete=st.booleans())
     def resize(self, data: st.DataObject, delete: bool) -> None:
         # Along one dimension more often than along all.
-        shape = list(self.twin.shape)
+        shape = list(self.model.shape)
         axes = data.draw(st.sampled_from([[i] for i in range(len(shape))] + [list(range(len(shape)))]))
         for axis in axes:
-            shape[axis] = data.draw(st.integers(0, LONGEST if len(shape) < 3 else 4))
+            shape[axis] = data.draw(st.integers(0, MAX_LENGTH if len(shape) < 3 else 4))
         self._resized(tuple(shape), delete)
 
-    @precondition(lambda self: self.twin.ndim and min(self.twin.shape) < LONGEST)
+    @precondition(lambda self: self.model.ndim and min(self.model.shape) < MAX_LENGTH)
     @rule(data=st.data())
     def append(self, data: st.DataObject) -> None:
-        axis = data.draw(st.sampled_from([i for i, n in enumerate(self.twin.shape) if n < LONGEST]))
-        more = list(self.twin.shape)
-        more[axis] = data.draw(st.integers(0, LONGEST - more[axis]))
+        axis = data.draw(st.sampled_from([i for i, n in enumerate(self.model.shape) if n < MAX_LENGTH]))
+        more = list(self.model.shape)
+        more[axis] = data.draw(st.integers(0, MAX_LENGTH - more[axis]))
         values = self._values(data, tuple(more))
-        self.ghost[tuple(slice(0, n) for n in self.twin.shape)] = self.twin
+        self.retained[tuple(slice(0, n) for n in self.model.shape)] = self.model
         self.array.append(values, axis)
-        self.twin = np.concatenate([self.twin, values], axis).astype(self.dtype)
+        self.model = np.concatenate([self.model, values], axis).astype(self.dtype)
 
     def _extent(self) -> tuple[slice, ...]:
-        """Return the box that the chunks of the array take up, overhang included."""
+        """Return the region of all chunks of the array, which may extend beyond its shape."""
         return tuple(
             slice(0, axis.begin(count - 1) + axis.size(count - 1) if count else 0)
             for axis, count in zip(self.array.storage.axes, self.array.storage.grid_shape, strict=True)
         )
 
     def _resized(self, shape: Lengths, delete: bool) -> None:
-        old = self.twin
+        old = self.model
         inside = tuple(slice(0, n) for n in old.shape)
         before = self._extent()
-        self.ghost[inside] = old
+        self.retained[inside] = old
         self.array.resize(shape, delete=delete)
         assert self.array.shape == shape
-        kept = self.ghost[self._extent()].copy()
+        kept = self.retained[self._extent()].copy()
         if delete and any(n < m for n, m in zip(shape, old.shape, strict=True)):
             # What lay in chunks that are no longer in the array is gone.
-            self.ghost[before] = self.fill
-        self.ghost[self._extent()] = kept
+            self.retained[before] = self.fill
+        self.retained[self._extent()] = kept
         found = np.asarray(self.array[...])
         assert found.shape == shape
         box = tuple(slice(0, n) for n in shape)
         common = tuple(slice(0, min(n, m)) for n, m in zip(shape, old.shape, strict=True))
         self._same(found[common], old[common])
-        allowed = [self.ghost[box], self._full(shape, self.fill)]
+        allowed = [self.retained[box], self._full(shape, self.fill)]
         for index in np.ndindex(*shape):
             if any(n >= m for n, m in zip(index, old.shape, strict=True)):
                 self._one_of(found[index], [each[index] for each in allowed])
-        self.twin = found.copy()
+        self.model = found.copy()
 
     def _one_of(self, found: Any, allowed: list[Any]) -> None:
         for each in allowed:
@@ -345,18 +350,18 @@ class ArrayTwin(RuleBasedStateMachine):
                     return
             elif same_bits(found, each):
                 return
-        raise AssertionError(f"{found!r} is none of {allowed!r}")
+        raise AssertionError(f"found {found!r}, expected one of {allowed!r}")
 
     @rule(empty=st.booleans(), data=st.data())
     def overwrite(self, empty: bool, data: st.DataObject) -> None:
-        """Write everything: with the fill value no chunk is left, unless empty ones are to be stored."""
+        """Write all elements. With the fill value no chunk is stored, unless empty chunks are to be stored."""
         self.array.write_empty_chunks = empty
         value = data.draw(st.sampled_from([self.fill[()], self.palette[-1]]))
         self.array[...] = value
-        self.twin[...] = value
+        self.model[...] = value
         if empty:
             assert self.array.nchunks_initialized == self.array.nchunks
-        elif self.twin.size and bool(self._is_fill(value)) and self.array.fill_value is not None:
+        elif self.model.size and bool(self._is_fill(value)) and self.array.fill_value is not None:
             assert self.array.nchunks_initialized == 0
 
     def _is_fill(self, value: Any) -> bool:
@@ -388,24 +393,24 @@ class ArrayTwin(RuleBasedStateMachine):
 
     @rule()
     def other_reads(self) -> None:
-        assert self.other.shape == self.twin.shape or self.other[...].shape == self.twin.shape
-        self._same(self.other[...], self.twin)
+        assert self.other.shape == self.model.shape
+        self._same(self.other[...], self.model)
         assert dict(self.other.attrs) == self.attributes
 
     @precondition(lambda self: self.shared)
     @rule(data=st.data())
     def other_writes(self, data: st.DataObject) -> None:
-        self.other[...]  # takes over the shape, which the index is drawn for
-        index = data.draw(nps.basic_indices(self.twin.shape, allow_newaxis=False))
-        values = self._value_or_values(data, np.shape(self.twin[index]))
+        self.other[...]  # reads the new shape, for which the index is drawn
+        index = data.draw(nps.basic_indices(self.model.shape, allow_newaxis=False))
+        values = self._value_or_values(data, np.shape(self.model[index]))
         self.other[index] = values
-        self.twin[index] = values
+        self.model[index] = values
 
     @invariant()
-    def both_are_equal(self) -> None:
+    def array_equals_model(self) -> None:
         if hasattr(self, "array"):
-            assert self.array.shape == self.twin.shape
-            self._same(self.array[...], self.twin)
+            assert self.array.shape == self.model.shape
+            self._same(self.array[...], self.model)
             assert dict(self.array.attrs) == self.attributes
 
     def teardown(self) -> None:

@@ -1,6 +1,6 @@
-"""What arrays the twins make: formats, data types, grids, chains of codecs and fill values, drawn at random.
+"""Random options of arrays: formats, data types, chunk grids, codecs and fill values.
 
-All codecs here are lossless: what is read must be what was written, to the bit.
+All codecs are lossless, so that the values that are read are bitwise equal to the written ones.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from tests.interop.samples import sample
 
-__all__ = ["LONGEST", "Kind", "kinds", "palette"]
+__all__ = ["MAX_LENGTH", "Kind", "kinds", "palette"]
 
 Kind = dict[str, Any]
 """The options of ``zarrfs.create_array``."""
 
-LONGEST = 9
-"""The longest dimension of an array."""
+MAX_LENGTH = 9
+"""The maximum length of a dimension."""
 
 INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 FLOATS = ["f4", "f8"]
@@ -36,7 +36,7 @@ VARIABLE = [str, bytes]
 
 
 def palette(dtype: Any) -> np.ndarray[Any, Any]:
-    """Return values of a data type that find mistakes; zero, or what is like it, is the first."""
+    """Return values of a data type, including extreme ones. The first is zero or its equivalent."""
     if dtype in VARIABLE:
         return sample("text" if dtype is str else "blobs", (8,))
     values = sample(dtype, (12,)).copy()
@@ -59,7 +59,7 @@ def kinds(draw: st.DrawFn) -> tuple[Kind, np.ndarray[Any, Any]]:
     zarr_format = draw(st.sampled_from([3, 3, 3, 2, 2, "n5", "draft2019"]))
     dtype = draw(st.sampled_from(_dtypes(zarr_format)))
     rank = draw(st.sampled_from([1, 1, 2, 2, 2, 3, 4] if zarr_format == "n5" else [0, 1, 1, 2, 2, 2, 3, 4]))
-    shape = draw(st.lists(st.integers(0, LONGEST if rank < 3 else 4), min_size=rank, max_size=rank))
+    shape = draw(st.lists(st.integers(0, MAX_LENGTH if rank < 3 else 4), min_size=rank, max_size=rank))
     chunks = draw(st.lists(st.integers(1, 5), min_size=rank, max_size=rank))
     numpy = _named(dtype)
     values = palette(numpy if dtype in SMALL else dtype)
@@ -168,14 +168,14 @@ def _v3(
         return kind | {"codecs": chain()}
     if layout == "rectilinear" or (layout == "runs" and not rank):
         return kind | {"chunks": _grid([draw(_edges(length)) for length in shape]), "codecs": chain()}
-    # Shards of inner chunks of (at most) half their length, and in nested ones of single elements.
+    # Shards of one or two inner chunks per dimension; nested shards have inner chunks of one element.
     times = draw(st.lists(st.integers(1, 2), min_size=rank, max_size=rank))
     shards = [length * count for length, count in zip(chunks, times, strict=True)]
     order = list(draw(orders))
     deepest = chain()
     if layout == "nested":
         deepest = [_sharding([1] * rank, deepest, draw(st.sampled_from(["start", "end"])))]
-    # A transposition before the sharding: inner chunks are given in the order that it makes of the dimensions.
+    # The inner chunk shape is given in the order of the dimensions after the transposition.
     inner = [chunks[axis] for axis in order]
     codecs = [
         _entry("transpose", order=order),
@@ -186,7 +186,7 @@ def _v3(
     grid: Any = shards
     if layout == "runs":
         # Shards of several lengths, each a multiple of the inner chunk.
-        grid = _grid([[[length, 2], length * 2, [length, LONGEST]] for length in chunks])
+        grid = _grid([[[length, 2], length * 2, [length, MAX_LENGTH]] for length in chunks])
     if draw(st.sampled_from([False, False, True])):
         codecs = [*codecs, _entry("crc32c")]
     return kind | {"chunks": grid, "codecs": codecs}

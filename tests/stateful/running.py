@@ -1,4 +1,4 @@
-"""How the twins are run over a store, and over which.
+"""Runs state machines on a store, and lists the stores.
 
 ``ZARRFS_LONGER=50`` runs fifty times as many examples.
 """
@@ -14,28 +14,36 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from tests.engine.stores.every_store import STORES
 
-__all__ = ["LONGER", "WRITABLE", "run"]
+__all__ = ["EXAMPLES_FACTOR", "WRITABLE", "run"]
 
-LONGER = int(os.environ.get("ZARRFS_LONGER", "1"))
+EXAMPLES_FACTOR = int(os.environ.get("ZARRFS_LONGER", "1"))
 
 WRITABLE = [name for name in STORES if name != "read-only"]
 
-FAR = dict.fromkeys(("fsspec, s3", "fsspec, ftp", "fsspec, sftp", "fsspec, azure", "fsspec, gcs"), 2)
-"""How many sequences of operations for stores where each key is a journey."""
+HIGH_LATENCY = dict.fromkeys(("fsspec, s3", "fsspec, ftp", "fsspec, sftp", "fsspec, azure", "fsspec, gcs"), 2)
+"""The number of sequences of operations for high-latency stores."""
 
 
 def run(
-    twin: type[RuleBasedStateMachine], store: str, examples: Mapping[str, int], others: int, **options: Any
+    machine: type[RuleBasedStateMachine],
+    store: str,
+    examples: Mapping[str, int],
+    default: int,
+    **options: Any,
 ) -> None:
-    """Run a twin over a store, as often as ``examples`` says of it, ``others`` if it does not; ``options`` are
-    settings of hypothesis.
+    """Run a state machine on a store.
+
+    Args:
+        examples: the number of sequences of operations for each store.
+        default: the number for other stores.
+        options: settings of hypothesis.
     """
-    machine = type("Machine", (twin,), {"make": staticmethod(STORES[store])})
-    count = FAR.get(store) or examples.get(store, others)
+    machine_on_store = type("Machine", (machine,), {"make": staticmethod(STORES[store])})
+    count = HIGH_LATENCY.get(store) or examples.get(store, default)
     run_state_machine_as_test(
-        machine,
+        machine_on_store,
         settings=settings(
-            max_examples=count * LONGER,
+            max_examples=count * EXAMPLES_FACTOR,
             deadline=None,
             **options,
         ),

@@ -1,4 +1,4 @@
-"""Arrays driven by random operations over every store, beside a NumPy array that undergoes the same."""
+"""Random operations on arrays in every store, compared with the same operations on a NumPy array."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ import pytest
 from hypothesis import HealthCheck
 
 from tests.engine.stores.every_store import end_servers
-from tests.stateful.array_twin import ArrayTwin
-from tests.stateful.running import LONGER, WRITABLE, run
+from tests.stateful.array_twin import ArrayMachine
+from tests.stateful.running import EXAMPLES_FACTOR, WRITABLE, run
 
 EXAMPLES = {"memory": 100, "local": 50}
-"""How many sequences of operations for a store: many where they cost little."""
+"""The number of sequences of operations for fast stores."""
 
-OTHERS = 10
+DEFAULT_EXAMPLES = 10
 
 
 @pytest.fixture(scope="module", autouse=True)
-def ended() -> Iterator[None]:
+def servers() -> Iterator[None]:
     yield
     end_servers()
 
 
-@pytest.mark.timeout(300 * LONGER)
+@pytest.mark.timeout(300 * EXAMPLES_FACTOR)
 @pytest.mark.parametrize("store", WRITABLE)
-def test_any_sequence_of_operations(store: str) -> None:
-    run(ArrayTwin, store, EXAMPLES, OTHERS, stateful_step_count=15, suppress_health_check=list(HealthCheck))
+def test_any_sequence_of_operations_agrees_with_numpy(store: str) -> None:
+    run(
+        ArrayMachine,
+        store,
+        EXAMPLES,
+        DEFAULT_EXAMPLES,
+        stateful_step_count=15,
+        suppress_health_check=list(HealthCheck),
+    )

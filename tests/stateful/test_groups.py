@@ -1,4 +1,4 @@
-"""Hierarchies driven by random operations over every store, beside a dictionary that undergoes the same."""
+"""Random operations on hierarchies in every store, compared with the same operations on a dictionary."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import zarrfs
 from tests.engine.stores.every_store import end_servers
-from tests.stateful.running import LONGER, WRITABLE, run
+from tests.stateful.running import EXAMPLES_FACTOR, WRITABLE, run
 from zarrfs.engine.stores.base import Store
 
 EXAMPLES = {"memory": 15, "local": 10}
 
-OTHERS = 4
+DEFAULT_EXAMPLES = 4
 
 
-class GroupTwin(RuleBasedStateMachine):
-    """A hierarchy: path -> kind and attributes."""
+class GroupMachine(RuleBasedStateMachine):
+    """A hierarchy. Its model is a dictionary of paths to kind and attributes."""
 
     make: Callable[[Path], Store]
     names = st.sampled_from(["a", "b", "a/x", "a/y", "b/x/deep"])
@@ -31,29 +31,29 @@ class GroupTwin(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         self.store = type(self).make(Path(self._folder.name))
-        self.twin: dict[str, tuple[str, dict[str, Any]]] = {}
+        self.model: dict[str, tuple[str, dict[str, Any]]] = {}
 
     @initialize(zarr_format=st.sampled_from([2, 3]))
     def create(self, zarr_format: int) -> None:
         self.root = zarrfs.create_group(self.store, zarr_format=zarr_format, overwrite=True)
 
     def _below(self, name: str) -> list[str]:
-        return [path for path in self.twin if path == name or path.startswith(f"{name}/")]
+        return [path for path in self.model if path == name or path.startswith(f"{name}/")]
 
     def _array_above(self, name: str) -> bool:
         parts = name.split("/")
         return any(
-            self.twin.get("/".join(parts[:depth]), ("group", {}))[0] == "array"
+            self.model.get("/".join(parts[:depth]), ("group", {}))[0] == "array"
             for depth in range(1, len(parts))
         )
 
     def _put(self, name: str, kind: str) -> None:
         for path in self._below(name):
-            del self.twin[path]
+            del self.model[path]
         parts = name.split("/")
         for depth in range(1, len(parts)):
-            self.twin.setdefault("/".join(parts[:depth]), ("group", {}))
-        self.twin[name] = (kind, {})
+            self.model.setdefault("/".join(parts[:depth]), ("group", {}))
+        self.model[name] = (kind, {})
 
     @rule(name=names, is_array=st.booleans())
     def make_node(self, name: str, is_array: bool) -> None:
@@ -69,40 +69,40 @@ class GroupTwin(RuleBasedStateMachine):
 
     @rule(name=names)
     def delete(self, name: str) -> None:
-        if name not in self.twin:
+        if name not in self.model:
             with pytest.raises(zarrfs.NodeNotFoundError):
                 del self.root[name]
             return
         del self.root[name]
         for path in self._below(name):
-            del self.twin[path]
+            del self.model[path]
 
-    @rule(name=names, goal=names)
-    def move(self, name: str, goal: str) -> None:
-        fine = name in self.twin and goal not in self.twin and not self._array_above(goal)
-        if not fine or goal.startswith(f"{name}/"):
+    @rule(name=names, destination=names)
+    def move(self, name: str, destination: str) -> None:
+        is_valid = name in self.model and destination not in self.model and not self._array_above(destination)
+        if not is_valid or destination.startswith(f"{name}/"):
             with pytest.raises((zarrfs.NodeNotFoundError, zarrfs.NodeExistsError, zarrfs.NodeTypeError)):
-                self.root.move(name, goal)
+                self.root.move(name, destination)
             return
-        self.root.move(name, goal)
-        moved = {path: self.twin.pop(path) for path in self._below(name)}
-        self._put(goal, "group")
-        self.twin |= {goal + path[len(name) :]: entry for path, entry in moved.items()}
+        self.root.move(name, destination)
+        moved = {path: self.model.pop(path) for path in self._below(name)}
+        self._put(destination, "group")
+        self.model |= {destination + path[len(name) :]: entry for path, entry in moved.items()}
 
     @rule(name=names, key=st.sampled_from("pq"), value=st.integers(0, 9))
     def set_attribute(self, name: str, key: str, value: int) -> None:
-        if name in self.twin:
+        if name in self.model:
             self.root[name].attrs[key] = value
-            self.twin[name][1][key] = value
+            self.model[name][1][key] = value
 
     @invariant()
-    def both_are_equal(self) -> None:
+    def hierarchy_equals_model(self) -> None:
         if hasattr(self, "root"):
             found = {
                 path: ("array" if isinstance(node, zarrfs.Array) else "group", dict(node.attrs))
                 for path, node in zarrfs.open_group(self.store).walk()
             }
-            assert found == self.twin
+            assert found == self.model
 
     def teardown(self) -> None:
         self.store.close()
@@ -110,14 +110,14 @@ class GroupTwin(RuleBasedStateMachine):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def ended() -> Iterator[None]:
+def servers() -> Iterator[None]:
     yield
     end_servers()
 
 
-@pytest.mark.timeout(300 * LONGER)
+@pytest.mark.timeout(300 * EXAMPLES_FACTOR)
 @pytest.mark.parametrize("store", WRITABLE)
-def test_any_sequence_of_operations(store: str) -> None:
-    # Each step walks the whole hierarchy, which over a network takes its time.
+def test_any_sequence_of_operations_agrees_with_a_dictionary(store: str) -> None:
+    # Each step walks the whole hierarchy, which is slow over a network.
     steps = 6 if store.startswith("fsspec, ") else 20
-    run(GroupTwin, store, EXAMPLES, OTHERS, stateful_step_count=steps)
+    run(GroupMachine, store, EXAMPLES, DEFAULT_EXAMPLES, stateful_step_count=steps)

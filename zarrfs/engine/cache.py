@@ -1,8 +1,8 @@
-"""Decoded chunks and shard indexes, in one byte-bounded LRU with single flight.
+"""The cache of decoded chunks and shard indexes: an LRU cache that is bounded in bytes and loads each entry once.
 
-Everything that the process remembers of chunks is here, so that one number bounds it. An entry is keyed by the
-array that it belongs to and its place in it, and carries the stamp of the stored value at the time of reading:
-an entry whose stamp no longer fits is not found, so that changed data are never shown stale (see ``Store.stamp``).
+All data of chunks that the process caches are here, so that one number bounds them. The key of an entry contains the
+array object and the chunk coordinates. An entry carries the version stamp of the stored value at the time of reading;
+an entry with another stamp is not returned, so that changed data are never read from the cache (see ``Store.stamp``).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import numpy as np
 __all__ = ["CacheEntry", "ChunkCache", "default_cache", "set_default_capacity"]
 
 FRACTION_OF_MEMORY = 8
-"""The default cache takes an eighth of the machine's memory, within the two bounds below."""
+"""The default capacity is this fraction of the machine's memory, within the two bounds below (in bytes)."""
 MIN_CAPACITY = 128 << 20
 MAX_CAPACITY = 2 << 30
 
 MAX_RECENT_READS = 4096
-"""The number of recent partial reads that are recorded."""
+"""The maximum number of recent partial reads that are recorded."""
 
 
-class _Flight:
-    """One load under way; the threads that want the same wait for it."""
+class _Load:
+    """A load in progress. Threads that request the same entry wait for it."""
 
     __slots__ = ("done", "error", "stamp", "value")
 
@@ -40,27 +40,27 @@ class _Flight:
 
 
 class ChunkCache:
-    """A thread-safe LRU of values with known sizes.
+    """A thread-safe LRU cache of values with known sizes.
 
-    ``capacity`` is in bytes; 0 keeps nothing, but still lets concurrent loads of one key share their work. Values
-    handed out are shared: nobody writes into them (arrays are made read-only on the way in).
+    ``capacity`` is in bytes. With 0 nothing is cached, but concurrent loads of one key still share one call. Returned
+    values are shared and must not be modified; arrays are read-only.
     """
 
     def __init__(self, capacity: int) -> None:
         if capacity < 0:
             raise ValueError(
-                f"cache size {capacity} is negative; give a number of bytes, or 0 to keep nothing"
+                f"cache size must be at least 0, found {capacity}; it is a number of bytes, and 0 caches nothing"
             )
         self._capacity = capacity
         self._entries: OrderedDict[Hashable, tuple[Hashable, Any, int]] = OrderedDict()
         self._nbytes = 0
-        self._flights: dict[Hashable, _Flight] = {}
+        self._loads: dict[Hashable, _Load] = {}
         self._recent_reads: OrderedDict[Hashable, None] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
     def capacity(self) -> int:
-        """The bound in bytes. Setting it evicts at once."""
+        """The capacity in bytes. Setting it evicts entries immediately."""
         return self._capacity
 
     @capacity.setter
@@ -71,14 +71,14 @@ class ChunkCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes kept now."""
+        """The size of all entries in bytes."""
         return self._nbytes
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def get(self, key: Hashable, stamp: Hashable) -> Any | None:
-        """Return the value stored under ``key`` with an equal stamp, or None."""
+        """Return the value of ``key`` if its stamp is equal to ``stamp``, else None. An outdated entry is removed."""
         if not self._entries:
             return None
         with self._lock:
@@ -92,7 +92,9 @@ class ChunkCache:
             return entry[1]
 
     def put(self, key: Hashable, stamp: Hashable, value: Any, nbytes: int) -> None:
-        """Keep a value; one larger than half the capacity is not kept, as it would drive out all others."""
+        """Add a value of ``nbytes`` bytes. One larger than half the capacity is not added, because it would evict most
+        other entries.
+        """
         if nbytes * 2 > self._capacity:
             return
         with self._lock:
@@ -103,40 +105,40 @@ class ChunkCache:
             self._evict()
 
     def load(self, key: Hashable, stamp: Hashable, loader: Callable[[], tuple[Any, int]]) -> Any:
-        """Return the value under ``key``, made by ``loader`` (value, size in bytes) if it is not there.
+        """Return the value of ``key``. If it is not cached, call ``loader``, which returns (value, size in bytes).
 
-        Threads that ask for the same key and stamp at the same time share one call; if it fails, all of them
-        see its exception. A value None is passed on but not kept.
+        Concurrent calls with the same key and stamp share one call of ``loader``. An exception of it is raised in all
+        of them. The value None is returned but not cached.
         """
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None and entry[0] == stamp:
                 self._entries.move_to_end(key)
                 return entry[1]
-            flight = self._flights.get(key)
-            mine = flight is None or flight.stamp != stamp
-            if mine:
-                flight = self._flights[key] = _Flight(stamp)
-        assert flight is not None
-        if not mine:
-            flight.done.wait()
-            if flight.error is not None:
-                raise flight.error
-            return flight.value
+            load = self._loads.get(key)
+            is_loader = load is None or load.stamp != stamp
+            if is_loader:
+                load = self._loads[key] = _Load(stamp)
+        assert load is not None
+        if not is_loader:
+            load.done.wait()
+            if load.error is not None:
+                raise load.error
+            return load.value
         try:
             value, nbytes = loader()
-            flight.value = value
+            load.value = value
             if value is not None:
                 self.put(key, stamp, value, nbytes)
             return value
         except BaseException as error:
-            flight.error = error
+            load.error = error
             raise
         finally:
             with self._lock:
-                if self._flights.get(key) is flight:
-                    del self._flights[key]
-            flight.done.set()
+                if self._loads.get(key) is load:
+                    del self._loads[key]
+            load.done.set()
 
     def was_read_recently(self, key: Hashable) -> bool:
         """Return whether ``record_read`` was called for ``key`` recently."""
@@ -151,7 +153,7 @@ class ChunkCache:
                 self._recent_reads.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries and recorded reads."""
         with self._lock:
             self._entries.clear()
             self._recent_reads.clear()
@@ -167,7 +169,10 @@ class ChunkCache:
 
 
 class CacheEntry(NamedTuple):
-    """A place in a cache: where one chunk, inner chunk or shard index is kept. ``keep`` False only looks."""
+    """The key and the version stamp of one chunk, inner chunk or shard index in a cache.
+
+    ``keep`` is whether the planner may add it to the cache. If False, it is only looked up.
+    """
 
     cache: ChunkCache
     key: tuple[Hashable, ...]
@@ -175,24 +180,24 @@ class CacheEntry(NamedTuple):
     keep: bool = True
 
     def child(self, part: Hashable) -> CacheEntry:
-        """Return the slot of a part of this value (an inner chunk, a shard index)."""
+        """Return the entry of a part of this value: an inner chunk or the shard index."""
         return CacheEntry(self.cache, (*self.key, part), self.stamp, self.keep)
 
     def get(self) -> Any | None:
-        """Return the value kept here, or None."""
+        """Return the cached value, or None."""
         return self.cache.get(self.key, self.stamp)
 
     def put(self, array: np.ndarray[Any, Any]) -> None:
-        """Keep an array here."""
-        kept, nbytes = keepable(array)
-        self.cache.put(self.key, self.stamp, kept, nbytes)
+        """Add an array to the cache. The caller must not modify it afterwards."""
+        cacheable, nbytes = as_cacheable(array)
+        self.cache.put(self.key, self.stamp, cacheable, nbytes)
 
     def load(self, loader: Callable[[], np.ndarray[Any, Any] | None]) -> Any | None:
-        """Return the array kept here, made by ``loader`` if need be (one call for all threads that ask)."""
+        """Return the cached array, or the result of ``loader``, which is cached; see ``ChunkCache.load``."""
 
         def sized() -> tuple[np.ndarray[Any, Any] | None, int]:
             array = loader()
-            return (None, 0) if array is None else keepable(array)
+            return (None, 0) if array is None else as_cacheable(array)
 
         return self.cache.load(self.key, self.stamp, sized)
 
@@ -201,14 +206,14 @@ class CacheEntry(NamedTuple):
         return self.cache.was_read_recently(self.key)
 
     def record_read(self) -> None:
-        """Record that a part of the chunk was decoded without being kept."""
+        """Record that a region of the chunk was decoded without being cached."""
         self.cache.record_read(self.key)
 
 
-def keepable(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
-    """Return a read-only array fit to be kept and the bytes that keeping it costs.
+def as_cacheable(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
+    """Return a read-only view of an array, and the memory in bytes that caching it occupies.
 
-    An array that is a small view of a large buffer is copied, since the buffer would be kept alive with it.
+    An array that is a small view of a large buffer is copied, because the view would keep the buffer alive.
     """
     if array.dtype.hasobject:
         nbytes = array.nbytes + sum(map(sys.getsizeof, array.flat))
@@ -223,7 +228,7 @@ def keepable(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
 
 
 def held_nbytes(array: np.ndarray[Any, Any]) -> int:
-    """Return the size of the memory that an array keeps alive, which may be larger than the array."""
+    """Return the size in bytes of the memory that an array keeps alive, which may be larger than the array."""
     base: Any = array
     while True:
         if isinstance(base, np.ndarray) and base.base is not None:
@@ -251,17 +256,17 @@ _default = ChunkCache(max(MIN_CAPACITY, min(MAX_CAPACITY, _memory_size() // FRAC
 
 
 def default_cache() -> ChunkCache:
-    """Return the cache that all nodes of the process share unless they were opened with ``cache_size=``."""
+    """Return the cache that all nodes of the process share, except those opened with ``cache_size=``."""
     return _default
 
 
 def set_default_capacity(nbytes: int) -> None:
-    """Set the size of the shared cache."""
+    """Set the capacity of the shared cache in bytes."""
     _default.capacity = nbytes
 
 
 def _after_fork() -> None:
-    # Another thread may have held the lock or been in flight when the process forked.
+    # Another thread may have held the lock or been loading when the process forked.
     global _default
     _default = ChunkCache(_default.capacity)
 

@@ -1,11 +1,11 @@
-"""A location -> a store, and the path in it that the location points to.
+"""Opening of the store that a location refers to, and the path in it.
 
-A location is a path, a ``file://`` URL, a store (of zarr-python too), or a dictionary that serves as one. A path
-may point into a hierarchy, and through a zip file or a database into what it holds (``image.zarr.zip/labels/0``,
-``sqlite:///data/a.sqldb/0``). The name of a metadata document means the directory it is in.
+A location is a path, a URL, a store, a store of zarr-python, a dictionary of keys to bytes, or an open node. A path may
+point into a hierarchy, also inside a zip file or a database (``image.zarr.zip/labels/0``, ``sqlite:///data/a.sqldb/0``).
+The name of a metadata document refers to the directory that contains it.
 
-What exists is recognised by its content: directories, zip files, SQLite, LMDB and dbm databases. What does not exist
-is made as its suffix says: ``.zip``, ``.sqlite``, ``.lmdb`` and so on (``SUFFIXES``), else as a directory.
+Existing directories, zip files, and SQLite, LMDB and dbm databases are recognized by their content. If nothing exists,
+the suffix determines what is created: ``.zip``, ``.sqlite``, ``.lmdb`` and others (``SUFFIXES``), or else a directory.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NodeLocation(Protocol):
 
 
 Location = str | os.PathLike[str] | Store | MutableMapping[str, bytes] | NodeLocation
-"""A path, a URL, a store, a dictionary that serves as one, or a node: what is below it."""
+"""A path, a URL, a store, a dictionary of keys to bytes, or an open node, which refers to everything below it."""
 
 METADATA_NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "attributes.json")
 
@@ -62,7 +62,7 @@ DATABASES = {
     "mongodb": ("mongodb", "MongoDBStore"),
     "mongodb+srv": ("mongodb", "MongoDBStore"),
 }
-"""Scheme -> module and class of its store."""
+"""URL scheme -> module and class of the store."""
 
 FILES = {"sqlite", "dbm", "lmdb"}
 """Databases that are opened by a path."""
@@ -76,7 +76,7 @@ SUFFIXES = {
     ".lmdb": "lmdb",
     ".dbm": "dbm",
 }
-"""What is made at a path that does not exist; other suffixes mean a directory."""
+"""Suffix -> what is created at a path that does not exist. Other suffixes create a directory."""
 
 LMDB_MAGIC = b"\xde\xc0\xef\xbe"
 LMDB_MAGIC_OFFSET = 16
@@ -86,12 +86,12 @@ DBM_KINDS = ("dbm.gnu", "dbm.ndbm")
 HEADER_NBYTES = 64
 
 EXTERNAL = "allow_external"
-"""The storage option that every location knows."""
+"""The storage option that every location accepts."""
 
 MODES = ("r", "r+", "a", "w")
 
 DURABLE = {"lmdb"}
-"""Databases that have the option ``durable``, as directories and archives have."""
+"""Databases that accept the storage option ``durable``. Directories and archives accept it too."""
 
 Options = Mapping[str, Any] | None
 
@@ -99,15 +99,20 @@ Options = Mapping[str, Any] | None
 def open_store(
     location: Location, *, mode: str = "r", storage_options: Options = None, allow_external: bool = False
 ) -> tuple[Store, str]:
-    """Return a store and the path in it that the location points to.
+    """Return the store that a location refers to, and the path in it.
 
-    ``mode`` is ``"r"``, ``"r+"`` (there must be something, to be changed), ``"a"`` (made if absent) or ``"w"``.
-    ``storage_options`` are credentials and the like for a URL that fsspec opens; directories, archives and LMDB know
-    ``durable`` (a bool: wait until what is written has reached the disk), others none. With ``allow_external`` (also
-    a storage option) data outside the store that it names may be read: by symbolic links and references. The caller
-    owns the store, except one that was given, which comes back as it is.
+    The caller owns the store and closes it. A store that is passed as the location is returned unchanged.
 
-    Raises LocationError, which says what to do.
+    Args:
+        location: see ``Location``.
+        mode: ``"r"`` read-only; ``"r+"`` read and write an existing store; ``"a"`` create the store if it does not
+            exist; ``"w"`` create it, replacing an existing archive.
+        storage_options: for a URL that fsspec opens, the options of fsspec. Directories, archives and LMDB accept
+            ``durable`` (a bool: flush writes to the disk before they return). Other locations accept none.
+        allow_external: whether data outside the store may be read through symbolic links and references. It can also
+            be given in ``storage_options``.
+
+    Raises LocationError if the location cannot be opened.
     """
     if mode not in MODES:
         raise LocationError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
@@ -119,14 +124,14 @@ def open_store(
         return _open_location(location, mode, storage_options, allow_external)
     except ZarrError:
         raise
-    except OSError as error:  # such as no descriptors left for a library that is imported or for its files
+    except OSError as error:  # for example if no file descriptors are left
         raise LocationError(f"{location!s} cannot be opened: {error.strerror or error}") from error
 
 
-def _node_place(location: object) -> tuple[Store, str] | None:
-    """Return the store and the path of an open node of this package, or None for anything else."""
+def _store_of_node(location: object) -> tuple[Store, str] | None:
+    """Return the store and the path of an open node of this package, or None for any other object."""
     store = getattr(location, "store", None)
-    # Nodes of zarr-python have a store too, of another class.
+    # Nodes of zarr-python also have a store, but of another class.
     return (store, location.path) if isinstance(store, Store) and hasattr(location, "path") else None
 
 
@@ -136,10 +141,10 @@ def _open_location(
     if isinstance(location, Store):
         _known_options(f"{location!r}, which is open,", storage_options)
         return location, ""
-    place = _node_place(location)
-    if place is not None:
+    opened = _store_of_node(location)
+    if opened is not None:
         _known_options(f"{location!r}, which is open,", storage_options)
-        return place
+        return opened
     adapted = adapt_zarr_python(location)
     if adapted is not None:
         _known_options(f"{location!r}, which is open,", storage_options)
@@ -149,7 +154,8 @@ def _open_location(
         return MemoryStore(location, read_only=mode == "r"), ""
     if not isinstance(location, str | os.PathLike):
         raise LocationError(
-            f"{location!r} ({type(location).__name__}) is no location: expected a path, a URL, a store or a dictionary"
+            f"{location!r} ({type(location).__name__}) is not a location; expected a path, a URL, a store or a "
+            "dictionary"
         )
     text = os.fsdecode(location)
     if not text:
@@ -166,23 +172,26 @@ def _open_location(
 
 
 def split_options(options: Options, source: Location, target: Location) -> tuple[Options, Options]:
-    """Return what of storage options that were given once is for a location that is read, and for one that is
-    written: each takes what it knows. What neither knows both get, so that opening refuses it.
+    """Split storage options that were given once into those for the source and those for the target of a copy.
+
+    Each location gets the options that it accepts. Both get the options that neither accepts, so that opening them
+    raises an error.
     """
     if not options:
         return None, None
     durable = {name: value for name, value in options.items() if name == "durable"}
     external = {name: value for name, value in options.items() if name == EXTERNAL}
     others = {name: value for name, value in options.items() if name not in ("durable", EXTERNAL)}
-    known = [_is_remote(source), _is_remote(target)]
+    is_source_remote, is_target_remote = _is_remote(source), _is_remote(target)
+    is_any_remote = is_source_remote or is_target_remote
     return (
-        external | others if known[0] or not any(known) else external or None,
-        durable | (others if known[1] or not any(known) else {}),
+        external | others if is_source_remote or not is_any_remote else external or None,
+        durable | (others if is_target_remote or not is_any_remote else {}),
     )
 
 
 def _is_remote(location: Location) -> bool:
-    """Tell whether fsspec opens the location, which takes any options."""
+    """Return whether fsspec opens the location. Such a location accepts any option."""
     if not isinstance(location, str | os.PathLike):
         return False
     scheme = _scheme_of(os.fsdecode(location))
@@ -193,32 +202,37 @@ def _is_remote(location: Location) -> bool:
     )
 
 
-def _known_options(what: str, options: Options, *known: str) -> dict[str, bool]:
-    """Return options that are switches. Raises LocationError for one that is not known, or no switch."""
+def _known_options(description: str, options: Options, *known: str) -> dict[str, bool]:
+    """Return boolean storage options. Raises LocationError for one that is unknown or not a bool.
+
+    ``description`` names the location in messages.
+    """
     for name, value in (options or {}).items():
         if name not in known:
-            there = f"there is {', '.join(map(repr, known))}" if known else "it has none"
-            raise LocationError(f"{what} knows no storage option {name!r}; {there}")
+            accepted = f"it accepts {', '.join(map(repr, known))}" if known else "it accepts none"
+            raise LocationError(f"{description} does not accept the storage option {name!r}; {accepted}")
         if not isinstance(value, bool):
-            raise LocationError(f"{what}: storage option {name!r} must be true or false, found {value!r}")
+            raise LocationError(
+                f"{description}: storage option {name!r} must be true or false, found {value!r}"
+            )
     return dict(options or {})
 
 
 def _scheme_of(text: str) -> str:
-    """Return the scheme of a URL as it is written; nothing for a path."""
+    """Return the scheme of a URL with its case unchanged; an empty string for a path."""
     scheme, separator, _ = text.partition("://")
     bare = scheme.replace("+", "").replace("-", "").replace("_", "").replace(":", "")
     return scheme if separator and bare.isalnum() and "/" not in scheme else ""
 
 
 def _path_of(url: str) -> str:
-    """Return the path that a ``file://`` URL names (RFC 8089)."""
+    """Return the path of a ``file://`` URL (RFC 8089). Raises LocationError if it contains a host."""
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost"):
         raise LocationError(
-            f"{url}: a file URL names no host; did you mean file:///{parts.netloc}{parts.path}?"
+            f"{url}: a file URL must not contain a host; did you mean file:///{parts.netloc}{parts.path}?"
         )
-    # A question mark or a hash in a path that was not escaped is meant as it is.
+    # An unescaped question mark or hash is part of the path.
     return unquote(
         url.split("://", 1)[1].removeprefix("localhost") if parts.netloc else url.split("://", 1)[1]
     )
@@ -242,34 +256,36 @@ def _open_url(
     return _open_remote(url, scheme, mode == "r", storage_options, external)
 
 
-def _open_database(scheme: str, place: str, mode: str, storage_options: Options) -> Store:
-    """Open a database by its path or URL."""
+def _open_database(scheme: str, path_or_url: str, mode: str, storage_options: Options) -> Store:
+    """Open a database."""
     module, name = DATABASES[scheme]
-    switches = _known_options(
+    flags = _known_options(
         f"a {scheme} location", storage_options, *({"durable"} if scheme in DURABLE else ())
     )
-    maker: Any = getattr(import_module(f"zarrfs.engine.stores.databases.{module}"), name)
-    made: Store = maker(place, read_only=mode == "r", **switches)
-    return made
+    store_class: Any = getattr(import_module(f"zarrfs.engine.stores.databases.{module}"), name)
+    store: Store = store_class(path_or_url, read_only=mode == "r", **flags)
+    return store
 
 
 def _split_database(path: str, scheme: str) -> tuple[str, str]:
-    """Return the path of a database and the path in it. It is the first file on the way; for LMDB also a directory
-    that holds an environment; where nothing is there, the first name that has a suffix of such databases.
+    """Split a path into the path of a database and the path in it.
+
+    The database is the file, or the directory with an LMDB environment, that is a prefix of the path. If none exists,
+    it is the shortest prefix with a suffix of such databases, or else the whole path.
     """
-    above, inner = path.rstrip("/") or path, ""
-    named: tuple[str, str] | None = None
-    while above and above != os.path.dirname(above):
-        found = _stat(above)
-        if found is not None:
-            if not stat.S_ISDIR(found.st_mode) or _is_lmdb(above):
-                return above, inner
+    ancestor, inner = path.rstrip("/") or path, ""
+    by_suffix: tuple[str, str] | None = None
+    while ancestor and ancestor != os.path.dirname(ancestor):
+        status = _stat(ancestor)
+        if status is not None:
+            if not stat.S_ISDIR(status.st_mode) or _is_lmdb(ancestor):
+                return ancestor, inner
             break
-        if SUFFIXES.get(os.path.splitext(above)[1]) == scheme:
-            named = above, inner
-        above, _, last = above.rpartition("/")
+        if SUFFIXES.get(os.path.splitext(ancestor)[1]) == scheme:
+            by_suffix = ancestor, inner
+        ancestor, _, last = ancestor.rpartition("/")
         inner = f"{last}/{inner}".rstrip("/")
-    return named or (path, "")
+    return by_suffix or (path, "")
 
 
 def _is_lmdb(directory: str) -> bool:
@@ -277,16 +293,16 @@ def _is_lmdb(directory: str) -> bool:
 
 
 def _open_plugin(opener: Any, url: str, scheme: str, mode: str) -> Store:
-    """Open a URL by what another package registers."""
-    what = f"{url}: the entry point {scheme!r} of the group {ENTRY_POINTS}"
+    """Open a URL with the function that another package registers for its scheme."""
+    plugin = f"{url}: the entry point {scheme!r} of the group {ENTRY_POINTS}"
     try:
         opened = opener(url, mode)
     except ZarrError:
         raise
     except Exception as error:  # another package's code may raise anything
-        raise LocationError(f"{what} raised {type(error).__name__}: {error}") from error
+        raise LocationError(f"{plugin} raised {type(error).__name__}: {error}") from error
     if not isinstance(opened, Store):
-        raise LocationError(f"{what} returned {opened!r}, expected a Store")
+        raise LocationError(f"{plugin} returned {opened!r}, expected a Store")
     return PluginStore(opened, scheme)
 
 
@@ -294,26 +310,32 @@ def _open_temporary(url: str, mode: str) -> Store:
     from zarrfs.engine.stores.temporary import TemporaryStore
 
     if mode not in ("a", "w"):
-        raise LocationError(f"{url}: a temporary directory is made anew, and holds nothing to be opened")
+        raise LocationError(
+            f"{url}: a temporary directory is always new and empty; open it with mode 'a' or 'w'"
+        )
     path = _path_of(f"file://{url.partition('://')[2]}")
     if path and not os.path.isdir(path):
-        raise LocationError(f"{url}: {path} is no directory to make a temporary one in")
+        raise LocationError(
+            f"{url}: {path} is not a directory; a temporary directory cannot be created there"
+        )
     return TemporaryStore(path or None)
 
 
 def _open_remote(
     url: str, scheme: str, read_only: bool, storage_options: Options, external: bool
 ) -> tuple[Store, str]:
-    """Open a URL by fsspec. A zip file is gone into by itself; the name of a document means what it is in."""
+    """Open a URL with fsspec. A zip file is opened as an archive; the name of a metadata document refers to the
+    directory that contains it.
+    """
     from zarrfs.engine.stores.fsspec.store import RemoteStore, is_known
 
     if not all(is_known(part) for part in scheme.split("::")):
         raise LocationError(
-            f"{url}: no store is known for {scheme!r} URLs; expected a path, or a URL such as file://, https:// or s3://"
+            f"{url}: {scheme!r} URLs are not supported; expected a path, or a URL such as file://, https:// or s3://"
         )
     if "durable" in (storage_options or {}):
         raise LocationError(
-            f"{scheme} locations know no storage option 'durable', which is for files of this machine"
+            f"a {scheme} location does not accept the storage option 'durable'; it applies to local files only"
         )
     if scheme.startswith("zip::"):
         return _open_remote_zip(url.removeprefix("zip::"), read_only, storage_options, external), ""
@@ -332,20 +354,20 @@ def _open_remote(
 
 
 def _open_remote_zip(url: str, read_only: bool, storage_options: Options, external: bool) -> Store:
-    """Open a zip file that lies at a URL. Options for ``zip`` itself, which fsspec would take, mean nothing here."""
+    """Open a zip file at a URL. Options for the protocol ``zip`` of fsspec are ignored."""
     from zarrfs.engine.stores.fsspec.store import RemoteStore
     from zarrfs.engine.stores.zip.remote import RemoteZipStore
 
     if not read_only:
-        raise LocationError(
-            f"zip::{url}: a zip file of a server cannot be changed in place; open it with mode 'r'"
-        )
+        raise LocationError(f"zip::{url}: a remote zip file cannot be changed; open it with mode 'r'")
     bare, mark, query = url.partition("?")
     folder, _, name = bare.rpartition("/")
     if folder.endswith(":/"):  # memory://image.zip
         folder += "/"
     if not name:
-        raise LocationError(f"zip::{url} names no file; expected a URL such as zip::https://host/image.zip")
+        raise LocationError(
+            f"zip::{url} has no file name; expected a URL such as zip::https://host/image.zip"
+        )
     options = {key: value for key, value in (storage_options or {}).items() if key != "zip"}
     store = RemoteStore(
         folder + mark + query, read_only=True, storage_options=options, allow_external=external
@@ -359,34 +381,34 @@ def _open_path(path: str, mode: str, options: Options, external: bool) -> tuple[
     if name in METADATA_NAMES and not os.path.isdir(path):
         _check_document(path)
         path = head
-    # The first thing on the way that is there; the rest is a path in it.
-    above, inner = path, ""
-    made: tuple[str, str, str] | None = None
-    found = _stat(above)
-    while found is None and above != os.path.dirname(above):
-        if _is_being_written(above):
-            return _open_zip(above, mode, options), inner
-        suffix = os.path.splitext(above)[1].lower()
+    # Find the longest prefix of the path that exists. The rest is a path in it.
+    ancestor, inner = path, ""
+    to_create: tuple[str, str, str] | None = None
+    status = _stat(ancestor)
+    while status is None and ancestor != os.path.dirname(ancestor):
+        if _is_being_written(ancestor):
+            return _open_zip(ancestor, mode, options), inner
+        suffix = os.path.splitext(ancestor)[1].lower()
         if suffix in SUFFIXES:
-            made = SUFFIXES[suffix], above, inner
-        above, last = os.path.split(above)
+            to_create = SUFFIXES[suffix], ancestor, inner
+        ancestor, last = os.path.split(ancestor)
         inner = f"{last}/{inner}".rstrip("/")
-        found = _stat(above)
-    if found is not None and not stat.S_ISDIR(found.st_mode):
-        return _open_file(above, inner, mode, options)
-    if found is not None and _is_lmdb(above):
-        return _open_database("lmdb", above, mode, options), inner
-    if found is None or inner:
+        status = _stat(ancestor)
+    if status is not None and not stat.S_ISDIR(status.st_mode):
+        return _open_file(ancestor, inner, mode, options)
+    if status is not None and _is_lmdb(ancestor):
+        return _open_database("lmdb", ancestor, mode, options), inner
+    if status is None or inner:
         if mode not in ("a", "w"):
-            raise LocationNotFoundError(f"{path}: no such file or directory{_nearby(path)}")
-        if made is not None:
-            return _make_file(*made, mode, options)
+            raise LocationNotFoundError(f"{path}: no such file or directory{_existing_part(path)}")
+        if to_create is not None:
+            return _create_file(*to_create, mode, options)
     known = _known_options("a directory", options, "durable")
     return LocalStore(path, read_only=mode == "r", allow_external=external, **known), ""
 
 
 def _check_document(path: str) -> None:
-    """Refuse a metadata document that is given as a location and is a FIFO, a socket or a device."""
+    """Raise LocationError if a metadata document that is given as a location is a FIFO, a socket or a device."""
     try:
         check_regular_file(path)
     except StoreError as error:
@@ -396,7 +418,7 @@ def _check_document(path: str) -> None:
 
 
 def _is_being_written(path: str) -> bool:
-    """Tell whether a store of this process makes an archive there, which is not there before it is flushed."""
+    """Return whether a store of this process is writing an archive at the path. The file exists only after a flush."""
     if "zarrfs.engine.stores.zip.store" not in sys.modules:
         return False
     from zarrfs.engine.stores.zip.store import is_being_written
@@ -404,8 +426,8 @@ def _is_being_written(path: str) -> bool:
     return is_being_written(path)
 
 
-def _make_file(kind: str, path: str, inner: str, mode: str, options: Options) -> tuple[Store, str]:
-    """Make an archive or a database."""
+def _create_file(kind: str, path: str, inner: str, mode: str, options: Options) -> tuple[Store, str]:
+    """Create an archive or a database."""
     if kind == "zip":
         return _open_zip(path, mode, options), inner
     return _open_database(kind, path, mode, options), inner
@@ -423,7 +445,7 @@ def _stat(path: str) -> os.stat_result | None:
 
 
 def _open_file(path: str, inner: str, mode: str, options: Options) -> tuple[Store, str]:
-    """Open a file by what it begins with."""
+    """Open an archive or a database, which is recognized by the first bytes of the file."""
     try:
         fd = open_regular_file(path)
         try:
@@ -451,9 +473,9 @@ def _open_file(path: str, inner: str, mode: str, options: Options) -> tuple[Stor
         raise LocationError(
             f"{path} is an HDF5 file; copy it to a Zarr hierarchy first: zarrfs copy {shlex.quote(path)} NEW.zarr"
         )
-    what = "is empty" if size == 0 else "is a file, but no zip file and no database"
+    problem = "is empty" if size == 0 else "is neither a zip file nor a database"
     raise LocationError(
-        f"{path} {what}; expected a directory, a zip file or a database that holds a Zarr hierarchy"
+        f"{path} {problem}; expected a directory, a zip file or a database that contains a Zarr hierarchy"
     )
 
 
@@ -469,9 +491,9 @@ def _open_zip(path: str, mode: str, options: Options) -> Store:
     return ZipStore(path, "a" if mode == "r+" else mode, **_known_options("an archive", options, "durable"))
 
 
-def _nearby(path: str) -> str:
-    """Say how far along the path one gets, to help find the misspelt part."""
-    above = os.path.dirname(path)
-    while above != os.path.dirname(above) and not os.path.isdir(above):
-        above = os.path.dirname(above)
-    return f"; {above} is there" if above != os.path.dirname(path) else ""
+def _existing_part(path: str) -> str:
+    """Return the part of a message that names the existing directory of a path, to help find a misspelt name."""
+    ancestor = os.path.dirname(path)
+    while ancestor != os.path.dirname(ancestor) and not os.path.isdir(ancestor):
+        ancestor = os.path.dirname(ancestor)
+    return f"; {ancestor} exists" if ancestor != os.path.dirname(path) else ""

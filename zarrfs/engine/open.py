@@ -1,4 +1,7 @@
-"""Opening: a location and a path -> an array or a group. Creating is in ``creation.py``."""
+"""The public functions that open and create nodes at a location: ``open``, ``open_array``, ``create_array`` ...
+
+Writing of new nodes to a store is in ``nodes/creation.py``. Opening of stores is in ``locations.py``.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +53,8 @@ MODES = ("r", "r+", "a", "w", "w-")
 MODE_ALIASES = {"x": "w-"}
 
 DEFAULT_MODE: Mode = "r"
-"""The mode where none is given and nothing says that a node is to be created. zarr-python has ``"a"``: a mistyped path
-then makes an empty group, and data that are only read can be changed by mistake.
+"""The mode if none is given and there are no options for creating a node. zarr-python uses ``"a"``: a mistyped path
+then creates an empty group, and data that are only to be read can be changed by mistake.
 """
 
 FOR_OPENING = (
@@ -62,7 +65,7 @@ FOR_OPENING = (
     "partial_decompress",
     "access",
 )
-"""Options of ``ArrayOptions`` that say how a node is used, so that they have a meaning for one that exists."""
+"""Options of ``ArrayOptions`` that also apply to an existing node."""
 
 OPEN_OPTIONS = {
     "path",
@@ -73,7 +76,7 @@ OPEN_OPTIONS = {
     "storage_options",
     "synchronizer",
 }
-"""Options that only functions that open have, for the advice on unknown names."""
+"""Options that only the functions that open nodes have, for suggestions in messages about unknown names."""
 
 
 @lists_options(ArrayOptions)
@@ -90,38 +93,44 @@ def open(
     use_consolidated: bool | None = None,
     **options: Unpack[ArrayOptions],
 ) -> Array | Group:
-    """Open the array or group at ``path`` in ``store``; the format is found out. Or create one.
+    """Open the array or group at ``path`` in ``store``, or create one. The format is detected.
+
+    A store that is opened for the location is closed together with the returned node and the nodes reached from it. A
+    store that is passed stays open.
 
     Args:
-        store: a path or URL, which may point into a hierarchy (``image.zarr/labels/0``), a store, a dict, or a node;
-            a store of zarr-python too. None creates a node in memory.
+        store: a path or URL, which may point into a hierarchy (``image.zarr/labels/0``), a store, a store of
+            zarr-python, a dictionary of keys to bytes, or an open node. None creates a node in memory.
         path: the path of the node below the location.
-        mode: ``"r"`` to read; ``"r+"`` to read and write; ``"a"`` to read and write, created if there is nothing;
-            ``"w"`` to create it anew, deleting what is there; ``"w-"`` or ``"x"`` to create it, an error if there is
-            something. The default is ``"a"`` if options for creating are given, else ``"r"``.
-        cache_size: bytes of decoded chunks kept for this node and those reached from it; 0 keeps none. By default
-            the process shares one cache.
-        allow_pickle: whether object arrays that were stored by pickle may be read, the node itself and those below it.
-            Unpickling runs code that the data choose; say yes only to data of your own.
-        allow_external: whether data outside the store may be read that the store names: through symbolic links that
-            lead out of it, and references to other hosts or directories. Only for data that you trust.
-        storage_options: credentials and the like for a URL, as fsspec takes them: ``anon``, ``key``, ``headers`` ...
-            For directories, archives and LMDB ``durable``: with True each write waits until it has reached the disk
-            (fsync), in an archive all at once when it is closed.
-        synchronizer: by what writers take turns; a ``ProcessSynchronizer`` where several processes write to parts of
-            one chunk or shard. Threads take turns without.
-        use_consolidated: whether consolidated metadata say what is in a group: True, and it is an error if there are
-            none; False; or None, where asking the store is slow.
-        options: ``access`` says when metadata and chunks are compared with the store again, whether missing chunks
-            are an error, and how many threads read; see ``Access``. ``zarr_format`` accepts only nodes of that format.
-            Others are for creating: the options of ``create_array`` if there is ``shape`` or ``data`` among them,
-            else those of ``create_group``.
+        mode: ``"r"`` reads an existing node; ``"r+"`` reads and writes an existing node; ``"a"`` reads and writes, and
+            creates the node if it does not exist; ``"w"`` creates the node and deletes an existing one; ``"w-"`` or
+            ``"x"`` creates the node and fails if one exists. The default is ``"a"`` if options for creating a node are
+            given, else ``"r"``.
+        cache_size: the capacity in bytes of a cache of decoded chunks for this node and the nodes reached from it; 0
+            caches nothing. By default they use the cache that the whole process shares.
+        allow_pickle: whether object arrays that were stored by pickle may be read, in this node and below it.
+            Unpickling executes code that the data contain; set this only for data that you trust.
+        allow_external: whether data outside the store may be read if the store refers to them: by symbolic links that
+            leave it, or by references to other hosts or directories. Set this only for data that you trust.
+        storage_options: for a URL, the options of fsspec: ``anon``, ``key``, ``headers`` and others. For directories,
+            archives and LMDB, ``durable``: if True, each write is flushed to the disk (fsync) before it returns; an
+            archive is flushed when it is closed.
+        synchronizer: provides the locks for writing. Use a ``ProcessSynchronizer`` if several processes write to one
+            chunk or shard, or change the same metadata. Threads of one process do not need one.
+        use_consolidated: whether members of a group are looked up in its consolidated metadata. True: yes, and raise
+            MetadataError if there are none. False: no. None: if lookups in the store are slow.
+        options: ``access`` determines when metadata and chunks are compared with the store, whether missing chunks are
+            an error, and the number of threads; see ``Access``. ``zarr_format`` requires a format. All others are
+            options for creating a node: those of ``create_array`` if they include ``shape`` or ``data``, else those of
+            ``create_group``.
 
     Raises:
-        LocationError: there is no such store.
-        NodeNotFoundError: there is nothing at the path.
-        NodeExistsError: mode is ``"w-"``, and there is something.
-        MetadataError: there is something, but its metadata are broken or ask for what is not supported.
+        LocationError: the location cannot be opened as a store, or the mode is invalid.
+        NodeNotFoundError: there is no node at the path, or it has another format than ``zarr_format``.
+        NodeExistsError: there is a node at the path and the mode is ``"w-"`` or ``"x"``.
+        MetadataError: the metadata are invalid; UnsupportedError: they require an unsupported feature.
+        OptionError: an option is unknown or has an invalid value.
+        StoreError: the store failed.
     """
     _check_common(cache_size, storage_options, synchronizer, options.get("access"))
     _check_names("open()", options)
@@ -129,10 +138,11 @@ def open(
     chosen = _mode(mode, store, given)
     zarr_format = given.get("zarr_format", given.get("zarr_version"))
     creating = {name: value for name, value in given.items() if name not in FOR_OPENING}
-    unfit = [name for name in creating if name not in ("zarr_format", "zarr_version")]
-    if chosen in ("r", "r+") and unfit:
+    invalid = [name for name in creating if name not in ("zarr_format", "zarr_version")]
+    if chosen in ("r", "r+") and invalid:
         raise LocationError(
-            f"mode {chosen!r} opens what is there and takes no {', '.join(unfit)}; mode 'a', 'w' or 'w-' makes nodes"
+            f"mode {chosen!r} opens an existing node and does not accept {', '.join(invalid)}; use mode 'a', 'w' or "
+            "'w-' to create a node"
         )
     access = _access(given, allow_pickle, allow_external, use_consolidated)
     if chosen in ("r", "r+", "a") and store is not None:
@@ -164,14 +174,14 @@ def _mode(mode: str | None, store: Location | None, given: Mapping[str, Any]) ->
     if mode not in MODES:
         raise LocationError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
     if store is None and mode in ("r", "r+"):
-        raise LocationError(f"mode {mode!r} opens what is there: give a location")
+        raise LocationError(f"mode {mode!r} opens an existing node and needs a location")
     return mode
 
 
 def _access(
     given: Mapping[str, Any], allow_pickle: bool, allow_external: bool, use_consolidated: bool | None
 ) -> Access:
-    """Return how the node is to be used, of all options that say so."""
+    """Return the access options that result from all options of a call."""
     translated = engine_options({name: given[name] for name in FOR_OPENING if name in given})
     access: Access = translated.get("access") or Access()
     changes: dict[str, Any] = {}
@@ -187,15 +197,15 @@ def _access(
 
 
 def _check_opened(node: Array | Group, zarr_format: Any, use_consolidated: bool | None) -> None:
-    """Raise unless the node has the format, and the consolidated metadata, that were asked for."""
+    """Raise unless the node has the requested format and, if required, consolidated metadata."""
     if zarr_format is not None and node.zarr_format != zarr_format:
         raise NodeNotFoundError(
-            f"{node.store.url}: {node.name} has zarr_format {node.zarr_format!r}, {zarr_format!r} was asked for"
+            f"{node.store.url}: {node.name} has zarr_format {node.zarr_format!r}, expected {zarr_format!r}"
         )
     if use_consolidated and isinstance(node, Group) and node.spec.consolidated is None:
         raise MetadataError(
-            f"{node.store.url}: {node.name} has no consolidated metadata; make them by consolidate_metadata, or open "
-            "the group without use_consolidated"
+            f"{node.store.url}: {node.name} has no consolidated metadata; create them with consolidate_metadata, or "
+            "open the group without use_consolidated"
         )
 
 
@@ -208,7 +218,7 @@ def _open(
     synchronizer: Synchronizer | None,
     access: Access,
 ) -> Array | Group:
-    """Open what is there."""
+    """Open an existing node. Raises NodeNotFoundError if there is none."""
     store, inner, shared = _store(
         location, "r" if mode == "r" else "r+", storage_options, synchronizer, access
     )
@@ -218,8 +228,8 @@ def _open(
             store, full, use_consolidated=access.use_consolidated is not False, **access.reading
         )
         if spec is None:
-            hint = f"; for the mode, write mode={path!r}" if path in (*MODES, *MODE_ALIASES) else ""
-            raise NodeNotFoundError(_nothing_there(store, full) + hint)
+            hint = f"; to set the mode, use mode={path!r}" if path in (*MODES, *MODE_ALIASES) else ""
+            raise NodeNotFoundError(_not_found_message(store, full) + hint)
         node = make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only, access)
         return node._share_store(shared)
 
@@ -237,17 +247,18 @@ def open_array(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[ArrayOptions],
 ) -> Array:
-    """Open, or create, the array at ``path`` in ``store``; arguments and errors as ``open``. A group is a
-    NodeTypeError; an array that is to be created needs a ``shape`` or ``data``.
+    """Open the array at ``path`` in ``store``, or create one. Arguments and errors are those of ``open``.
+
+    Creating an array requires the option ``shape`` or ``data``. Raises NodeTypeError if there is a group at the path.
     """
     _check_names("open_array()", options)
     unshaped = options.get("shape") is None and options.get("data") is None
     if unshaped and (mode in ("w", "w-", "x") or store is None):
         raise LocationError(
-            f"mode {mode or 'a'!r} makes an array, which needs a shape, or data to take it from"
+            f"mode {mode or 'a'!r} creates an array, which needs a shape; give the option shape or data"
         )
     if unshaped and mode == "a":
-        # There must be an array: none can be created.
+        # The array must exist, because none can be created without a shape.
         mode = "r+"
         options = {name: value for name, value in options.items() if name in FOR_OPENING}  # type: ignore[assignment]
     node = open(
@@ -263,7 +274,7 @@ def open_array(
     )
     if isinstance(node, Group):
         raise NodeTypeError(
-            f"{node.store.url}: {node.name} is a group, an array was asked for; it has {node._some_names()}"
+            f"{node.store.url}: {node.name} is a group, expected an array; its members are {node._some_names()}"
         )
     return node
 
@@ -287,8 +298,10 @@ def open_group(
     chunk_store: None = None,
     meta_array: None = None,
 ) -> Group:
-    """Open, or create, the group at ``path`` in ``store``; arguments and errors as ``open``. An array is a
-    NodeTypeError.
+    """Open the group at ``path`` in ``store``, or create one. Arguments and errors are those of ``open``.
+
+    Raises NodeTypeError if there is an array at the path. ``attributes`` are the attributes of a new group.
+    ``cache_attrs``, ``chunk_store`` and ``meta_array`` are accepted for compatibility with zarr-python.
     """
     node = open(
         store,
@@ -309,9 +322,7 @@ def open_group(
         meta_array=meta_array,
     )
     if isinstance(node, Array):
-        raise NodeTypeError(
-            f"{node.store.url}: {node.name} is an array, a group was asked for; use open_array"
-        )
+        raise NodeTypeError(f"{node.store.url}: {node.name} is an array, expected a group; use open_array")
     return node
 
 
@@ -328,9 +339,9 @@ def open_consolidated(
     zarr_format: int | str | None = None,
     use_consolidated: Literal[True] = True,
 ) -> Group:
-    """Open a group that has consolidated metadata, and let them say what is in it; arguments as ``open_group``.
+    """Open a group and look up its members in its consolidated metadata. Arguments are those of ``open_group``.
 
-    Raises MetadataError if it has none.
+    Raises MetadataError if the group has no consolidated metadata.
     """
     if use_consolidated is not True:
         raise TypeError("open_consolidated uses consolidated metadata; open_group has use_consolidated=False")
@@ -362,8 +373,9 @@ def group(
     chunk_store: None = None,
     meta_array: None = None,
 ) -> Group:
-    """Open the group at ``path`` in ``store`` for reading and writing, created if there is none; in memory if no
-    location is given. ``overwrite`` deletes what is there first.
+    """Open the group at ``path`` in ``store`` for reading and writing, and create it if it does not exist.
+
+    Without a location the group is created in memory. ``overwrite`` replaces an existing node with everything below it.
     """
     return open_group(
         store,
@@ -395,9 +407,11 @@ def create_group(
     chunk_store: None = None,
     meta_array: None = None,
 ) -> Group:
-    """Create a group, with groups on the way to it; in memory if no location is given.
+    """Create a group and its missing ancestors. Without a location the group is created in memory.
 
-    Raises NodeExistsError if there is a node already, unless ``overwrite`` deletes it with all below.
+    The arguments ``store``, ``path``, ``cache_size``, ``storage_options``, ``synchronizer`` and ``access`` are those of
+    ``open``. ``overwrite`` replaces an existing node with everything below it; otherwise NodeExistsError is raised.
+    Raises NodeTypeError if an ancestor is an array.
     """
     _check_common(cache_size, storage_options, synchronizer, access)
     translated = engine_options(
@@ -429,18 +443,28 @@ def create_array(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[ArrayOptions],
 ) -> Array:
-    """Create an array, with groups on the way to it; in memory if no location is given.
+    """Create an array and its missing ancestors. Without a location the array is created in memory.
+
+    A creation that fails leaves the store unchanged. The values of ``data`` are written before the function returns.
 
     Args:
-        store: a path or URL, a store, a dict, or a node.
-        path, name: the path of the array below the location; ``name`` is zarr-python's word for it.
-        options: those of ``creation.create_array_node`` and ``new_arrays.array_spec``. The usual ones: ``shape`` and
-            ``dtype`` (or ``data``), ``chunks``, ``shards``, ``codecs`` or ``filters``, ``serializer`` and
-            ``compressors``, ``fill_value``, ``order``, ``dimension_names``, ``dimension_units``, ``attributes``,
-            ``zarr_format``, ``overwrite`` and ``access``.
-            ``write_data=False`` takes only shape and dtype from ``data``. ``compressor``, ``object_codec``,
-            ``chunk_shape``, ``config``, ``cache_metadata``, ``read_only`` and ``zarr_version`` mean what they mean in
-            zarr-python.
+        store: a path or URL, a store, a dictionary of keys to bytes, or an open group.
+        path, name: the path of the array below the location. ``name`` is zarr-python's name for it.
+        cache_size, storage_options, synchronizer: as in ``open``.
+        options: the most common are ``shape`` and ``dtype``, or ``data``; ``chunks`` and ``shards`` (numbers of
+            elements per dimension); ``codecs``, or ``filters``, ``serializer`` and ``compressors``; ``fill_value``,
+            ``order``, ``dimension_names``, ``dimension_units``, ``attributes``, ``zarr_format``, ``overwrite`` and
+            ``access``. All are described in ``creation.array_spec.array_spec`` and
+            ``nodes.creation.create_array_node``. With ``write_data=False`` only shape and dtype are taken from
+            ``data``. ``compressor``, ``object_codec``, ``chunk_shape``, ``config``, ``cache_metadata``, ``read_only``
+            and ``zarr_version`` have the same meaning as in zarr-python.
+
+    Raises:
+        NodeExistsError: there is a node at the path and ``overwrite`` is False.
+        NodeTypeError: an ancestor is an array.
+        OptionError, MetadataError: an option is unknown or has an invalid value.
+        DataError: a value of ``data`` does not fit the data type.
+        LocationError, StoreError: the store cannot be opened or written.
     """
     _check_common(cache_size, storage_options, synchronizer, options.get("access"))
     _check_names("create_array()", options)
@@ -466,10 +490,10 @@ def _check_common(cache_size: Any, storage_options: Any, synchronizer: Any, acce
         "cache_size",
         cache_size,
         (int, np.integer),
-        "a number of bytes, 0 to keep nothing, or None for the shared cache",
+        "a number of bytes, 0 to cache nothing, or None for the shared cache",
     )
     if cache_size is not None and cache_size < 0:
-        raise OptionError(f"cache_size must be at least 0, found {cache_size}; 0 keeps nothing")
+        raise OptionError(f"cache_size must be at least 0, found {cache_size}; 0 caches nothing")
     check_type("storage_options", storage_options, Mapping, "a mapping of names to values")
     check_type("access", access, Access, "an Access")
     if synchronizer is not None and not hasattr(synchronizer, "lock"):
@@ -485,7 +509,7 @@ def _store(
     synchronizer: Synchronizer | None,
     access: Access | None,
 ) -> tuple[Store, str, OpenStore | None]:
-    """Return a store, the path in it, and whose the store is: None for one that was given, which stays open."""
+    """Return the store of a location, the path in it, and the owner of the store: None if the caller passed it."""
     external = access is not None and access.allow_external
     store, inner = open_store(location, mode=mode, storage_options=storage_options, allow_external=external)
     if isinstance(location, StoredNode):
@@ -497,7 +521,7 @@ def _store(
 
 @contextmanager
 def _closing_on_failure(store: Store, location: Location) -> Iterator[None]:
-    """Release a store that was opened for a node when there is to be no node. An archive stays as it was."""
+    """If the block raises, close a store that was opened for the location. An archive is not changed."""
     try:
         yield
     except BaseException:
@@ -510,18 +534,18 @@ def _cache(cache_size: int | None) -> ChunkCache:
     return default_cache() if cache_size is None else ChunkCache(cache_size)
 
 
-def _nothing_there(store: Store, path: str) -> str:
+def _not_found_message(store: Store, path: str) -> str:
     where = f"{store.url}/{path}" if path else store.url
     message = f"{where}: no Zarr array or group here (no zarr.json, .zarray or .zgroup)"
     if not store.listable:
         return message
     listing = store.list_dir(path)
-    found = [*listing.prefixes, *listing.keys]
-    if not found:
-        return f"{message}; nothing is stored there at all"
-    inside = [
+    names = [*listing.prefixes, *listing.keys]
+    if not names:
+        return f"{message}; the location is empty"
+    nodes = [
         name for name in listing.prefixes[:50] if formats.read_kind(store, f"{path}/{name}" if path else name)
     ]
-    if inside:
-        return f"{message}; but there is one in {', '.join(map(repr, inside[:5]))}: open that"
-    return f"{message}; found {', '.join(map(repr, found[:5]))}{' ...' if len(found) > 5 else ''}"
+    if nodes:
+        return f"{message}; open one of its members: {', '.join(map(repr, nodes[:5]))}"
+    return f"{message}; found {', '.join(map(repr, names[:5]))}{' ...' if len(names) > 5 else ''}"

@@ -1,7 +1,7 @@
-"""Doing many pieces of work on a few threads, the calling one among them.
+"""Parallel execution of many tasks on the calling thread and a shared pool of worker threads.
 
-The caller always works too and could do everything alone, so that nested calls (chunks, then inner chunks of a
-shard) cannot wait for each other in a circle, however small the pool is.
+The calling thread executes tasks too, and can execute all of them alone. Therefore nested calls (chunks, then the
+inner chunks of a shard) cannot deadlock, whatever the size of the pool is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _get_pool() -> ThreadPoolExecutor:
 
 
 def _after_fork() -> None:
-    # Threads do not survive a fork; a pool that believes in them would wait for ever.
+    # Threads do not survive a fork. A pool that still counts them would wait forever.
     global _pool, _pool_lock
     _pool = None
     _pool_lock = threading.Lock()
@@ -47,26 +47,30 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def at_most(threads: int | None) -> Iterator[None]:
-    """Within, ``for_each`` on this thread uses no more threads than this; None sets no bound."""
-    before = getattr(_state, "most", None)
-    _state.most = threads if before is None else before if threads is None else min(before, threads)
+    """Limit the number of threads of ``for_each`` calls on this thread during the block. None sets no limit.
+
+    In nested blocks the smallest limit applies.
+    """
+    outer_limit = getattr(_state, "limit", None)
+    limits = [limit for limit in (outer_limit, threads) if limit is not None]
+    _state.limit = min(limits, default=None)
     try:
         yield
     finally:
-        _state.most = before
+        _state.limit = outer_limit
 
 
 def for_each(work: Callable[[T], object], items: Iterable[T], workers: int) -> None:
-    """Call ``work`` on every item, on at most ``workers`` threads including this one.
+    """Call ``work`` for every item, on at most ``workers`` threads including the calling one.
 
-    Returns when all is done. The first exception stops the handing out of items and is raised here after the
-    others have finished what they hold.
+    Returns after all calls have returned. After the first exception no further calls start; it is raised here when the
+    running calls have ended. A call from within ``work`` runs on its own thread only.
     """
-    most = getattr(_state, "most", None)
-    if most is not None:
-        workers = min(workers, most)
+    limit = getattr(_state, "limit", None)
+    if limit is not None:
+        workers = min(workers, limit)
     if workers <= 1 or getattr(_state, "busy", False):
-        # Work that is itself one of many pieces does not split further: the threads are all in use already.
+        # A nested call is not parallelized, because the threads are in use already.
         for item in items:
             work(item)
         return
@@ -95,11 +99,11 @@ def for_each(work: Callable[[T], object], items: Iterable[T], workers: int) -> N
             pool = _get_pool()
             helpers = [pool.submit(drain) for _ in range(count)]
         except RuntimeError:
-            # The interpreter is shutting down and takes no new work: the caller does it all.
+            # The interpreter is shutting down and accepts no new tasks: execute all of them on this thread.
             helpers = []
     drain()
     for helper in helpers:
-        # One that has not started has nothing left to do, and its turn may come late.
+        # A helper that has not started has nothing left to do, and may start late.
         if not helper.cancel():
             helper.result()
     if errors:

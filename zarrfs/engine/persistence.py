@@ -1,4 +1,4 @@
-"""Saving NumPy arrays in one call and loading them again, as ``numpy.save`` and ``numpy.load`` do."""
+"""The functions ``save`` and ``load``, which store and load NumPy arrays in one call like ``numpy.save``."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def save(
     path: str | None = None,
     **kwargs: Any,
 ) -> None:
-    """Save one array at a location, or a group of several, replacing what is there.
+    """Save one array at a location, or several in a group. An existing node is replaced.
 
-    One positional argument and nothing else becomes an array. Otherwise positional arguments become the members
-    ``arr_0``, ``arr_1`` ..., and keyword arguments members of these names.
+    A single positional argument is saved as an array. Otherwise a group is saved: positional arguments become its
+    members ``arr_0``, ``arr_1`` ..., keyword arguments become members of these names.
     """
     if len(args) == 1 and not kwargs:
         save_array(store, args[0], zarr_format=zarr_format, zarr_version=zarr_version, path=path)
@@ -49,11 +49,14 @@ def save_array(
     storage_options: dict[str, Any] | None = None,
     **options: Unpack[FilledOptions],
 ) -> None:
-    """Save an array at a location, replacing what is there; options as ``create_array``."""
-    values = _values(arr, "arr")
+    """Save an array at a location. An existing node is replaced. Options are those of ``create_array``.
+
+    Raises TypeError if ``arr`` is not an array, a list, a tuple or a number.
+    """
+    values = _as_array(arr, "arr")
     options.setdefault("overwrite", True)
-    with _opened(store, storage_options) as (place, inner):
-        create_from(values, place, _joined(inner, path), **options)
+    with _opened(store, storage_options) as (opened, inner):
+        create_from(values, opened, _joined(inner, path), **options)
 
 
 def save_group(
@@ -65,21 +68,24 @@ def save_group(
     storage_options: dict[str, Any] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Save several arrays as members of a group, replacing what is there; see ``save`` for their names."""
-    arrays = {f"arr_{number}": value for number, value in enumerate(args)}
-    doubled = sorted(set(arrays) & set(kwargs))
-    if doubled:
-        raise ValueError(f"{doubled[0]!r} is the name of a positional argument and of a keyword argument")
-    arrays |= kwargs
-    if not arrays:
+    """Save several arrays as members of a group; see ``save`` for their names. An existing node is replaced.
+
+    Raises ValueError if there is no array or if two have the same name.
+    """
+    members = {f"arr_{number}": value for number, value in enumerate(args)}
+    duplicates = sorted(set(members) & set(kwargs))
+    if duplicates:
+        raise ValueError(f"{duplicates[0]!r} is the name of a positional argument and of a keyword argument")
+    members |= kwargs
+    if not members:
         raise ValueError("at least one array must be given")
-    found = {name: _values(value, name) for name, value in arrays.items()}
-    with _opened(store, storage_options) as (place, inner):
+    arrays = {name: _as_array(value, name) for name, value in members.items()}
+    with _opened(store, storage_options) as (opened, inner):
         group = open_group(
-            place, _joined(inner, path), "w", zarr_format=zarr_format, zarr_version=zarr_version
+            opened, _joined(inner, path), "w", zarr_format=zarr_format, zarr_version=zarr_version
         )
-        for name, values in found.items():
-            group.array(name, data=values)
+        for name, array in arrays.items():
+            group.array(name, data=array)
 
 
 def load(
@@ -90,8 +96,9 @@ def load(
     *,
     storage_options: dict[str, Any] | None = None,
 ) -> Any:
-    """Return an array at a location as a NumPy array, or a group as a mapping of names to NumPy arrays. The arrays of
-    a group are read when they are asked for, once.
+    """Load the array at a location as a NumPy array, or the group as a mapping of names to NumPy arrays.
+
+    The arrays of a group are read on first access and retained in the mapping.
     """
     node = open_node(
         store,
@@ -111,7 +118,10 @@ def load(
 
 
 class SavedArrays(Mapping[str, Any]):
-    """The arrays of a group by name, each read when it is asked for, and kept. A group in it is a mapping too."""
+    """A mapping of names to the arrays of a group. Each is read on first access and retained.
+
+    A subgroup is a mapping of this kind. The store stays open as long as the mapping exists.
+    """
 
     def __init__(self, group: Group) -> None:
         self.group = group
@@ -136,7 +146,7 @@ class SavedArrays(Mapping[str, Any]):
         return f"<zarrfs.SavedArrays: {', '.join(self)}>"
 
 
-def _values(value: Any, name: str) -> Any:
+def _as_array(value: Any, name: str) -> Any:
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return value
     if isinstance(value, list | tuple | int | float | complex | bool):
@@ -154,12 +164,12 @@ def _is_opened_here(store: Location) -> bool:
 
 @contextmanager
 def _opened(store: Location, storage_options: dict[str, Any] | None) -> Iterator[tuple[Store, str]]:
-    """Yield the store at a location, and the path in it; closed afterwards if it was opened for that, so that an
-    archive is complete.
+    """Yield the store of a location and the path in it. A store that was opened here is closed, which completes an
+    archive.
     """
-    place, inner = open_store(store, mode="a", storage_options=storage_options)
+    opened, inner = open_store(store, mode="a", storage_options=storage_options)
     try:
-        yield place, inner
+        yield opened, inner
     finally:
         if _is_opened_here(store):
-            place.close()
+            opened.close()

@@ -1,6 +1,6 @@
-"""Creation routines as NumPy and zarr-python name them: zeros, ones, full, empty, array, and the like of another.
+"""Array creation functions under the names of NumPy and zarr-python: ``zeros``, ``full``, ``array``, ``zeros_like`` ...
 
-Without a location an array is made in memory. All options of ``create_array`` may be given.
+Without a location the array is created in memory. All options and errors are those of ``create_array``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def create(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[FilledOptions],
 ) -> Array:
-    """Create an array of a shape; in memory if no location is given. Options as ``create_array``."""
+    """Create an array of a given shape. Without a location it is created in memory. Options as in ``create_array``."""
     return _create(store, path, {**options, "shape": shape}, storage_options, synchronizer)
 
 
@@ -73,9 +73,9 @@ def full(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[StorageOptions],
 ) -> Array:
-    """Create an array that reads as ``fill_value`` everywhere. Nothing is stored but its metadata."""
-    made = {**options, "shape": shape, "fill_value": fill_value}
-    return _create(store, path, made, storage_options, synchronizer)
+    """Create an array that reads as ``fill_value``. Only its metadata are written."""
+    array_options = {**options, "shape": shape, "fill_value": fill_value}
+    return _create(store, path, array_options, storage_options, synchronizer)
 
 
 @lists_options(StorageOptions)
@@ -88,9 +88,9 @@ def zeros(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[StorageOptions],
 ) -> Array:
-    """Create an array of zeros."""
-    made = {**options, "shape": shape, "fill_value": 0}
-    return _create(store, path, made, storage_options, synchronizer)
+    """Create an array of zeros. Only its metadata are written."""
+    array_options = {**options, "shape": shape, "fill_value": 0}
+    return _create(store, path, array_options, storage_options, synchronizer)
 
 
 @lists_options(StorageOptions)
@@ -103,9 +103,9 @@ def ones(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[StorageOptions],
 ) -> Array:
-    """Create an array of ones."""
-    made = {**options, "shape": shape, "fill_value": 1}
-    return _create(store, path, made, storage_options, synchronizer)
+    """Create an array of ones. Only its metadata are written."""
+    array_options = {**options, "shape": shape, "fill_value": 1}
+    return _create(store, path, array_options, storage_options, synchronizer)
 
 
 @lists_options(FilledOptions)
@@ -118,7 +118,9 @@ def empty(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[FilledOptions],
 ) -> Array:
-    """Create an array that reads as the default value of its data type: zero, or an empty string."""
+    """Create an array without data. It reads as its fill value, by default the default value of its data type: zero,
+    or an empty string.
+    """
     return _create(store, path, {**options, "shape": shape}, storage_options, synchronizer)
 
 
@@ -132,17 +134,19 @@ def array(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[FilledOptions],
 ) -> Array:
-    """Create an array that holds the data. Of data that are an array in chunks these are kept, and of an array of this
-    package or of zarr-python everything, as by ``from_array``.
+    """Create an array from ``data``, an array-like object.
+
+    The chunks of a chunked array (Dask, h5py) are the default of ``chunks``. For a ``zarrfs.Array`` or an array of
+    zarr-python this is ``from_array``, which uses all its metadata.
     """
     if spec_of(data) is not None:
         return from_array(
             store, data=data, path=path, storage_options=storage_options, synchronizer=synchronizer, **options
         )
-    made: dict[str, Any] = {**options, "data": data}
-    if made.get("chunks") is None and isinstance(getattr(data, "chunks", None), tuple):
-        made["chunks"] = options_like(data, {})["chunks"]
-    return _create(store, path, made, storage_options, synchronizer)
+    array_options: dict[str, Any] = {**options, "data": data}
+    if array_options.get("chunks") is None and isinstance(getattr(data, "chunks", None), tuple):
+        array_options["chunks"] = options_like(data, {})["chunks"]
+    return _create(store, path, array_options, storage_options, synchronizer)
 
 
 @lists_options(FilledOptions)
@@ -157,10 +161,11 @@ def from_array(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[FilledOptions],
 ) -> Array:
-    """Create an array like another one, and write its values and attributes.
+    """Create an array with the metadata and values of another array.
 
-    What is not given, or given as ``"keep"``, is taken from ``data``: chunks, shards, codecs, fill value, dimension
-    names and format. Values are written chunk by chunk. ``write_data=False`` leaves them out.
+    Options that are not given, or given as ``"keep"``, are taken from ``data``: chunks, shards, codecs, fill value,
+    dimension names, attributes and format. Values are copied one stored chunk at a time; with ``write_data=False`` they
+    are not copied. Raises MetadataError if ``write_data`` is False and ``data`` has no shape and dtype.
     """
     if not hasattr(data, "shape") or not hasattr(data, "dtype"):
         if write_data:
@@ -174,14 +179,14 @@ def from_array(
                 **_without_keep(options),
             )
         raise MetadataError("write_data=False needs data with a shape and a dtype")
-    made = options_like(data, options)
+    array_options = options_like(data, options)
     spec = spec_of(data)
-    if spec is not None and "attributes" not in made:
-        made["attributes"] = dict(spec.attributes)
+    if spec is not None and "attributes" not in array_options:
+        array_options["attributes"] = dict(spec.attributes)
     if write_data:
-        made["copy_from"] = data
+        array_options["copy_from"] = data
     created = create_array(
-        store, path, name=name, storage_options=storage_options, synchronizer=synchronizer, **made
+        store, path, name=name, storage_options=storage_options, synchronizer=synchronizer, **array_options
     )
     created._read_only = bool(options.get("read_only"))
     return created
@@ -205,8 +210,9 @@ def full_like(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[StorageOptions],
 ) -> Array:
-    """Create an array like another one, reading as ``fill_value``; without one as the other array does where nothing
-    was written. ``other`` may be any array.
+    """Create an array that reads as ``fill_value``, with the shape and metadata of another array.
+
+    ``other`` may be any array, including a NumPy array. The default of ``fill_value`` is the fill value of ``other``.
     """
     given: dict[str, Any] = {**options, "shape": shape}
     if fill_value is not None:
@@ -225,9 +231,9 @@ def zeros_like(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[StorageOptions],
 ) -> Array:
-    """Create an array of zeros like another one."""
-    made = options_like(other, {**options, "shape": shape, "fill_value": 0})
-    return _create(store, path, made, storage_options, synchronizer)
+    """Create an array of zeros with the shape and metadata of another array."""
+    array_options = options_like(other, {**options, "shape": shape, "fill_value": 0})
+    return _create(store, path, array_options, storage_options, synchronizer)
 
 
 @lists_options(StorageOptions)
@@ -241,9 +247,9 @@ def ones_like(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[StorageOptions],
 ) -> Array:
-    """Create an array of ones like another one."""
-    made = options_like(other, {**options, "shape": shape, "fill_value": 1})
-    return _create(store, path, made, storage_options, synchronizer)
+    """Create an array of ones with the shape and metadata of another array."""
+    array_options = options_like(other, {**options, "shape": shape, "fill_value": 1})
+    return _create(store, path, array_options, storage_options, synchronizer)
 
 
 @lists_options(FilledOptions)
@@ -257,7 +263,7 @@ def empty_like(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[FilledOptions],
 ) -> Array:
-    """Create an array like another one; with its fill value if it has one."""
+    """Create an array without data, with the shape and metadata of another array; with its fill value if it has one."""
     return _create(
         store, path, options_like(other, {**options, "shape": shape}), storage_options, synchronizer
     )
@@ -274,10 +280,12 @@ def open_like(
     synchronizer: Synchronizer | None = None,
     **options: Unpack[ArrayOptions],
 ) -> Array:
-    """Open the array at a location, created like another one if there is nothing."""
+    """Open the array at a location. If it does not exist, create it with the shape and metadata of another array."""
     creating = mode not in ("r", "r+")
-    made: dict[str, Any] = options_like(other, options) if creating else dict(options)
+    array_options: dict[str, Any] = options_like(other, options) if creating else dict(options)
     if mode == "a":
-        # An array that is there is taken whatever its format is.
-        made.setdefault("zarr_format", None)
-    return open_array(store, path, mode, storage_options=storage_options, synchronizer=synchronizer, **made)
+        # An existing array is accepted whatever its format is.
+        array_options.setdefault("zarr_format", None)
+    return open_array(
+        store, path, mode, storage_options=storage_options, synchronizer=synchronizer, **array_options
+    )

@@ -635,7 +635,7 @@ def test_modes(tmp_path: Path) -> None:
     assert zarrfs.open(tmp_path / "created", shape=3).shape == (3,)
     with pytest.raises(zarrfs.NodeNotFoundError, match=r"write mode='r'"):
         zarrfs.open(tmp_path / "created", "r")
-    with pytest.raises(zarrfs.NodeNotFoundError, match="zarr_format 3, 2 was asked for"):
+    with pytest.raises(zarrfs.NodeNotFoundError, match="zarr_format 3, expected 2"):
         zarrfs.open(tmp_path / "created", zarr_format=2)
     assert zarrfs.open(tmp_path / "created", zarr_format=3).shape == (3,)
     with pytest.raises(zarrfs.LocationError, match="give a location"):

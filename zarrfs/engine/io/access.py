@@ -1,8 +1,7 @@
-"""How a node is looked at: what is asked of the store again, what absence means, on how many threads.
+"""Revalidation, missing-chunk policy and concurrency of open nodes.
 
-These are the open options of TensorStore ("recheck_cached_metadata", "recheck_cached_data",
-"fill_missing_data_reads", "store_data_equal_to_fill_value", "data_copy_concurrency"), by which a user says how much
-is known of those who write.
+The options correspond to TensorStore's "recheck_cached_metadata", "recheck_cached_data", "fill_missing_data_reads",
+"store_data_equal_to_fill_value" and "data_copy_concurrency".
 """
 
 from __future__ import annotations
@@ -18,35 +17,42 @@ from zarrfs.engine.stores.base import IMMUTABLE, StoredValue
 __all__ = ["Access", "Recheck"]
 
 Recheck = bool | Literal["open"] | float | datetime | timedelta
-"""When what is remembered is compared with the store before it is used: True, always; ``"open"``, when the node is
-opened; False, never; a moment (a datetime, or seconds since 1970), if it was read before that; a timedelta, if it was
-read longer ago than that.
+"""When cached metadata or data are compared with the store before use.
+
+* True: at each access.
+* ``"open"``: when the node is opened.
+* False: never.
+* A datetime, or seconds since 1970: if they were read before that point in time.
+* A timedelta: if they were read longer ago than that.
 """
 
 
 @dataclass(frozen=True)
 class Access:
-    """How a node, and those reached from it, are read and written.
+    """How a node, and the nodes that are reached from it, are read and written. Immutable.
+
+    Raises ValueError for a value that an option cannot have.
 
     Attributes:
-        recheck_metadata: when metadata are read again before data are read or written. A changed shape is taken
-            over, changed attributes too; any other change is a MetadataError.
-        recheck_data: when decoded chunks that are kept in memory are compared with the store. None leaves it to the
-            store: files, memory and databases on this machine are compared every time, since that is cheap; what is
-            opened read-only over a network is taken to stay as it is.
-        fill_missing: whether chunks that are not there read as the fill value; otherwise that is a MissingChunkError.
-        write_empty_chunks: whether chunks that hold nothing but the fill value are stored.
-        concurrency: the most threads for one read or write; None: as many as help.
-        allow_pickle: whether object arrays that were stored by pickle may be read. Unpickling runs code that the data
-            choose.
-        max_document: the most bytes of a metadata document; a larger one is refused without reading it. None: 64 MiB,
-            or what the environment variable ZARRFS_MAX_DOCUMENT says.
-        allow_external: whether data outside the store may be read that the store names: targets of symbolic links
-            that lead out of it, and targets of references on other hosts or in other directories. It applies to stores
-            that are opened by their location; see ``docs/security.md``.
-        assumed: whether metadata were given and not read: ``"cached"`` if the store has them too, ``"only"`` if it
-            need not, and they cannot be changed.
-        use_consolidated: whether consolidated metadata say what is in a group. None: where asking the store is slow.
+        recheck_metadata: when metadata are read again before data are read or written. A changed shape and changed
+            attributes are accepted; any other change raises MetadataError.
+        recheck_data: when cached decoded chunks are compared with the store. None lets the store decide: files, memory
+            and local databases are compared each time, because that is cheap; remote stores that are open read-only
+            are assumed not to change.
+        fill_missing: whether missing chunks read as the fill value. If False, they raise MissingChunkError.
+        write_empty_chunks: whether chunks that contain only the fill value are stored.
+        concurrency: the maximum number of threads for one read or write. None: as many as are useful.
+        allow_pickle: whether object arrays that were stored by pickle may be read. Unpickling executes code that the
+            data contain.
+        max_document: the maximum size of a metadata document in bytes; a larger one is rejected without being read.
+            None: the value of the environment variable ZARRFS_MAX_DOCUMENT, or else 64 MiB.
+        allow_external: whether data outside the store may be read if the store refers to them: targets of symbolic
+            links that leave the store, and targets of references on other hosts or in other directories. It applies to
+            stores that are opened by their location; see ``docs/security.md``.
+        assumed: set if the caller supplied the metadata instead of reading them: ``"cached"`` if the store has the same
+            metadata, ``"only"`` if it may have none; they cannot be changed then. None: they were read.
+        use_consolidated: whether members of a group are looked up in its consolidated metadata. None: if lookups in
+            the store are slow (remote stores, and stores that cannot list).
     """
 
     recheck_metadata: Recheck = "open"
@@ -76,18 +82,18 @@ class Access:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """The arguments of ``formats.read_node`` that follow from this."""
+        """The keyword arguments of ``formats.read_node`` that these options determine."""
         return {"allow_pickle": self.allow_pickle, "max_document": self.max_document}
 
     @property
     def settled(self) -> bool:
-        """Whether data are taken to stay as they are."""
+        """Whether data are assumed not to change while the node is open."""
         return self.recheck_data is False or self.recheck_data == "open"
 
     def stamp(self, value: StoredValue) -> Hashable | None:
-        """Return the stamp under which data decoded from a value are cached: they may be used while it stays equal.
+        """Return the version stamp under which data decoded from ``value`` are cached.
 
-        None means that they must not be cached.
+        Cached data are valid while the stamp is equal. None: the data must not be cached.
         """
         recheck = self.recheck_data
         if recheck is None:
@@ -98,10 +104,10 @@ class Access:
             return IMMUTABLE
         if isinstance(recheck, timedelta):
             return int(time.monotonic() / recheck.total_seconds())
-        return IMMUTABLE if time.time() >= _moment(recheck) else value.version()
+        return IMMUTABLE if time.time() >= _timestamp(recheck) else value.version()
 
     def metadata_expired(self, read_at: float) -> bool:
-        """Tell whether metadata that were read at a time (seconds since 1970) must be read again before use."""
+        """Return whether metadata that were read at ``read_at`` (seconds since 1970) must be read again before use."""
         recheck = self.recheck_metadata
         if self.assumed == "only" or recheck == "open" or recheck is False:
             return False
@@ -109,15 +115,17 @@ class Access:
             return True
         if isinstance(recheck, timedelta):
             return time.time() - read_at > recheck.total_seconds()
-        return read_at < _moment(recheck)
+        return read_at < _timestamp(recheck)
 
     def may_reuse_metadata(self, read_at: float) -> bool:
-        """Tell whether opening may take metadata that another opening read at a time."""
+        """Return whether a node may be opened with metadata that were read earlier, at ``read_at`` (seconds since
+        1970).
+        """
         recheck = self.recheck_metadata
         if recheck is True or recheck == "open":
             return False
         return recheck is False or not self.metadata_expired(read_at)
 
 
-def _moment(value: float | datetime) -> float:
+def _timestamp(value: float | datetime) -> float:
     return value.timestamp() if isinstance(value, datetime) else float(value)

@@ -1,19 +1,17 @@
-"""Planning reads: which chunks are read, what enters the cache, and on how many threads.
+"""Planning of reads: which chunks are read, which of them are cached, and how many threads are used.
 
 This is the only module that decides about the cache. It performs no I/O and decodes nothing; ``reading.py``
 executes plans.
 
 The policy, with the measurements that justify it in ``benchmarks/``:
 
-* A read of few whole chunks is likely to be repeated, and its chunks are kept. A read of many is a pass over the data;
-  keeping its chunks would cost more (newly mapped memory) than decoding them again.
-* A region of an uncompressed chunk is always read in part, because repeating that costs nothing extra. A region of
-a large
-  compressed chunk is decoded in part at first. When the same chunk is read again soon (scanning in small steps), it is
-  decoded whole and kept.
+* A read of few whole chunks is likely to be repeated, so its chunks are cached. A read of many chunks is a pass over
+  the data. Caching its chunks would cost more (newly mapped memory) than decoding them again.
+* For a region of an uncompressed chunk only that region is read, because repeating the read costs nothing extra. A
+  region of a large compressed chunk is decoded partially at first. If the same chunk is read again soon (a scan in
+  small steps), the whole chunk is decoded and cached.
 * A short system call releases the interpreter lock and has to wait for it again, so small chunks are read on one
-thread.
-  Large chunks spend their time in decompressors that run without the lock.
+  thread. Large chunks spend their time in decompressors that run without the lock.
 """
 
 from __future__ import annotations
@@ -43,33 +41,35 @@ MIN_PARALLEL_COMPRESSED_NBYTES = 16 << 10
 """Compressed chunks of at least this many bytes are decoded on several threads."""
 
 MIN_PARALLEL_UNCOMPRESSED_NBYTES = 256 << 10
-"""Uncompressed chunks cost only a copy, and must be larger to be worth a second thread."""
+"""Uncompressed chunks of at least this many bytes are read on several threads. Reading them is only a copy, so the
+threshold is higher than for compressed chunks.
+"""
 
 MAX_KEPT_CHUNKS = 64
 MAX_KEPT_NBYTES = 32 << 20
-"""A read of at most this many whole chunks and bytes is taken to be repeated; a larger one is a pass over the data."""
+"""A read of at most this many chunks and bytes is assumed to be repeated; a larger one is a pass over the data."""
 
 
 class ChunkMethod(Enum):
-    """How the wanted region of one chunk is obtained."""
+    """How the requested region of one chunk is decoded."""
 
     PARTIAL = "decode only the region"
-    WHOLE = "decode the whole chunk, keep nothing"
-    KEEP = "decode the whole chunk and keep it in the cache"
+    WHOLE = "decode the whole chunk without caching it"
+    KEEP = "decode the whole chunk and cache it"
 
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """How one selection is read. Pure data; valid as long as the metadata of the array do not change.
+    """How one selection is read. Immutable; valid as long as the metadata of the array do not change.
 
     Attributes:
-        selection: what is read.
+        selection: the elements to read.
         storage: the array.
         max_chunks: an upper bound of the number of chunks.
-        keep_whole: whether chunks of which everything is wanted are kept in the cache.
-        keep_partial: whether chunks of which a part is wanted may be kept.
+        keep_whole: whether chunks that are requested as a whole are cached.
+        keep_partial: whether chunks of which a region is requested may be cached.
         look_up: whether the cache may contain chunks of this read.
-        opens_values: whether each chunk may need several requests, which must belong to one version of its value.
+        sharded: whether the chunks are shards, so that one read of a chunk takes several requests.
         workers: the number of threads.
     """
 
@@ -83,7 +83,7 @@ class ReadPlan:
     workers: int
 
     def chunks(self) -> Iterator[ChunkProjection]:
-        """Yield what is read of each chunk, in C order of the chunks."""
+        """Yield the projection of the selection onto each chunk, in C order of the chunks."""
         return chunk_projections(self.selection, self.storage.axes)
 
     def keeps(self, chunk: ChunkProjection) -> bool:

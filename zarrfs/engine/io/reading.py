@@ -1,4 +1,7 @@
-"""Executing reads: each chunk of a ``ReadPlan`` is decoded into the output. ``read_plan.py`` decides what is cached."""
+"""Execution of reads: each chunk of a ``ReadPlan`` is decoded into the output.
+
+``planning.py`` decides which chunks are cached and how many threads are used.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ __all__ = ["check_flat", "read_flat", "read_region", "read_selection"]
 Array = np.ndarray[Any, Any]
 
 MAX_ATTEMPTS = 8
-"""A chunk that is replaced while its parts are read is read again this many times, and then in one request."""
+"""The maximum number of attempts to read a chunk in parts, if it is replaced during each of them. After that it is read
+in one request.
+"""
 
 
 def read_selection(storage: ArrayStorage, selection: OrthogonalSelection | CoordinateSelection) -> Array:
@@ -43,28 +48,32 @@ def read_out(
     out: Array,
     fields: Any = None,
 ) -> Array:
-    """Read what the selection names into an array of the result's shape, and return that.
+    """Read the selection, or some ``fields`` of its records, into ``out`` and return ``out``.
 
-    Without a copy where the array has the dtype of the stored one, and the selection only slices.
+    ``out`` has the shape of the result. Chunks are decoded directly into it if it has the dtype of the array and is
+    writable, and the selection consists of integers and slices only. Otherwise the result is copied, and cast to the
+    dtype of ``out``. Raises TypeError if ``out`` is not a NumPy array, ValueError if it has another shape.
     """
     shape = selection.result_shape if isinstance(selection, OrthogonalSelection) else selection.shape
     if not isinstance(out, np.ndarray):
         raise TypeError(f"{storage.where}: out must be a NumPy array, found {type(out).__name__}")
     if out.shape != shape and fields is None:
-        raise ValueError(f"{storage.where}: out has the shape {out.shape}, the selection {shape}")
+        raise ValueError(
+            f"{storage.where}: out has the shape {out.shape}, the selection has the shape {shape}"
+        )
     if fields is None and out.dtype == storage.dtype and out.flags.writeable:
-        laid = selection.to_buffer(out) if isinstance(selection, OrthogonalSelection) else out.reshape(-1)
-        if np.may_share_memory(laid, out):
-            read_into(storage, selection, laid)
+        buffer = selection.to_buffer(out) if isinstance(selection, OrthogonalSelection) else out.reshape(-1)
+        if np.may_share_memory(buffer, out):
+            read_into(storage, selection, buffer)
             return out
-    read = read_selection(storage, selection)
-    result = selection.result(read) if isinstance(selection, OrthogonalSelection) else read.reshape(shape)
+    buffer = read_selection(storage, selection)
+    result = selection.result(buffer) if isinstance(selection, OrthogonalSelection) else buffer.reshape(shape)
     out[...] = result if fields is None else result[fields]
     return out
 
 
 def empty(shape: tuple[int, ...], storage: ArrayStorage) -> Array:
-    """Return new memory for a result. Raises SelectionError if it cannot be allocated."""
+    """Return a new uninitialized array of the array's dtype. Raises SelectionError if it cannot be allocated."""
     try:
         return np.empty(shape, storage.dtype)
     except (MemoryError, ValueError) as error:
@@ -90,10 +99,10 @@ def read_into(
 
 
 def execute(plan: ReadPlan, out: Array) -> None:
-    """Run a plan: fill ``out``. Missing chunks become the fill value.
+    """Execute a plan: fill ``out``, an array of the shape of the read buffer. Missing chunks read as the fill value.
 
-    Raises ChunkDecodeError for a chunk that cannot be decoded, MissingChunkError where missing chunks are an error, and
-    StoreError.
+    Raises ChunkDecodeError for a chunk that cannot be decoded, MissingChunkError for a missing chunk if
+    ``Access.fill_missing`` is False, and StoreError.
     """
     storage = plan.storage
     store, fill = storage.store, storage.fill
@@ -143,9 +152,10 @@ def execute(plan: ReadPlan, out: Array) -> None:
 def read_region(
     codecs: CodecPipeline, source: ByteSource, region: Region, out: Array, entry: CacheEntry | None = None
 ) -> bool:
-    """Decode a region of one chunk into ``out``, using and filling its cache entry as the planner decides.
+    """Decode a region of one chunk into ``out``, an array of the shape of the region. Raises CodecError.
 
-    Return False when the chunk is missing; ``out`` is then unchanged. Raises CodecError.
+    The cache entry, if there is one, is used and filled as the planner decides. Return False if the chunk is missing;
+    ``out`` is then unchanged.
     """
     chain, decoder = codecs.chain, codecs.decoder
     if chain.sharded:
@@ -177,7 +187,7 @@ def read_region(
 
 
 class _InnerChunks:
-    """Reads the inner chunks and the index of one shard, with the cache entry of the shard (None: without a cache)."""
+    """Reads the index and the inner chunks of one shard through the cache entry of the shard (None: no cache)."""
 
     def __init__(self, entry: CacheEntry | None) -> None:
         self.entry = entry
@@ -204,10 +214,10 @@ def _read_consistent(
     view: Array,
     keep: bool,
 ) -> bool:
-    """Read a region that takes several requests, all from the same version of the chunk.
+    """Read a region with several requests that all belong to the same version of the chunk.
 
-    If the chunk is replaced between two requests, an index of the old value would be combined with bytes of the new
-    one.
+    If the chunk is replaced between two requests, the index of the old value would be combined with bytes of the new
+    value. Such a read is repeated.
     """
     with storage.open_chunk(coords, codecs) as value:
         for _ in range(MAX_ATTEMPTS):
@@ -223,8 +233,7 @@ def _read_consistent(
                 if is_current(version):
                     return present
             value.close()
-        # The chunk is missing, the store cannot tell versions apart, or the chunk changes all the time: use one
-        # request.
+        # The chunk is missing, the store has no versions, or the chunk keeps changing: use one request.
         data = value.read()
     return data is not None and read_region(codecs, BufferSource(data), region, view)
 
@@ -232,7 +241,10 @@ def _read_consistent(
 def _version_check(
     storage: ArrayStorage, value: StoredValue
 ) -> tuple[Hashable | None, Callable[[Hashable], bool]]:
-    """Return the version of a value (None: unknown, or missing), and a function that tells whether it is current."""
+    """Return the version of a value, and a function that returns whether a version is still current.
+
+    The version is None if the value is missing or the store has no versions.
+    """
     stamp = value.stamp()
     if stamp is not None:
         return stamp, value.is_unchanged
@@ -242,7 +254,7 @@ def _version_check(
 
 
 def _check_present(storage: ArrayStorage, chunk: ChunkProjection, codecs: CodecPipeline) -> None:
-    """Raise MissingChunkError if the chunk, or an inner chunk of the wanted region, is not stored."""
+    """Raise MissingChunkError if the chunk, or an inner chunk of the requested region, is not stored."""
     with storage.open_chunk(chunk.coords, codecs) as value:
         if value.size() is None:
             inner = ""
@@ -252,15 +264,20 @@ def _check_present(storage: ArrayStorage, chunk: ChunkProjection, codecs: CodecP
                 return
             inner = f" inner chunk {missing} of"
     raise MissingChunkError(
-        f"{storage.where}:{inner} chunk {chunk.coords} (key {storage.key(chunk.coords)!r}) is not there, and "
-        "fill_missing=False asks that this be an error"
+        f"{storage.where}:{inner} chunk {chunk.coords} (key {storage.key(chunk.coords)!r}) is missing; "
+        "open the array with fill_missing=True to read missing chunks as the fill value"
     )
 
 
 def read_flat(
     storage: ArrayStorage, offset: int, out: Array, order: str, *, keep_chunks: bool = True
 ) -> None:
-    """Fill ``out``, one byte per item, with the bytes from ``offset`` of the array's elements in C or F order."""
+    """Fill ``out``, a one-dimensional array of uint8, with the bytes from ``offset`` of the array's elements in C or F
+    order.
+
+    The range must lie in the array; see ``check_flat``. With ``keep_chunks=False`` decoded chunks do not
+    enter the cache.
+    """
     itemsize = storage.dtype.itemsize
     if out.size == 0 or itemsize == 0:
         return
@@ -284,7 +301,11 @@ def read_flat(
 
 
 def check_flat(storage: ArrayStorage, offset: int, size: int, order: str) -> int:
-    """Return how many bytes there are from ``offset``, at most ``size``; raise where the question makes no sense."""
+    """Return the number of bytes that can be read from ``offset``, at most ``size``.
+
+    Raises SelectionError for an array of variable-length elements, an unknown order, and a negative or non-integer
+    offset or size.
+    """
     if storage.dtype.hasobject:
         raise SelectionError(
             f"{storage.where}: {storage.spec.data_type.name} elements vary in length and have no flat byte stream"

@@ -1,6 +1,8 @@
-"""An array's place in a store, planned once at opening: keys, chunk grid, codec pipelines, cache.
+"""The location of an array's chunks in a store, prepared when the array is opened: keys, chunk grid, codec
+pipelines and cache.
 
-Reading and writing stand on this and on nothing else of the metadata.
+Reading and writing use this class and no other part of the metadata. It performs no reads or writes of chunks itself;
+``reading.py`` and ``writing.py`` do.
 """
 
 from __future__ import annotations
@@ -30,28 +32,35 @@ __all__ = ["ArrayStorage"]
 _tokens = itertools.count()
 
 MAX_WRITE_COUNTS = 1 << 16
-"""The number of written chunks that are remembered one by one."""
+"""The maximum number of chunks whose writes are counted individually."""
 
 _WriteCounts = tuple[int, dict[tuple[int, ...], int]]
-"""A token that identifies the array object in the cache, and how often each chunk was written through it. Both are
-part of the cache key. They are replaced together, so that a reader never combines an old token with new counts.
+"""A token that identifies the array object in the cache, and the number of writes to each chunk through that object.
+Both are part of the cache key. They are replaced together, so that a reader never combines an old token with new
+counts.
 """
 
 _locks = [threading.RLock() for _ in range(256)]
-"""Chunks share locks by the hash of their array's place and their own: the same chunk always has the same one."""
+"""Locks for chunks, selected by the hash of the array's location and the chunk coordinates. Different chunks may share
+a lock; one chunk always has the same lock.
+"""
 
 
 class ArrayStorage:
-    """Where an array's chunks are and how they are encoded. Shared by threads; owns nothing.
+    """Where an array's chunks are stored and how they are encoded.
+
+    May be used by several threads. It does not own the store or the cache.
 
     Attributes:
-        store, prefix: where the chunks are; ``prefix`` is empty or ends with a slash.
+        store, prefix: the store, and the prefix of the chunk keys in it, which is empty or ends with a slash.
         spec: the array's metadata.
         dtype: the dtype in memory.
-        fill: what absent elements read as (zero where the metadata leaves it undefined).
-        axes: how each dimension is cut into chunks.
-        cache: where decoded chunks are kept.
-        access: what may be taken from there, and what absence means.
+        fill: the value of elements of missing chunks; zero if the metadata do not define a fill value.
+        chunk_shape: the shape of all chunks of a regular grid (of the shards, if the array is sharded), or None.
+        axes: the chunk grid of each dimension.
+        pipeline: the codec pipeline of all chunks of a regular grid, or None.
+        cache: the cache of decoded chunks.
+        access: when cached chunks are revalidated, and whether a missing chunk is an error.
         where: the array's location, for messages.
     """
 
@@ -96,33 +105,38 @@ class ArrayStorage:
         return pipeline
 
     def pipeline_of(self, coords: tuple[int, ...]) -> CodecPipeline:
-        """Return the codecs made ready for the shape of this chunk."""
+        """Return the codec pipeline for the shape of a chunk."""
         return self.pipeline or self._pipeline(self.shape_of(coords))
 
     def shape_of(self, coords: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of a chunk as it is encoded, overhang included."""
+        """Return the encoded shape of a chunk, which may extend beyond the array's shape."""
         return tuple(axis.size(chunk) for axis, chunk in zip(self.axes, coords, strict=True))
 
     @property
     def grid_shape(self) -> tuple[int, ...]:
-        """The number of chunks (shards, where there are) in each dimension."""
+        """The number of chunks in each dimension; of shards, if the array is sharded."""
         return tuple(axis.find(axis.length - 1) + 1 if axis.length else 0 for axis in self.axes)
 
     @property
     def typical_nbytes(self) -> int:
-        """The decoded bytes of one chunk (of the first, where they differ); a guess for variable-length data."""
+        """The decoded size of a chunk in bytes: of the first one, if sizes differ. An estimate for variable-length
+        elements.
+        """
         shape = self.chunk_shape or (self.shape_of((0,) * len(self.axes)) if prod(self.grid_shape) else ())
         return prod(shape) * (64 if self.dtype.hasobject else self.dtype.itemsize)
 
     def sharding(self) -> tuple[ShardingCodec, tuple[int, ...]] | None:
-        """Return the outermost sharding codec and its inner chunk shape in the array's own dimensions."""
+        """Return the outermost sharding codec, and its inner chunk shape in the order of the array's dimensions.
+
+        None if the array is not sharded.
+        """
         shape: tuple[int, ...] | None = None
         for index, codec in enumerate(self.spec.codecs):
             if isinstance(codec, ShardingCodec):
                 shape = codec.chunk_shape
-                for before in reversed(self.spec.codecs[:index]):
-                    order = getattr(before, "order", None)
-                    if isinstance(before, ArrayArrayCodec) and order is not None and shape is not None:
+                for preceding in reversed(self.spec.codecs[:index]):
+                    order = getattr(preceding, "order", None)
+                    if isinstance(preceding, ArrayArrayCodec) and order is not None and shape is not None:
                         shape = tuple(shape[list(order).index(axis)] for axis in range(len(shape)))
                 return (codec, shape) if shape is not None else None
             if isinstance(codec, BytesBytesCodec):
@@ -131,7 +145,7 @@ class ArrayStorage:
 
     @property
     def compressed(self) -> bool:
-        """Whether decoding takes more than a copy."""
+        """Whether decoding is more than a copy."""
         return self.pipeline is None or self.pipeline.chain.compressed
 
     # -- keys and cache ----------------------------------------------------------------------------------------
@@ -141,57 +155,57 @@ class ArrayStorage:
         return self.prefix + self._encode_key(coords)
 
     def cache_entry(self, coords: tuple[int, ...], value: StoredValue, keep: bool) -> CacheEntry:
-        """Return the cache entry of a chunk. Its stamp must be taken before the chunk is read, so that no older
-        data are ever found under it. ``keep`` tells whether what is decoded may be stored in the cache.
+        """Return the cache entry of a chunk. ``keep`` is whether decoded data may be added to the cache.
+
+        Call this before reading the chunk. The entry carries the version stamp of that time, so that data older than
+        the stamp are never cached under it.
         """
         token, counts = self._written
         stamp = self.access.stamp(value)
         if stamp is None:
-            # Nothing can prove later that the data are unchanged: neither cached data are used nor new data kept.
+            # The version is unknown, so cached data cannot be validated: use none and add none.
             stamp, keep = object(), False
         return CacheEntry(self.cache, (token, counts.get(coords, 0), coords), stamp, keep)
 
     def open_chunk(self, coords: tuple[int, ...], pipeline: CodecPipeline) -> StoredValue:
-        """Return the stored value of a chunk, to be read in parts and closed by the caller."""
+        """Return a handle of the encoded chunk, which can be read in parts. The caller closes it."""
         return self.store.open_value(self.key(coords), pipeline.chain.max_encoded_size)
 
     def changed(self, coords: tuple[int, ...]) -> None:
-        """Forget what is cached of a chunk, because it was written."""
+        """Invalidate the cached data of a chunk, because it was written."""
         _, counts = self._written
         if len(counts) >= MAX_WRITE_COUNTS:
-            # A new token makes all cached chunks of this array unreachable; the cache evicts them in time.
+            # A new token makes all cached chunks of this array unreachable. The cache evicts them later.
             self._written = (next(_tokens), {})
         else:
             counts[coords] = counts.get(coords, 0) + 1
 
     def lock(self, coords: Hashable) -> threading.RLock:
-        """Return the lock that guards reading, changing and writing of one chunk, by whichever object of the array."""
+        """Return the lock for a read-modify-write of one chunk. All array objects of this process share it."""
         return _locks[hash((self.where, coords)) % len(_locks)]
 
     def stored_chunks(self) -> Iterator[tuple[int, ...]]:
-        """Yield the coordinates of the chunks that are present, from a listing."""
+        """Yield the coordinates of the stored chunks, in the order of the store's listing."""
         grid = self.grid_shape
         decode = self.spec.chunk_key_encoding.decoder(len(grid))
-        cut = len(self.prefix)
+        prefix_length = len(self.prefix)
         for key in self.store.list_prefix(self.prefix.rstrip("/")):
-            coords = decode(key[cut:])
+            coords = decode(key[prefix_length:])
             if coords is None or len(coords) != len(grid):
                 continue
             if all(0 <= c < n for c, n in zip(coords, grid, strict=True)):
                 yield coords
 
     def present_chunks(self) -> Iterable[tuple[int, ...]]:
-        """Return the coordinates of the chunks that are present, in the order of the grid; where the store cannot
-        list, of all chunks.
-        """
+        """Return the coordinates of the stored chunks in C order; of all chunks, if the store cannot list."""
         return sorted(self.stored_chunks()) if self.store.listable else np.ndindex(*self.grid_shape)
 
     # -- errors ------------------------------------------------------------------------------------------------
 
     def decode_error(self, coords: tuple[int, ...], error: CodecError) -> ChunkDecodeError:
-        """Make the error that users see of a chunk that cannot be decoded."""
+        """Return the public error for a chunk that cannot be decoded."""
         return ChunkDecodeError(f"{self.where}: chunk {coords} (key {self.key(coords)!r}) is broken: {error}")
 
     def encode_error(self, coords: tuple[int, ...], error: CodecError) -> ChunkEncodeError:
-        """Make the error that users see of a chunk that cannot be encoded."""
+        """Return the public error for a chunk that cannot be encoded."""
         return ChunkEncodeError(f"{self.where}: chunk {coords} cannot be encoded: {error}")

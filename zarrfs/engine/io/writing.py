@@ -1,9 +1,12 @@
-"""Running a write: whole chunks encoded straight from the data, partial ones read, changed and written back.
+"""Execution of writes.
 
-A chunk is written as one store value, atomically; what of it is not written to keeps its old bytes. Two threads
-that write to different parts of one chunk take turns, so that neither loses its part. Processes do where the store is
-synchronized; there a chunk at the edge is read first though all of it that lies in the array is written, because
-another process may have made the array longer.
+A chunk that is written as a whole is encoded directly from the data. A partial write reads, modifies and writes back
+the chunk. A chunk is written as one store value, atomically.
+
+The read-modify-write of a chunk holds the chunk's lock, so that threads that write to different parts of one chunk do
+not overwrite each other's data. If the store is synchronized, the same holds for processes. In such a store a chunk at
+the end of the array is read first even if all its elements inside the array are written, because another process may
+have made the array larger.
 """
 
 from __future__ import annotations
@@ -28,11 +31,11 @@ from zarrfs.engine.stores.base import ValueTooLargeError
 __all__ = ["write_selection"]
 
 WRITERS = 2 * CORES
-"""Threads that write large chunks: while one waits for the interpreter or for the disk, another compresses."""
+"""The number of threads that write large chunks. While one waits for the interpreter or disk, another compresses."""
 
 Array = np.ndarray[Any, Any]
 Parts = list[Buffer]
-"""An encoded chunk, for ``Store.set_parts``."""
+"""An encoded chunk as a list of buffers, for ``Store.set_parts``."""
 
 
 def write_selection(
@@ -41,41 +44,47 @@ def write_selection(
     values: Array,
     write_empty: bool = False,
 ) -> None:
-    """Write ``values``, of the shape in which chunks are laid down, to what the selection names."""
+    """Write ``values``, an array of the shape of the write buffer (see ``selections.py``), to the selected elements.
+
+    Chunks that contain only the fill value afterwards are deleted unless ``write_empty`` is set. Raises
+    ChunkEncodeError, ChunkDecodeError for the old data of a partially written chunk, and StoreError.
+    """
     count = count_chunks(selection, storage.axes)
     if values.size == 0 or count == 0:
         return
 
-    def write(part: ChunkProjection) -> None:
+    def write(projection: ChunkProjection) -> None:
         try:
-            with storage.lock(part.coords), storage.store.lock(storage.key(part.coords)):
-                _write_chunk(storage, part, values[part.target], write_empty)
+            with storage.lock(projection.coords), storage.store.lock(storage.key(projection.coords)):
+                _write_chunk(storage, projection, values[projection.target], write_empty)
         except CodecError as error:
-            raise storage.encode_error(part.coords, error) from error
+            raise storage.encode_error(projection.coords, error) from error
 
     workers = 1
     if count > 1:
-        least = MIN_PARALLEL_COMPRESSED_NBYTES if storage.compressed else MIN_PARALLEL_UNCOMPRESSED_NBYTES
-        workers = max(WRITERS if storage.typical_nbytes >= least else 1, storage.store.concurrency)
+        threshold = MIN_PARALLEL_COMPRESSED_NBYTES if storage.compressed else MIN_PARALLEL_UNCOMPRESSED_NBYTES
+        workers = max(WRITERS if storage.typical_nbytes >= threshold else 1, storage.store.concurrency)
     with at_most(storage.access.concurrency):
         for_each(write, chunk_projections(selection, storage.axes), workers)
 
 
-def _write_chunk(storage: ArrayStorage, part: ChunkProjection, values: Array, write_empty: bool) -> None:
-    coords, region = part.coords, part.region
+def _write_chunk(
+    storage: ArrayStorage, projection: ChunkProjection, values: Array, write_empty: bool
+) -> None:
+    coords, region = projection.coords, projection.region
     pipeline = storage.pipeline_of(coords)
     key = storage.key(coords)
     shape = pipeline.chain.spec.shape
     encoder = pipeline.encoder  # Raises before anything is read if a codec cannot encode.
-    if part.local is None and _covers(region, shape):
+    if projection.local is None and _covers(region, shape):
         data = _encode(storage, pipeline, np.asarray(values, storage.dtype), write_empty)
-    elif part.whole and not storage.store.synchronized:
+    elif projection.whole and not storage.store.synchronized:
         chunk = encoder.working_chunk()
         chunk[...] = storage.fill
         chunk[region] = values
         data = _encode(storage, pipeline, chunk, write_empty)
     else:
-        data = _update(storage, pipeline, part, values, write_empty)
+        data = _update(storage, pipeline, projection, values, write_empty)
     if data is None:
         storage.store.delete(key)
     else:
@@ -87,23 +96,33 @@ def _write_chunk(storage: ArrayStorage, part: ChunkProjection, values: Array, wr
 
 
 def _encode(storage: ArrayStorage, pipeline: CodecPipeline, chunk: Array, write_empty: bool) -> Parts | None:
-    """Return the encoded chunk, or None when it holds nothing but the fill value and need not be stored."""
+    """Return the encoded chunk, or None if it contains only the fill value and ``write_empty`` is not set."""
     if not write_empty and is_filled(chunk, storage.spec.fill_value):
         return None
     return pipeline.encoder.encode_parts(chunk, keep_filled=write_empty)
 
 
 def _update(
-    storage: ArrayStorage, pipeline: CodecPipeline, part: ChunkProjection, values: Array, write_empty: bool
+    storage: ArrayStorage,
+    pipeline: CodecPipeline,
+    projection: ChunkProjection,
+    values: Array,
+    write_empty: bool,
 ) -> Parts | None:
-    """Return the chunk with ``values`` put in: the old one is read, changed and encoded again."""
-    key = storage.key(part.coords)
-    most = pipeline.chain.max_encoded_size
+    """Read a chunk, assign ``values`` to the region of the projection, and return the chunk encoded again."""
+    key = storage.key(projection.coords)
+    max_size = pipeline.chain.max_encoded_size
     codec = pipeline.chain.codecs[0]
     try:
         if isinstance(codec, ShardingCodec) and len(pipeline.chain.codecs) == 1:
             return _update_shard(
-                storage, pipeline, codec, part, values, storage.store.get_within(key, most), write_empty
+                storage,
+                pipeline,
+                codec,
+                projection,
+                values,
+                storage.store.get_within(key, max_size),
+                write_empty,
             )
         chunk = pipeline.encoder.working_chunk()
         if pipeline.chain.uncompressed:
@@ -111,15 +130,15 @@ def _update(
                 lambda memory: storage.store.get_into(key, memory), chunk
             )
         else:
-            stored = storage.store.get_within(key, most)
+            stored = storage.store.get_within(key, max_size)
             present = stored is not None
             if stored is not None:
                 pipeline.decoder.decode(stored, chunk)
         if not present:
             chunk[...] = storage.fill
     except (CodecError, ValueTooLargeError) as error:
-        raise storage.decode_error(part.coords, CodecError(str(error))) from error
-    _put(chunk, part.region, part.local, values)
+        raise storage.decode_error(projection.coords, CodecError(str(error))) from error
+    _assign(chunk, projection.region, projection.local, values)
     return _encode(storage, pipeline, chunk, write_empty)
 
 
@@ -127,55 +146,57 @@ def _update_shard(
     storage: ArrayStorage,
     pipeline: CodecPipeline,
     codec: ShardingCodec,
-    part: ChunkProjection,
+    projection: ChunkProjection,
     values: Array,
     stored: Buffer | None,
     write_empty: bool,
 ) -> Parts | None:
-    """Re-encode only the inner chunks that change; the others keep their bytes."""
+    """Return the shard with the modified inner chunks encoded again. The encoded bytes of the others do not change."""
     spec = pipeline.chain.spec
     shard = codec.open_shard(stored, spec)
     inner = codec.shard_layout(spec).pipeline
-    everything = tuple(slice(0, n, 1) for n in codec.chunk_shape)
+    whole_inner_chunk = tuple(slice(0, n, 1) for n in codec.chunk_shape)
     box = values
-    if part.local is not None:
-        box = _filled(storage, tuple(r.stop - r.start for r in part.region))
+    if projection.local is not None:
+        box = _filled(storage, tuple(r.stop - r.start for r in projection.region))
         if stored is not None:
-            read_region(pipeline, BufferSource(stored), part.region, box)
-        _put(box, tuple(slice(0, n) for n in box.shape), part.local, values)
-    spans = tuple(Span(r.start, 1, r.stop - r.start) for r in part.region)
-    whole_box = OrthogonalSelection(spans, box.shape, (slice(None),) * box.ndim)
+            read_region(pipeline, BufferSource(stored), projection.region, box)
+        _assign(box, tuple(slice(0, n) for n in box.shape), projection.local, values)
+    spans = tuple(Span(r.start, 1, r.stop - r.start) for r in projection.region)
+    box_selection = OrthogonalSelection(spans, box.shape, (slice(None),) * box.ndim)
     axes = [RegularAxis(length, n) for length, n in zip(spec.shape, codec.chunk_shape, strict=True)]
 
-    def change(piece: ChunkProjection) -> None:
+    def update_inner_chunk(inner_projection: ChunkProjection) -> None:
         chunk = new_chunk(inner.chain.spec)
-        if not _covers(piece.region, codec.chunk_shape):
-            old = shard.get(piece.coords)
-            if old is None or not read_region(inner, BufferSource(old), everything, chunk):
+        if not _covers(inner_projection.region, codec.chunk_shape):
+            old = shard.get(inner_projection.coords)
+            if old is None or not read_region(inner, BufferSource(old), whole_inner_chunk, chunk):
                 chunk[...] = storage.fill
-        _put(chunk, piece.region, None, box[piece.target] if piece.region else box)
+        new_values = box[inner_projection.target] if inner_projection.region else box
+        _assign(chunk, inner_projection.region, None, new_values)
         if not write_empty and is_filled(chunk, storage.spec.fill_value):
-            shard.set(piece.coords, None)
+            shard.set(inner_projection.coords, None)
         else:
             try:
-                shard.set(piece.coords, inner.encoder.encode(chunk, keep_filled=write_empty))
+                shard.set(inner_projection.coords, inner.encoder.encode(chunk, keep_filled=write_empty))
             except CodecError as error:
-                raise storage.encode_error(part.coords, error) from error
+                raise storage.encode_error(projection.coords, error) from error
 
-    for_each(change, chunk_projections(whole_box, axes), codec.workers(spec))
+    for_each(update_inner_chunk, chunk_projections(box_selection, axes), codec.workers(spec))
     return None if shard.empty and not write_empty else codec.assemble(shard, spec)
 
 
 def _filled(storage: ArrayStorage, shape: tuple[int, ...]) -> Array:
-    """Return a new chunk full of the fill value."""
+    """Return a new array that contains only the fill value."""
     chunk = np.empty(shape, storage.dtype)
     chunk[...] = storage.fill
     return chunk
 
 
-def _put(chunk: Array, region: Region, local: tuple[Any, ...] | None, values: Array) -> None:
+def _assign(chunk: Array, region: Region, local: tuple[Any, ...] | None, values: Array) -> None:
+    """Assign values to a region of a chunk, or to the elements of the region that ``local`` selects."""
     if not region:
-        # The one element of a 0-d array: NumPy lets the last of several values win.
+        # The only element of a 0-d array. As in NumPy, the last of several values is assigned.
         np.copyto(chunk, values.reshape(-1)[-1:].reshape(()))
     elif local is None:
         chunk[region] = values
@@ -184,4 +205,5 @@ def _put(chunk: Array, region: Region, local: tuple[Any, ...] | None, values: Ar
 
 
 def _covers(region: Region, shape: tuple[int, ...]) -> bool:
+    """Return whether a region is the whole chunk."""
     return all(part.stop - part.start == length for part, length in zip(region, shape, strict=True))

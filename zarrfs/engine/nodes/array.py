@@ -1,4 +1,8 @@
-"""The public array node: what it is, and indexing, reading and writing it."""
+"""The public ``Array`` class: metadata, indexing, reading and writing.
+
+Properties that follow from the metadata alone are in ``array_properties.py``, casting and field views in
+``array_view.py``.
+"""
 
 from __future__ import annotations
 
@@ -46,16 +50,27 @@ Out = np.ndarray[Any, Any] | None
 
 
 class Array(StoredNode[ArraySpec], ArrayProperties):
-    """An N-dimensional array of chunks in a store. Made by ``zarrfs.open_array`` and ``zarrfs.create_array``.
+    """An N-dimensional chunked array in a store. Returned by ``zarrfs.open_array`` and ``zarrfs.create_array``.
 
-    Indexing reads into new NumPy arrays and assignment writes to the store at once. Safe to use from several
-    threads. ``close``, or a ``with`` block, releases the store that was opened for it.
+    Indexing reads the selected elements into a new NumPy array. Assignment writes to the store before it returns.
+
+    Methods may be called from several threads. Concurrent writes to different elements of one chunk are all kept.
+    Concurrent writes to the same elements leave one of the values in each chunk. Writes from several processes to one
+    chunk need a ``ProcessSynchronizer``.
+
+    ``close``, or leaving a ``with`` block, closes the store if it was opened for this array; a store that the caller
+    passed stays open.
+
+    Methods that read raise ChunkDecodeError if a chunk cannot be decoded, MissingChunkError if a chunk is missing and
+    ``Access.fill_missing`` is False, SelectionError if the selection does not fit the shape, and StoreError. Methods
+    that write raise ReadOnlyError if the array is open read-only, DataError or DataShapeError if the values do not fit
+    the data type or the selection, ChunkEncodeError, and StoreError.
     """
 
     spec_type: ClassVar[type] = ArraySpec
 
     write_empty_chunks: bool = False
-    """Whether chunks that hold nothing but the fill value are stored. May be set."""
+    """Whether chunks that contain only the fill value are stored. May be set."""
 
     def __init__(
         self,
@@ -74,7 +89,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         super()._set_spec(spec)
         same_chunks = old is not None and (old.shape, old.chunk_grid) == (spec.shape, spec.chunk_grid)
         if same_chunks and old is not None and difference(old, spec) is None:
-            # Only attributes have changed: what is kept of the chunks still holds.
+            # Only attributes have changed: cached chunks are still valid.
             return
         self._storage = ArrayStorage(
             self._store, self._path, formats.chunk_prefix(spec, self._path), spec, self._cache, self._access
@@ -84,23 +99,23 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         super()._set_store(store)
         self._storage.store = store
 
-    # -- what it is --------------------------------------------------------------------------------------------
+    # -- metadata ----------------------------------------------------------------------------------------------
 
     @property
     def storage(self) -> ArrayStorage:
-        """Where the chunks are: keys, grid, codecs. For tools that look at chunks."""
+        """The keys, the chunk grid and the codecs, for tools that access single chunks."""
         return self._storage
 
     @property
-    def _current(self) -> ArrayStorage:
-        """The layout by the metadata as they are now, as far as ``Access.recheck_metadata`` asks for that."""
+    def _current_storage(self) -> ArrayStorage:
+        """The storage by the current metadata, which are read again if ``Access.recheck_metadata`` requires it."""
         self._recheck()
         return self._storage
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The length of each dimension. Setting it resizes the array."""
-        return self._current.spec.shape
+        return self._current_storage.spec.shape
 
     @shape.setter
     def shape(self, lengths: int | tuple[int, ...]) -> None:
@@ -113,7 +128,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype that reading gives; object for elements of varying length."""
+        """The NumPy dtype of arrays that reading returns; object for variable-length elements."""
         return self._storage.dtype
 
     @property
@@ -123,63 +138,64 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
 
     @property
     def itemsize(self) -> int:
-        """The bytes of one element in memory."""
+        """The size of one element in memory in bytes."""
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements in memory (of the references alone, for elements of varying length)."""
+        """The size of all elements in memory in bytes; of the references only, for variable-length elements."""
         return self.size * self.itemsize
 
     @property
     def chunks(self) -> tuple[int, ...] | tuple[tuple[int, ...], ...]:
-        """The shape of what is decoded as one piece: a chunk, or an inner chunk of a shard. Where chunks differ in
-        shape, the lengths in each dimension.
+        """The chunk shape; the inner chunk shape, if the array is sharded.
+
+        If the chunks of the grid have different shapes, a tuple of chunk lengths for each dimension.
         """
-        layout = self._current
-        sharding = layout.sharding()
+        storage = self._current_storage
+        sharding = storage.sharding()
         if sharding is not None:
             return sharding[1]
-        if layout.chunk_shape is not None:
-            return layout.chunk_shape
+        if storage.chunk_shape is not None:
+            return storage.chunk_shape
         return tuple(
             tuple(axis.size(i) for i in range(n))
-            for axis, n in zip(layout.axes, layout.grid_shape, strict=True)
+            for axis, n in zip(storage.axes, storage.grid_shape, strict=True)
         )
 
     @property
     def shards(self) -> tuple[int, ...] | None:
-        """The shape of a shard, or None where chunks are stored on their own."""
+        """The shard shape, or None if the array is not sharded."""
         return self._storage.chunk_shape if self._storage.sharding() is not None else None
 
     @property
     def fill_value(self) -> Any:
-        """The value of elements that were never written; None where the metadata leaves it undefined."""
+        """The value of elements of missing chunks; None if the metadata do not define it."""
         return self._spec.fill_value
 
     @property
     def order(self) -> Literal["C", "F"]:
-        """The memory order of elements within chunks."""
+        """The memory order of the elements in an encoded chunk."""
         return self._spec.order
 
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
-        """The names of the dimensions, None where they have none."""
-        return self._current.spec.dimension_names
+        """The name of each dimension, None for an unnamed one; None if no dimension has a name."""
+        return self._current_storage.spec.dimension_names
 
     @property
     def dimension_units(self) -> tuple[str | None, ...] | None:
-        """The unit of each dimension, such as ``"4 nm"``, None where it has none."""
-        return self._current.spec.dimension_units
+        """The unit of each dimension, such as ``"4 nm"``, None for one without a unit; None if there are no units."""
+        return self._current_storage.spec.dimension_units
 
     @property
     def info(self) -> Info:
-        """What the metadata say, as a dictionary that shows itself as a table. Costs nothing."""
+        """A summary of the metadata: a dictionary that is displayed as a table. Does not access chunks."""
         self._recheck()
         return Info(array_summary(self))
 
     def nbytes_stored(self) -> int:
-        """Return the bytes of all that is stored of the array, metadata included. Costs a listing."""
+        """Return the stored size of the array in bytes, metadata included. Lists the keys of the array."""
         return self.usage().nbytes
 
     def __repr__(self) -> str:
@@ -189,7 +205,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
     def __len__(self) -> int:
         shape = self.shape
         if not shape:
-            raise TypeError("len() of an array without dimensions")
+            raise TypeError("an array without dimensions has no len()")
         return shape[0]
 
     def __bool__(self) -> bool:
@@ -208,33 +224,52 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         return hash((self._store, self._path))
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        """Return what names the array to Dask: the same for the same place, another once its metadata change."""
+        """Return the token that identifies the array to Dask. It changes if the metadata change."""
         return type(self).__name__, self._store.url, self._path, repr(self._spec.document)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     def __getitem__(self, selection: Any) -> Any:
-        """Read what NumPy's brackets would give: integers, slices, Ellipsis, a mask, arrays of indices, fields."""
+        """Read a selection, by the indexing rules of NumPy.
+
+        ``selection`` consists of integers, slices, Ellipsis, index arrays or one mask, and field names of records.
+        Returns a new NumPy array, or a scalar if integers select one element.
+        """
         return self._get(fancy_selection, selection)
 
     def get_basic_selection(self, selection: Any = Ellipsis, *, out: Out = None, fields: Any = None) -> Any:
-        """Read integers, slices of any step, Ellipsis; into ``out``, a NumPy array, if it is given."""
+        """Read a selection of integers, slices of any step and Ellipsis.
+
+        Args:
+            selection: one entry per dimension; missing ones select everything.
+            out: a NumPy array of the shape of the result, which is filled and returned. Values are cast to its dtype.
+                The data are decoded directly into it if it has the dtype of the array.
+            fields: a field name, or a list of them, of an array of records. None: all fields.
+        """
         return self._get(basic_selection, selection, fields, out)
 
     def get_orthogonal_selection(self, selection: Any, *, out: Out = None, fields: Any = None) -> Any:
-        """Read the product of one selection per dimension (integers, slices, arrays of indices, boolean arrays)."""
+        """Read the outer product of one selection per dimension: an integer, a slice, an index array or a boolean
+        array. ``out`` and ``fields`` as in ``get_basic_selection``.
+        """
         return self._get(orthogonal_selection, selection, fields, out)
 
     def get_coordinate_selection(self, selection: Any, *, out: Out = None, fields: Any = None) -> Any:
-        """Read single elements, given an array of indices for every dimension."""
+        """Read single elements. ``selection`` has an index array for each dimension; they are broadcast to the shape of
+        the result. ``out`` and ``fields`` as in ``get_basic_selection``.
+        """
         return self._get(coordinate_selection, selection, fields, out)
 
     def get_mask_selection(self, mask: Any, *, out: Out = None, fields: Any = None) -> Any:
-        """Read the elements where a boolean array of the array's shape is true."""
+        """Read the elements where ``mask``, a boolean array of the array's shape, is true, in C order, into a
+        one-dimensional array. ``out`` and ``fields`` as in ``get_basic_selection``.
+        """
         return self._get(mask_selection, mask, fields, out)
 
     def get_block_selection(self, selection: Any, *, out: Out = None, fields: Any = None) -> Any:
-        """Read whole chunks (shards) by their position in the grid."""
+        """Read whole chunks (whole shards, if the array is sharded). ``selection`` consists of integers and slices in
+        the chunk grid. ``out`` and ``fields`` as in ``get_basic_selection``.
+        """
         return self._get(self._select_blocks, selection, fields, out)
 
     def _get(self, selector: Selector, selection: Any, fields: Any = None, out: Out = None) -> Any:
@@ -242,22 +277,24 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         popped, rest = pop_fields(selection, self.dtype)
         if fields is not None:
             popped = check_fields(list(fields) if isinstance(fields, tuple) else fields, self.dtype)
-        plain = selector(rest, self._spec.shape)
+        resolved = selector(rest, self._spec.shape)
         if out is not None:
-            return read_out(self._storage, plain, out, popped)
-        result = self._read(plain)
+            return read_out(self._storage, resolved, out, popped)
+        result = self._read(resolved)
         if popped is not None:
             result = result[popped]
         return result[()] if result.ndim == 0 else result
 
-    def _read(self, plain: OrthogonalSelection | CoordinateSelection) -> np.ndarray[Any, Any]:
-        laid = read_selection(self._storage, plain)
-        return plain.result(laid) if isinstance(plain, OrthogonalSelection) else laid.reshape(plain.shape)
+    def _read(self, selection: OrthogonalSelection | CoordinateSelection) -> np.ndarray[Any, Any]:
+        buffer = read_selection(self._storage, selection)
+        if isinstance(selection, OrthogonalSelection):
+            return selection.result(buffer)
+        return buffer.reshape(selection.shape)
 
     def _select_blocks(self, selection: Any, shape: tuple[int, ...]) -> OrthogonalSelection:
         grid = self._storage.grid_shape
         edges = [
-            _Edges(axis.begin, axis.length, count)
+            _ChunkEdges(axis.begin, axis.length, count)
             for axis, count in zip(self._storage.axes, grid, strict=True)
         ]
         return block_selection(selection, shape, edges)
@@ -269,29 +306,33 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
 
     @property
     def vindex(self) -> _Indexer:
-        """Indexing by points: ``array.vindex[[0, 2], [1, 3]]``, or by a mask."""
+        """Vectorized indexing by coordinates, ``array.vindex[[0, 2], [1, 3]]``, or by a mask of the array's shape."""
         return _Indexer(self, vectorised_selection)
 
     @property
     def blocks(self) -> _Indexer:
-        """Indexing by chunks: ``array.blocks[0, 1:3]``."""
+        """Indexing of the chunk grid: ``array.blocks[0, 1:3]`` selects whole chunks (shards)."""
         return _Indexer(self, self._select_blocks)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
-            raise ValueError("an array in a store cannot become a NumPy array without a copy")
+            raise ValueError("an array in a store cannot be converted to a NumPy array without a copy")
         array = np.asarray(self[...])
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
-        """Iterate over the first dimension; each chunk is decoded once."""
+        """Iterate over the first dimension. Each chunk is decoded once; one row of chunks is in memory at a time."""
         return self.islice()
 
     def islice(self, start: int | None = None, end: int | None = None) -> Iterator[Any]:
-        """Iterate over the first dimension from ``start`` to before ``end``; each chunk is decoded once."""
+        """Iterate over the indices ``start <= i < end`` of the first dimension.
+
+        Each chunk is decoded once; one row of chunks is in memory at a time. Raises SelectionError for a bound that is
+        not a non-negative integer or None, TypeError for an array without dimensions.
+        """
         shape = self.shape
         if not shape:
-            raise TypeError("iteration over an array without dimensions")
+            raise TypeError("an array without dimensions cannot be iterated over")
         for name, value in (("start", start), ("end", end)):
             if value is not None and (not isinstance(value, int | np.integer) or value < 0):
                 raise SelectionError(f"{name} must be an integer of at least 0, or None; found {value!r}")
@@ -306,16 +347,21 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
             start = stop
 
     def astype(self, dtype: Any) -> ArrayView:
-        """Return a read-only view that casts what is read; nothing is copied."""
+        """Return a read-only view of the array that casts values to ``dtype`` when they are read."""
         return ArrayView(self, np.dtype(dtype), cast=True)
 
     def field(self, fields: str | list[str]) -> ArrayView:
-        """Return a view of one field of records, or of records of several; nothing is copied. Can be assigned to."""
+        """Return a view of one field of the records, or of several as records. Assigning to it writes to the array.
+
+        Raises SelectionError if there is no such field, or if the field contains an array in each element.
+        """
         return ArrayView(self, field_dtype(self.dtype, fields, self._storage.where), fields)
 
     def digest(self, hashname: str = "sha1") -> bytes:
-        """Return a checksum of all that is stored of the array, in the meaning of zarr-python 2: of the bytes of its
-        chunks and documents, not of values. ``hashname`` as for ``hashlib.new``.
+        """Return a checksum of the encoded chunks and metadata documents, as in zarr-python 2.
+
+        Arrays with equal values but different codecs have different checksums. ``hashname`` is passed to
+        ``hashlib.new``; an unknown one raises UnsupportedError. Reads all chunks.
         """
         return stored_digest(self._storage, self._document_keys(), hashname)
 
@@ -324,11 +370,11 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         return self.digest(hashname).hex()
 
     def read_bytes(self, offset: int, size: int, order: Literal["C", "F"] = "C") -> Buffer:
-        """Return up to ``size`` bytes from ``offset`` of the array as one stream of its elements.
+        """Return up to ``size`` bytes from byte ``offset`` of the array's elements as one stream.
 
-        The stream has all elements in C order (the last dimension varies fastest) or F order, each in the bytes
-        that ``dtype`` says; it is ``nbytes`` long, and a range past its end is clipped. Raises SelectionError for
-        elements of varying length.
+        The stream contains all elements in C order (the last dimension varies fastest) or F order, each in the byte
+        order of ``dtype``. It is ``nbytes`` long; a range is clipped at its end. Returns a new buffer that the caller
+        owns. Raises SelectionError for variable-length elements, and for a negative offset or size.
         """
         self._recheck()
         out = np.empty(check_flat(self._storage, offset, size, order), np.uint8)
@@ -338,9 +384,11 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
     def read_bytes_into(
         self, offset: int, buffer: Any, order: Literal["C", "F"] = "C", *, keep_chunks: bool = True
     ) -> int:
-        """Fill a writable contiguous buffer as ``read_bytes`` does. Return the number of bytes.
+        """Read ``len(buffer)`` bytes from byte ``offset`` of the stream that ``read_bytes`` describes into ``buffer``.
 
         With ``keep_chunks=False`` decoded chunks do not enter the cache, for callers that cache the bytes themselves.
+        Returns the number of bytes read, which is smaller than the buffer at the end of the stream. Raises
+        SelectionError if the buffer is not writable and contiguous, and as ``read_bytes``.
         """
         self._recheck()
         try:
@@ -360,26 +408,34 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def __setitem__(self, selection: Any, value: Any) -> None:
+        """Write to a selection, by the indexing rules of NumPy. ``value`` is broadcast to the selection's shape.
+
+        Raises DataShapeError or DataError before anything is written if the value does not fit.
+        """
         self._set(fancy_selection, selection, value)
 
     def set_basic_selection(self, selection: Any, value: Any, *, fields: Any = None) -> None:
-        """Write to integers, slices of any step, Ellipsis."""
+        """Write to a selection of integers, slices of any step and Ellipsis; see ``get_basic_selection``.
+
+        ``value`` is broadcast to the shape of the selection. With ``fields`` only these fields of the records are
+        changed.
+        """
         self._set(basic_selection, selection, value, fields)
 
     def set_orthogonal_selection(self, selection: Any, value: Any, *, fields: Any = None) -> None:
-        """Write to the product of one selection per dimension."""
+        """Write to the outer product of one selection per dimension; see ``get_orthogonal_selection``."""
         self._set(orthogonal_selection, selection, value, fields)
 
     def set_coordinate_selection(self, selection: Any, value: Any, *, fields: Any = None) -> None:
-        """Write single elements, given an array of indices for every dimension."""
+        """Write single elements; see ``get_coordinate_selection``."""
         self._set(coordinate_selection, selection, value, fields)
 
     def set_mask_selection(self, mask: Any, value: Any, *, fields: Any = None) -> None:
-        """Write the elements where a boolean array of the array's shape is true."""
+        """Write the elements where a mask is true; see ``get_mask_selection``."""
         self._set(mask_selection, mask, value, fields)
 
     def set_block_selection(self, selection: Any, value: Any, *, fields: Any = None) -> None:
-        """Write whole chunks (shards) by their position in the grid."""
+        """Write whole chunks (shards); see ``get_block_selection``."""
         self._set(self._select_blocks, selection, value, fields)
 
     def _set(self, selector: Selector, selection: Any, value: Any, fields: Any = None) -> None:
@@ -388,40 +444,47 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         popped, rest = pop_fields(selection, self.dtype)
         if fields is not None:
             popped = check_fields(list(fields) if isinstance(fields, tuple) else fields, self.dtype)
-        plain = selector(rest, self._spec.shape)
+        resolved = selector(rest, self._spec.shape)
         if popped is not None:
-            value = with_fields(np.array(self._read(plain)), popped, value, self._storage.where)
-        self._write(self._storage, plain, value)
+            value = with_fields(np.array(self._read(resolved)), popped, value, self._storage.where)
+        self._write(self._storage, resolved, value)
 
     def _write(
-        self, layout: ArrayStorage, plain: OrthogonalSelection | CoordinateSelection, value: Any
+        self, storage: ArrayStorage, selection: OrthogonalSelection | CoordinateSelection, value: Any
     ) -> None:
-        shape = plain.result_shape if isinstance(plain, OrthogonalSelection) else plain.shape
-        self._put(layout, plain, as_values(value, layout.spec.data_type, shape, layout.where))
+        shape = selection.result_shape if isinstance(selection, OrthogonalSelection) else selection.shape
+        values = as_values(value, storage.spec.data_type, shape, storage.where)
+        self._write_values(storage, selection, values)
 
-    def _put(
-        self, layout: ArrayStorage, plain: OrthogonalSelection | CoordinateSelection, values: Any
+    def _write_values(
+        self, storage: ArrayStorage, selection: OrthogonalSelection | CoordinateSelection, values: Any
     ) -> None:
         """Write values that have the dtype of the array and the shape of the selection."""
-        laid = plain.to_buffer(values) if isinstance(plain, OrthogonalSelection) else values.reshape(-1)
-        write_selection(layout, plain, laid, self.write_empty_chunks)
+        buffer = (
+            selection.to_buffer(values) if isinstance(selection, OrthogonalSelection) else values.reshape(-1)
+        )
+        write_selection(storage, selection, buffer, self.write_empty_chunks)
 
     def _write_all(self, values: np.ndarray[Any, Any]) -> None:
         """Write values that have the dtype and the shape of the array."""
-        self._put(self._storage, basic_selection(Ellipsis, values.shape), values)
+        self._write_values(self._storage, basic_selection(Ellipsis, values.shape), values)
 
     def resize(self, *shape: int | tuple[int, ...], delete: bool = True) -> None:
-        """Change the shape; the rank stays. Chunks that no longer lie in the array are deleted, or with
-        ``delete=False`` kept, to show again should the array grow. What of a kept chunk overhangs stays as it is.
+        """Change the shape. The number of dimensions does not change.
 
-        Threads of one process take turns at it, and processes that share a ``ProcessSynchronizer``.
+        Chunks that are entirely outside the new shape are deleted. With ``delete=False`` they are retained, and their
+        values reappear if the array grows again. Elements outside the new shape in the remaining chunks are always
+        retained.
+
+        The metadata are locked during the change: against other threads of this process, and against processes that
+        share a ``ProcessSynchronizer``. Raises SelectionError for an invalid shape, ReadOnlyError and StoreError.
         """
         self._check_writable("resizing")
         new = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else tuple(shape)
         if len(new) != self.ndim or not all(isinstance(n, int | np.integer) and n >= 0 for n in new):
             raise SelectionError(
-                f"{self._storage.where}: {new} is no shape for an array of {self.ndim} dimensions; expected as many "
-                "integers of at least 0"
+                f"{self._storage.where}: {new} is not a valid shape for an array of {self.ndim} dimensions; expected "
+                f"{self.ndim} integers of at least 0"
             )
         keys = self._document_keys()
         with self._locked_metadata("resizing", *keys):
@@ -429,7 +492,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
             self._resize(tuple(int(n) for n in new), delete)  # type: ignore[arg-type]
 
     def _resize(self, lengths: tuple[int, ...], delete: bool) -> ArrayStorage:
-        """Change the shape, in a turn at all documents of the array; return the new layout."""
+        """Change the shape and return the new storage. The caller holds the locks of all documents of the array."""
         with self._spec_lock:
             old, before = self._storage, self._spec.shape
             shrinks = any(a < b for a, b in zip(lengths, before, strict=True))
@@ -437,19 +500,21 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
             spec = formats.resized(self._spec, lengths)
             self._set_spec(formats.write_node(self._store, self._path, spec))
             warn_of_change(self._store, self._path, self.zarr_format)
-            layout = self._storage
-        grid = layout.grid_shape
+            storage = self._storage
+        grid = storage.grid_shape
         for coords in stored:
             if any(c >= n for c, n in zip(coords, grid, strict=True)):
                 self._store.delete(old.key(coords))
-        return layout
+        return storage
 
     def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
-        """Make the array longer in one dimension by the data and write them there; return the new shape. A negative
-        ``axis`` counts from the last dimension.
+        """Extend the array along ``axis`` by the length of ``data``, write the data there, and return the new shape.
 
-        Several who append at once lose nothing: each block lands whole after another, if they are threads of one
-        process, or processes that share a ``ProcessSynchronizer``.
+        The other dimensions of ``data`` must be those of the array. A negative ``axis`` counts from the last dimension.
+        Concurrent appends are serialized, so that each block is written completely and none is overwritten: among
+        threads of one process, and among processes that share a ``ProcessSynchronizer``.
+
+        Raises SelectionError for an invalid axis, DataShapeError for data of another shape, and DataError.
         """
         self._check_writable("appending")
         if not self.ndim:
@@ -458,8 +523,8 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
             )
         if not isinstance(axis, int | np.integer) or not -self.ndim <= axis < self.ndim:
             raise SelectionError(
-                f"{self._storage.where}: axis {axis!r} is no dimension of an array of {self.ndim} dimensions; expected "
-                f"an integer from {-self.ndim} to {self.ndim - 1}"
+                f"{self._storage.where}: axis {axis!r} is out of range for an array of {self.ndim} dimensions; "
+                f"expected an integer from {-self.ndim} to {self.ndim - 1}"
             )
         axis = int(axis) % self.ndim
         values = data if isinstance(data, np.ndarray) else self._converted(data)
@@ -473,25 +538,31 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
                         f"{self._storage.where}: data of shape {values.shape} cannot be appended to {self._spec.shape} "
                         f"in dimension {axis}; the other dimensions must be the same"
                     )
-                before = self._spec.shape[axis]
-                after = tuple(
+                old_length = self._spec.shape[axis]
+                new_shape = tuple(
                     n + values.shape[axis] if i == axis else n for i, n in enumerate(self._spec.shape)
                 )
-                layout = self._resize(after, delete=False)
-            # By the layout of this turn: the object may meanwhile be refreshed, or resized by who waits for the next.
-            place = tuple(slice(before, None) if i == axis else slice(None) for i in range(len(after)))
-            self._write(layout, basic_selection(place, after), values)
-        return after
+                storage = self._resize(new_shape, delete=False)
+            # Use the storage that belongs to this append: once the other documents are unlocked, another thread may
+            # refresh or resize this object.
+            region = tuple(slice(old_length, None) if i == axis else slice(None) for i in range(self.ndim))
+            self._write(storage, basic_selection(region, new_shape), values)
+        return new_shape
 
     def _converted(self, data: Any) -> np.ndarray[Any, Any]:
-        """Return data that are no NumPy array with the dtype of the array; raise where a value does not fit it."""
+        """Return data that are not a NumPy array as one of the array's dtype. Raises DataError if a value does not fit
+        it.
+        """
         if self.dtype.hasobject:
             return np.asarray(data, object)
         return converted(data, self._spec.data_type, self._storage.where)
 
 
-class _Edges:
-    """The first index of each chunk in a dimension, worked out when asked for: there may be 10^9 of them."""
+class _ChunkEdges:
+    """The sequence of the first index of each chunk in a dimension, then the length of the dimension.
+
+    Items are computed on access, because there may be 10^9 chunks.
+    """
 
     def __init__(self, begin: Callable[[int], int], length: int, count: int) -> None:
         self._begin = begin
@@ -506,7 +577,7 @@ class _Edges:
 
 
 class _Indexer:
-    """Brackets with other rules: what ``oindex``, ``vindex`` and ``blocks`` return."""
+    """Applies an index expression by one kind of indexing. Returned by ``oindex``, ``vindex`` and ``blocks``."""
 
     def __init__(self, array: Array, selector: Selector) -> None:
         self._array = array

@@ -20,95 +20,98 @@ __all__ = ["ArrayProperties"]
 
 
 class ArrayProperties:
-    """What an array is, under the names of zarr-python. The base of ``Array``, which has the rest."""
+    """Properties of an array under the names of zarr-python. A base class of ``Array``."""
 
     # -- shape -------------------------------------------------------------------------------------------------
 
     @property
     def cdata_shape(self) -> tuple[int, ...]:
-        """The number of chunks in each dimension. Of an array with shards these are inner chunks."""
-        sharding = self._current.sharding()
+        """The number of chunks in each dimension; of inner chunks, if the array is sharded."""
+        sharding = self._current_storage.sharding()
         if sharding is None:
-            return self._current.grid_shape
-        return tuple(-(-n // side) for n, side in zip(self._current.spec.shape, sharding[1], strict=True))
+            return self._current_storage.grid_shape
+        return tuple(
+            -(-n // chunk) for n, chunk in zip(self._current_storage.spec.shape, sharding[1], strict=True)
+        )
 
     @property
     def nchunks(self) -> int:
-        """The number of chunks that the array can have. Of an array with shards these are inner chunks."""
+        """The number of chunks in the grid; of inner chunks, if the array is sharded."""
         return prod(self.cdata_shape)
 
     @property
     def nchunks_initialized(self) -> int:
-        """The number of chunks that are there; where there are shards, of inner chunks in shards that are there. Costs
-        a listing of those.
+        """The number of stored chunks. Lists the keys of the array.
+
+        If the array is sharded, the number of inner chunks in the stored shards, missing inner chunks included.
         """
-        sharding, shard = self._current.sharding(), self._current.chunk_shape
+        sharding, shard = self._current_storage.sharding(), self._current_storage.chunk_shape
         if sharding is None or shard is None:
             return self.nshards_initialized
-        # A shard at the end may overhang the array, by whole inner chunks.
-        within = self.cdata_shape
-        ratio = [outer // inner for outer, inner in zip(shard, sharding[1], strict=True)]
+        # A shard at the end of the array may have inner chunks that are entirely outside the array.
+        inner_grid = self.cdata_shape
+        per_shard = [outer // inner for outer, inner in zip(shard, sharding[1], strict=True)]
         return sum(
-            prod(min(n, have - at * n) for at, n, have in zip(coords, ratio, within, strict=True))
-            for coords in self._current.stored_chunks()
+            prod(min(n, total - i * n) for i, n, total in zip(coords, per_shard, inner_grid, strict=True))
+            for coords in self._current_storage.stored_chunks()
         )
 
     @property
     def nshards(self) -> int:
-        """The number of objects that the array can have in the store: shards, or chunks where there are no shards."""
-        return prod(self._current.grid_shape)
+        """The number of shards in the grid; of chunks, if the array is not sharded."""
+        return prod(self._current_storage.grid_shape)
 
     @property
     def nshards_initialized(self) -> int:
-        """The number of shards, or chunks where there are no shards, that are there. Costs a listing of those."""
-        return sum(1 for _ in self._current.stored_chunks())
+        """The number of stored shards; of stored chunks, if the array is not sharded. Lists the keys of the array."""
+        return sum(1 for _ in self._current_storage.stored_chunks())
 
     # -- codecs ------------------------------------------------------------------------------------------------
 
     @property
     def compressors(self) -> tuple[Any, ...]:
-        """The codecs that compress the bytes of a chunk, or of an inner chunk of a shard.
+        """The bytes->bytes codecs of a chunk; of an inner chunk, if the array is sharded.
 
-        In v2 the compressor as an object of numcodecs, in other formats objects with ``to_dict``. ``create_array``
-        takes both.
+        For format 2 the compressor as a numcodecs object, for other formats codec objects with ``to_dict``.
+        ``create_array`` accepts both.
         """
         if self._is_v2:
-            compressor = _v2_codecs(self._current.spec)[1]
+            compressor = _v2_codecs(self._current_storage.spec)[1]
             return () if compressor is None else (compressor,)
         return tuple(codec for codec in self._inner_codecs if isinstance(codec, BytesBytesCodec))
 
     @property
     def compressor(self) -> Any:
-        """The compressor of a v2 array as an object of numcodecs, or None. Raises TypeError for other formats."""
+        """The compressor of an array of format 2 as a numcodecs object, or None. Raises TypeError for other formats."""
         if not self._is_v2:
             raise TypeError(
-                f"an array of zarr_format {self._current.spec.zarr_format!r} has no compressor; use compressors"
+                f"an array of zarr_format {self._current_storage.spec.zarr_format!r} has no compressor; use compressors"
             )
-        return _v2_codecs(self._current.spec)[1]
+        return _v2_codecs(self._current_storage.spec)[1]
 
     @property
     def filters(self) -> tuple[Any, ...]:
-        """The codecs before the serializer: in v2 the filters as objects of numcodecs, in other formats objects with
+        """The array->array codecs: for format 2 the filters as numcodecs objects, for other formats codec objects with
         ``to_dict``.
         """
         if self._is_v2:
-            return tuple(_v2_codecs(self._current.spec)[0])
+            return tuple(_v2_codecs(self._current_storage.spec)[0])
         return tuple(codec for codec in self._inner_codecs if isinstance(codec, ArrayArrayCodec))
 
     @property
     def serializer(self) -> Any:
-        """The codec that makes bytes of a chunk, or of an inner chunk of a shard; None in v2, which has none."""
+        """The array->bytes codec of a chunk; of an inner chunk, if the array is sharded. None for format 2."""
         if self._is_v2:
             return None
         return next(codec for codec in self._inner_codecs if isinstance(codec, ArrayBytesCodec))
 
     @property
     def _is_v2(self) -> bool:
-        return self._current.spec.zarr_format in (1, 2)
+        return self._current_storage.spec.zarr_format in (1, 2)
 
     @property
     def _inner_codecs(self) -> tuple[Codec, ...]:
-        codecs = self._current.spec.codecs
+        codecs = self._current_storage.spec.codecs
         inner = getattr(codecs[0], "codecs", None) if len(codecs) == 1 else None
         return codecs if inner is None else tuple(inner)
 
@@ -116,17 +119,18 @@ class ArrayProperties:
 
     @property
     def T(self) -> np.ndarray[Any, Any]:  # noqa: N802 - NumPy's name
-        """The values with the dimensions in reverse order, as a NumPy array. Reads the whole array."""
+        """The transposed array as a NumPy array. Reads the whole array."""
         return np.asarray(self).T
 
     def info_complete(self) -> Info:
-        """Return ``info``, and how much of the array is stored. Costs a listing."""
+        """Return ``info`` with the stored size and the number of stored chunks. Lists the keys of the array."""
         return Info(complete_array_summary(self))  # type: ignore[arg-type]
 
     def _single(self, kind: str) -> Any:
-        if prod(self._current.spec.shape) != 1:
+        if prod(self._current_storage.spec.shape) != 1:
             raise TypeError(
-                f"only an array of one element can be converted to {kind}; this has {self._current.spec.shape}"
+                f"only an array of one element can be converted to {kind}; this one has the shape "
+                f"{self._current_storage.spec.shape}"
             )
         return np.asarray(self).reshape(())[()]
 
@@ -144,11 +148,14 @@ class ArrayProperties:
         _storage: ArrayStorage
 
         @property
-        def _current(self) -> ArrayStorage: ...
+        def _current_storage(self) -> ArrayStorage: ...
 
 
 def _v2_codecs(spec: ArraySpec) -> tuple[list[Any], Any]:
-    """Return filters and compressor of a v2 array as objects of numcodecs; as metadata where it has no such codec."""
+    """Return the filters and the compressor of an array of format 2 as numcodecs objects.
+
+    A codec that numcodecs does not have is returned as its metadata, a dictionary.
+    """
     _, filters, compressor = chain_to_v2(spec.codecs)
     document = spec.document
     if document.get("zarr_format") == 2:

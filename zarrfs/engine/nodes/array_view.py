@@ -1,4 +1,4 @@
-"""Arrays seen as something else: with another dtype, or only some fields of records. Nothing is copied."""
+"""Views of an array that cast its values or select fields of its records. They store no data of their own."""
 
 from __future__ import annotations
 
@@ -18,21 +18,25 @@ Indexing = Literal["basic", "orthogonal", "coordinate", "mask", "block"]
 
 
 def field_dtype(dtype: np.dtype[Any], fields: str | list[str], where: str) -> np.dtype[Any]:
-    """Return the dtype that reading one field gives, or records of several. Raises SelectionError."""
-    found = np.empty(0, dtype)[check_fields(fields, dtype)]
-    if found.ndim > 1:
+    """Return the dtype of one field, or of records of several fields.
+
+    Raises SelectionError if there is no such field, or if the field contains an array in each element.
+    """
+    selected = np.empty(0, dtype)[check_fields(fields, dtype)]
+    if selected.ndim > 1:
         raise SelectionError(
-            f"{where}: field {fields!r} holds an array of shape {found.shape[1:]} in each element and has no view; "
-            f"read it, as array[{fields!r}]"
+            f"{where}: field {fields!r} contains an array of shape {selected.shape[1:]} in each element and has no "
+            f"view; read it with array[{fields!r}]"
         )
-    return found.dtype
+    return selected.dtype
 
 
 class ArrayView:
-    """An array with its values cast, or some fields of its records. Made by ``Array.astype`` and ``Array.field``.
+    """A view of an array that casts its values, or that has some fields of its records.
 
-    Reads what it is asked for, as the array would. A view of fields can be assigned to; one that casts cannot, because
-    what is lost by the cast could not be given back.
+    Returned by ``Array.astype`` and ``Array.field``. Indexing reads the selection from the array. Assigning to a view
+    of fields writes to the array. A view that casts is read-only, because a cast may lose information; assigning to it
+    raises ReadOnlyError.
     """
 
     def __init__(
@@ -49,12 +53,12 @@ class ArrayView:
 
     @property
     def array(self) -> IndexableArray:
-        """The array that is seen."""
+        """The array that the view belongs to."""
         return self._array
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype that reading gives."""
+        """The dtype of arrays that reading returns."""
         return self._dtype
 
     @property
@@ -74,17 +78,17 @@ class ArrayView:
 
     @property
     def itemsize(self) -> int:
-        """The bytes of one element in memory."""
+        """The size of one element in memory in bytes."""
         return self._dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements in memory."""
+        """The size of all elements in memory in bytes."""
         return self.size * self.itemsize
 
     @property
     def chunks(self) -> tuple[int, ...] | tuple[tuple[int, ...], ...]:
-        """The shape of what is decoded as one piece."""
+        """The chunk shape of the array; see ``Array.chunks``."""
         return self._array.chunks
 
     @property
@@ -104,42 +108,45 @@ class ArrayView:
         return True
 
     def __repr__(self) -> str:
-        what = "" if self._fields is None else f" field {self._fields!r}"
-        return f"<zarrfs.ArrayView{what} as {self._dtype} of {self._array!r}>"
+        fields = "" if self._fields is None else f" field {self._fields!r}"
+        return f"<zarrfs.ArrayView{fields} as {self._dtype} of {self._array!r}>"
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         return "ArrayView", self._array.__dask_tokenize__(), str(self._dtype.descr), self._fields
 
-    def _seen(self, values: Any) -> Any:
+    def _cast_values(self, values: Any) -> Any:
         return np.asarray(values).astype(self._dtype, copy=False)[()] if self._cast else values
 
     def __getitem__(self, selection: Any) -> Any:
-        return self._seen(self._array._get(fancy_selection, selection, self._fields))
+        return self._cast_values(self._array._get(fancy_selection, selection, self._fields))
 
     def __setitem__(self, selection: Any, value: Any) -> None:
         if self._cast:
             raise ReadOnlyError(
-                f"{self!r} casts what it reads and cannot be written to; write to the array, as {self._array.dtype}"
+                f"{self!r} casts values and is read-only; write values of dtype {self._array.dtype} to the array"
             )
         self._array._set(fancy_selection, selection, value, self._fields)
 
     def get_selection(self, kind: Indexing, selection: Any) -> Any:
-        """Read as the array's ``get_basic_selection`` and the others do."""
+        """Read a selection as ``Array.get_basic_selection`` and the other methods of this kind do.
+
+        ``kind`` is the middle part of the method's name. Raises SelectionError for another kind.
+        """
         if kind not in get_args(Indexing):
             raise SelectionError(f"kind must be one of {', '.join(get_args(Indexing))}, found {kind!r}")
         read = getattr(self._array, f"get_{kind}_selection")
-        return self._seen(read(selection, fields=self._fields))
+        return self._cast_values(read(selection, fields=self._fields))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
-            raise ValueError("an array in a store cannot become a NumPy array without a copy")
+            raise ValueError("an array in a store cannot be converted to a NumPy array without a copy")
         array = np.asarray(self[...])
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
         for item in self._array:
-            yield self._seen(item if self._fields is None else item[self._fields])
+            yield self._cast_values(item if self._fields is None else item[self._fields])
 
     def astype(self, dtype: Any) -> ArrayView:
-        """Return a view of this with another dtype."""
+        """Return a read-only view of the same fields that casts values to ``dtype`` when they are read."""
         return ArrayView(self._array, np.dtype(dtype), self._fields, cast=True)

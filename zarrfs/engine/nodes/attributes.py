@@ -1,4 +1,4 @@
-"""The user attributes of a node: a mapping that writes through to the store."""
+"""The user attributes of a node: a mapping whose changes are written to the store."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import Any
 __all__ = ["Attributes", "Change"]
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
-"""Given the attributes that are stored, returns those that are to be. It changes nothing itself."""
+"""A function that receives the stored attributes and returns the new ones. It does not modify its argument."""
 
 
 class Attributes(MutableMapping[str, Any]):
-    """User attributes as a dictionary. Each change is written at once; use ``update`` to write several as one.
+    """The user attributes of a node as a mutable mapping. Values are those of JSON.
 
-    A change is made to what is stored at that moment, so that two who change different attributes both keep theirs:
-    threads of one process, and processes that share a ``ProcessSynchronizer``. Values are what JSON can hold. On a
-    node opened read-only every change raises ReadOnlyError.
+    Each change is written to the store before it returns; ``update`` writes several changes at once. A change is
+    applied to the attributes that are stored at that time, while the metadata document is locked. Therefore concurrent
+    changes of different attributes are all kept: by threads of one process, and by processes that share a
+    ``ProcessSynchronizer``.
+
+    On a node that is open read-only, a change raises ReadOnlyError. A value that JSON cannot represent raises
+    MetadataError.
     """
 
     def __init__(self, current: Callable[[], Mapping[str, Any]], save: Callable[[Change], None]) -> None:
@@ -58,7 +62,7 @@ class Attributes(MutableMapping[str, Any]):
         self._save(lambda stored: new)
 
     def asdict(self) -> dict[str, Any]:
-        """Return a copy as a plain dictionary."""
+        """Return the attributes as a new dictionary. Nested values are not copied."""
         return dict(self._values)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""Saying, once, that consolidated metadata are out of date: because of a change that is made here, or by what is read.
+"""Warnings about consolidated metadata that are out of date, because of a change made here or by what is read.
 
-They are not put right by the way: each change would cost the whole document, and two who put it right at once would
-undo each other's. Who has made all changes consolidates again.
+Each warning is logged once. Consolidated metadata are not updated automatically: each change would rewrite the whole
+document, and concurrent updates would overwrite each other. The user consolidates again after all changes.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from zarrfs.logs import logger
 
 __all__ = ["equivalent_specs", "forget_warnings", "warn_of_change", "warn_of_difference", "warn_of_omission"]
 
-MAX_REMEMBERED = 10_000
+MAX_RECORDED_WARNINGS = 10_000
 
-_told: set[tuple[str, str]] = set()
-"""(store, path) of the groups and nodes of which it was said."""
+_warned: set[tuple[str, str]] = set()
+"""(store URL, path) of the groups and nodes for which a warning was logged."""
 
 _lock = threading.Lock()
 
 
 def warn_of_change(store: Store, path: str, zarr_format: int | str) -> None:
-    """Log a warning for each group whose consolidated metadata mention the node at the path, or should, which has been
-    made, changed or deleted. Costs a look at the groups above.
+    """Log a warning for each group whose consolidated metadata include the node at the path, or should include it.
+
+    Call this after the node was created, changed or deleted. Reads the metadata of the groups above it.
     """
     for group in formats.consolidating_paths(path, zarr_format):
-        if (store.url, group) not in _told and formats.is_consolidated(store, group, zarr_format):
-            _tell(
+        if (store.url, group) not in _warned and formats.is_consolidated(store, group, zarr_format):
+            _warn_once(
                 store,
                 group,
                 f"the consolidated metadata of {group or '/'!r} are out of date since {path or '/'!r} was changed",
@@ -40,23 +41,23 @@ def warn_of_change(store: Store, path: str, zarr_format: int | str) -> None:
 
 
 def warn_of_omission(store: Store, path: str) -> None:
-    """Log a warning for a node that is there, but not in the consolidated metadata that were asked for it."""
-    _tell(store, path, f"{path!r} is missing from the consolidated metadata")
+    """Log a warning for a node that exists but is not in the consolidated metadata."""
+    _warn_once(store, path, f"{path!r} is missing from the consolidated metadata")
 
 
 def warn_of_difference(store: Store, path: str, listed: NodeSpec, own: NodeSpec) -> None:
-    """Log a warning if what consolidated metadata say of a node is not what its own documents say, which holds."""
+    """Log a warning if the consolidated metadata of a node differ from its own documents, which take precedence."""
     if not equivalent_specs(listed, own):
-        _tell(store, path, f"{path!r} is otherwise in the consolidated metadata than it is")
+        _warn_once(store, path, f"{path!r} differs from its consolidated metadata")
 
 
 def equivalent_specs(one: NodeSpec, other: NodeSpec) -> bool:
-    """Tell whether two specs mean the same, though their documents differ: what goes without saying some leave out."""
-    return bool(_meaning(one) == _meaning(other))
+    """Return whether two specs have the same meaning. Their documents may differ in keys that may be omitted."""
+    return bool(_comparison_key(one) == _comparison_key(other))
 
 
-def _meaning(spec: NodeSpec) -> Any:
-    # As text, in which NaN is the same as NaN.
+def _comparison_key(spec: NodeSpec) -> Any:
+    # Attributes and fill value are compared as text, because NaN is not equal to itself.
     attributes = json.dumps(dict(spec.attributes), sort_keys=True)
     if isinstance(spec, ArraySpec):
         return attributes, repr(spec.fill_value), replace(spec, document={}, attributes={}, fill_value=None)
@@ -64,19 +65,19 @@ def _meaning(spec: NodeSpec) -> Any:
 
 
 def forget_warnings(store: Store, path: str) -> None:
-    """Warn anew of the group at the path, and of all below: its metadata have been consolidated."""
+    """Allow new warnings for the group at the path and all nodes below it, because its metadata were consolidated."""
     with _lock:
         below = f"{path}/" if path else ""
-        for url, other in list(_told):
+        for url, other in list(_warned):
             if url == store.url and (other == path or other.startswith(below)):
-                _told.discard((url, other))
+                _warned.discard((url, other))
 
 
-def _tell(store: Store, path: str, what: str) -> None:
+def _warn_once(store: Store, path: str, problem: str) -> None:
     with _lock:
-        if (store.url, path) in _told:
+        if (store.url, path) in _warned:
             return
-        if len(_told) >= MAX_REMEMBERED:
-            _told.clear()
-        _told.add((store.url, path))
-    logger.warning("%s: %s; zarrfs consolidate writes them anew", store.url, what)
+        if len(_warned) >= MAX_RECORDED_WARNINGS:
+            _warned.clear()
+        _warned.add((store.url, path))
+    logger.warning("%s: %s; zarrfs consolidate writes them again", store.url, problem)

@@ -1,4 +1,7 @@
-"""Making nodes: groups and arrays and the groups on the way to them, written to the store."""
+"""Creation of nodes: metadata documents of groups, arrays and their missing ancestors are written to a store.
+
+A creation that fails leaves the store unchanged, including a node that was to be replaced.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,11 @@ ARRAY_OPTIONS = {
 def create_group_node(
     store: Store, path: str, zarr_format: int | str, attributes: Mapping[str, Any], overwrite: bool
 ) -> GroupSpec:
-    """Write a group and the groups on the way to it; return its spec. When this fails the store is as it was."""
+    """Write a group and its missing ancestors; return the spec of the group. A failure leaves the store unchanged.
+
+    Raises NodeExistsError if there is a node and ``overwrite`` is False, NodeTypeError if an ancestor is an array,
+    MetadataError for invalid attributes, and KeyNameError for an invalid path.
+    """
     check_format(zarr_format)
     formats.check_path(store, path, zarr_format)
     given = GroupSpec(zarr_format, _checked_attributes(attributes))
@@ -59,13 +66,13 @@ def create_group_node(
 
 
 def create_ancestors(store: Store, path: str, zarr_format: int | str) -> None:
-    """Write the groups on the way to ``path`` that are not there. An array on the way is a NodeTypeError."""
+    """Write the missing ancestors of ``path``. Raises NodeTypeError if an ancestor is an array."""
     for ancestor in _missing_ancestors(store, path):
         formats.write_node(store, ancestor, GroupSpec(zarr_format))
 
 
 def _missing_ancestors(store: Store, path: str) -> list[str]:
-    """Return the groups on the way to ``path`` that are not there, from the root down."""
+    """Return the paths of the missing ancestors of ``path``, from the root down."""
     missing = []
     parts = path.split("/")[:-1] if path else []
     for depth in range(len(parts) + (1 if path else 0)):
@@ -82,8 +89,10 @@ def _missing_ancestors(store: Store, path: str) -> list[str]:
 
 @contextmanager
 def _creating(store: Store, path: str, zarr_format: int | str, overwrite: bool) -> Iterator[Store]:
-    """Yield a store in which a node is made at the path, after the groups on the way to it. When the block fails,
-    the store is as it was: what was written is taken back, and a node that was to be replaced is still there.
+    """Write the missing ancestors of ``path``, and yield a store in which the caller creates the node at ``path``.
+
+    If the block raises an exception, the store is restored: what was written is deleted, and a node that was to be
+    replaced is unchanged.
     """
     kind = formats.read_kind(store, path)
     if kind is not None and not overwrite:
@@ -104,13 +113,13 @@ def _creating(store: Store, path: str, zarr_format: int | str, overwrite: bool) 
     except BaseException as error:
         try:
             target.undo()
-        except Exception as again:
-            error.add_note(f"what was written for {path or '/'!r} could not be removed either: {again}")
+        except Exception as undo_error:
+            error.add_note(f"the keys written for {path or '/'!r} could not be deleted either: {undo_error}")
         raise
 
 
 def _checked_attributes(attributes: Any) -> dict[str, Any]:
-    """Return the attributes as a dictionary. Raises MetadataError for what no document can hold."""
+    """Return the attributes as a dictionary. Raises MetadataError for values that JSON cannot represent."""
     if attributes is None:
         return {}
     if not isinstance(attributes, Mapping):
@@ -139,18 +148,18 @@ def create_array_node(
     access: Access | None = None,
     **options: Any,
 ) -> Array:
-    """Create an array and the groups on the way to it. When this fails the store is as it was, a node that was to be
-    replaced included.
+    """Create an array and its missing ancestors. A failure leaves the store unchanged.
 
     Args:
-        data: what to write, and where shape, dtype and chunks come from if they are not given.
-        copy_from: an array of the same shape; its values are written one stored chunk at a time, so that neither array
-            is in memory as a whole. Not together with ``data``.
-        overwrite: replace a node that is there; otherwise that is a NodeExistsError. The new array is written aside
-            first, so that its chunks are moved once more in stores that cannot rename.
-        write_empty_chunks: store chunks that hold nothing but the fill value.
-        access: how the array is looked at from then on.
-        options: of ``array_spec``.
+        data: the values to write. Shape, dtype and chunks are taken from it if they are not given.
+        copy_from: an array of the same shape whose values are written. They are copied one stored chunk at a time, so
+            that neither array is in memory as a whole. Excludes ``data``.
+        overwrite: whether an existing node is replaced, with everything below it; if False it raises NodeExistsError.
+            The new array is written below a temporary prefix first and then moved, which copies the chunks in stores
+            that cannot rename.
+        write_empty_chunks: whether chunks that contain only the fill value are stored. None: as in ``access``.
+        access: the access options of the returned array.
+        options: the options of ``array_spec``.
     """
     check_names("create_array()", options, ARRAY_OPTIONS)
     check_type("access", access, Access, "an Access")
@@ -162,7 +171,7 @@ def create_array_node(
         spec, values = array_spec(**options), None
     else:
         spec, values = _spec_and_values(data, options, f"{store.url}/{path}".rstrip("/"))
-    # All is checked before anything is changed in the store.
+    # Check everything before the store is changed.
     formats.check_path(store, path, spec.zarr_format)
     formats.check_writable(spec)
     Array(store, path, spec, cache, False)
@@ -181,7 +190,7 @@ def create_array_node(
 
 
 def _spec_and_values(data: Any, options: dict[str, Any], where: str) -> tuple[ArraySpec, Any]:
-    """Return the spec of an array that is to hold the data, and the data in its data type and shape."""
+    """Return the spec of an array for the data, and the data converted to its data type and shape."""
     values = _array_like(data, options.get("dtype"), where)
     if options.get("shape") is None:
         options["shape"] = tuple(int(n) for n in values.shape)
@@ -194,27 +203,29 @@ def _spec_and_values(data: Any, options: dict[str, Any], where: str) -> tuple[Ar
 
 
 def _array_like(data: Any, dtype: Any, where: str) -> Any:
-    """Return the data as something that has a shape and a NumPy dtype."""
+    """Return the data as an object that has a shape and a NumPy dtype. Raises DataError."""
     if hasattr(data, "shape") and isinstance(getattr(data, "dtype", None), np.dtype):
         return data
     data_type = None if dtype is None else data_type_of_option(dtype)
     if data_type is not None and not data_type.numpy.hasobject:
         return converted(data, data_type, where)
     if data_type is not None and data_type.name == "object" and isinstance(data, list | tuple):
-        # Each item is an element, which may have any length.
-        line = np.empty(len(data), object)
+        # Each item is one element, even if it is a sequence.
+        elements = np.empty(len(data), object)
         for index, item in enumerate(data):
-            line[index] = item
-        return line
+            elements[index] = item
+        return elements
     try:
         array = np.asarray(data)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{where}: {describe_value(data)} cannot become an array: {error}") from error
+        raise DataError(
+            f"{where}: {describe_value(data)} cannot be converted to an array: {error}"
+        ) from error
     return array.astype(object) if array.dtype.kind == "U" else array
 
 
 def _dtype_of(data: Any, values: Any) -> Any:
-    """Return the dtype for data that come without one: strings of a list may be of any length."""
+    """Return the dtype option for data. Lists of strings become variable-length strings."""
     if isinstance(values, Array):
         return values.spec.data_type
     if values.dtype != object or values is data:
@@ -224,7 +235,7 @@ def _dtype_of(data: Any, values: Any) -> Any:
 
 
 def _chunks_of(data: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options for the chunks, and shards, of data that have them, where none are given."""
+    """Return the options ``chunks`` and ``shards`` of chunked data; nothing if the options already contain one."""
     chunks = getattr(data, "chunks", None)
     ndim = len(data.shape)
     if (
@@ -236,34 +247,37 @@ def _chunks_of(data: Any, options: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     shards = getattr(data, "shards", None)
     is_v3 = options.get("zarr_format", 3) == 3
-    regular: list[int] = []
+    chunk_shape: list[int] = []
     for lengths in chunks:
         if isinstance(lengths, tuple | list) and not all(isinstance(n, int) and n > 0 for n in lengths):
             return {}
-        # Dask, and a rectilinear grid, give all lengths of each dimension; the last one may be cut off.
-        regular.append(max(lengths, default=1) if isinstance(lengths, tuple | list) else int(lengths))
+        # Dask and rectilinear grids give the lengths of all chunks of each dimension; the last one may be shorter.
+        chunk_shape.append(max(lengths, default=1) if isinstance(lengths, tuple | list) else int(lengths))
     if isinstance(data, Array) and is_v3 and not isinstance(data.spec.chunk_grid, RegularGrid):
         return {"chunks": data.spec.chunk_grid}
     if isinstance(shards, tuple) and is_v3:
         return (
             {"chunks": shards}
             if options.get("codecs") is not None
-            else {"chunks": tuple(regular), "shards": shards}
+            else {"chunks": tuple(chunk_shape), "shards": shards}
         )
-    return {"chunks": tuple(regular)}
+    return {"chunks": tuple(chunk_shape)}
 
 
 # -- requirements ----------------------------------------------------------------------------------------------
 
 
 def check_required(array: Array, shape: Any, dtype: Any, exact: bool) -> None:
-    """Raise unless the array has the shape, and a dtype that serves for ``dtype``."""
-    lengths = shape_of(shape)
-    if array.shape != lengths:
-        raise NodeTypeError(f"{array.name} has shape {array.shape}, required is {lengths}")
+    """Raise NodeTypeError unless the array has the shape, and a dtype to which ``dtype`` can be cast safely.
+
+    With ``exact`` it must have the dtype itself. A dtype of None allows any dtype.
+    """
+    required_shape = shape_of(shape)
+    if array.shape != required_shape:
+        raise NodeTypeError(f"{array.name} has shape {array.shape}, required is {required_shape}")
     if dtype is None:
         return
-    wanted = data_type_from_numpy(dtype).numpy
-    fits = array.dtype == wanted if exact else np.can_cast(wanted, array.dtype)
+    required_dtype = data_type_from_numpy(dtype).numpy
+    fits = array.dtype == required_dtype if exact else np.can_cast(required_dtype, array.dtype)
     if not fits:
-        raise NodeTypeError(f"{array.name} has dtype {array.dtype}, required is {wanted}")
+        raise NodeTypeError(f"{array.name} has dtype {array.dtype}, required is {required_dtype}")

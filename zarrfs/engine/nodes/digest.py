@@ -1,6 +1,6 @@
-"""A checksum of all that is stored of an array, as zarr-python 2 has it: of bytes, not of values.
+"""A checksum of the encoded chunks and metadata documents of an array, as in zarr-python 2.
 
-Two arrays of the same values, encoded otherwise, differ.
+Arrays with equal values but different codecs have different checksums.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def stored_digest(storage: ArrayStorage, document_keys: Iterable[str], hashname:
     except ValueError as error:
         names = ", ".join(sorted(hashlib.algorithms_guaranteed))
         raise UnsupportedError(
-            f"{hashname!r} is no hash that is known here; expected one of {names}"
+            f"{hashname!r} is not a known hash algorithm; expected one of {names}"
         ) from error
     for coords in storage.present_chunks():
         checksum.update(storage.store.get(storage.key(coords)) or b"")

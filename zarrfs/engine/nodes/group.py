@@ -1,4 +1,4 @@
-"""The public group node: a mapping of names to arrays and groups."""
+"""The public ``Group`` class: a mapping of names to arrays and groups."""
 
 from __future__ import annotations
 
@@ -35,30 +35,37 @@ from zarrfs.plugins import load_plugins
 __all__ = ["Group", "Node", "make_node"]
 
 MEMBER_NAMES = "zarrfs.member_names"
-"""The entry points of conventions that name members in attributes."""
+"""The entry point group of functions that derive names of members from the attributes of a group."""
 
 
 class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | Group"]):
-    """A group of arrays and groups. Made by ``zarrfs.open_group`` and ``zarrfs.create_group``.
+    """A mutable mapping of names to arrays and groups. Returned by ``zarrfs.open_group`` and ``zarrfs.create_group``.
 
-    Members are looked up when asked for and not remembered, so that a group shows the store as it is. Where asking
-    is dear (remote stores, stores that cannot list) consolidated metadata answer, if the group carries them. They may
-    be out of date: what is found to be so, and what is made so by a change, is logged as a warning, once.
-    A name may be a path (``group["labels/0"]``). Members are attributes too (``group.labels``), where their names are
-    identifiers that are no attributes of groups or arrays.
+    A name may be a path relative to the group: ``group["labels/0"]``. Members are also attributes (``group.labels``),
+    if the name is an identifier and not an attribute of ``Group`` or ``Array``.
+
+    Members are looked up in the store at each access and are not cached, so that a group shows the current content of
+    the store. In high-latency stores, and in stores that cannot list, they are looked up in the consolidated metadata,
+    if the group has them; see ``use_consolidated`` in ``zarrfs.open``. Consolidated metadata may be out of date. Each
+    difference that is noticed, or that is caused by a change, is logged once as a warning.
+
+    Methods may be called from several threads. ``close``, or leaving a ``with`` block, closes the store if it was
+    opened for this group and no other node uses it.
+
+    Methods that create, move or delete nodes raise ReadOnlyError if the group is open read-only, and StoreError.
     """
 
     spec_type: ClassVar[type] = GroupSpec
 
-    # -- what it is --------------------------------------------------------------------------------------------
+    # -- metadata ----------------------------------------------------------------------------------------------
 
     @property
     def info(self) -> Info:
-        """What the metadata say, as a dictionary that shows itself as a table. Costs nothing."""
+        """A summary of the metadata: a dictionary that is displayed as a table. Does not access members."""
         return Info(group_summary(self))
 
     def info_complete(self) -> Info:
-        """Return ``info``, and how many arrays and groups are below. Costs a look at all of them."""
+        """Return ``info`` with the number of arrays and groups below this group. Reads the metadata of all of them."""
         return Info(complete_group_summary(self))
 
     def __repr__(self) -> str:
@@ -80,19 +87,23 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
 
     @property
     def _consolidated(self) -> bool:
-        """Whether consolidated metadata answer: only where asking the store is dear, as they may be out of date, unless
-        the group was opened with ``use_consolidated``.
+        """Whether members are looked up in the consolidated metadata.
+
+        By default only if lookups in the store are expensive, because consolidated metadata may be out of date.
         """
-        dear = self._store.concurrency > 1 or not self._store.listable
-        wanted = self._access.use_consolidated
-        return (dear if wanted is None else wanted) and self._spec.consolidated is not None
+        is_expensive = self._store.concurrency > 1 or not self._store.listable
+        use_consolidated = self._access.use_consolidated
+        return (is_expensive if use_consolidated is None else use_consolidated) and (
+            self._spec.consolidated is not None
+        )
 
     def names(self) -> list[str]:
-        """Return the names below this group that may be members, sorted, without looking whether they are.
+        """Return the sorted names below this group that may be members. It does not check that they are.
 
-        In a store that cannot list (a web server) consolidated metadata tell the names, else conventions that name
-        members in attributes (OME-NGFF, and entry points ``zarrfs.member_names``: functions that take a group and
-        return names, or None); there may be others then. Raises StoreError where nothing tells.
+        In a store that cannot list (a web server) the names come from the consolidated metadata. If there are none,
+        they come from the attributes, by conventions such as OME-NGFF and by entry points of the group
+        ``zarrfs.member_names`` (functions that take a group and return names, or None); the result may then be
+        incomplete. Raises StoreError if no names are available.
         """
         if self._consolidated and self._spec.consolidated is not None:
             return sorted({path.partition("/")[0] for path in self._spec.consolidated if path})
@@ -105,7 +116,10 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         return sorted(set(formats.child_names(self._store, self._path, self._spec)))
 
     def __getitem__(self, name: str) -> Array | Group:
-        """Return the member. Raises NodeNotFoundError, or MetadataError when it is there but broken."""
+        """Return a member by its name or path.
+
+        Raises NodeNotFoundError if there is none, and MetadataError if its metadata are invalid.
+        """
         node = self._find(name)
         if node is None:
             raise NodeNotFoundError(
@@ -115,9 +129,9 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         return node
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the member, or the default where there is none. Costs no listing, unlike the error of ``group[name]``.
+        """Return a member, or ``default`` if there is none. Raises MetadataError if its metadata are invalid.
 
-        Raises MetadataError when the member is there but broken.
+        Does not list the group, which ``group[name]`` does for the message of its error.
         """
         node = self._find(name)
         return default if node is None else node
@@ -148,7 +162,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         return isinstance(name, str) and bool(normalise_path(name)) and self._find(name) is not None
 
     def _each_member(self) -> Iterator[tuple[str, Array | Group]]:
-        """Yield (name, node) of each member, in the order of the names; see ``members``."""
+        """Yield (name, node) of each member, sorted by name; see ``members``."""
         return self._members(self.names())
 
     def _members(self, names: Iterable[str]) -> Iterator[tuple[str, Array | Group]]:
@@ -162,23 +176,23 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
                 yield name, node
 
     def members(self, max_depth: int | None = 0) -> tuple[tuple[str, Array | Group], ...]:
-        """Return (name, node) of each member, in the order of the names.
+        """Return (name, node) of each member, sorted by name.
 
-        ``max_depth`` says how many levels of groups to enter: 0 for none, None for all. The name of what is in a group
-        is its path relative to this one.
+        ``max_depth`` is the number of levels of groups whose members are included: 0 for the members of this group
+        only, None for all levels. The name of a member of a subgroup is its path relative to this group.
 
-        A member whose metadata are broken is left out with a logged warning; ``group[name]`` raises its error.
+        A member whose metadata are invalid is omitted, and a warning is logged; ``group[name]`` raises its error.
         """
-        return tuple(self._below(max_depth))
+        return tuple(self._descendants(max_depth))
 
-    def _below(self, max_depth: int | None) -> Iterator[tuple[str, Array | Group]]:
+    def _descendants(self, max_depth: int | None) -> Iterator[tuple[str, Array | Group]]:
         if max_depth is not None and max_depth < 0:
             raise ValueError(f"max_depth must be at least 0, or None for all levels; found {max_depth}")
         return self.walk(None if max_depth is None else max_depth + 1)
 
     def nmembers(self, max_depth: int | None = 0) -> int:
-        """Return the number of members; ``max_depth`` as for ``members``."""
-        return sum(1 for _ in self._below(max_depth))
+        """Return the number of members; ``max_depth`` as in ``members``."""
+        return sum(1 for _ in self._descendants(max_depth))
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, _ in self._each_member())
@@ -198,33 +212,35 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         return ((name, node) for name, node in self._each_member() if isinstance(node, Group))
 
     def array_keys(self) -> Iterator[str]:
-        """Yield the names of the arrays."""
+        """Yield the names of the members that are arrays."""
         return (name for name, _ in self.arrays())
 
     def group_keys(self) -> Iterator[str]:
-        """Yield the names of the groups."""
+        """Yield the names of the members that are groups."""
         return (name for name, _ in self.groups())
 
     def array_values(self) -> Iterator[Array]:
-        """Yield the arrays."""
+        """Yield the members that are arrays."""
         return (node for _, node in self.arrays())
 
     def group_values(self) -> Iterator[Group]:
-        """Yield the groups."""
+        """Yield the members that are groups."""
         return (node for _, node in self.groups())
 
     if not TYPE_CHECKING:  # a type checker would accept any misspelt attribute
 
         def __getattr__(self, name: str) -> Array | Group:
-            """Return a member as an attribute. Names of attributes of arrays are no members: they tell the two apart,
-            as in ``hasattr(node, "shape")``.
+            """Return a member as an attribute.
+
+            Names of attributes of ``Array`` are excluded, so that ``hasattr(node, "shape")`` distinguishes arrays from
+            groups.
             """
             if not name.startswith("_") and not hasattr(Array, name):
                 try:
                     return self[name]
                 except (NodeNotFoundError, MetadataError, StoreError) as error:
                     raise AttributeError(
-                        f"a group has no attribute {name!r}, and {self.name} no such member: {error}"
+                        f"a group has no attribute {name!r}, and {self.name} has no such member: {error}"
                     ) from error
             raise AttributeError(f"a group has no attribute {name!r}")
 
@@ -233,7 +249,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         return sorted({*super().__dir__(), *(name for name in self._completions() if name.isidentifier())})
 
     def _ipython_key_completions_(self) -> list[str]:
-        """Return what may be in brackets, for completion in IPython and Jupyter."""
+        """Return the valid keys, for completion in IPython and Jupyter."""
         return self._completions()
 
     def _completions(self) -> list[str]:
@@ -243,19 +259,19 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
             return []
 
     def walk(self, depth: int | None = None) -> Iterator[tuple[str, Array | Group]]:
-        """Yield (path relative to this group, node) of everything below, each group before its members.
+        """Yield (path relative to this group, node) of all nodes below, each group before its members.
 
-        A member whose metadata are broken, and the members of a group that cannot be listed, are left out with a
-        logged warning.
+        ``depth`` is the number of levels to visit; None for all. A member whose metadata are invalid, and the members
+        of a group that cannot be listed, are omitted, and a warning is logged.
         """
         pending: list[tuple[str, Iterator[tuple[str, Array | Group]]]] = [("", self._each_member())]
         while pending:
             prefix, members = pending[-1]
-            found = next(members, None)
-            if found is None:
+            member = next(members, None)
+            if member is None:
                 pending.pop()
                 continue
-            name, node = found
+            name, node = member
             yield prefix + name, node
             if isinstance(node, Group) and (depth is None or depth > len(pending)):
                 try:
@@ -268,21 +284,23 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
                 pending.append((f"{prefix}{name}/", node._members(names)))
 
     def visititems(self, visitor: Callable[[str, Array | Group], Any]) -> Any:
-        """Call ``visitor(path, node)`` on everything below until it returns something, and return that."""
+        """Call ``visitor(path, node)`` for each node below until it returns a value other than None; return that
+        value.
+        """
         for path, node in self.walk():
-            answer = visitor(path, node)
-            if answer is not None:
-                return answer
+            result = visitor(path, node)
+            if result is not None:
+                return result
         return None
 
     def visit(self, visitor: Callable[[str], Any]) -> Any:
-        """Call ``visitor(path)`` on everything below until it returns something, and return that."""
+        """Call ``visitor(path)`` for each node below until it returns a value other than None; return that value."""
         return self.visititems(lambda path, node: visitor(path))
 
     visitkeys = visit
 
     def visitvalues(self, visitor: Callable[[Array | Group], Any]) -> Any:
-        """Call ``visitor(node)`` on everything below until it returns something, and return that."""
+        """Call ``visitor(node)`` for each node below until it returns a value other than None; return that value."""
         return self.visititems(lambda path, node: visitor(node))
 
     def tree(
@@ -293,12 +311,12 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         max_nodes: int | None = 500,
         plain: bool = False,
     ) -> Tree:
-        """Return the hierarchy below as text that shows itself drawn.
+        """Return the hierarchy below this group as text, one line per node.
 
         Args:
-            level: how many levels to draw; None for all.
-            max_nodes: how many nodes to draw, in the order of the lines; None for all.
-            expand, plain: ignored; zarr-python has them, for HTML and bold text.
+            level: the maximum number of levels; None for all.
+            max_nodes: the maximum number of nodes; None for all. The remaining nodes are omitted, with a note.
+            expand, plain: accepted for compatibility with zarr-python and ignored.
         """
         return draw_tree(self, level, max_nodes)
 
@@ -311,95 +329,111 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         overwrite: bool = False,
         attributes: Mapping[str, Any] | None = None,
     ) -> Group:
-        """Create a group below this one, with groups on the way to it."""
+        """Create a group at a name or path below this one, with its missing ancestors.
+
+        ``overwrite`` replaces an existing node with everything below it; otherwise it raises NodeExistsError. Raises
+        NodeTypeError if an ancestor is an array.
+        """
         self._check_writable(f"creating {name!r}")
         path = self._join(name)
-        with self._limited():
+        with self._document_limit():
             spec = creation.create_group_node(
                 self._store, path, self.zarr_format, attributes or {}, overwrite
             )
-        made = Group(self._store, path, spec, self._cache, False, self._access)
-        return made._share_store(self._open_store)
+        group = Group(self._store, path, spec, self._cache, False, self._access)
+        return group._share_store(self._open_store)
 
     def create_groups(self, *names: str, overwrite: bool = False) -> tuple[Group, ...]:
-        """Create several groups."""
+        """Create several groups; see ``create_group``."""
         return tuple(self.create_group(name, overwrite=overwrite) for name in names)
 
     @lists_options(ArrayOptions)
     def create_array(self, name: str, **options: Unpack[ArrayOptions]) -> Array:
-        """Create an array below this group; options as ``zarrfs.create_array``."""
+        """Create an array at a name or path below this group, with its missing ancestors.
+
+        Options and errors are those of ``zarrfs.create_array``. The default of ``zarr_format`` is the format of the
+        group.
+        """
         self._check_writable(f"creating {name!r}")
-        made = {"zarr_format": self.zarr_format, "access": self._access} | engine_options(options)
-        with self._limited():
-            array = creation.create_array_node(self._store, self._join(name), self._cache, **made)
+        node_options = {"zarr_format": self.zarr_format, "access": self._access} | engine_options(options)
+        with self._document_limit():
+            array = creation.create_array_node(self._store, self._join(name), self._cache, **node_options)
         array._read_only = bool(options.get("read_only"))
         return array._share_store(self._open_store)
 
     def require_group(self, name: str, overwrite: bool = False) -> Group:
-        """Return the group of that name, created if there is none; with ``overwrite`` created anew."""
+        """Return the group of that name, and create it if it does not exist. ``overwrite`` replaces an existing one.
+
+        Raises NodeTypeError if there is an array of that name.
+        """
         if overwrite or name not in self:
             return self.create_group(name, overwrite=overwrite)
         node = self[name]
         if not isinstance(node, Group):
-            raise NodeTypeError(f"{self._store.url}: {node.name} is an array, a group was asked for")
+            raise NodeTypeError(f"{self._store.url}: {node.name} is an array, expected a group")
         return node
 
     def require_groups(self, *names: str) -> tuple[Group, ...]:
-        """Return several groups, each created if there is none."""
+        """Return several groups; see ``require_group``."""
         return tuple(self.require_group(name) for name in names)
 
     @lists_options(FilledOptions)
     def require_array(
         self, name: str, shape: Any, dtype: Any = None, exact: bool = False, **options: Any
     ) -> Array:
-        """Return the array of that name, created if there is none.
+        """Return the array of that name, and create it with these options if it does not exist.
 
-        One that is there must have this shape, and a dtype to which ``dtype`` casts safely (``exact``: this dtype).
+        An existing array must have this shape, and a dtype to which ``dtype`` can be cast safely (with ``exact``: this
+        dtype). Otherwise, and if there is a group of that name, NodeTypeError is raised.
         """
         if name not in self:
             return self.create_array(name, shape=shape, dtype=dtype, **options)
         node = self[name]
         if not isinstance(node, Array):
-            raise NodeTypeError(f"{self._store.url}: {node.name} is a group, an array was asked for")
+            raise NodeTypeError(f"{self._store.url}: {node.name} is a group, expected an array")
         creation.check_required(node, shape, dtype, exact)
         return node
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Store an array-like as an array of that name, replacing what is there. Of an array of this package or of
-        zarr-python everything is kept, as by ``zarrfs.from_array``.
+        """Create an array of that name from an array-like, and replace an existing node.
+
+        A copy of a ``zarrfs.Array`` or of an array of zarr-python has the same metadata, as with
+        ``zarrfs.from_array``.
         """
         self.array(name, data=value, overwrite=True)
 
     def __delitem__(self, name: str) -> None:
-        """Delete a member with everything below it."""
+        """Delete a member with everything below it. Raises NodeNotFoundError if there is none."""
         self._check_writable(f"deleting {name!r}")
         if name not in self:
             raise NodeNotFoundError(f"{self._store.url}: there is no array or group {self._join(name)!r}")
-        with self._limited():
+        with self._document_limit():
             delete_node(self._store, self._join(name))
             warn_of_change(self._store, self._join(name), self.zarr_format)
 
     def move(self, source: str, dest: str) -> None:
-        """Give a member, with everything below it, another path."""
+        """Move a member, with everything below it, to another path in this group. Missing ancestors are created.
+
+        Raises NodeNotFoundError if there is no member ``source``, NodeExistsError if there is a node at ``dest`` or if
+        ``dest`` is below ``source``.
+        """
         self._check_writable(f"moving {source!r}")
         if source not in self:
             raise NodeNotFoundError(f"{self._store.url}: there is no array or group {self._join(source)!r}")
         if dest in self:
-            raise NodeExistsError(
-                f"{self._store.url}: {self._join(dest)!r} is there already; delete it first"
-            )
+            raise NodeExistsError(f"{self._store.url}: {self._join(dest)!r} already exists; delete it first")
         old, new = self._join(source), self._join(dest)
         if new.startswith(old + "/"):
             raise NodeExistsError(f"{self._store.url}: {old!r} cannot be moved into itself")
         formats.check_path(self._store, new, self.zarr_format)
-        with self._limited():
+        with self._document_limit():
             creation.create_ancestors(self._store, new, self.zarr_format)
             move_node(self._store, old, new)
             for path in (old, new):
                 warn_of_change(self._store, path, self.zarr_format)
 
-    def _limited(self) -> AbstractContextManager[None]:
-        """Return a context in which documents may be as large as this group allows."""
+    def _document_limit(self) -> AbstractContextManager[None]:
+        """Return a context manager that applies this group's limit on the size of metadata documents."""
         return document_limit(self._access.max_document)
 
 
@@ -409,7 +443,7 @@ Node = Array | Group
 def make_node(
     store: Store, path: str, spec: NodeSpec, cache: ChunkCache, read_only: bool, access: Access | None = None
 ) -> Array | Group:
-    """Return the public node for a parsed metadata document."""
+    """Return the ``Array`` or ``Group`` for the parsed metadata of a node."""
     if isinstance(spec, ArraySpec):
         return Array(store, path, spec, cache, read_only, access)
     return Group(store, path, spec, cache, read_only, access)

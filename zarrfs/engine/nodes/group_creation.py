@@ -1,6 +1,6 @@
-"""The creation routines of groups under the names of zarr-python: ``group.zeros``, ``group.create_dataset`` ...
+"""The array creation methods of groups under the names of zarr-python: ``group.zeros``, ``group.create_dataset`` ...
 
-All of them go through ``create_array`` and ``require_array``, which a group defines.
+All of them call ``create_array`` or ``require_array``, which ``Group`` implements.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ __all__ = ["GroupRoutines"]
 
 
 class GroupRoutines(ABC):
-    """The creation routines of a group. ``name`` may be a path; groups on the way to it are created."""
+    """The array creation methods of a group. A base class of ``Group``.
+
+    ``name`` may be a path; missing ancestors are created. The errors are those of ``create_array``.
+    """
 
     @abstractmethod
     def create_array(self, name: str, **options: Unpack[ArrayOptions]) -> Array:
@@ -26,7 +29,7 @@ class GroupRoutines(ABC):
     def require_array(
         self, name: str, shape: Any, dtype: Any = None, exact: bool = False, **options: Any
     ) -> Array:
-        """Return the array of that name, created if there is none."""
+        """Return the array of that name, and create it if it does not exist."""
 
     @lists_options(ArrayOptions)
     def create(self, name: str, **options: Unpack[ArrayOptions]) -> Array:
@@ -35,32 +38,33 @@ class GroupRoutines(ABC):
 
     @lists_options(ArrayOptions)
     def create_dataset(self, name: str, **options: Unpack[ArrayOptions]) -> Array:
-        """Create an array; the same as ``create_array``, under the name that h5py has for it."""
+        """Create an array; the same as ``create_array``, under the name that h5py uses."""
         return self.create_array(name, **options)
 
     @lists_options(FilledOptions)
     def require_dataset(
         self, name: str, shape: Any, dtype: Any = None, exact: bool = False, **options: Any
     ) -> Array:
-        """Return the array of that name; the same as ``require_array``, under the name that h5py has for it."""
+        """Return the array of that name; the same as ``require_array``, under the name that h5py uses."""
         return self.require_array(name, shape, dtype, exact, **options)
 
     @lists_options(ArrayOptions)
     def array(self, name: str, data: Any = None, **options: Any) -> Array:
-        """Create an array that holds the data; without data an empty one, for which ``shape`` is needed.
+        """Create an array from ``data``; without data, an empty one, which requires ``shape``.
 
-        Of an array of this package or of zarr-python everything is kept that the options do not say otherwise, as by
-        ``zarrfs.from_array``.
+        If ``data`` is a ``zarrfs.Array`` or an array of zarr-python, its metadata are the defaults of the options, as
+        with ``zarrfs.from_array``.
         """
         spec = None if data is None else spec_of(data)
         if spec is None:
             return self.create_array(name, data=data, **options)
-        made = {"attributes": dict(spec.attributes)} | options_like(data, self._in_own_format(options))
-        return self.create_array(name, **made, copy_from=data)
+        defaults = {"attributes": dict(spec.attributes)}
+        like = defaults | options_like(data, self._in_own_format(options))
+        return self.create_array(name, **like, copy_from=data)
 
     @lists_options(FilledOptions)
     def empty(self, name: str, shape: Any, **options: Unpack[FilledOptions]) -> Array:
-        """Create an array that reads as the default value of its data type."""
+        """Create an array without data. It reads as its fill value, by default the default value of its data type."""
         return self.create_array(name, shape=shape, **options)
 
     @lists_options(StorageOptions)
@@ -80,29 +84,30 @@ class GroupRoutines(ABC):
 
     @lists_options(ArrayOptions)
     def empty_like(self, name: str, data: Any, **options: Any) -> Array:
-        """Create an array like another one; with its fill value if it has one."""
+        """Create an array without data, with the metadata of another array; with its fill value if it has one."""
         return self.create_array(name, **options_like(data, self._in_own_format(options)))
 
     @lists_options(StorageOptions)
     def zeros_like(self, name: str, data: Any, **options: Any) -> Array:
-        """Create an array of zeros like another one."""
+        """Create an array of zeros with the metadata of another array."""
         return self.empty_like(name, data, **{**options, "fill_value": 0})
 
     @lists_options(StorageOptions)
     def ones_like(self, name: str, data: Any, **options: Any) -> Array:
-        """Create an array of ones like another one."""
+        """Create an array of ones with the metadata of another array."""
         return self.empty_like(name, data, **{**options, "fill_value": 1})
 
     @lists_options(StorageOptions)
     def full_like(self, name: str, data: Any, fill_value: Any = None, **options: Any) -> Array:
-        """Create an array like another one, reading as ``fill_value``; without one as the other array does where
-        nothing was written.
+        """Create an array that reads as ``fill_value``, with the metadata of another array.
+
+        The default of ``fill_value`` is the fill value of the other array.
         """
         given = options if fill_value is None else {**options, "fill_value": fill_value}
         return self.empty_like(name, data, **given)
 
     def _in_own_format(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return options with the format of the group, unless they have one."""
+        """Return the options with the format of the group as the default of ``zarr_format``."""
         if options.get("zarr_format") is not None or options.get("zarr_version") is not None:
             return options
         zarr_format: int | str = self.zarr_format  # type: ignore[attr-defined]

@@ -1,4 +1,6 @@
-"""Whole branches of a hierarchy at once: deleting, moving and replacing them, and the tree as text."""
+"""Operations on subtrees of a hierarchy: deleting, moving and replacing a node with everything below it, and drawing
+the hierarchy as text.
+"""
 
 from __future__ import annotations
 
@@ -20,43 +22,46 @@ __all__ = ["Tree", "delete_node", "draw_tree", "move_node", "replacing", "tree"]
 
 
 def delete_node(store: Store, path: str) -> None:
-    """Delete a node and everything below it, wherever its format keeps it. Its documents go first: who is interrupted
-    leaves no array of which some chunks are missing.
+    """Delete a node and everything below it, at all keys that its format uses.
+
+    The metadata documents of the node are deleted first, so that an interruption does not leave an array with missing
+    chunks.
     """
-    branch = formats.node_keys(store, path)[0]
+    keys = formats.node_keys(store, path)[0]
     for key in formats.own_documents(store, path):
         store.delete(key)
-    _delete(store, branch)
+    _delete(store, keys)
 
 
-def _delete(store: Store, branch: NodeKeys) -> None:
-    for key in branch.keys:
+def _delete(store: Store, node_keys: NodeKeys) -> None:
+    for key in node_keys.keys:
         store.delete(key)
-    for prefix in branch.prefixes:
+    for prefix in node_keys.prefixes:
         store.delete_prefix(prefix)
 
 
 def move_node(store: Store, source: str, target: str) -> None:
-    """Give a node and everything below it another path, at which there is nothing. Its documents come last, so that
-    it is at neither place while it moves.
+    """Move a node and everything below it from path ``source`` to path ``target``, which must be empty.
+
+    The metadata documents are deleted first and written last, so that the node exists at neither path during the move.
     """
     old, new = formats.node_keys(store, source, target)
     documents = {key: value for key in old.keys if (value := store.get(key)) is not None}
     for key in documents:
         store.delete(key)
-    for prefix, goal in zip(old.prefixes, new.prefixes, strict=True):
-        store.move_prefix(prefix, goal)
-    for key, goal in zip(old.keys, new.keys, strict=True):
-        if key in documents:
-            store.set(goal, documents[key])
+    for old_prefix, new_prefix in zip(old.prefixes, new.prefixes, strict=True):
+        store.move_prefix(old_prefix, new_prefix)
+    for old_key, new_key in zip(old.keys, new.keys, strict=True):
+        if old_key in documents:
+            store.set(new_key, documents[old_key])
 
 
 STAGING = ".zarrfs-copy-"
-"""What the names of prefixes begin with below which a replacement is made ready."""
+"""The beginning of the names of staging prefixes, below which replacements of nodes are written."""
 
 
 class StagingStore(PrefixStore):
-    """The prefix of a store in which a replacement is made ready. Messages name the store itself."""
+    """A staging prefix of a store. Messages contain the URL of the store, without the prefix."""
 
     @property
     def url(self) -> str:
@@ -65,33 +70,34 @@ class StagingStore(PrefixStore):
 
 @contextmanager
 def replacing(store: Store, path: str) -> Iterator[Store]:
-    """Yield a store to make a node in, at the same path, that is to replace the one at ``path`` of ``store``.
+    """Replace the node at ``path``: yield a staging store in which the caller creates the new node at the same path.
 
-    When the block ends well the old node is deleted, with everything below it, and the new one takes its place; when
-    it fails, the new one is deleted and the old one is as it was.
+    If the block succeeds, the old node is deleted with everything below it, and the new one is moved to its path. If
+    it raises an exception, the new node is deleted and the old one is unchanged. Raises StoreError if moving fails; the
+    new node is then complete below the staging prefix, which the message names.
     """
     staging = f"{STAGING}{os.urandom(4).hex()}"
-    aside = StagingStore(store, staging)
+    staging_store = StagingStore(store, staging)
     try:
         if path:
-            formats.copy_root_document(store, aside)
-        yield aside
+            formats.copy_root_document(store, staging_store)
+        yield staging_store
     except BaseException:
         store.delete_prefix(staging)
         raise
     try:
-        _take_place(store, path, aside, staging)
+        _move_from_staging(store, path, staging_store, staging)
     except StoreError as error:
         raise StoreError(
-            f"{store.url}: {path or '/'!r} could not be replaced, and may be incomplete now: {error}; what was to take "
-            f"its place is complete below {staging!r}",
+            f"{store.url}: {path or '/'!r} could not be replaced and may be incomplete: {error}; the complete "
+            f"replacement is below {staging!r}",
             error.errno,
         ) from error
 
 
-def _take_place(store: Store, path: str, aside: Store, staging: str) -> None:
-    """Delete the node at the path, and move there what was made ready. Documents come last."""
-    new = formats.node_keys(aside, path)[0]
+def _move_from_staging(store: Store, path: str, staging_store: Store, staging: str) -> None:
+    """Delete the node at the path and move the staged node there. Its documents are written last."""
+    new = formats.node_keys(staging_store, path)[0]
     if path:
         delete_node(store, path)
     else:
@@ -100,14 +106,14 @@ def _take_place(store: Store, path: str, aside: Store, staging: str) -> None:
     for prefix in new.prefixes:
         store.move_prefix(f"{staging}/{prefix}".rstrip("/"), prefix)
     for key in new.keys:
-        value = aside.get(key)
+        value = staging_store.get(key)
         if value is not None:
             store.set(key, value)
     store.delete_prefix(staging)
 
 
 class Tree(str):
-    """A hierarchy drawn as text, a line for each node. It shows itself as that text."""
+    """A hierarchy drawn as text, one line per node. Its ``repr`` is the text itself."""
 
     __slots__ = ()
 
@@ -116,40 +122,42 @@ class Tree(str):
 
 
 def draw_tree(group: GroupNode, level: int | None = None, max_nodes: int | None = None) -> Tree:
-    """Draw the hierarchy below a group: a line per node, arrays with shape and dtype.
+    """Return the hierarchy below a group as text: one line per node, with shape and dtype of arrays.
 
-    ``level`` levels of it, and ``max_nodes`` nodes; None for all.
+    ``level`` is the maximum number of levels, ``max_nodes`` the maximum number of nodes; None for all. Raises
+    ValueError for a negative one.
     """
     for name, limit in (("level", level), ("max_nodes", max_nodes)):
         if limit is not None and limit < 0:
             raise ValueError(f"{name} must be at least 0, or None for all; found {limit}")
-    lines = _branch(group, "", level)
-    drawn = list(lines if max_nodes is None else islice(lines, max_nodes))
-    if max_nodes is not None and len(drawn) == max_nodes and next(lines, None) is not None:
-        drawn.append(f"... only {max_nodes} nodes are drawn; tree(max_nodes=None) draws all")
-    return Tree("\n".join([group.name, *drawn]))
+    remaining = _tree_lines(group, "", level)
+    lines = list(remaining if max_nodes is None else islice(remaining, max_nodes))
+    if max_nodes is not None and len(lines) == max_nodes and next(remaining, None) is not None:
+        lines.append(f"... only {max_nodes} nodes are drawn; tree(max_nodes=None) draws all")
+    return Tree("\n".join([group.name, *lines]))
 
 
 def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> Tree:
-    """Return the hierarchy below a group as text that shows itself drawn; arguments as ``Group.tree``."""
-    drawn: Tree = grp.tree(expand, level)
-    return drawn
+    """Return the hierarchy below a group as text, one line per node. See ``Group.tree``."""
+    text: Tree = grp.tree(expand, level)
+    return text
 
 
-def _branch(group: GroupNode, indent: str, level: int | None) -> Iterator[str]:
+def _tree_lines(group: GroupNode, indent: str, level: int | None) -> Iterator[str]:
     if level is not None and level <= 0:
         return
     members = group.members()
     for position, (name, node) in enumerate(members):
-        last = position == len(members) - 1
-        branch = f"{indent}{'└── ' if last else '├── '}{safe_text(name)}"
+        is_last = position == len(members) - 1
+        line = f"{indent}{'└── ' if is_last else '├── '}{safe_text(name)}"
         # A group is a mapping. Both node classes import this module, so they cannot be imported here.
         if isinstance(node, Mapping):
-            yield branch
-            below = indent + ("    " if last else "│   ")
+            yield line
+            inner_indent = indent + ("    " if is_last else "│   ")
             try:
-                yield from _branch(cast(GroupNode, node), below, None if level is None else level - 1)
+                inner_level = None if level is None else level - 1
+                yield from _tree_lines(cast(GroupNode, node), inner_indent, inner_level)
             except StoreError as error:
-                yield f"{below}└── cannot be listed: {error}"
+                yield f"{inner_indent}└── cannot be listed: {error}"
         else:
-            yield f"{branch} {node.shape} {node.dtype}"
+            yield f"{line} {node.shape} {node.dtype}"

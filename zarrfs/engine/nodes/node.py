@@ -1,4 +1,4 @@
-"""What arrays and groups have in common: a place in a store, metadata, attributes."""
+"""The common base of arrays and groups: the path in a store, the metadata, the attributes, and closing."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from zarrfs.errors import (
 __all__ = ["OpenStore", "StoredNode"]
 
 _locks: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
-"""By the place of a metadata document, while somebody changes it. One lock for each, and none shared as those of chunks
-are: who changes a document goes on to lock chunks.
+"""The lock of each metadata document that is being changed, by its URL. Each document has its own lock, unlike chunks,
+because the holder of a document's lock goes on to lock chunks.
 """
 
 _locks_lock = threading.Lock()
 
 
-def reopened(
+def reopen_node(
     kind: type[StoredNode[Any]],
     store: Store,
     path: str,
@@ -47,16 +47,17 @@ def reopened(
     access: Access,
     cache_size: int | None = None,
 ) -> Any:
-    """Return the node at a path of a store; unpickling calls this. The metadata are read again.
+    """Return the node at a path of a store. Unpickling calls this function; the metadata are read from the store.
 
-    Raises NodeNotFoundError if the node was deleted, NodeTypeError if it is of another kind.
+    ``cache_size`` is the capacity of a new cache in bytes; None uses the shared cache. Raises NodeNotFoundError if the
+    node was deleted, NodeTypeError if there is a node of the other kind.
     """
     where = f"{store.url}/{path}".rstrip("/")
     spec = formats.read_node(store, path, **access.reading)
     if spec is None:
-        raise NodeNotFoundError(f"{where}: the node was deleted since it was pickled")
+        raise NodeNotFoundError(f"{where}: the node was deleted after it was pickled")
     if not isinstance(spec, kind.spec_type):
-        raise NodeTypeError(f"{where}: the pickled node was of another kind than the stored one")
+        raise NodeTypeError(f"{where}: the stored node is of another kind than the pickled one")
     cache = default_cache() if cache_size is None else ChunkCache(cache_size)
     node = kind(store, path, spec, cache, read_only or store.read_only, access)
     return node._share_store(OpenStore(store))
@@ -66,12 +67,13 @@ Spec = TypeVar("Spec", ArraySpec, GroupSpec)
 
 
 class OpenStore:
-    """A store that opening a location opened, and the nodes that use it. The last of them that is closed closes it."""
+    """A store that was opened for a location, and the nodes that use it. Closing the last of them closes the store."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._lock = threading.Lock()
-        # By identity: nodes at the same path are equal. One that is forgotten without closing does not count.
+        # By identity, because nodes at the same path are equal. Nodes that are garbage-collected without being closed
+        # do not count.
         self._nodes: WeakValueDictionary[int, StoredNode[Any]] = WeakValueDictionary()
 
     def add(self, node: StoredNode[Any]) -> None:
@@ -79,7 +81,7 @@ class OpenStore:
             self._nodes[id(node)] = node
 
     def release(self, node: StoredNode[Any]) -> None:
-        """Close the store if no other node uses it; otherwise make what was written complete."""
+        """Close the store if no other node uses it; otherwise flush it."""
         with self._lock:
             self._nodes.pop(id(node), None)
             is_last = not self._nodes
@@ -90,15 +92,15 @@ class OpenStore:
 
 
 class StoredNode(Generic[Spec]):
-    """A node of a hierarchy.
+    """A node of a hierarchy: the base class of ``Array`` and ``Group``.
 
-    ``close``, or leaving a ``with`` block, ends its use. The store that was opened for it is closed with the last of
-    the nodes that share it: those reached from it, and those opened at it as a location. A store that was given stays
-    open.
+    ``close``, or leaving a ``with`` block, ends the use of the node. A store that was opened for the node is closed
+    together with the last of the nodes that share it: nodes that were reached from this one, and nodes that were opened
+    with this one as their location. A store that the caller passed stays open.
     """
 
     spec_type: ClassVar[type]
-    """The type of the metadata: ArraySpec or GroupSpec."""
+    """The class of the metadata: ArraySpec or GroupSpec."""
 
     def __init__(
         self,
@@ -115,11 +117,11 @@ class StoredNode(Generic[Spec]):
         self._read_only = read_only
         self._access = Access() if access is None else access
         self._read_at = time.time()
-        # Held while documents are read or written and the result is taken over, so that threads that share the object
-        # never put an older document in the place of a newer one.
+        # Held from reading or writing a document until its spec is set, so that threads that share the object never
+        # replace a newer spec by an older one.
         self._spec_lock = threading.RLock()
         self._open_store: OpenStore | None = None
-        # What consolidated metadata say, where the node was opened by them.
+        # The spec from the consolidated metadata, if the node was opened with it.
         self._listed: Spec | None = None
         self._set_spec(spec)
 
@@ -128,7 +130,7 @@ class StoredNode(Generic[Spec]):
 
     @property
     def store(self) -> Store:
-        """The store that the node is in."""
+        """The store that contains the node."""
         return self._store
 
     @property
@@ -143,12 +145,12 @@ class StoredNode(Generic[Spec]):
 
     @property
     def basename(self) -> str:
-        """The last part of the path."""
+        """The last segment of the path; empty for the root."""
         return self._path.rpartition("/")[2]
 
     @property
     def spec(self) -> Spec:
-        """The metadata in their internal form."""
+        """The parsed metadata."""
         return self._spec
 
     @property
@@ -158,58 +160,59 @@ class StoredNode(Generic[Spec]):
 
     @property
     def zarr_format(self) -> int | str:
-        """The version of the format on disk."""
+        """The Zarr format version (1, 2 or 3), or the name of another format."""
         return self._spec.zarr_format
 
     @property
     def attrs(self) -> Attributes:
-        """The user attributes, writing through."""
+        """The user attributes: a mapping whose changes are written to the store."""
         self._recheck()
-        # Made each time: a node that kept it would be part of a reference cycle, and large metadata would stay in
-        # memory until the garbage collector finds them.
+        # Created at each access: storing it in the node would create a reference cycle, and large metadata would stay
+        # in memory until the garbage collector runs.
         return Attributes(lambda: self._spec.attributes, self._save_attributes)
 
     def update_attributes(self, new_attributes: Mapping[str, Any]) -> Self:
-        """Set several attributes and write once; return the node."""
+        """Set several attributes with one write. Returns the node."""
         self.attrs.update(new_attributes)
         return self
 
     @property
     def synchronizer(self) -> Synchronizer | None:
-        """What writers of several processes take turns by, None where nothing does."""
+        """The synchronizer that provides the locks for writing, or None."""
         return self._store.synchronizer if isinstance(self._store, SynchronizedStore) else None
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The metadata document as it was read."""
+        """The metadata document as it is stored. A new dictionary; nested values are not copied."""
         self._recheck()
         return dict(self._spec.document)
 
     def usage(self) -> Usage:
-        """Return the keys, bytes and newest change of all that is stored of the node, and below it. Costs a
-        listing.
+        """Return the number of keys, the size in bytes and the newest modification time of the node and everything
+        below it. Lists their keys.
         """
         return self._store.usage(self._path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as store and path: the copy reads its metadata anew. A cache of its own it has again, empty."""
+        """Pickle the store, the path and the options. Unpickling reads the metadata again; a private cache is empty."""
         cache_size = None if self._cache is default_cache() else self._cache.capacity
-        return reopened, (type(self), self._store, self._path, self._read_only, self._access, cache_size)
+        return reopen_node, (type(self), self._store, self._path, self._read_only, self._access, cache_size)
 
-    # -- life --------------------------------------------------------------------------------------------------
+    # -- closing -----------------------------------------------------------------------------------------------
 
-    def _share_store(self, shared: OpenStore | None) -> Self:
-        """Take part in a store that was opened for nodes; return this node."""
-        self._open_store = shared
-        if shared is not None:
-            shared.add(self)
+    def _share_store(self, open_store: OpenStore | None) -> Self:
+        """Register this node as a user of a store that was opened for a location. Returns the node."""
+        self._open_store = open_store
+        if open_store is not None:
+            open_store.add(self)
         return self
 
     def close(self) -> None:
-        """End the use of this node; what is asked of it then is a StoreError. Closing twice is fine.
+        """End the use of this node. Later accesses to the store raise StoreError. Closing twice has no effect.
 
-        The store is closed if it was opened for this node, and no other that shares it is in use; what was written to
-        an archive is complete afterwards. Raises StoreError where that fails, and may be tried again then.
+        If the store was opened for a location and no other node uses it, it is closed, which completes an archive.
+        Otherwise it is flushed. Raises StoreError if that fails; the node is then still open, and ``close`` can be
+        repeated.
         """
         if isinstance(self._store, ClosedStore):
             return
@@ -228,30 +231,31 @@ class StoredNode(Generic[Spec]):
     ) -> None:
         self.close()
 
-    # -- metadata that others may change -----------------------------------------------------------------------
+    # -- metadata that other writers may change ----------------------------------------------------------------
 
     @property
     def access(self) -> Access:
-        """When metadata and data are compared with the store, and what absence means."""
+        """When metadata and data are compared with the store, and how missing chunks are treated."""
         return self._access
 
     def refresh(self) -> None:
-        """Read the metadata anew: another program may have changed the shape or the attributes.
+        """Read the metadata again, because another writer may have changed the shape or the attributes.
 
-        Raises NodeNotFoundError if the node is gone, MetadataError if it is now another one.
+        Raises NodeNotFoundError if the node was deleted, MetadataError if anything but the shape and the attributes has
+        changed.
         """
         with self._spec_lock:
             read_at = time.time()
-            found = formats.read_node(self._store, self._path, **self._access.reading)
-            if found is None:
-                raise NodeNotFoundError(f"{self._where}: the metadata are gone since it was opened")
-            if found.document != self._spec.document or found.attributes != self._spec.attributes:
+            spec = formats.read_node(self._store, self._path, **self._access.reading)
+            if spec is None:
+                raise NodeNotFoundError(f"{self._where}: the metadata were deleted after the node was opened")
+            if spec.document != self._spec.document or spec.attributes != self._spec.attributes:
                 if self._listed is self._spec:
-                    warn_of_difference(self._store, self._path, self._spec, found)
-                changed = difference(self._spec, found)
-                if changed is not None:
-                    raise MetadataError(f"{self._where}: {changed} since it was opened; open it again")
-                self._set_spec(found)  # type: ignore[arg-type]
+                    warn_of_difference(self._store, self._path, self._spec, spec)
+                change = difference(self._spec, spec)
+                if change is not None:
+                    raise MetadataError(f"{self._where}: {change} since it was opened; open it again")
+                self._set_spec(spec)  # type: ignore[arg-type]
             self._read_at = read_at
 
     @property
@@ -259,32 +263,38 @@ class StoredNode(Generic[Spec]):
         return f"{self._store.url}/{self._path}".rstrip("/")
 
     def _recheck(self) -> None:
-        """Read the metadata again if that is due."""
+        """Read the metadata again if ``Access.recheck_metadata`` requires it."""
         if self._access.metadata_expired(self._read_at):
             self.refresh()
 
     @contextmanager
-    def _locked_metadata(self, what: str, *keys: str) -> Iterator[None]:
-        """Within, nobody else changes these documents of the node: no thread, nor a process that shares the store's
-        synchronizer. ``what`` says what is about to change them; who does so refreshes first.
+    def _locked_metadata(self, operation: str, *keys: str) -> Iterator[None]:
+        """Lock metadata documents of the node for the duration of the block.
 
-        The keys are locked in the order given, which is the same for all: that of ``document_keys``.
+        The locks exclude other threads of this process, and processes that share the store's synchronizer. The caller
+        calls ``refresh`` before it changes the documents. The keys are locked in the order given; all callers use the
+        order of ``document_keys``, which prevents deadlocks. ``operation`` is for messages. Raises UnsupportedError if
+        the metadata are not stored.
         """
         if self._access.assumed == "only":
-            raise UnsupportedError(f"{self._where}: {what} needs stored metadata; these are only assumed")
-        with ExitStack() as turn:
+            raise UnsupportedError(
+                f"{self._where}: {operation} needs stored metadata; these are only assumed"
+            )
+        with ExitStack() as locks:
             for key in keys:
-                turn.enter_context(_document_lock(f"{self._store.url}/{key}"))
-                turn.enter_context(self._store.lock(key))
-            turn.enter_context(document_limit(self._access.max_document))
+                locks.enter_context(_document_lock(f"{self._store.url}/{key}"))
+                locks.enter_context(self._store.lock(key))
+            locks.enter_context(document_limit(self._access.max_document))
             yield
 
     def _document_keys(self) -> tuple[str, ...]:
         return formats.document_keys(self._store, self._path, self._spec)
 
-    def _check_writable(self, what: str) -> None:
+    def _check_writable(self, operation: str) -> None:
         if self._read_only:
-            raise ReadOnlyError(f"{self._where} is open read-only: {what} is refused; open it with mode 'r+'")
+            raise ReadOnlyError(
+                f"{self._where} is open read-only: {operation} is refused; open it with mode 'r+'"
+            )
 
     def _save_attributes(self, change: Change) -> None:
         self._check_writable("changing attributes")
@@ -293,7 +303,7 @@ class StoredNode(Generic[Spec]):
             values = change(dict(self._spec.attributes))
             for name in values:
                 if not isinstance(name, str):
-                    raise MetadataError(f"{self._where}: names of attributes are strings, found {name!r}")
+                    raise MetadataError(f"{self._where}: names of attributes must be strings, found {name!r}")
             written = formats.write_attributes(
                 self._store, self._path, replace(self._spec, attributes=values)
             )
@@ -301,25 +311,25 @@ class StoredNode(Generic[Spec]):
             warn_of_change(self._store, self._path, self.zarr_format)
 
 
-def _document_lock(place: str) -> threading.RLock:
+def _document_lock(url: str) -> threading.RLock:
     with _locks_lock:
-        return _locks.setdefault(place, threading.RLock())
+        return _locks.setdefault(url, threading.RLock())
 
 
 def difference(old: ArraySpec | GroupSpec, new: ArraySpec | GroupSpec) -> str | None:
-    """Say what makes ``new`` another node than ``old``, beyond shape and attributes; None where nothing does."""
+    """Return a description of the first difference between two specs other than shape and attributes, or None."""
     if isinstance(old, GroupSpec) or isinstance(new, GroupSpec):
-        before, after = ("a group" if isinstance(spec, GroupSpec) else "an array" for spec in (old, new))
-        return None if before == after else f"what was {before} has become {after}"
+        old_kind, new_kind = ("a group" if isinstance(spec, GroupSpec) else "an array" for spec in (old, new))
+        return None if old_kind == new_kind else f"the node has changed from {old_kind} to {new_kind}"
     if len(old.shape) != len(new.shape):
-        return f"its rank has changed from {len(old.shape)} to {len(new.shape)}"
-    for name, was, has in (
+        return f"its number of dimensions has changed from {len(old.shape)} to {len(new.shape)}"
+    for name, old_value, new_value in (
         ("data type", old.data_type, new.data_type),
         ("chunk shape", old.chunk_grid.chunk_shape, new.chunk_grid.chunk_shape),
         ("chunk key encoding", old.chunk_key_encoding, new.chunk_key_encoding),
         ("codecs", old.codecs, new.codecs),
         ("fill value", repr(old.fill_value), repr(new.fill_value)),
     ):
-        if was != has:
-            return f"its {name} has changed from {was} to {has}"
+        if old_value != new_value:
+            return f"its {name} has changed from {old_value} to {new_value}"
     return None

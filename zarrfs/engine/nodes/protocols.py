@@ -1,4 +1,7 @@
-"""What functions on nodes need of an array or a group. The node classes import those functions, not the reverse."""
+"""Protocols of arrays and groups for functions on nodes.
+
+The node classes import these functions, so the functions cannot import the node classes.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ class GroupNode(Named, Protocol):
 
 
 class IndexableArray(ArrayNode, Protocol):
-    """An array that can be read, and written, by index expressions."""
+    """An array that can be read and written by index expressions."""
 
     @property
     def ndim(self) -> int: ...

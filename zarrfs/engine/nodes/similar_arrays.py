@@ -1,4 +1,4 @@
-"""The options that create an array like another one: for ``zeros_like``, ``from_array`` and copies."""
+"""Creation options that are taken from another array, for ``zeros_like``, ``from_array`` and copies."""
 
 from __future__ import annotations
 
@@ -24,65 +24,62 @@ from zarrfs.engine.nodes.array import Array
 __all__ = ["copy_values", "options_like", "spec_of"]
 
 CHAIN = ("codecs", "filters", "serializer", "compressors")
-"""Options that are the codecs of an array."""
+"""The options that determine the codecs of an array."""
 
 MAX_COMPARED_CHUNKS = 100_000
-"""The number of chunk lengths that are compared to find the largest."""
+"""The maximum number of chunk lengths that are compared to find the largest."""
 
 KEYS = ("chunk_key_encoding", "dimension_separator")
-"""Options that say how the keys of chunks are made."""
+"""The options that determine the keys of chunks."""
 
 
 def options_like(other: Any, given: Mapping[str, Any], *, keep: str = "keep") -> dict[str, Any]:
-    """Return options for ``create_array`` that make an array like another one, unless ``given`` says otherwise.
+    """Return options for ``create_array`` that create an array like ``other``; ``given`` takes precedence.
 
-    Of an array of this package or of zarr-python everything but attributes and values is kept: shape, data type,
-    chunks, shards, codecs, fill value, order, chunk keys, names and units of dimensions, format. In another format
-    what that format has. Of other arrays (h5py, Dask) shape, dtype and chunks are kept, of NumPy's shape and dtype.
+    For a ``zarrfs.Array`` or an array of zarr-python these are all properties but attributes and values: shape, data
+    type, chunks, shards, codecs, fill value, order, chunk keys, dimension names and units, and format. If ``given`` has
+    another format, only properties that exist in that format are included. For other arrays (h5py, Dask) they are
+    shape, dtype and chunks, for NumPy arrays shape and dtype.
 
-    An option that is given as ``"keep"`` counts as not given.
+    An option with the value ``keep`` is treated as not given.
     """
     chosen = {name: value for name, value in given.items() if not (isinstance(value, str) and value == keep)}
     wanted = engine_options(chosen)
     spec = spec_of(other)
-    found = _of_any(other) if spec is None else _of_spec(spec, wanted)
+    options = _options_of_array_like(other) if spec is None else _options_of_spec(spec, wanted)
     for name, value in chosen.items():
-        # "auto" asks for the default, and filters=None for none: neither for what the other array has.
+        # "auto" selects the default, and filters=None no filters, instead of the value of the other array.
         if (isinstance(value, str) and value in AUTOMATIC) or (name == "filters" and value is None):
-            found.pop(_ours(name), None)
+            options.pop(_engine_name(name), None)
     if any(name in wanted for name in CHAIN):
-        _replace_codecs(found, wanted)
+        _remove_replaced_codecs(options, wanted)
     if any(name in wanted for name in KEYS):
         for name in KEYS:
-            found.pop(name, None)
+            options.pop(name, None)
     if "chunks" in wanted and "shards" not in wanted:
-        found.pop("shards", None)
-    return found | wanted
+        options.pop("shards", None)
+    return options | wanted
 
 
-def _ours(name: str) -> str:
+def _engine_name(name: str) -> str:
     return {"compressor": "compressors", "chunk_shape": "chunks"}.get(name, name)
 
 
-def _replace_codecs(found: dict[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Leave of the codecs of the other array those that go with the ones that are given."""
-    if "codecs" in wanted:
-        for name in CHAIN:
-            found.pop(name, None)
-        return
-    for name in CHAIN:
-        if name in wanted:
-            found.pop(name, None)
+def _remove_replaced_codecs(options: dict[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Remove the codec options of the other array that the given options replace."""
+    replaced = CHAIN if "codecs" in wanted else [name for name in CHAIN if name in wanted]
+    for name in replaced:
+        options.pop(name, None)
 
 
 def spec_of(other: Any) -> ArraySpec | None:
-    """Return the metadata of an array of this package or of zarr-python; None for any other."""
+    """Return the metadata of a ``zarrfs.Array`` or of an array of zarr-python; None for any other object."""
     if isinstance(other, Array):
         return other.spec
     metadata: Any = getattr(other, "metadata", None)
     if not type(other).__module__.startswith("zarr.") or not hasattr(metadata, "to_dict"):
         return None
-    # Through JSON, as it would be stored: the dictionary may hold objects of zarr-python.
+    # Convert to JSON and back, because the dictionary may contain objects of zarr-python.
     document = json.loads(json.dumps(metadata.to_dict()))
     where = f"metadata of {other!r}"
     if document.get("zarr_format") == 2:
@@ -91,19 +88,19 @@ def spec_of(other: Any) -> ArraySpec | None:
     return v3.parse_array(document, where)
 
 
-def _of_any(other: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"shape": tuple(int(n) for n in other.shape), "dtype": other.dtype}
+def _options_of_array_like(other: Any) -> dict[str, Any]:
+    options: dict[str, Any] = {"shape": tuple(int(n) for n in other.shape), "dtype": other.dtype}
     chunks = getattr(other, "chunks", None)
     if isinstance(chunks, tuple):
-        # Dask gives all lengths of each dimension.
-        found["chunks"] = tuple(max(side) if isinstance(side, tuple) else int(side) for side in chunks)
-    return found
+        # Dask gives the lengths of all chunks of each dimension.
+        options["chunks"] = tuple(max(side) if isinstance(side, tuple) else int(side) for side in chunks)
+    return options
 
 
-def _of_spec(spec: ArraySpec, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _options_of_spec(spec: ArraySpec, wanted: Mapping[str, Any]) -> dict[str, Any]:
     own = 2 if spec.zarr_format == 1 else spec.zarr_format
     target = wanted.get("zarr_format", own)
-    found: dict[str, Any] = {
+    options: dict[str, Any] = {
         "shape": spec.shape,
         "dtype": spec.data_type,
         "fill_value": spec.fill_value,
@@ -111,37 +108,37 @@ def _of_spec(spec: ArraySpec, wanted: Mapping[str, Any]) -> dict[str, Any]:
         "dimension_names": spec.dimension_names,
     }
     if target == 3 or target == own:
-        found["dimension_units"] = spec.dimension_units
+        options["dimension_units"] = spec.dimension_units
     codecs = list(spec.codecs)
     if isinstance(spec.chunk_grid, RegularGrid):
-        found["chunks"] = spec.chunk_grid.chunk_shape
+        options["chunks"] = spec.chunk_grid.chunk_shape
         sharding = codecs[0] if len(codecs) == 1 else None
         if isinstance(sharding, ShardingCodec):
-            found["chunks"] = sharding.chunk_shape
+            options["chunks"] = sharding.chunk_shape
             if target == 3:
-                found["shards"] = spec.chunk_grid.chunk_shape
+                options["shards"] = spec.chunk_grid.chunk_shape
             codecs = list(sharding.codecs)
     elif target == own:
-        found["chunks"] = spec.chunk_grid
+        options["chunks"] = spec.chunk_grid
     else:
-        found["chunks"] = _largest_chunk(spec)
-    if isinstance(found.get("chunks"), tuple):
-        found["chunks"] = tuple(max(1, side) for side in found["chunks"])
+        options["chunks"] = _largest_chunk(spec)
+    if isinstance(options.get("chunks"), tuple):
+        options["chunks"] = tuple(max(1, side) for side in options["chunks"])
     if target == 2:
-        found |= _chain_for_v2(spec, codecs)
+        options |= _chain_for_v2(spec, codecs)
     else:
-        found |= _chain(codecs, own == target)
+        options |= _chain(codecs, own == target)
     if target == own and target == 3:
-        found["chunk_key_encoding"] = spec.chunk_key_encoding
+        options["chunk_key_encoding"] = spec.chunk_key_encoding
     elif target == own == 2 and isinstance(spec.chunk_key_encoding, V2Keys):
-        found["dimension_separator"] = spec.chunk_key_encoding.separator
-    return found
+        options["dimension_separator"] = spec.chunk_key_encoding.separator
+    return options
 
 
 def _largest_chunk(spec: ArraySpec) -> tuple[int, ...] | None:
     """Return the largest chunk length in each dimension, for formats whose chunks have one shape.
 
-    None where there are too many chunks to look at each length.
+    None if there are more than MAX_COMPARED_CHUNKS lengths.
     """
     axes = [spec.chunk_grid.axis(i, length) for i, length in enumerate(spec.shape)]
     counts = [axis.find(axis.length - 1) + 1 if axis.length else 0 for axis in axes]
@@ -156,24 +153,27 @@ def _chain_for_v2(spec: ArraySpec, codecs: list[Codec]) -> dict[str, Any]:
     if spec.zarr_format in (1, 2):
         order, filters, compressor = chain_to_v2(codecs)
         return {"order": order, "filters": filters, "compressors": compressor}
-    found = _chain([codec for codec in codecs if codec.name != "crc32c"], same_format=False)
-    compressors = found.pop("compressors")
-    found["filters"] = [*(found.get("filters") or ()), *compressors[:-1]]
-    return {**found, "compressors": compressors[-1:] or None}
+    options = _chain([codec for codec in codecs if codec.name != "crc32c"], same_format=False)
+    compressors = options.pop("compressors")
+    options["filters"] = [*(options.get("filters") or ()), *compressors[:-1]]
+    return {**options, "compressors": compressors[-1:] or None}
 
 
 def _chain(codecs: list[Codec], same_format: bool) -> dict[str, Any]:
-    """Return codecs as the options filters, serializer and compressors, and the order that the filters make."""
-    found: dict[str, Any] = {}
+    """Return codecs as the options ``filters``, ``serializer`` and ``compressors``.
+
+    A first filter that reverses the dimensions becomes ``order="F"``. The serializer is omitted for another format.
+    """
+    options: dict[str, Any] = {}
     filters = [codec for codec in codecs if isinstance(codec, ArrayArrayCodec)]
     if filters and _reverses(filters[0]):
-        found["order"] = "F"
+        options["order"] = "F"
         del filters[0]
-    found["filters"] = [codec_to_json(codec) for codec in filters]
+    options["filters"] = [codec_to_json(codec) for codec in filters]
     if same_format:
-        found["serializer"] = next(codec_to_json(c) for c in codecs if isinstance(c, ArrayBytesCodec))
-    found["compressors"] = [codec_to_json(codec) for codec in codecs if isinstance(codec, BytesBytesCodec)]
-    return found
+        options["serializer"] = next(codec_to_json(c) for c in codecs if isinstance(c, ArrayBytesCodec))
+    options["compressors"] = [codec_to_json(codec) for codec in codecs if isinstance(codec, BytesBytesCodec)]
+    return options
 
 
 def _reverses(codec: Codec) -> bool:
@@ -184,8 +184,9 @@ def _reverses(codec: Codec) -> bool:
 
 
 def copy_values(source: Any, target: Array) -> None:
-    """Write the values of an array of the same shape, one stored chunk of the target after the other, so that neither
-    is in memory as a whole.
+    """Copy the values of an array of the same shape, one stored chunk of the target at a time.
+
+    Neither array is in memory as a whole, unless the chunk grid of the target is not regular.
     """
     if isinstance(source, np.ndarray) or not target.shape:
         target[...] = source[...] if target.shape else np.asarray(source)[()]

@@ -1,6 +1,6 @@
-"""What an array or group is, as plain values that JSON can hold: for ``zarrfs info``, the mount and the viewer.
+"""Summaries of arrays and groups as JSON values, for ``zarrfs info``, the mount and the viewer.
 
-Only what metadata say; counting chunks costs a listing and is the caller's to ask for.
+Only the functions named ``complete_...`` access the store; the others use the metadata of the node alone.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ __all__ = [
 
 
 class Info(dict[str, Any]):
-    """The facts of a node, by name; shown as a table of two columns."""
+    """The summary of a node by names; its ``repr`` is a table of two columns."""
 
     def __repr__(self) -> str:
         width = max(map(len, self), default=0)
         return "\n".join(f"{name:<{width}} : {value}" for name, value in self.items() if value is not None)
 
 
-PLAIN_TYPES = frozenset((str, int, bool, type(None)))
+JSON_SCALAR_TYPES = frozenset((str, int, bool, type(None)))
 
 
 def array_summary(array: ArrayNode) -> dict[str, Any]:
-    """Return the facts of an array."""
+    """Return the properties of an array, with its user attributes, as JSON values."""
     return {**array_facts(array), "attributes": json_safe(array.attrs.asdict())}
 
 
 def array_facts(array: ArrayNode) -> dict[str, Any]:
-    """Return the facts of an array, without its user attributes, which may be large."""
+    """Return the properties of an array as JSON values, without its user attributes, which may be large."""
     spec = array.spec
     return {
         "kind": "array",
@@ -64,17 +64,17 @@ def array_facts(array: ArrayNode) -> dict[str, Any]:
 
 
 def group_summary(group: GroupNode) -> dict[str, Any]:
-    """Return the facts of a group."""
+    """Return the properties of a group, with its user attributes, as JSON values."""
     return {**group_facts(group), "attributes": json_safe(group.attrs.asdict())}
 
 
 def group_facts(group: GroupNode) -> dict[str, Any]:
-    """Return the facts of a group, without its user attributes, which may be large."""
+    """Return the properties of a group as JSON values, without its user attributes, which may be large."""
     return {"kind": "group", "path": group.name, "zarr_format": group.zarr_format}
 
 
 def complete_array_summary(array: ArrayNode) -> dict[str, Any]:
-    """Return the facts of an array, and what is stored of it. Costs a listing."""
+    """Return the summary of an array with its stored size and the number of stored chunks. Lists its keys."""
     stored = array.nbytes_stored()
     nbytes = None if array.dtype.hasobject else array.nbytes
     return {
@@ -87,7 +87,7 @@ def complete_array_summary(array: ArrayNode) -> dict[str, Any]:
 
 
 def complete_group_summary(group: GroupNode) -> dict[str, Any]:
-    """Return the facts of a group, and how many arrays and groups are below it. Costs a look at all of them."""
+    """Return the summary of a group with the number of arrays and groups below it. Reads the metadata of all."""
     arrays = groups = 0
     for _, node in group.walk():
         if hasattr(node, "shape"):
@@ -98,8 +98,10 @@ def complete_group_summary(group: GroupNode) -> dict[str, Any]:
 
 
 def dtype_text(dtype: np.dtype[Any]) -> Any:
-    """Return a dtype as NumPy writes it (``"<u2"``), the list of fields of a structured one, or the name of one of
-    another package (``"bfloat16"``), which are all ``"<V2"`` to NumPy.
+    """Return a dtype as a JSON value.
+
+    The string of NumPy (``"<u2"``), the list of fields of a structured dtype, or the name of a dtype of another package
+    (``"bfloat16"``), because the string of those is ``"<V2"``.
     """
     if dtype.names:
         return json_safe(dtype.descr)
@@ -107,8 +109,10 @@ def dtype_text(dtype: np.dtype[Any]) -> Any:
 
 
 def json_safe(value: Any) -> Any:
-    """Return the value with all that JSON has no words for in those of Zarr v3 ("NaN", "Infinity")."""
-    if type(value) in PLAIN_TYPES:  # most values of large attributes
+    """Return a value with everything that JSON cannot represent converted: floats to the strings of Zarr v3 ("NaN",
+    "Infinity"), NumPy values to lists and numbers, bytes to Latin-1 text, other objects to their ``str``.
+    """
+    if type(value) in JSON_SCALAR_TYPES:  # most values of large attributes
         return value
     if isinstance(value, Mapping):
         return {str(key): json_safe(item) for key, item in value.items()}

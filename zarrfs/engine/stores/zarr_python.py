@@ -153,10 +153,6 @@ class ZarrPythonStore(Store):
                 return None
             raise
 
-    def stamp(self, key: str) -> Hashable | None:
-        self._check_open()
-        return None
-
     def _file_system_path(self, key: str) -> str:
         """Return the path of a key in the fsspec file system."""
         return f"{self.zarr_store.path.rstrip('/')}/{key}".rstrip("/")
