@@ -69,7 +69,7 @@ def test_fields_and_acquisitions_are_chosen(qtbot: QtBot, window: MainWindow, pl
     assert window.image.path == "A/2/1"
     box = window.plate.acquisition
     assert [box.itemText(row) for row in range(box.count())] == [
-        "all acquisitions",
+        "All acquisitions",
         "first day",
         "second day",
     ]
@@ -104,7 +104,7 @@ def test_a_series_that_cannot_be_shown_says_so(qtbot: QtBot, shown: Shown, tmp_p
     window = shown(path)
     item = window.gallery.item(1)
     assert item is not None
-    qtbot.waitUntil(lambda: "cannot be shown" in item.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "cannot be displayed" in item.text(), timeout=MILLISECONDS)
     assert "zarr.json" in item.toolTip()
 
 
@@ -154,7 +154,7 @@ def test_the_check_leads_to_the_key(qtbot: QtBot, shown: Shown, tmp_path: Path) 
     panel = window.metadata.check
     window.panels.setCurrentWidget(window.metadata)
     window.metadata.tabs.setCurrentWidget(panel)
-    qtbot.waitUntil(lambda: "NOT valid" in panel.verdict.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "not valid" in panel.verdict.text(), timeout=MILLISECONDS)
     top = panel.messages.topLevelItem(0)
     assert top is not None
     message = top.child(0)
@@ -209,7 +209,7 @@ def test_the_tree_hands_on_paths_and_lines_of_python(qtbot: QtBot, shown: Shown,
     assert texts["Copy path"] == str(cells)
     assert texts["Copy URL"].startswith("file://")
     found: dict[str, object] = {}
-    exec(texts["Copy Python"], found)
+    exec(texts["Copy Python code"], found)
     node = found["node"]
     assert isinstance(node, zarrfs.Group)
     assert np.array_equal(node["2"][0, 0], zarrfs.open(cells, "2")[0, 0])
@@ -261,5 +261,5 @@ def test_the_menu_of_a_line_opens_at_the_line(qtbot: QtBot, shown: Shown, cells:
     item = window.tree_panel.current()
     assert item is not None
     titles = [action.text() for action in window.tree_panel.menu(item).actions()]
-    assert "Mount and open the folder" in titles
+    assert "Mount and open folder" in titles
     window.tree_panel.view.customContextMenuRequested.emit(QPoint(5, 5000))  # below the last line: nothing

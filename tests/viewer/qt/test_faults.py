@@ -207,8 +207,8 @@ def test_recents_and_links_have_absolute_paths(
 ) -> None:
     monkeypatch.chdir(stack.parent)
     opened(qtbot, window, lambda: window.open_location("stack.zarr"))
-    assert window.opening.recent() == [str(stack)]
-    view = window.views.now("v")
+    assert window.opener.recent() == [str(stack)]
+    view = window.views.current_view("v")
     assert view is not None
     assert view.location == str(stack)
 
@@ -237,7 +237,7 @@ def test_another_well_keeps_contrast_colours_and_visibility(
     assert look() == before
     opened(qtbot, window, lambda: window.plate.field.activated.emit(0))
     assert look() == before
-    window.actions_by_name["auto_each"].trigger()
+    window.actions_by_name["auto_contrast_per_image"].trigger()
     opened(qtbot, window, lambda: table.setCurrentCell(0, 2))
     assert look() != before
     assert window.intent is not None
@@ -271,7 +271,7 @@ def test_the_histogram_spans_nearly_all_values_and_the_limits(
 def test_a_handle_of_the_histogram_moves_one_limit(qtbot: QtBot, shown: Shown, stack: Path) -> None:
     window = shown(stack)
     exact(qtbot, window, lambda: window.session.change_channel(0, limits=(1.25, 7.0 / 3)))
-    qtbot.waitUntil(lambda: window.channels.plot.made, timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: window.channels.plot.is_created, timeout=MILLISECONDS)
     region = window.channels._range
     assert not region.movable, "what is between the handles cannot be dragged"
     assert all(line.movable for line in region.lines)

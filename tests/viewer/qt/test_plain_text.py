@@ -40,7 +40,7 @@ from zarrfs_viewer.qt.support.plain_text import (
     tooltip,
     window_title,
 )
-from zarrfs_viewer.qt.support.plots import PlotHolder
+from zarrfs_viewer.qt.support.plots import LazyPlot
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -530,7 +530,7 @@ def test_plots_statistics_and_dialogs_display_hostile_texts(
         qtbot.waitUntil(lambda: window.measure.text != "", timeout=MILLISECONDS)
         window.measure.text = ""
         assert window.grab().width() > 0
-    plots = [plot for plot in window.findChildren(PlotHolder) if plot.made]
+    plots = [plot for plot in window.findChildren(LazyPlot) if plot.is_created]
     assert plots
     for holder in plots:
         label = holder.plot().getAxis("bottom").labelString()
@@ -566,7 +566,7 @@ def test_the_readout_and_its_tooltip_display_hostile_texts(
 def test_messages_of_any_content_are_plain_and_bounded(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
-    window.session.say(hostile(picture, "message"), True)
+    window.session.show_message(hostile(picture, "message"), True)
     assert window.notice.isVisible()
     assert window.grab().width() <= 1400
     assert_harmless(displayed_texts(window))
@@ -588,7 +588,7 @@ def test_a_node_that_is_broken_displays_its_error(
     qtbot: QtBot, shown: Callable[[object], MainWindow], tmp_path: Path, picture: Path
 ) -> None:
     window = shown(hostile_store(tmp_path / "a.zarr", picture))
-    window.tree_panel.node_broken.emit(hostile(picture, "error"))
+    window.tree_panel.unreadable_node_selected.emit(hostile(picture, "error"))
     assert "<b>error</b>" in window.metadata.document.toPlainText()
     assert_harmless(displayed_texts(window))
     exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 9.0)))

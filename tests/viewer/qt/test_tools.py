@@ -135,7 +135,7 @@ def test_shapes_are_moved_changed_and_taken_away(
     assert window.measure.text.endswith("\n")
     window.measure.write_csv(tmp_path / "nowhere" / "numbers.csv")
     qtbot.waitUntil(lambda: "cannot be written" in window.notice.text(), timeout=MILLISECONDS)
-    window.actions_by_name["no_shape"].trigger()
+    window.actions_by_name["delete_shape"].trigger()
     assert window.canvas.shape is None
     assert not window.measure.text
     window.set_tool("move")
@@ -242,7 +242,7 @@ def test_export_of_values_and_pictures(
     for form, suffix in (("npy", ".npy"), ("tiff", ".ome.tif"), ("ome-zarr", ".ome.zarr"), ("png", ".png")):
         file = tmp_path / f"part{suffix}"
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, file=file: (str(file), ""))
-        dialog = chosen(window, "the region drawn", form)
+        dialog = chosen(window, "Drawn region", form)
         assert window.intent is not None
         with qtbot.waitSignal(window.exporter.finished, timeout=MILLISECONDS):
             window.exporter.ask(dialog, window.intent)
@@ -253,14 +253,14 @@ def test_export_of_values_and_pictures(
     assert QImage(str(tmp_path / "part.png")).size().width() == 20
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(tmp_path / "all.npy"), ""))
     with qtbot.waitSignal(window.exporter.finished, timeout=MILLISECONDS):
-        dialog = chosen(window, "all slices", "npy")
+        dialog = chosen(window, "All slices", "npy")
         window.exporter.ask(dialog, window.intent)
     assert np.array_equal(np.load(tmp_path / "all.npy"), data)
 
 
 def test_export_says_what_is_impossible(qtbot: QtBot, shown: Shown, ramp: Path, tmp_path: Path) -> None:
     window = shown(ramp)
-    dialog = chosen(window, "all slices", "png")
+    dialog = chosen(window, "All slices", "png")
     qtbot.addWidget(dialog)
     save = dialog.buttons.button(dialog.buttons.StandardButton.Save)
     assert save is not None
@@ -278,13 +278,13 @@ def test_an_export_that_is_stopped_leaves_nothing(
     qtbot: QtBot, shown: Shown, ramp: Path, tmp_path: Path
 ) -> None:
     window = shown(ramp)
-    dialog = chosen(window, "all slices", "npy")
+    dialog = chosen(window, "All slices", "npy")
     qtbot.addWidget(dialog)
     assert window.intent is not None
     window.exporter.write(dialog.choice(), tmp_path / "x.npy", window.intent)
     window.exporter.close()
     qtbot.waitUntil(lambda: bool(window.notice.text()), timeout=MILLISECONDS)
-    stopped = "stopped" in window.notice.text()
+    stopped = "cancelled" in window.notice.text()
     assert stopped or "Exported" in window.notice.text()
     files = [file.name for file in tmp_path.iterdir() if file.name != "settings.ini"]
     assert files == ([] if stopped else ["x.npy"])
@@ -297,13 +297,13 @@ def test_views_are_kept_shown_and_deleted(
     exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
     exact(qtbot, window, lambda: window.session.change_channel(0, colormap="magma", limits=(5.0, 900.0)))
     exact(qtbot, window, lambda: window.canvas.zoom(3))
-    kept_intent, kept_viewport = window.intent, window.canvas.viewport
+    saved_intent, saved_viewport = window.intent, window.canvas.viewport
     monkeypatch.setattr(QInputDialog, "getText", lambda *a, **k: ("the good one", True))
-    window.actions_by_name["keep_view"].trigger()
-    qtbot.waitUntil(lambda: "is kept" in window.notice.text(), timeout=MILLISECONDS)
+    window.actions_by_name["save_view"].trigger()
+    qtbot.waitUntil(lambda: "Saved the view" in window.notice.text(), timeout=MILLISECONDS)
     with qtbot.waitSignal(window.session.image_changed, timeout=MILLISECONDS):
         window.open_location(str(ramp))
-    assert window.intent != kept_intent
+    assert window.intent != saved_intent
     asked: list[list[str]] = []
 
     def choose(*arguments: object) -> tuple[str, bool]:
@@ -313,14 +313,14 @@ def test_views_are_kept_shown_and_deleted(
         return names[0], True
 
     monkeypatch.setattr(QInputDialog, "getItem", choose)
-    window.actions_by_name["show_view"].trigger()
-    qtbot.waitUntil(lambda: window.intent == kept_intent, timeout=MILLISECONDS)
-    assert window.canvas.viewport == kept_viewport
+    window.actions_by_name["open_view"].trigger()
+    qtbot.waitUntil(lambda: window.intent == saved_intent, timeout=MILLISECONDS)
+    assert window.canvas.viewport == saved_viewport
     assert "the good one" in asked[0][0]
     window.actions_by_name["delete_view"].trigger()
-    qtbot.waitUntil(lambda: "is deleted" in window.notice.text(), timeout=MILLISECONDS)
-    window.actions_by_name["show_view"].trigger()
-    qtbot.waitUntil(lambda: "No view is kept" in window.notice.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "Deleted the view" in window.notice.text(), timeout=MILLISECONDS)
+    window.actions_by_name["open_view"].trigger()
+    qtbot.waitUntil(lambda: "no saved views" in window.notice.text(), timeout=MILLISECONDS)
 
 
 def test_a_link_shows_the_same_again(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
@@ -358,12 +358,12 @@ def test_a_view_of_another_image_is_told_and_the_usual_one_shown(
 
 
 def test_messages_are_kept_and_warnings_of_the_engine_shown(qtbot: QtBot, window: MainWindow) -> None:
-    window.session.say("just so")
-    window.session.say("it broke", True)
+    window.session.show_message("just so")
+    window.session.show_message("it broke", True)
     assert window.log.messages.count() == 2
     assert window.warnings.isVisible()
     relayed = logging.LogRecord("zarrfs", logging.WARNING, "", 0, "from the engine", None, None)
-    thread = threading.Thread(target=lambda: window.relay.handle(relayed))
+    thread = threading.Thread(target=lambda: window.log_handler.handle(relayed))
     thread.start()
     thread.join()
     qtbot.waitUntil(lambda: "from the engine" in window.log.text(), timeout=MILLISECONDS)
@@ -422,7 +422,7 @@ def test_the_gui_thread_never_touches_the_store(qtbot: QtBot, window: MainWindow
     for row in range(4):
         window.metadata.tabs.setCurrentIndex(row)
     window.canvas.show_shape(Shape("line", (1.0, 1.0), (20.0, 30.0)))
-    exact(qtbot, window, window.turn)
+    exact(qtbot, window, window.show_next_axes)
     qtbot.waitUntil(lambda: not window.busy.isVisible(), timeout=MILLISECONDS)
     assert threads
     assert threading.get_ident() not in threads

@@ -15,7 +15,7 @@ from PyQt6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PyQt6.QtGui import QDropEvent, QImage
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.window.actions import Palette, key_help
+from zarrfs_viewer.qt.window.actions import CommandPalette, key_help
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -108,11 +108,11 @@ def test_other_axes_and_levels(qtbot: QtBot, shown: Shown, stack: Path) -> None:
     window = shown(stack)
     assert window.intent is not None
     first = window.intent.displayed
-    exact(qtbot, window, window.turn)
+    exact(qtbot, window, window.show_next_axes)
     assert window.intent.displayed != first
     assert window.dimensions.axes != (1,)
     for _ in range(2):
-        exact(qtbot, window, window.turn)
+        exact(qtbot, window, window.show_next_axes)
     assert window.intent.displayed == first
 
 
@@ -187,7 +187,7 @@ def test_dropping_opens(qtbot: QtBot, window: MainWindow, stack: Path) -> None:
         Qt.KeyboardModifier.NoModifier,
     )
     opened(qtbot, window, lambda: window.dropEvent(event))
-    assert window.opening.recent()[0] == f"{stack}/1"
+    assert window.opener.recent()[0] == f"{stack}/1"
 
 
 @pytest.mark.parametrize("kind", ["missing", "words", "empty group"])
@@ -284,7 +284,7 @@ def test_an_error_that_is_delivered_after_a_retry_is_not_shown(
     reported = threading.Event()
     window.panes.main._tile_failed.connect(reported.set, Qt.ConnectionType.DirectConnection)
     shown: list[str] = []
-    window.session.said.connect(lambda text, warning: shown.append(text))
+    window.session.message_changed.connect(lambda text, warning: shown.append(text))
     gone.set()
     window.dimensions.set_position(0, 8)
     # The error is in the queue of this thread, which delivers nothing while it waits.
@@ -299,11 +299,11 @@ def test_every_action_has_menu_key_and_palette_entry(qtbot: QtBot, window: MainW
     keys = [action.shortcut().toString() for action in window.actions_by_name.values()]
     assert all(keys)
     assert len(set(keys)) == len(keys)
-    palette = Palette(window.actions_by_name, window)
+    palette = CommandPalette(window.actions_by_name, window)
     qtbot.addWidget(palette)
-    assert palette.found.count() == len(window.actions_by_name)
+    assert palette.matches.count() == len(window.actions_by_name)
     palette.search.setText("chunk grid")
-    assert palette.found.count() == 1
+    assert palette.matches.count() == 1
     qtbot.keyClick(palette.search, Qt.Key.Key_Return)
     assert window.actions_by_name["chunks"].isChecked()
     text = key_help(window.actions_by_name)
