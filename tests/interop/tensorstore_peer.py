@@ -32,7 +32,7 @@ class Case(NamedTuple):
 
     @property
     def readable(self) -> bool:
-        """False for what TensorStore writes, but hands to NumPy as strings of length zero; and for v2 arrays of
+        """False for what TensorStore writes, but peers to NumPy as strings of length zero; and for v2 arrays of
         float4_e2m1fn, where it wants a fill value in base64 as it does for no other number.
         """
         if self.dtype.isbuiltin == 2:

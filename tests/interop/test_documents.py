@@ -18,7 +18,7 @@ DATA = np.arange(12, dtype="u2").reshape(3, 4)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_consolidated_by_zarr_python(zarr_format: Any, tmp_path: Path) -> None:
+def test_metadata_consolidated_by_zarr_python_is_read(zarr_format: Any, tmp_path: Path) -> None:
     path = tmp_path / "g"
     with quietly():
         root = zarr.create_group(path, zarr_format=zarr_format, attributes={"a": 1})
@@ -33,7 +33,7 @@ def test_consolidated_by_zarr_python(zarr_format: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_consolidated_by_zarrfs(zarr_format: Any, tmp_path: Path) -> None:
+def test_zarr_python_reads_metadata_consolidated_by_zarrfs(zarr_format: Any, tmp_path: Path) -> None:
     path = tmp_path / "g"
     root = zarrfs.create_group(path, zarr_format=zarr_format, attributes={"a": 1})
     root.create_array("x/y", data=DATA, chunks=(2, 2), attributes={"b": [2]})
@@ -47,7 +47,9 @@ def test_consolidated_by_zarrfs(zarr_format: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [["y", "x"], ["y", None], None])
-def test_dimension_names(names: list[str | None] | None, tmp_path: Path) -> None:
+def test_dimension_names_are_exchanged_with_zarr_python(
+    names: list[str | None] | None, tmp_path: Path
+) -> None:
     with quietly():
         zarr.create_array(tmp_path / "theirs", data=DATA, dimension_names=names)
     found = zarrfs.open_array(tmp_path / "theirs").dimension_names

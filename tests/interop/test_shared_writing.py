@@ -42,7 +42,7 @@ class Case(NamedTuple):
         return self.name
 
 
-# -- the hands -----------------------------------------------------------------------------------------------------
+# -- the peers -----------------------------------------------------------------------------------------------------
 
 
 class Zarrfs:
@@ -95,14 +95,14 @@ class TensorStore:
         self.array[region] = data
 
 
-HANDS: dict[str, Callable[[Path, Case], Any]] = {
+IMPLEMENTATIONS: dict[str, Callable[[Path, Case], Any]] = {
     "zarrfs": Zarrfs,
     "zarr-python": ZarrPython,
     "zarrs": Zarrs,
     "tensorstore": TensorStore,
 }
 ALL = ("zarrfs", "zarr-python", "zarrs", "tensorstore")
-NO_ZARRS = ("zarrfs", "zarr-python", "tensorstore")
+ALL_BUT_ZARRS = ("zarrfs", "zarr-python", "tensorstore")
 """For what zarrs refuses: the F order and the big-endian elements of v2."""
 
 
@@ -189,11 +189,11 @@ def cases() -> Iterator[Case]:
     for name, codecs in CHAINS.items():
         named = {"dimension_names": ["y", None], "codecs": codecs}
         # zarr-python compares the lengths of inner chunks without the transposition before them.
-        hands = ("zarrfs", "tensorstore") if name == "shards, transposed outside" else ALL
+        peers = ("zarrfs", "tensorstore") if name == "shards, transposed outside" else ALL
         yield Case(
             f"v3 {name}",
             {"zarr_format": 3, "dtype": "uint16", "chunks": CHUNKS, "fill_value": 7} | named,
-            hands,
+            peers,
         )
     for encoding in (
         _codec("v2", separator="."),
@@ -225,8 +225,8 @@ def _cases_v2() -> Iterator[Case]:
         options = {"zarr_format": 2, "dtype": dtype, "chunks": CHUNKS, "order": order}
         options |= {"dimension_separator": separator, "compressors": compressors[number % len(compressors)]}
         for fill in list(_fills(np.dtype(dtype).name))[:2]:
-            hands = ALL if order == "C" and dtype[0] != ">" else NO_ZARRS
-            yield Case(f"v2 {dtype} {order} {separator} fill {fill}", options | {"fill_value": fill}, hands)
+            peers = ALL if order == "C" and dtype[0] != ">" else ALL_BUT_ZARRS
+            yield Case(f"v2 {dtype} {order} {separator} fill {fill}", options | {"fill_value": fill}, peers)
     for compressor in compressors:
         for order in "CF":
             options = {
@@ -237,7 +237,9 @@ def _cases_v2() -> Iterator[Case]:
                 "compressors": compressor,
             }
             yield Case(
-                f"v2 {compressor and compressor['id']} {order}", options, ALL if order == "C" else NO_ZARRS
+                f"v2 {compressor and compressor['id']} {order}",
+                options,
+                ALL if order == "C" else ALL_BUT_ZARRS,
             )
     records = [("a", "<i2"), ("b", "<f8"), ("s", "S3")]
     for dtype in ("U4", "S3", "M8[s]", "m8[ns]", records, "string"):
@@ -273,19 +275,21 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("case", "first", "second"), TABLE)
-def test_one_writes_over_what_another_wrote(case: Case, first: str, second: str, tmp_path: Path) -> None:
+def test_two_implementations_write_regions_of_one_array(
+    case: Case, first: str, second: str, tmp_path: Path
+) -> None:
     path = tmp_path / "a"
     made = zarrfs.create_array(path, shape=SHAPE, **case.options)
-    twin = np.empty(SHAPE, made.dtype)
-    twin[...] = made.fill_value
+    expected_values = np.empty(SHAPE, made.dtype)
+    expected_values[...] = made.fill_value
     values = sample(_numpy(case.options["dtype"]), (2, *SHAPE))
     for name, region, data in ((first, FIRST, values[0]), (second, SECOND, values[1])):
-        HANDS[name](path, case).write(region, data[region])
-        twin[region] = data[region]
+        IMPLEMENTATIONS[name](path, case).write(region, data[region])
+        expected_values[region] = data[region]
     for name in case.peers:
-        found = HANDS[name](path, case).read()
+        found = IMPLEMENTATIONS[name](path, case).read()
         if case.options["dtype"] == "int4":  # of which the upper half of the byte may be anything
-            found, expected = np.asarray(found, "i1"), twin.astype("i1")
+            found, expected = np.asarray(found, "i1"), expected_values.astype("i1")
         else:
-            found, expected = np.asarray(found, twin.dtype), twin
+            found, expected = np.asarray(found, expected_values.dtype), expected_values
         assert same_bits(found, expected), f"{name} reads"

@@ -11,13 +11,13 @@ from tests.interop.tensorstore_peer import Case
 MATRIX = [*tensorstore_peer.cases_v2(), *tensorstore_peer.cases_v3()]
 
 
-def test_the_matrix_is_whole() -> None:
+def test_the_matrix_is_complete_and_its_names_are_unique() -> None:
     assert len(MATRIX) > 4000
     assert len({str(case) for case in MATRIX}) == len(MATRIX)
 
 
 @pytest.mark.parametrize("case", MATRIX, ids=str)
-def test_both_ways(case: Case) -> None:
+def test_each_implementation_reads_what_the_other_wrote(case: Case) -> None:
     theirs = tensorstore_peer.write(case)
     assert same_bits(ours.read(theirs), case.data), "we read what TensorStore wrote"
     if case.readable:

@@ -11,13 +11,13 @@ from tests.interop.zarr_python import Case
 MATRIX = zarr_python.matrix()
 
 
-def test_the_matrix_is_whole() -> None:
+def test_the_matrix_is_complete_and_its_names_are_unique() -> None:
     assert len(MATRIX) > 4000
     assert len({str(case) for case in MATRIX}) == len(MATRIX)
 
 
 @pytest.mark.parametrize("case", MATRIX, ids=str)
-def test_both_ways(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_implementation_reads_what_the_other_wrote(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     theirs = zarr_python.write(case)
     expected = zarr_python.read(theirs) if case.lossy else case.data
     assert same_bits(ours.read(theirs), expected), "we read what zarr-python wrote"

@@ -16,7 +16,8 @@ reach no other machine: pip has no index, and HTTP goes to a proxy that is not t
 A mutant is one of
   detected     a test failed, or the time was up;
   survived     all relevant tests passed: a test is missing, or the mutant is equivalent;
-  equivalent   listed in ``equivalent.txt`` with a reason, after a review: no test can notice it. It is not run.
+  equivalent   listed in ``equivalent.txt`` with a reason, after a review: no test can find_detecting_test it. It is
+  not run.
 
 The report ends with a table: of each package the sample, these numbers, and the detected share of the mutants that are
 not equivalent. ``--report FILE`` writes all results as JSON. The exit code is 1 if a mutant survived, and 2 if the
@@ -59,7 +60,7 @@ SOURCES = {
 }
 """Each file belongs to the last package that contains it. The widgets of the viewer (``qt``) belong to none."""
 
-USUAL_PACKAGES = ("engine", "stores", "mount", "ngff", "viewer")
+DEFAULT_PACKAGES = ("engine", "stores", "mount", "ngff", "viewer")
 
 TESTS = {
     "zarrfs/engine": "tests/engine tests/tensorstore tests/faults tests/tools/test_copying.py",
@@ -74,11 +75,11 @@ TESTS = {
 }
 """The tests of the files below a folder; the longest folder counts."""
 
-LEFT_OUT = ("tests/interop/zarr2",)
+EXCLUDED_TESTS = ("tests/interop/zarr2",)
 """They need an environment that is installed from the network."""
 
-MIN_SECONDS = 60.0
-TIMES_SLOWER = 5.0
+MIN_TIMEOUT_SECONDS = 60.0
+TIMEOUT_FACTOR = 5.0
 MAX_MEMORY = 8 << 30
 """Bytes of private memory that a process of the tests may have. Maps of files, as LMDB makes them, do not count."""
 
@@ -138,12 +139,12 @@ class Runner:
             self._seconds[key] = time.monotonic() - start
         return self._seconds[key]
 
-    def notice(self, mutant: Mutant) -> str | None:
+    def find_detecting_test(self, mutant: Mutant) -> str | None:
         """Return the test that notices a mutant, or ``time limit``; None if it survives."""
         file = self.copy / mutant.path
         source = file.read_bytes()
         for tests in self._stages(mutant.path):
-            seconds = max(MIN_SECONDS, TIMES_SLOWER * self.baseline(tests))
+            seconds = max(MIN_TIMEOUT_SECONDS, TIMEOUT_FACTOR * self.baseline(tests))
             file.write_bytes(mutant.apply(source))
             try:
                 found = self._pytest(tests, seconds)
@@ -162,14 +163,14 @@ class Runner:
         near = set()
         for file in (self.copy / "tests").rglob("test_*.py"):
             name = str(file.relative_to(self.copy))
-            if not name.startswith((*LEFT_OUT, "tests/mutation")):
+            if not name.startswith((*EXCLUDED_TESTS, "tests/mutation")):
                 words = file.stem.removeprefix("test_").split("_")
                 if stem in words or file.stem == f"test_{stem}" or f"{module} " in file.read_text():
                     near.add(name)
         if near:
             yield sorted(near)
         folder = max((folder for folder in TESTS if path.startswith(f"{folder}/")), key=len)
-        yield [*TESTS[folder].split(), *(f"--ignore={name}" for name in LEFT_OUT)]
+        yield [*TESTS[folder].split(), *(f"--ignore={name}" for name in EXCLUDED_TESTS)]
 
     def _pytest(self, tests: Sequence[str], seconds: float | None) -> tuple[int, str] | None:
         options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header"]
@@ -266,7 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--packages", nargs="+", choices=SOURCES, default=USUAL_PACKAGES, metavar="PACKAGE")
+    parser.add_argument("--packages", nargs="+", choices=SOURCES, default=DEFAULT_PACKAGES, metavar="PACKAGE")
     parser.add_argument("--sample", type=int, default=40, help="how many mutants (40)")
     parser.add_argument("--seed", type=int, default=1, help="of the random sample (1)")
     parser.add_argument("--key", nargs="+", default=(), help="these mutants instead of a sample")
@@ -296,7 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if mutant.key in known:
                 verdict, why = "equivalent", known[mutant.key]
             else:
-                noticed = runner.notice(mutant)
+                noticed = runner.find_detecting_test(mutant)
                 verdict, why = ("survived", "") if noticed is None else ("detected", noticed)
             print(f"{verdict:10}  {mutant}" + (f"\n            {why}" if why else ""), flush=True)
             results.append((mutant, verdict, why))

@@ -1,4 +1,6 @@
-"""Mutants of a source file: every small change of the code that a test should notice. Pure; nothing is run here."""
+"""Mutants of a source file: every small change of the code that a test should find_detecting_test. Pure; nothing
+is run here.
+"""
 
 from __future__ import annotations
 
