@@ -1,8 +1,8 @@
-"""One writes a part of an array, another writes over a part of that, and all read the same: zarrfs, zarr-python 3, the
-Rust codecs of zarrs in zarr-python, and TensorStore, each by its own hand in one directory.
+"""Two implementations write overlapping regions of one array, and all implementations read the same values.
 
-What no one has written is the fill value. Regions begin and end within chunks, so that the second has to decode what
-the first has encoded, and to leave its bytes as they are.
+The implementations are zarrfs, zarr-python 3, zarr-python 3 with the Rust codec pipeline of zarrs, and TensorStore.
+They access the same directory. Elements that are not written have the fill value. The regions begin and end within
+chunks, so that the second implementation must decode the chunks of the first one and keep their other elements.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SMALL = ["int4", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e3m4"]
 
 
 class Case(NamedTuple):
-    """An array: the options of ``zarrfs.create_array``, and who can write and read it."""
+    """The options of ``zarrfs.create_array``, and the implementations that can write and read the array."""
 
     name: str
     options: dict[str, Any]
@@ -85,7 +85,7 @@ class TensorStore:
         driver = self.drivers[case.options["zarr_format"]]
         spec = {"driver": driver, "kvstore": {"driver": "file", "path": f"{path}/"}}
         array = ts.open(spec, open=True).result()
-        # It takes the dimensions of N5 as they stand there, the fastest first.
+        # TensorStore keeps the dimension order of N5, with the fastest dimension first.
         self.array = array.T if driver == "n5" else array
 
     def read(self) -> Data:
@@ -103,7 +103,7 @@ IMPLEMENTATIONS: dict[str, Callable[[Path, Case], Any]] = {
 }
 ALL = ("zarrfs", "zarr-python", "zarrs", "tensorstore")
 ALL_BUT_ZARRS = ("zarrfs", "zarr-python", "tensorstore")
-"""For what zarrs refuses: the F order and the big-endian elements of v2."""
+"""For v2 arrays with F order or big-endian elements, which zarrs does not support."""
 
 
 # -- the table -----------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ CHAINS: dict[str, list[Any]] = {
 
 
 def _fills(dtype: str) -> Iterator[Any]:
-    """Yield fill values worth trying: the ends of the type, what JSON has no number for."""
+    """Yield the limits of the data type, and values without a JSON number."""
     if dtype == "bool":
         yield from (False, True)
     elif "int" in dtype and dtype not in SMALL:
@@ -188,7 +188,7 @@ def cases() -> Iterator[Case]:
         yield Case(f"v3 {dtype} shards", options | {"codecs": _shards((2, 3), [plain, CRC])}, peers)
     for name, codecs in CHAINS.items():
         named = {"dimension_names": ["y", None], "codecs": codecs}
-        # zarr-python compares the lengths of inner chunks without the transposition before them.
+        # zarr-python compares the shape of the inner chunks with the shape before the transpose codec.
         peers = ("zarrfs", "tensorstore") if name == "shards, transposed outside" else ALL
         yield Case(
             f"v3 {name}",
@@ -279,17 +279,17 @@ def test_two_implementations_write_regions_of_one_array(
     case: Case, first: str, second: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "a"
-    made = zarrfs.create_array(path, shape=SHAPE, **case.options)
-    expected_values = np.empty(SHAPE, made.dtype)
-    expected_values[...] = made.fill_value
+    created = zarrfs.create_array(path, shape=SHAPE, **case.options)
+    expected_values = np.empty(SHAPE, created.dtype)
+    expected_values[...] = created.fill_value
     values = sample(_numpy(case.options["dtype"]), (2, *SHAPE))
     for name, region, data in ((first, FIRST, values[0]), (second, SECOND, values[1])):
         IMPLEMENTATIONS[name](path, case).write(region, data[region])
         expected_values[region] = data[region]
     for name in case.peers:
         found = IMPLEMENTATIONS[name](path, case).read()
-        if case.options["dtype"] == "int4":  # of which the upper half of the byte may be anything
+        if case.options["dtype"] == "int4":  # the upper four bits of the byte are undefined
             found, expected = np.asarray(found, "i1"), expected_values.astype("i1")
         else:
             found, expected = np.asarray(found, expected_values.dtype), expected_values
-        assert same_bits(found, expected), f"{name} reads"
+        assert same_bits(found, expected), f"{name} reads other values"

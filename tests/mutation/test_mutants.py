@@ -1,4 +1,4 @@
-"""The mutants of a file: each changes one thing, can be compiled, and has a key that other changes leave alone."""
+"""Mutants change one thing each, can be compiled, and have keys that do not depend on the rest of the file."""
 
 from __future__ import annotations
 
