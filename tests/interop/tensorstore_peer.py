@@ -1,6 +1,4 @@
 """TensorStore as one side of the comparison: arrays of its zarr and zarr3 drivers, and reading our arrays."""
-arrays.
-"""
 
 from __future__ import annotations
 
