@@ -1,7 +1,6 @@
-"""What holds for every test: nothing unexpected is logged, no thread, process and mount outlives it. And the
-shared data.
+"""Fixtures for all tests. A test fails if it logs unexpected records or leaves threads, processes or mounts.
 
-Unexpected warnings fail a test too; that is ``filterwarnings`` in pyproject.toml.
+Unexpected warnings are errors through ``filterwarnings`` in pyproject.toml.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tests.processes import child_processes, end, lasting, lasting_processes
 from zarrfs.mount.mounting import mounts
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60)
-# In CI the same examples every time: a failure there must be one that can be had again.
+# In CI the examples are deterministic, so that a failure can be reproduced.
 hypothesis.settings.register_profile(
     "ci", parent=hypothesis.settings.get_profile("default"), derandomize=True
 )
@@ -30,25 +29,26 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
 OUR_LOGGERS = ("zarrfs", "zarrfs_viewer")
 
 PERMANENT_THREADS = ("ThreadPoolExecutor-", "zarrfs-", "zarr_io", "asyncio_", "fsspecIO", "pytest_timeout")
-"""Threads that stay for the life of the process: our worker pool, and those of the libraries we are held
-against."""
+"""Prefixes of the names of threads that run until the process exits: our worker pool, and threads of other
+libraries.
+"""
 
-MAX_SECONDS_TO_END = 5.0
-"""How long a thread that was told to end may take to do so."""
+THREAD_EXIT_TIMEOUT_SECONDS = 5.0
+"""The time within which a thread must exit after a test."""
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The directory of real data sets: $ZARRFS_DATA, or ``shared/data`` beside the checkout."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    directory = Path(os.environ.get("ZARRFS_DATA") or beside)
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    directory = Path(os.environ.get("ZARRFS_DATA") or default)
     if not directory.is_dir():
-        pytest.skip(f"no real data sets here: {directory} is missing; set ZARRFS_DATA")
+        pytest.skip(f"the directory of data sets {directory} does not exist; set ZARRFS_DATA")
     return directory
 
 
-class _Listener(logging.Handler):
-    """Keeps what is logged at WARNING and above."""
+class _RecordingHandler(logging.Handler):
+    """Records the messages of level WARNING and above."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -60,15 +60,15 @@ class _Listener(logging.Handler):
 
 @pytest.fixture(autouse=True)
 def _nothing_unexpected_is_logged(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test that expects our loggers to warn asks for ``caplog`` and looks at what it holds."""
-    listener = _Listener()
+    """A test that expects warnings of our loggers uses ``caplog`` and checks its records."""
+    handler = _RecordingHandler()
     for name in OUR_LOGGERS:
-        logging.getLogger(name).addHandler(listener)
+        logging.getLogger(name).addHandler(handler)
     yield
     for name in OUR_LOGGERS:
-        logging.getLogger(name).removeHandler(listener)
-    if listener.messages and "caplog" not in request.fixturenames:
-        pytest.fail("unexpected log records:\n" + "\n".join(listener.messages))
+        logging.getLogger(name).removeHandler(handler)
+    if handler.messages and "caplog" not in request.fixturenames:
+        pytest.fail("unexpected log records:\n" + "\n".join(handler.messages))
 
 
 @pytest.fixture(autouse=True)
@@ -79,15 +79,15 @@ def _no_thread_is_left() -> Iterator[None]:
     for thread in set(threading.enumerate()) - before:
         if thread.name.startswith(PERMANENT_THREADS) or isinstance(thread, threading._DummyThread):
             continue
-        thread.join(MAX_SECONDS_TO_END)
+        thread.join(THREAD_EXIT_TIMEOUT_SECONDS)
         if thread.is_alive():
             left.append(thread.name)
     if left:
         pytest.fail(f"threads left running: {', '.join(sorted(left))}")
 
 
-HELPERS_OF_PYTHON = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
-"""Processes that the standard library starts once and ends with the interpreter."""
+STANDARD_LIBRARY_PROCESSES = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+"""Processes that the standard library starts once and that exit with the interpreter."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -100,7 +100,7 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[Non
 
 @pytest.fixture(autouse=True)
 def _no_process_is_left() -> Iterator[None]:
-    """A child that has ended but was not waited for counts too: its ``Popen`` would warn in some later test."""
+    """A process that has exited but was not waited for also counts: its ``Popen`` would warn in a later test."""
     before = child_processes()
     yield
     left = {
@@ -108,23 +108,23 @@ def _no_process_is_left() -> Iterator[None]:
         for child, command in child_processes().items()
         if child not in before
         and child not in lasting_processes
-        and not any(name in command for name in HELPERS_OF_PYTHON)
+        and not any(name in command for name in STANDARD_LIBRARY_PROCESSES)
     }
     if left:
-        numbers = {number for number, _ in left}
-        for process in [found for found in gc.get_objects() if isinstance(found, subprocess.Popen)]:
-            if process.pid in numbers:
+        pids = {pid for pid, _ in left}
+        for process in [item for item in gc.get_objects() if isinstance(item, subprocess.Popen)]:
+            if process.pid in pids:
                 end(process)
-        pytest.fail("child processes left: " + "; ".join(f"{n}: {left[n, t]}" for n, t in sorted(left)))
+        pytest.fail("child processes left: " + "; ".join(f"{pid}: {left[pid, t]}" for pid, t in sorted(left)))
 
 
 @pytest.fixture(autouse=True)
 def _no_mount_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Mounts below the temporary directory of this run: other programs may come and go with theirs."""
-    ours = str(tmp_path_factory.getbasetemp()) + "/"
-    before = _fuse_mounts(ours)
+    """Only mounts in the temporary directory of this run count: other programs may mount and unmount."""
+    directory = str(tmp_path_factory.getbasetemp()) + "/"
+    before = _fuse_mounts(directory)
     yield
-    left = _fuse_mounts(ours) - before
+    left = _fuse_mounts(directory) - before
     for mountpoint in left:
         subprocess.run(["fusermount3", "-u", "-z", mountpoint], check=False, capture_output=True)
     if left:
@@ -132,4 +132,4 @@ def _no_mount_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 
 def _fuse_mounts(prefix: str) -> set[str]:
-    return {place for place, kind in mounts() if kind.startswith("fuse") and place.startswith(prefix)}
+    return {path for path, kind in mounts() if kind.startswith("fuse") and path.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""Child processes of the tests: started, waited for and ended, whatever happens in between."""
+"""Functions that start child processes, wait for them and end them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = [
 ]
 
 TIMEOUT = 240.0
-"""Seconds after which a wait has failed. It only bounds a hang, so it is long enough for any loaded machine, and
-shorter than the time limit of a test, which would not say what was waited for.
+"""The time limit of a wait in seconds. It is long enough for a loaded machine, and shorter than the time limit of a
+test, whose failure does not name the condition.
 """
 
 POLL_SECONDS = 0.01
@@ -33,7 +33,7 @@ POLL_SECONDS = 0.01
 
 @contextmanager
 def running(command: Sequence[str | os.PathLike[str]], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """Start a process; kill it at the end if it still runs, wait for it, and close its pipes."""
+    """Start a process. Afterwards it is killed if it still runs, waited for, and its pipes are closed."""
     process = subprocess.Popen(list(map(os.fspath, command)), **options)
     try:
         yield process
@@ -52,24 +52,24 @@ def end(process: subprocess.Popen[Any]) -> None:
 
 
 def wait_until(condition: Callable[[], object], process: subprocess.Popen[Any]) -> None:
-    """Wait until a condition holds that a process brings about. Fails at once when the process ends before."""
+    """Wait until a condition is true. Raises AssertionError at once if the process exits before."""
     while not condition():
         with suppress(subprocess.TimeoutExpired):
             process.wait(POLL_SECONDS)
             if condition():
                 return
-            raise AssertionError(f"{process.args} ended with {process.returncode}")
+            raise AssertionError(f"{process.args} exited with {process.returncode}")
 
 
 def wait_for_event(event: threading.Event, process: subprocess.Popen[Any]) -> None:
-    """Wait for an event that a process brings about. Fails at once when the process ends before."""
+    """Wait for an event. Raises AssertionError at once if the process exits before."""
     wait_until(event.is_set, process)
 
 
 def run_together(program: str, arguments: Sequence[Sequence[object]]) -> None:
-    """Run the text of a program once with each list of arguments, and wait for all.
+    """Run Python code in one process for each list of arguments, and wait for all processes.
 
-    The program prints ``ready`` and reads a line. All get the line when all are ready.
+    The code must print ``ready`` and then read a line. The processes get the line when all are ready.
     """
     processes = [
         subprocess.Popen(
@@ -97,12 +97,12 @@ def run_together(program: str, arguments: Sequence[Sequence[object]]) -> None:
 
 
 lasting_processes: set[tuple[int, str]] = set()
-"""Children that are shared by several tests: whoever starts them ends them later."""
+"""Processes that several tests share. The fixture that starts them ends them."""
 
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Within, a child that is started may outlive the test, as a server that several tests share."""
+    """Allow the processes that are started in this context to outlive the test."""
     before = child_processes()
     try:
         yield
@@ -111,25 +111,25 @@ def lasting() -> Iterator[None]:
 
 
 def child_processes() -> dict[tuple[int, str], str]:
-    """Return the children of this process, ended ones that nobody waited for among them: (id, start time) -> command.
+    """Return the child processes with their commands, by (process id, start time).
 
-    Empty where the system does not list them.
+    Processes that have exited but were not waited for are included. The result is empty without ``/proc``.
     """
-    found: dict[tuple[int, str], str] = {}
+    commands: dict[tuple[int, str], str] = {}
     for task in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):
-            for number in task.read_text().split():
+            for pid in task.read_text().split():
                 with suppress(OSError):
-                    stat = Path(f"/proc/{number}/stat").read_text(errors="replace")
+                    stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
                     command = (
-                        Path(f"/proc/{number}/cmdline")
+                        Path(f"/proc/{pid}/cmdline")
                         .read_bytes()
                         .replace(b"\0", b" ")
                         .decode(errors="replace")
                     )
                     name, _, rest = stat.rpartition(")")
                     fields = rest.split()
-                    found[int(number), fields[19]] = (
-                        command.strip() or f"{name.partition('(')[2]} (has ended)"
+                    commands[int(pid), fields[19]] = (
+                        command.strip() or f"{name.partition('(')[2]} (has exited)"
                     )
-    return found
+    return commands

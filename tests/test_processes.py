@@ -1,4 +1,4 @@
-"""The checks of tests/conftest.py find a child process that a test leaves, and no process of a wider fixture."""
+"""The fixtures of tests/conftest.py detect a child process that a test leaves, but not one of a module fixture."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def test_it(request):
 
 
 @pytest.mark.parametrize(
-    ("test", "said"),
-    [(LEFT, "child processes left"), (NOT_WAITED_FOR, "(has ended)"), (OF_A_MODULE, "1 passed")],
+    ("test", "expected"),
+    [(LEFT, "child processes left"), (NOT_WAITED_FOR, "(has exited)"), (OF_A_MODULE, "1 passed")],
     ids=["left", "not waited for", "of a module"],
 )
-def test_a_child_process_that_a_test_leaves_fails_it(test: str, said: str, tmp_path: Path) -> None:
+def test_a_test_that_leaves_a_child_process_fails(test: str, expected: str, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(SLEEPER + test)
     options = [
         "-q",
@@ -67,13 +67,13 @@ def test_a_child_process_that_a_test_leaves_fails_it(test: str, said: str, tmp_p
         timeout=TIMEOUT,
         check=False,
     )
-    assert said in done.stdout, done.stdout + done.stderr
-    assert done.returncode == ("passed" not in said)
+    assert expected in done.stdout, done.stdout + done.stderr
+    assert done.returncode == ("passed" not in expected)
 
 
-def test_waiting_fails_when_the_process_has_ended() -> None:
+def test_waiting_fails_when_the_process_has_exited() -> None:
     with running([sys.executable, "-c", "raise SystemExit(3)"]) as process:
-        assert process.pid in {number for number, _ in child_processes()}
-        with pytest.raises(AssertionError, match="ended with 3"):
+        assert process.pid in {pid for pid, _ in child_processes()}
+        with pytest.raises(AssertionError, match="exited with 3"):
             wait_until(lambda: False, process)
-    assert process.pid not in {number for number, _ in child_processes()}
+    assert process.pid not in {pid for pid, _ in child_processes()}

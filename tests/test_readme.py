@@ -1,4 +1,4 @@
-"""The examples of README.md and of the pages in docs/ are executed: Python blocks and terminal sessions, in order."""
+"""The Python blocks and terminal sessions in README.md and docs/ are executed in order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Block(NamedTuple):
-    """A fenced block: its language, its text, and the line that it begins in."""
+    """A fenced block: its language, its text, and its first line."""
 
     language: str
     text: str
@@ -40,16 +40,18 @@ def blocks(page: Path = README) -> Iterator[Block]:
 
 
 def run_python(block: Block, page: Path, namespace: dict[str, Any]) -> None:
-    # The empty lines before the block make a traceback name the line of the page.
+    # With these empty lines, the line numbers in a traceback are those of the page.
     exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), namespace)
 
 
 def run_console(block: Block, page: Path, directory: Path) -> None:
     """Run each line that starts with ``$`` and compare its output with the lines below it; ``...`` matches any text."""
     for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
-        found = shell(command, directory)
-        pattern = r"[\s\S]*?".join(map(re.escape, tidy(expected).split("...")))
-        assert re.fullmatch(pattern, tidy(found)), f"{page.name}, line {block.line}: $ {command}\n{found}"
+        output = shell(command, directory)
+        pattern = r"[\s\S]*?".join(map(re.escape, strip_lines(expected).split("...")))
+        assert re.fullmatch(pattern, strip_lines(output)), (
+            f"{page.name}, line {block.line}: $ {command}\n{output}"
+        )
 
 
 def shell(command: str, directory: Path) -> str:
@@ -69,32 +71,32 @@ def shell(command: str, directory: Path) -> str:
     return done.stdout
 
 
-def tidy(text: str) -> str:
-    """Without trailing spaces, and without empty lines at either end."""
+def strip_lines(text: str) -> str:
+    """Remove trailing spaces, and empty lines at the beginning and the end."""
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
 
 
 @needs_fuse
 @pytest.mark.parametrize("page", [README, GETTING_STARTED], ids=lambda page: page.name)
-def test_examples_run_and_print_what_is_shown(
+def test_examples_print_the_documented_output(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "page"}
-    done = {"python": 0, "console": 0}
+    counts = {"python": 0, "console": 0}
     try:
         for block in blocks(page):
             if block.language == "python":
                 run_python(block, page, namespace)
             elif block.language == "console":
                 run_console(block, page, tmp_path)
-            if block.language in done:
-                done[block.language] += 1
+            if block.language in counts:
+                counts[block.language] += 1
     finally:
         for name in os.listdir(tmp_path):
             if is_mounted(str(tmp_path / name)):
                 unmount(str(tmp_path / name), lazy=True)
-    assert all(done.values()), done
+    assert all(counts.values()), counts
 
 
 @pytest.mark.parametrize("name", ["coming-from-zarr-python.md", "tensorstore.md"])
@@ -103,9 +105,9 @@ def test_python_examples_of_other_pages_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "page"}
-    shown = [block for block in blocks(ROOT / "docs" / name) if block.language == "python"]
-    assert shown
-    for block in shown:
+    python_blocks = [block for block in blocks(ROOT / "docs" / name) if block.language == "python"]
+    assert python_blocks
+    for block in python_blocks:
         run_python(block, ROOT / "docs" / name, namespace)
 
 

@@ -1,4 +1,4 @@
-"""The made-up microscopy: the same for the same seed, believable in numbers, and valid OME-NGFF in both versions."""
+"""Synthetic images are deterministic, have realistic values, and are valid OME-NGFF in both versions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from zarrfs.ngff import check_node
 SHAPE = (8, 96, 128)
 
 
-def test_a_seed_gives_one_picture() -> None:
-    first, again, other = (synthetic.make_picture(SHAPE, seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(first.intensities, again.intensities)
-    assert np.array_equal(first.labels, again.labels)
+def test_equal_seeds_give_equal_images() -> None:
+    first, second, other = (synthetic.make_picture(SHAPE, seed=seed) for seed in (1, 1, 2))
+    assert np.array_equal(first.intensities, second.intensities)
+    assert np.array_equal(first.labels, second.labels)
     assert not np.array_equal(first.intensities, other.intensities)
 
 
-def test_what_it_looks_like() -> None:
+def test_nuclei_are_brighter_than_the_background() -> None:
     picture = synthetic.make_picture(SHAPE)
     assert picture.intensities.shape == (len(synthetic.CHANNELS), *SHAPE)
     assert picture.intensities.dtype == picture.labels.dtype == np.uint16
@@ -31,7 +31,7 @@ def test_what_it_looks_like() -> None:
     assert 0 < picture.labels.max() < 1000
 
 
-def test_a_volume_of_one_channel() -> None:
+def test_a_single_channel_volume_is_deterministic() -> None:
     volume = synthetic.volume((4, 40, 50), seed=3)
     assert volume.shape == (4, 40, 50)
     assert volume.dtype == np.uint16
@@ -39,14 +39,16 @@ def test_a_volume_of_one_channel() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 5, 3), (3, 2, 70)])
-def test_small_pictures(shape: tuple[int, int, int], tmp_path: Path) -> None:
+def test_small_images_are_written(shape: tuple[int, int, int], tmp_path: Path) -> None:
     picture = synthetic.make_picture(shape)
     group = synthetic.write_image(str(tmp_path / "image.zarr"), picture)
     assert np.array_equal(group["0"][...], picture.intensities)
 
 
 @pytest.mark.parametrize(("version", "shards"), [("0.4", None), ("0.5", None), ("0.5", (8, 64, 64))])
-def test_it_is_written_as_ome_zarr(version: str, shards: tuple[int, int, int] | None, tmp_path: Path) -> None:
+def test_an_image_is_written_as_valid_ome_zarr(
+    version: str, shards: tuple[int, int, int] | None, tmp_path: Path
+) -> None:
     picture = synthetic.make_picture(SHAPE)
     path = tmp_path / "image.zarr"
     synthetic.write_image(str(path), picture, version=version, levels=2, chunks=(4, 32, 32), shards=shards)

@@ -1,8 +1,8 @@
-"""Reads arrays of every combination of v2 codecs and data types, with random, mutated and honest chunks.
+"""Read arrays with combinations of v2 codecs and data types, and with random, corrupt and valid chunks.
 
-Run as ``python -m tests.faults.chains FIRST COUNT``. The process may take only a bounded amount of memory. It prints
-one JSON object: how many arrays could be opened and read, and what went wrong. What it is about to do is written to
-stderr, so that the last line names the array that crashed or hung it.
+Run as ``python -m tests.faults.chains FIRST COUNT``. The memory of the process is limited. The output is one JSON
+object with the number of arrays that were opened and read, and the problems. Each document is written to stderr
+before it is opened, so that the last line names the array that crashed or blocked the process.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import zarrfs
 from tests.faults import child
 from tests.faults.hostile import StoreDict
 
-MEMORY = 192 << 20
-SECONDS = 2.0
+MEMORY_LIMIT_NBYTES = 192 << 20
+MAX_CPU_SECONDS = 2.0
 SEED = 4711
 
 CODECS: dict[str, list[dict[str, Any]]] = {
@@ -81,7 +81,7 @@ SHAPES = [[6], [2, 3], [3, 2, 1, 1], [4000]]
 
 
 def documents(rng: random.Random) -> Iterator[dict[str, Any]]:
-    """Yield each single codec and each pair with each data type, then random chains without end."""
+    """Yield each single codec and each pair of codecs with each data type, then random chains, endlessly."""
     names = list(CODECS)
     for length in (1, 2):
         for chain in itertools.product(names, repeat=length):
@@ -132,38 +132,38 @@ def values(document: dict[str, Any], rng: random.Random) -> np.ndarray[Any, Any]
     return array.reshape(document["shape"])
 
 
-def mutated(rng: random.Random, chunk: bytes) -> bytes:
+def corrupt(rng: random.Random, chunk: bytes) -> bytes:
     data = bytearray(chunk)
     for _ in range(rng.choice((1, 1, 2, 8))):
-        place = rng.randrange(len(data)) if data else 0
+        start = rng.randrange(len(data)) if data else 0
         kind = rng.randrange(6)
         if kind == 0:
-            data[place : place + 1] = rng.randbytes(1)
+            data[start : start + 1] = rng.randbytes(1)
         elif kind == 1:
-            del data[place:]
+            del data[start:]
         elif kind == 2:
-            data[place:place] = rng.randbytes(rng.choice((1, 4, 40)))
+            data[start:start] = rng.randbytes(rng.choice((1, 4, 40)))
         elif kind == 3:
-            data[place : place + 4] = rng.choice((0, 1, 2**28, 2**31 - 1, 2**32 - 1)).to_bytes(4, "little")
+            data[start : start + 4] = rng.choice((0, 1, 2**28, 2**31 - 1, 2**32 - 1)).to_bytes(4, "little")
         elif kind == 4:
             data[: min(len(data), 8)] = rng.randbytes(min(len(data), 8))
         else:
-            data += data[place : place + 100]
+            data += data[start : start + 100]
     return bytes(data)
 
 
-def chunks(rng: random.Random, honest: bytes | None) -> Iterator[bytes]:
+def chunks(rng: random.Random, valid: bytes | None) -> Iterator[bytes]:
     yield b""
     yield rng.randbytes(rng.choice((1, 4, 12, 40, 500)))
     yield (2**28).to_bytes(4, "little") + bytes(8)
-    if honest is not None:
-        yield honest
+    if valid is not None:
+        yield valid
         for _ in range(4):
-            yield mutated(rng, honest)
+            yield corrupt(rng, valid)
 
 
-def honest_chunk(document: dict[str, Any], rng: random.Random) -> bytes | None:
-    """Return what writing makes of an array's values; None where they cannot be written."""
+def valid_chunk(document: dict[str, Any], rng: random.Random) -> bytes | None:
+    """Return a chunk that the engine has written for an array; None if its values cannot be written."""
     store = store_of(document, None)
     try:
         array = zarrfs.open_array(store, mode="r+")
@@ -181,37 +181,37 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def main(first: int, count: int) -> None:
     rng = random.Random(SEED)
-    child.warm_up()
-    child.limit_memory(MEMORY)
-    wrong: list[str] = []
+    child.initialize_lazy_state()
+    child.limit_memory(MEMORY_LIMIT_NBYTES)
+    problems: list[str] = []
     opened = read = 0
-    for number, made in enumerate(itertools.islice(documents(rng), first, first + count)):
+    for number, spec in enumerate(itertools.islice(documents(rng), first, first + count)):
         rng.seed(SEED + first + number)
-        print(first + number, json.dumps(made), file=sys.stderr, flush=True)
-        honest = honest_chunk(made, rng)
-        for chunk in chunks(rng, honest):
+        print(first + number, json.dumps(spec), file=sys.stderr, flush=True)
+        valid = valid_chunk(spec, rng)
+        for chunk in chunks(rng, valid):
             start = time.process_time()
             try:
-                array = zarrfs.open_array(store_of(made, chunk), cache_size=0)
+                array = zarrfs.open_array(store_of(spec, chunk), cache_size=0)
             except zarrfs.ZarrError:
                 break
             except BaseException as error:
-                wrong.append(f"{json.dumps(made)}: opening it: {error!r}")
+                problems.append(f"{json.dumps(spec)}: opening it: {error!r}")
                 break
             opened += 1
             try:
                 result = array[...]
                 read += 1
-                if isinstance(result, np.ndarray) and list(result.shape) != made["shape"]:
-                    wrong.append(f"{json.dumps(made)}: shape {result.shape}")
+                if isinstance(result, np.ndarray) and list(result.shape) != spec["shape"]:
+                    problems.append(f"{json.dumps(spec)}: shape {result.shape}")
             except zarrfs.ZarrError as error:
                 if any(isinstance(cause, MemoryError) for cause in causes(error)):
-                    wrong.append(f"{json.dumps(made)}: {chunk[:100]!r}: {error!r}")
+                    problems.append(f"{json.dumps(spec)}: {chunk[:100]!r}: {error!r}")
             except BaseException as error:
-                wrong.append(f"{json.dumps(made)}: {chunk[:100]!r}: {error!r}")
-            if time.process_time() - start > SECONDS:
-                wrong.append(f"{json.dumps(made)}: {chunk[:100]!r}: {time.process_time() - start:.1f} s")
-    json.dump({"opened": opened, "read": read, "wrong": wrong}, sys.stdout)
+                problems.append(f"{json.dumps(spec)}: {chunk[:100]!r}: {error!r}")
+            if time.process_time() - start > MAX_CPU_SECONDS:
+                problems.append(f"{json.dumps(spec)}: {chunk[:100]!r}: {time.process_time() - start:.1f} s")
+    json.dump({"opened": opened, "read": read, "problems": problems}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Meets every hostile store in a process that may take only tens of megabytes more, and prints what came of each.
+"""Read every hostile store in a process with limited memory, and print the outcomes.
 
-Run as ``python -m tests.faults.child engine|info|files DIRECTORY``; the answer is JSON by name of case. A process of
-its own, since a limit of memory cannot be taken back, and since what crashes or hangs must not take the tests along.
+Run as ``python -m tests.faults.child engine|info|files DIRECTORY``. The output is a JSON object with the outcome of
+each case. A separate process is used because a memory limit cannot be raised again, and because a crash or an
+endless loop must not affect the tests.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ import zarrfs
 from tests.faults import chunks, documents, files
 from tests.faults.hostile import Case, StoreDict, codec, little, v2, v3
 
-MEMORY = 64 << 20
-"""What reading one hostile array may take, in bytes of address space."""
+MEMORY_LIMIT_NBYTES = 64 << 20
+"""Bytes of address space that reading one hostile array may allocate."""
 
 
 def cases() -> Iterator[Case]:
@@ -33,17 +34,17 @@ def cases() -> Iterator[Case]:
     yield from chunks.cases()
 
 
-def limit_memory(nbytes: int = MEMORY) -> None:
-    """From here on the process has ``nbytes`` more than it has now."""
+def limit_memory(nbytes: int = MEMORY_LIMIT_NBYTES) -> None:
+    """Limit the address space of the process to its current size plus ``nbytes``."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(
         resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + nbytes, resource.RLIM_INFINITY)
     )
 
 
-def warm_up() -> None:
-    """Load what is loaded on first use: codecs, worker threads, and the pages of the stack, for which there may be
-    no room later. That is not what the limit is about.
+def initialize_lazy_state() -> None:
+    """Allocate what is allocated on first use, such as codecs, worker threads and stack pages, before the memory limit
+    is set.
     """
     with contextlib.suppress(RecursionError):
         json.loads("[" * 100_000)
@@ -55,7 +56,7 @@ def warm_up() -> None:
 
 
 def read(location: StoreDict | str) -> None:
-    """What anybody would do first: open it, look at it, look at what is in it, and read all of it."""
+    """Open a node, print it, list its members or its storage usage, and read all its data."""
     node = zarrfs.open(location)
     repr(node)
     if isinstance(node, zarrfs.Array):
@@ -69,7 +70,7 @@ def read(location: StoreDict | str) -> None:
 
 
 def info(path: Path) -> None:
-    """``zarrfs info`` on a directory; its exit code and its message become an exception again."""
+    """Run ``zarrfs info`` on a directory. Raises ZarrError with its error message if it fails."""
     from zarrfs.cli.main import run
 
     errors = io.StringIO()
@@ -77,13 +78,13 @@ def info(path: Path) -> None:
     with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
         try:
             run()
-        except SystemExit as end:
-            if end.code:
+        except SystemExit as system_exit:
+            if system_exit.code:
                 raise zarrfs.ZarrError(errors.getvalue().strip()) from None
 
 
 def attempt(action: Callable[[], None]) -> dict[str, Any]:
-    """Do it, and say what came of it: the error, whether it is one of ours, its message, the CPU seconds taken."""
+    """Call a function. Returns the name of its error, whether it is a ZarrError, its message, and the CPU seconds."""
     start = time.process_time()
     error: BaseException | None = None
     try:
@@ -92,15 +93,15 @@ def attempt(action: Callable[[], None]) -> dict[str, Any]:
         error = caught
     return {
         "error": type(error).__name__,
-        "ours": isinstance(error, zarrfs.ZarrError),
+        "is_zarr_error": isinstance(error, zarrfs.ZarrError),
         "message": str(error),
         "seconds": time.process_time() - start,
     }
 
 
-def prepare(what: str, directory: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield the name of each case and what is to be done."""
-    if what == "files":
+def prepare(mode: str, directory: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield the name and the action of each case."""
+    if mode == "files":
         for file_case in files.cases():
             path = directory / file_case.name
             file_case.make(path)
@@ -108,21 +109,21 @@ def prepare(what: str, directory: Path) -> Iterator[tuple[str, Callable[[], None
         return
     for number, case in enumerate(cases()):
         store = case.make()
-        if what == "engine":
+        if mode == "engine":
             yield case.name, partial(read, store)
         else:
             path = directory / str(number)
             files.write(path, store)
             yield case.name, partial(info, path)
-    if what == "info":
+    if mode == "info":
         zarrfs.create_array(directory / "endless", shape=(10**9, 10**6), dtype="u1", chunks=(1000, 1000))
         yield "endless", partial(info, directory / "endless")
 
 
-def main(what: str, directory: str) -> None:
-    prepared = list(prepare(what, Path(directory)))
-    warm_up()
-    if what == "info":
+def main(mode: str, directory: str) -> None:
+    prepared = list(prepare(mode, Path(directory)))
+    initialize_lazy_state()
+    if mode == "info":
         files.write(Path(directory) / "warm", v3())
         info(Path(directory) / "warm")
     limit_memory()

@@ -1,7 +1,7 @@
-"""Runs every command that reads a store on every hostile document, as a user would, and prints what went wrong.
+"""Run every command that reads a store on every invalid document, and print the problems.
 
-Run as ``python -m tests.faults.commands DIRECTORY``; prints a JSON list of (command, case, reason). One process runs
-all of them, as one for each would take an hour.
+Run as ``python -m tests.faults.commands DIRECTORY``. The output is a JSON list of (command, case, reason). One process
+runs all commands, because a process for each would take an hour.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from tests.faults.hostile import Case, v2, v3
 COMMANDS: dict[str, list[str]] = {
     "info": ["info", "{store}"],
     "info --json": ["info", "{store}", "--json"],
-    "info of the group above": ["info", "{above}"],
-    "tree": ["tree", "{above}"],
-    "tree --json": ["tree", "{above}", "--json"],
+    "info of the parent group": ["info", "{parent}"],
+    "tree": ["tree", "{parent}"],
+    "tree --json": ["tree", "{parent}", "--json"],
     "check": ["check", "{store}"],
     "check --json": ["check", "{store}", "--json"],
     "copy": ["copy", "{store}", "{new}"],
     "convert": ["convert", "{store}", "{new}", "--format", "2"],
     "rechunk": ["rechunk", "{store}", "{new}", "--chunks", "2"],
     "migrate": ["migrate", "{store}", "--dry-run"],
-    "consolidate": ["consolidate", "{above}", "--check"],
+    "consolidate": ["consolidate", "{parent}", "--check"],
     "clean": ["clean", "{store}", "--dry-run"],
 }
 
 HOSTILE = "\x1b]0;title\x07\x9b31m\nzarrfs: forged\u202e"
-"""What a terminal obeys, and what forges a line."""
+"""Terminal control sequences, and a forged line of output."""
 
 
 def cases() -> Iterator[Case]:
     yield from documents.cases()
     for name, make in (("v3", v3), ("v2", v2)):
-        honest = json.loads(make()["zarr.json" if name == "v3" else ".zarray"])
-        for key in honest:
+        valid = json.loads(make()["zarr.json" if name == "v3" else ".zarray"])
+        for key in valid:
             values: list[Any] = [
                 HOSTILE,
                 {HOSTILE: HOSTILE},
@@ -82,7 +82,7 @@ def _attributes() -> Iterator[Any]:
 
 
 def run_command(arguments: list[str]) -> str | None:
-    """Run a command; return what is wrong with how it ended, or None."""
+    """Run a command. Returns the problem with its exit code or output, or None."""
     from zarrfs.cli.main import run
 
     out, err = io.StringIO(), io.StringIO()
@@ -91,16 +91,16 @@ def run_command(arguments: list[str]) -> str | None:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             run()
-        except SystemExit as end:
-            status = end.code
+        except SystemExit as system_exit:
+            status = system_exit.code
         except BaseException as error:
             return f"raised {type(error).__name__}: {error}"
-    said, errors = out.getvalue(), err.getvalue()
+    output, errors = out.getvalue(), err.getvalue()
     if status not in (0, 1, 2, 3, None):
-        return f"ended with {status!r}"
+        return f"exited with {status!r}"
     if "Traceback" in errors or "unexpected error" in errors:
         return errors
-    for line in (said + errors).split("\n"):
+    for line in (output + errors).split("\n"):
         if not line.isprintable():
             return f"prints {line!r}"
         if line.startswith("zarrfs: forged"):
@@ -111,18 +111,20 @@ def run_command(arguments: list[str]) -> str | None:
 
 
 def main(directory: str) -> None:
-    wrong: list[tuple[str, str, str]] = []
+    problems: list[tuple[str, str, str]] = []
     for number, case in enumerate(cases()):
-        above = Path(directory) / str(number)
-        files.write(above, files.GROUP)
-        files.write(above / "store", case.make())
+        parent = Path(directory) / str(number)
+        files.write(parent, files.GROUP)
+        files.write(parent / "store", case.make())
         for name, command in COMMANDS.items():
             new = Path(directory) / f"{number} {name}"
-            words = [word.format(store=above / "store", above=above, new=new) for word in command]
-            reason = run_command(words)
+            arguments = [
+                argument.format(store=parent / "store", parent=parent, new=new) for argument in command
+            ]
+            reason = run_command(arguments)
             if reason is not None:
-                wrong.append((name, case.name, reason[:1000]))
-    json.dump(wrong, sys.stdout)
+                problems.append((name, case.name, reason[:1000]))
+    json.dump(problems, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Metadata documents that are broken, hostile, or lie. Opening each one is a ZarrError."""
+"""Invalid and hostile metadata documents. Opening each of them raises ZarrError."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ DEEP = 100_000
 
 
 def cases() -> Iterator[Case]:
-    yield from _not_json()
-    yield from _sizes()
-    yield from _data_types()
-    yield from _codecs()
-    yield from _keys()
+    yield from _invalid_json()
+    yield from _invalid_shapes()
+    yield from _invalid_data_types()
+    yield from _invalid_codecs()
+    yield from _invalid_keys()
 
 
 def _raw(name: str, document: bytes) -> Iterator[Case]:
-    """The same bytes as a v3 and as a v2 document."""
+    """Yield the same bytes as each kind of v3 and v2 document."""
     for key in ("zarr.json", ".zarray", ".zgroup"):
         yield Case(f"{name} in {key}", partial(raw, key, document))
 
 
-def _not_json() -> Iterator[Case]:
+def _invalid_json() -> Iterator[Case]:
     yield from _raw("empty", b"")
     yield from _raw("NULs", bytes(1000))
     yield from _raw("not UTF-8", b'{"zarr_format": "\xff\xfe"}')
@@ -49,10 +49,10 @@ def _not_json() -> Iterator[Case]:
     deep = json.dumps({"zarr_format": 3, "node_type": "group", "attributes": "HERE"})
     nested = deep.replace('"HERE"', '{"a":' * DEEP + "1" + "}" * DEEP).encode()
     yield Case("attributes nested deep", partial(raw, "zarr.json", nested))
-    yield Case("node type of neither kind", partial(v3, node_type="picture"), ("node_type",))
+    yield Case("unknown node type", partial(v3, node_type="picture"), ("node_type",))
 
 
-def _sizes() -> Iterator[Case]:
+def _invalid_shapes() -> Iterator[Case]:
     bad: dict[str, Any] = {
         "negative": [-1, 6],
         "fractions": [4.5, 6],
@@ -82,10 +82,10 @@ def _sizes() -> Iterator[Case]:
         "name": "rectilinear",
         "configuration": {"kind": "inline", "chunk_shapes": [[[1, 10**30]], [6]]},
     }
-    yield Case("v3 grid of endless runs", partial(v3, chunk_grid=rectilinear))
+    yield Case("v3 grid with too many chunks", partial(v3, chunk_grid=rectilinear))
 
 
-def _data_types() -> Iterator[Case]:
+def _invalid_data_types() -> Iterator[Case]:
     for dtype in (
         "evil",
         "",
@@ -100,9 +100,9 @@ def _data_types() -> Iterator[Case]:
         "<M8[parsec]",
     ):
         yield Case(f"v2 dtype {dtype!r}", partial(v2, dtype=dtype))
-    yield Case("v2 dtype with a field of no name", partial(v2, dtype=[["", "<u2"]]), ())
-    yield Case("v2 dtype with a field twice", partial(v2, dtype=[["a", "<u2"], ["a", "<u2"]]))
-    yield Case("v2 dtype with an endless sub-array", partial(v2, dtype=[["a", "<u2", [10**9, 10**9]]]))
+    yield Case("v2 dtype with an empty field name", partial(v2, dtype=[["", "<u2"]]), ())
+    yield Case("v2 dtype with a duplicate field name", partial(v2, dtype=[["a", "<u2"], ["a", "<u2"]]))
+    yield Case("v2 dtype with a huge sub-array", partial(v2, dtype=[["a", "<u2", [10**9, 10**9]]]))
     yield Case("v2 dtype nested deep", partial(v2, dtype=_nested_fields(250)))
     for name in (
         "evil",
@@ -136,7 +136,7 @@ def _nested_fields(depth: int) -> Any:
     return fields
 
 
-def _codecs() -> Iterator[Case]:
+def _invalid_codecs() -> Iterator[Case]:
     transposed = [codec("transpose", order=[0, 0]), little()]
     chains: dict[str, Any] = {
         "none": [],
@@ -174,13 +174,13 @@ def _codecs() -> Iterator[Case]:
     for name, entry in entries.items():
         yield Case(f"v2 compressor {name}", partial(v2, compressor=entry))
         yield Case(f"v2 filter {name}", partial(v2, filters=[entry]))
-    yield from _misplaced()
+    yield from _misplaced_codecs()
     dictionary = {
         "id": "lzma",
         "format": lzma.FORMAT_RAW,
         "filters": [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30}],
     }
-    yield Case("v2 lzma that wants a dictionary of a gigabyte", partial(v2, compressor=dictionary))
+    yield Case("v2 lzma with a dictionary of a gigabyte", partial(v2, compressor=dictionary))
     pickled = {"dtype": "|O", "filters": [{"id": "pickle"}], "fill_value": None}
     yield Case(
         "v2 objects by pickle", partial(v2, **pickled, chunk=b"cos\nsystem\n(S'true'\ntR."), ("pickle",)
@@ -196,8 +196,8 @@ def _codecs() -> Iterator[Case]:
     yield Case("v3 shard with an index of exabytes", partial(v3, **huge))
 
 
-def _misplaced() -> Iterator[Case]:
-    """Codecs of array elements where bytes come, and codecs of objects for numbers."""
+def _misplaced_codecs() -> Iterator[Case]:
+    """Yield array codecs after bytes-to-bytes codecs, and object codecs for numbers."""
     text = {"dtype": "|O", "fill_value": None}
     arrays: dict[str, dict[str, Any]] = {
         "zfpy": {},
@@ -250,7 +250,7 @@ def _nested_shards(depth: int) -> dict[str, Any]:
     return inner
 
 
-def _keys() -> Iterator[Case]:
+def _invalid_keys() -> Iterator[Case]:
     for separator in ("..", "/../", "", None, 5, "\0"):
         keys = {"name": "default", "configuration": {"separator": separator}}
         yield Case(f"v3 separator {separator!r}", partial(v3, chunk_key_encoding=keys))

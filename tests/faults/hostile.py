@@ -1,4 +1,4 @@
-"""Stores that lie: what each case needs to say is only where it departs from an honest array."""
+"""Functions that build hostile stores. Each case states only its difference from a valid array."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 StoreDict = dict[str, bytes]
 Chunk = bytes | Callable[[], bytes] | None
-"""The value of the one chunk, or what makes it, or None for a chunk that is absent."""
+"""The bytes of the only chunk, or a function that returns them, or None for a missing chunk."""
 
 SHAPE = (4, 6)
 CHUNKS = (4, 6)
@@ -23,7 +23,7 @@ GIGABYTE = 1 << 30
 
 
 class Case(NamedTuple):
-    """A store, by a function that makes it, and the words that its error must have."""
+    """A function that creates a store, and the words that the error message must contain."""
 
     name: str
     make: Callable[[], StoreDict]
@@ -31,7 +31,9 @@ class Case(NamedTuple):
 
 
 def v3(*, chunk: Chunk = b"\0" * NBYTES, **over: Any) -> StoreDict:
-    """A v3 array of uint16 in one chunk, uncompressed, and what is said of it replaced by ``over``."""
+    """Return a v3 array of uint16 with one uncompressed chunk. ``over`` replaces keys of its document; ``...`` removes
+    a key.
+    """
     document = {
         "zarr_format": 3,
         "node_type": "array",
@@ -47,7 +49,9 @@ def v3(*, chunk: Chunk = b"\0" * NBYTES, **over: Any) -> StoreDict:
 
 
 def v2(*, chunk: Chunk = b"\0" * NBYTES, **over: Any) -> StoreDict:
-    """A v2 array of uint16 in one chunk, uncompressed, and what is said of it replaced by ``over``."""
+    """Return a v2 array of uint16 with one uncompressed chunk. ``over`` replaces keys of its document; ``...`` removes
+    a key.
+    """
     document = {
         "zarr_format": 2,
         "shape": list(SHAPE),
@@ -63,15 +67,15 @@ def v2(*, chunk: Chunk = b"\0" * NBYTES, **over: Any) -> StoreDict:
 
 
 def _store(key: str, document: dict[str, Any], chunk_key: str, chunk: Chunk) -> StoreDict:
-    given = {name: value for name, value in document.items() if value is not ...}
-    store = {key: json.dumps(given).encode()}
+    members = {name: value for name, value in document.items() if value is not ...}
+    store = {key: json.dumps(members).encode()}
     if chunk is not None:
         store[chunk_key] = chunk() if callable(chunk) else chunk
     return store
 
 
 def raw(key: str, document: bytes) -> StoreDict:
-    """A store of one document, as it is."""
+    """Return a store with one document, unchanged."""
     return {key: document}
 
 
@@ -93,7 +97,7 @@ def grid(*chunks: Any) -> dict[str, Any]:
 def sharded(
     index: list[tuple[int, int]], body: bytes = b"\0" * NBYTES, *, checksum: bool = True
 ) -> StoreDict:
-    """A v3 array with one shard of 2 x 2 inner chunks, and the (offset, size) that its index claims for each."""
+    """Return a v3 array with one shard of 2 x 2 inner chunks. ``index`` contains the (offset, size) of each."""
     entries = b"".join(struct.pack("<QQ", *entry) for entry in index)
     index_codecs = [little()]
     if checksum:
@@ -111,15 +115,15 @@ def sharding(chunks: list[int], codecs: list[Any], index_codecs: list[Any] | Non
     )
 
 
-# -- compressed lies -------------------------------------------------------------------------------------------
+# -- compressed data with false sizes --------------------------------------------------------------------------
 
 
-def zeros_gzip(nbytes: int) -> bytes:
-    """A gzip member that unpacks to ``nbytes`` zeros and is a thousandth of them long."""
+def gzip_bomb(nbytes: int) -> bytes:
+    """Return a gzip member that decompresses to ``nbytes`` zeros and is a thousand times smaller."""
     return _deflated(nbytes, 31)
 
 
-def zeros_zlib(nbytes: int) -> bytes:
+def zlib_bomb(nbytes: int) -> bytes:
     return _deflated(nbytes, 15)
 
 
@@ -127,13 +131,16 @@ def _deflated(nbytes: int, wbits: int) -> bytes:
     deflate = zlib.compressobj(9, zlib.DEFLATED, wbits)
     block = bytes(1 << 20)
     first = deflate.compress(block) + deflate.flush(zlib.Z_FULL_FLUSH)
-    # After a full flush each mebibyte is packed to the same bytes, whatever went before.
+    # After a full flush each mebibyte is compressed to the same bytes.
     again = deflate.compress(block) + deflate.flush(zlib.Z_FULL_FLUSH)
     return first + again * ((nbytes >> 20) - 1) + deflate.flush()
 
 
-def zeros_zstd(nbytes: int, *, declare: bool) -> bytes:
-    """A Zstandard frame of run-length blocks: a few bytes for each 128 KiB, its content size declared or not."""
+def zstd_bomb(nbytes: int, *, declare: bool) -> bytes:
+    """Return a Zstandard frame of run-length blocks, which need four bytes for each 128 KiB.
+
+    ``declare`` states whether the frame header contains the content size.
+    """
     header = struct.pack("<I", 0xFD2FB528)
     if declare:
         header += bytes([0b1110_0000]) + struct.pack("<Q", nbytes)
@@ -147,13 +154,13 @@ def zeros_zstd(nbytes: int, *, declare: bool) -> bytes:
     return header + b"".join(run)
 
 
-def lying_zstd(declared: int) -> bytes:
-    """A small frame whose header declares an enormous content."""
+def zstd_declaring(declared: int) -> bytes:
+    """Return a small Zstandard frame whose header declares this content size."""
     return struct.pack("<I", 0xFD2FB528) + bytes([0b1110_0000]) + struct.pack("<Q", declared) + b"\x01\0\0"
 
 
 def blosc(data: bytes = bytes(range(NBYTES)), **fields: int) -> bytes:
-    """A Blosc buffer with header fields replaced: flags, typesize, nbytes, blocksize, cbytes."""
+    """Return a Blosc buffer with replaced header fields: flags, typesize, nbytes, blocksize, cbytes."""
     encoded = numcodecs.Blosc("lz4", 5, 0).encode(np.frombuffer(data * 40, np.uint8))
     names = ("version", "versionlz", "flags", "typesize", "nbytes", "blocksize", "cbytes")
     header = dict(zip(names, struct.unpack("<BBBBIII", encoded[:16]), strict=True)) | fields
@@ -161,12 +168,12 @@ def blosc(data: bytes = bytes(range(NBYTES)), **fields: int) -> bytes:
 
 
 def lz4(declared: int, body: bytes = b"\x10\0") -> bytes:
-    """What numcodecs calls LZ4: the size, then one block."""
+    """Return data in the LZ4 format of numcodecs: the decompressed size, then one block."""
     return struct.pack("<I", declared) + body
 
 
-def zeros_lz4(nbytes: int) -> bytes:
-    """A block of one zero and a match that repeats it: 255 bytes out for each one in."""
+def lz4_bomb(nbytes: int) -> bytes:
+    """Return an LZ4 block with one zero and a match that repeats it: each byte decompresses to 255 bytes."""
     run = nbytes - 1 - 4 - 15 - 6
     return (
         struct.pack("<I", nbytes)

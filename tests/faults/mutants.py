@@ -1,8 +1,8 @@
-"""Opens and reads arrays and groups whose documents were changed in one or two places, in every format.
+"""Open and read arrays and groups of every format whose documents were changed in one to three places.
 
-Run as ``python -m tests.faults.mutants SEED COUNT``. The process may take only a bounded amount of memory. Every
-outcome must be success or a ZarrError, in a short time. It prints one JSON object: how many could be read, and what
-went wrong.
+Run as ``python -m tests.faults.mutants SEED COUNT``. The memory of the process is limited. Every case must succeed or
+raise ZarrError in a short time. The output is one JSON object with the number of stores that were read, and the
+problems.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import zarrfs
 from tests.faults import child
 from tests.faults.hostile import StoreDict
 
-MEMORY = 256 << 20
-SECONDS = 2.0
+MEMORY_LIMIT_NBYTES = 256 << 20
+MAX_CPU_SECONDS = 2.0
 
 VALUES: list[Any] = [
     None,
@@ -125,15 +125,15 @@ NAMES = [
 ]
 
 
-def seeds() -> list[StoreDict]:
-    """Honest stores of every format, with chunks."""
-    made: list[StoreDict] = []
+def valid_stores() -> list[StoreDict]:
+    """Return valid stores of every format, with chunks."""
+    stores: list[StoreDict] = []
     data = np.arange(24, dtype="<u2").reshape(4, 6)
 
     def add(**options: Any) -> None:
         store: StoreDict = {}
         zarrfs.create_array(store, **({"data": data, "chunks": (2, 3)} | options))
-        made.append({key: bytes(value) for key, value in store.items()})
+        stores.append({key: bytes(value) for key, value in store.items()})
 
     little = {"name": "bytes", "configuration": {"endian": "little"}}
     add()
@@ -160,26 +160,26 @@ def seeds() -> list[StoreDict]:
     store: StoreDict = {}
     group = zarrfs.create_group(store, attributes={"a": 1})
     group.create_array("b", data=data, chunks=(2, 3))
-    made.append({key: bytes(value) for key, value in store.items()})
-    return made
+    stores.append({key: bytes(value) for key, value in store.items()})
+    return stores
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def paths_of_values(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the path of every value in a document."""
     if path:
         yield path
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from places(inner, (*path, key))
+            yield from paths_of_values(inner, (*path, key))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from places(inner, (*path, index))
+            yield from paths_of_values(inner, (*path, index))
 
 
 def mutate(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     document = copy.deepcopy(document)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        path = rng.choice(list(places(document)) or [("a",)])
+        path = rng.choice(list(paths_of_values(document)) or [("a",)])
         holder: Any = document
         for part in path[:-1]:
             holder = holder[part]
@@ -198,11 +198,11 @@ def mutate(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         elif kind == 4:
             holder[key] = rng.choice(NAMES)
         elif kind == 5:
-            other = rng.choice(list(places(document)))
-            found: Any = document
-            for part in other:
-                found = found[part]
-            holder[key] = copy.deepcopy(found)
+            other_path = rng.choice(list(paths_of_values(document)))
+            other: Any = document
+            for part in other_path:
+                other = other[part]
+            holder[key] = copy.deepcopy(other)
         else:
             holder[key] = copy.deepcopy(rng.choice(VALUES))
     return document
@@ -230,15 +230,15 @@ def read_member(member: Any) -> None:
 def main(seed: int, count: int) -> None:
     logging.getLogger("zarrfs").setLevel(logging.CRITICAL)
     rng = random.Random(seed)
-    honest = seeds()
-    child.warm_up()
-    for store in honest:
+    valid = valid_stores()
+    child.initialize_lazy_state()
+    for store in valid:
         read(dict(store))
-    child.limit_memory(MEMORY)
-    done = 0
-    wrong: list[str] = []
+    child.limit_memory(MEMORY_LIMIT_NBYTES)
+    read_count = 0
+    problems: list[str] = []
     for _ in range(count):
-        store = dict(rng.choice(honest))
+        store = dict(rng.choice(valid))
         keys = [key for key, value in store.items() if value[:1] == b"{"]
         key = rng.choice(keys)
         document = mutate(json.loads(store[key]), rng)
@@ -247,14 +247,14 @@ def main(seed: int, count: int) -> None:
         start = time.process_time()
         try:
             read(store)
-            done += 1
+            read_count += 1
         except zarrfs.ZarrError:
             pass
         except BaseException as error:
-            wrong.append(f"{key} {json.dumps(document)}: {error!r}")
-        if time.process_time() - start > SECONDS:
-            wrong.append(f"{key} {json.dumps(document)}: {time.process_time() - start:.1f} s")
-    json.dump({"read": done, "wrong": wrong}, sys.stdout)
+            problems.append(f"{key} {json.dumps(document)}: {error!r}")
+        if time.process_time() - start > MAX_CPU_SECONDS:
+            problems.append(f"{key} {json.dumps(document)}: {time.process_time() - start:.1f} s")
+    json.dump({"read": read_count, "problems": problems}, sys.stdout)
 
 
 if __name__ == "__main__":

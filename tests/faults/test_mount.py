@@ -1,4 +1,4 @@
-"""A mount survives every hostile store, takes little memory for it, and goes on serving what is honest."""
+"""A mount with hostile arrays keeps running, allocates little memory, and still serves valid arrays."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from zarrfs.mount.mounting import is_mounted, unmount
 
 pytestmark = needs_fuse
 
-MEMORY = 192 << 20
-"""Bytes that the mount's process may grow by while all of this is asked of it. A single read may take tens of
-megabytes (the engine is held to 64 MiB); the kernel asks for several at once, each on a thread with its own arena.
+MEMORY_LIMIT_NBYTES = 192 << 20
+"""Bytes by which the mount process may grow in one test. A single read may allocate tens of megabytes (the limit of the
+engine is 64 MiB). The kernel sends several requests at once, each served by a thread with its own malloc arena.
 """
 
-HONEST = np.arange(60, dtype="u2").reshape(6, 10)
+VALID_DATA = np.arange(60, dtype="u2").reshape(6, 10)
 CHUNKS = list(chunks.cases())
 DOCUMENTS = list(documents.cases())
 
 
 class Mount:
-    """A mount in a process that can be watched."""
+    """A mount in a separate process whose memory can be measured."""
 
     def __init__(self, location: Path, mountpoint: Path) -> None:
         self.path = mountpoint
@@ -60,11 +60,11 @@ class Mount:
             raise
 
     def peak(self) -> int:
-        """Bytes that were resident at most since ``forget_peak``."""
+        """Return the peak resident memory in bytes since ``reset_peak``."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
-    def forget_peak(self) -> None:
+    def reset_peak(self) -> None:
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ def mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mount]:
     directory = tmp_path_factory.mktemp("hostile")
     store = directory / "store.zarr"
     files.write(store, files.GROUP)
-    zarrfs.create_array(store / "honest", data=HONEST, chunks=(4, 4))
+    zarrfs.create_array(store / "honest", data=VALID_DATA, chunks=(4, 4))
     zarrfs.create_array(
         store / "endless", shape=(10**9, 10**6), dtype="u1", chunks=(1000, 1000), fill_value=7
     )
@@ -96,39 +96,39 @@ def mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mount]:
 
 
 def read_all(path: Path) -> bytes:
-    """Read with plain system calls; errors of the mount are OSError."""
+    """Read a file with system calls. Errors of the mount raise OSError."""
     fd = os.open(path, os.O_RDONLY)
     try:
-        pieces = []
-        while piece := os.read(fd, 1 << 20):
-            pieces.append(piece)
-        return b"".join(pieces)
+        blocks = []
+        while block := os.read(fd, 1 << 20):
+            blocks.append(block)
+        return b"".join(blocks)
     finally:
         os.close(fd)
 
 
-def test_it_lists_what_is_honest(mount: Mount) -> None:
+def test_valid_arrays_are_listed(mount: Mount) -> None:
     names = os.listdir(mount.path)
     assert {"honest.npy", "honest.raw", "honest.json", "endless.npy"} <= set(names)
 
 
-def test_broken_chunks_are_input_output_errors(mount: Mount) -> None:
+def test_reading_a_corrupt_chunk_fails_with_eio(mount: Mount) -> None:
     read_all(mount.path / "honest.npy")
-    mount.forget_peak()
+    mount.reset_peak()
     before = mount.peak()
     for number, case in enumerate(CHUNKS):
         file = mount.path / f"chunk{number}.raw"
         if not file.exists():
-            # Elements of varying length have no bytes of their own; they are not shown as .raw.
+            # Arrays of variable-length elements have no .raw file.
             assert (mount.path / f"chunk{number}.json").exists(), case.name
             continue
         assert first_bytes(file) == errno.EIO, case.name
-    assert mount.peak() - before < MEMORY
-    assert np.array_equal(np.load(mount.path / "honest.npy"), HONEST)
+    assert mount.peak() - before < MEMORY_LIMIT_NBYTES
+    assert np.array_equal(np.load(mount.path / "honest.npy"), VALID_DATA)
 
 
 def first_bytes(file: Path) -> int | bytes:
-    """The first bytes, or the number of the error that there was instead."""
+    """Return the first bytes of a file, or the errno if reading fails."""
     fd = os.open(file, os.O_RDONLY)
     try:
         return os.read(fd, 48)
@@ -138,20 +138,20 @@ def first_bytes(file: Path) -> int | bytes:
         os.close(fd)
 
 
-def test_broken_metadata_show_no_files(mount: Mount) -> None:
-    mount.forget_peak()
+def test_nodes_with_invalid_metadata_have_no_files(mount: Mount) -> None:
+    mount.reset_peak()
     before = mount.peak()
     for number, case in enumerate(DOCUMENTS):
         assert not (mount.path / f"document{number}.npy").exists(), case.name
         assert not (mount.path / f"document{number}.raw").exists(), case.name
-    assert mount.peak() - before < MEMORY
+    assert mount.peak() - before < MEMORY_LIMIT_NBYTES
 
 
-def test_a_petabyte_of_absent_chunks_is_instant(mount: Mount) -> None:
+def test_a_petabyte_of_missing_chunks_reads_as_the_fill_value(mount: Mount) -> None:
     raw = mount.path / "endless.raw"
     assert raw.stat().st_size == 10**15
     assert (mount.path / "endless.npy").stat().st_size == 10**15 + 128
-    assert raw.stat().st_blocks <= 8, "its metadata alone are there"
+    assert raw.stat().st_blocks <= 8, "only the metadata document is stored"
     fd = os.open(raw, os.O_RDONLY)
     try:
         for offset in (0, 123_456_789_012_345, 10**15 - 3):
@@ -161,6 +161,6 @@ def test_a_petabyte_of_absent_chunks_is_instant(mount: Mount) -> None:
         os.close(fd)
 
 
-def test_it_lives_on(mount: Mount) -> None:
+def test_the_mount_still_serves_a_valid_array(mount: Mount) -> None:
     assert mount.process.poll() is None
-    assert np.array_equal(np.load(mount.path / "honest.npy"), HONEST)
+    assert np.array_equal(np.load(mount.path / "honest.npy"), VALID_DATA)

@@ -1,4 +1,4 @@
-"""No path, key or name leads out of a store, whether a user, a document or a zip file gives it."""
+"""No path, key or name accesses files outside a store, whether it comes from a user, a document or a zip file."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from tests.faults.hostile import v2, v3
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 
-OUTSIDE = ["..", "../secret", "a/../../secret", "/../secret", "a/..", "./../secret", "a\0b"]
+PATHS_OUTSIDE = ["..", "../secret", "a/../../secret", "/../secret", "a/..", "./../secret", "a\0b"]
 
 
 @pytest.fixture
 def inside(tmp_path: Path) -> Path:
-    """A group that has a neighbour which must stay out of reach."""
+    """A group beside an array that must not be accessible through it."""
     write(tmp_path / "secret", v3())
     write(tmp_path / "store", GROUP)
     write(tmp_path / "store" / "image", v3())
     return tmp_path / "store"
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
-def test_opening(inside: Path, path: str) -> None:
+@pytest.mark.parametrize("path", PATHS_OUTSIDE)
+def test_a_path_outside_the_store_cannot_be_opened(inside: Path, path: str) -> None:
     with pytest.raises(zarrfs.ZarrError):
         zarrfs.open(inside, path)
     with pytest.raises(zarrfs.ZarrError):
         zarrfs.open_group(inside)[path]
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
-def test_creating(inside: Path, path: str) -> None:
+@pytest.mark.parametrize("path", PATHS_OUTSIDE)
+def test_nothing_is_created_outside_the_store(inside: Path, path: str) -> None:
     before = sorted(inside.parent.rglob("*"))
     with pytest.raises(zarrfs.ZarrError):
         zarrfs.create_array(inside, path, shape=(2,), dtype="u1")
@@ -45,8 +45,8 @@ def test_creating(inside: Path, path: str) -> None:
     assert sorted(inside.parent.rglob("*")) == before
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
-def test_moving_and_deleting(inside: Path, path: str) -> None:
+@pytest.mark.parametrize("path", PATHS_OUTSIDE)
+def test_nothing_is_moved_or_deleted_outside_the_store(inside: Path, path: str) -> None:
     before = sorted(inside.parent.rglob("*"))
     group = zarrfs.open_group(inside, mode="r+")
     with pytest.raises(zarrfs.ZarrError):
@@ -56,14 +56,14 @@ def test_moving_and_deleting(inside: Path, path: str) -> None:
     assert sorted(inside.parent.rglob("*")) == before
 
 
-@pytest.mark.parametrize("key", [*OUTSIDE, "", "/", "a//b", "a/", "/a", "."])
+@pytest.mark.parametrize("key", [*PATHS_OUTSIDE, "", "/", "a//b", "a/", "/a", "."])
 @pytest.mark.parametrize("kind", ["local", "memory"])
-def test_keys(inside: Path, kind: str, key: str) -> None:
+def test_a_store_refuses_invalid_keys(inside: Path, kind: str, key: str) -> None:
     store = LocalStore(inside) if kind == "local" else MemoryStore({"a": b"x"})
     before = sorted(inside.parent.rglob("*"))
-    for look in (store.get, store.size):
+    for lookup in (store.get, store.size):
         with suppress(zarrfs.KeyNameError):
-            assert look(key) is None
+            assert lookup(key) is None
     with suppress(zarrfs.KeyNameError):
         store.delete(key)
     with pytest.raises(zarrfs.KeyNameError):
@@ -71,8 +71,8 @@ def test_keys(inside: Path, kind: str, key: str) -> None:
     assert sorted(inside.parent.rglob("*")) == before
 
 
-def test_consolidated_metadata(inside: Path) -> None:
-    """What they say of nodes outside is not believed, and does not keep the group from being opened."""
+def test_consolidated_metadata_of_nodes_outside_the_group_is_ignored(inside: Path) -> None:
+    """Entries outside the group are ignored, and the group can be opened."""
     v2_document = json.loads(v2()[".zarray"])
     consolidated = {
         "zarr_consolidated_format": 1,
@@ -88,7 +88,9 @@ def test_consolidated_metadata(inside: Path) -> None:
     assert [name for name in group if ".." in name or name.startswith("/")] == []
 
 
-def test_members_of_a_zip_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_zip_members_outside_the_archive_are_ignored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "evil.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for key, value in {**GROUP, "image/zarr.json": v3()["zarr.json"]}.items():

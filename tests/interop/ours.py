@@ -1,4 +1,4 @@
-"""Our side: reading what another implementation wrote, and writing the same array anew from its document."""
+"""zarrfs as one side of the comparison: read an array of another implementation, and write an equal array."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from tests.interop.samples import Data
 
 
 def read(store: dict[str, bytes]) -> Data:
-    """Read the array at the root with nothing kept from one read to the next."""
+    """Read the array at the root without a cache."""
     data: Data = zarrfs.open_array(store, cache_size=0)[...]
     return data
 
 
 def rewrite(theirs: dict[str, bytes], data: Data) -> dict[str, bytes]:
-    """Create the array that their document describes, with our own document, write the data, and return it
-    all."""
+    """Create an array with the parameters of ``theirs``, write the data, and return the store."""
     ours: dict[str, bytes] = {}
     if "zarr.json" in theirs:
         document = json.loads(theirs["zarr.json"])

@@ -1,5 +1,4 @@
-"""Values that find mistakes: the extremes of every dtype, signed zeros, infinities, NaN payloads, odd
-text."""
+"""Sample values that reveal errors: extremes of each dtype, signed zeros, infinities, NaNs, unusual text."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ BLOBS = [b"", b"\0", b"abc", b"\xff\xfe", b"\0\0\0", bytes(range(30)), b"trailin
 
 
 def sample(dtype: Any, shape: tuple[int, ...]) -> Data:
-    """Return an array of the dtype (``"text"`` and ``"blobs"`` give object arrays) with no two rows alike."""
+    """Return a deterministic array of the dtype. ``"text"`` and ``"blobs"`` return object arrays of str and bytes."""
     size = int(np.prod(shape, dtype=int))
     if isinstance(dtype, str) and dtype in ("text", "blobs"):
         values = TEXTS if dtype == "text" else BLOBS
@@ -56,7 +55,7 @@ def sample(dtype: Any, shape: tuple[int, ...]) -> Data:
 
 
 def _of_ml_dtypes(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator) -> Data:
-    """Small integers and floats: any of the bit patterns that they have."""
+    """Return random values of a dtype of ml_dtypes, with all bit patterns of the small ones."""
     import ml_dtypes
 
     if "int" in dtype.name:
@@ -69,7 +68,7 @@ def _of_ml_dtypes(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.G
 
 
 def same_bits(found: Any, expected: Any) -> bool:
-    """Tell whether shape, dtype (but for byte order) and every bit agree."""
+    """Return whether shape, dtype (except for its byte order) and all bits are equal."""
     found, expected = np.asarray(found), np.asarray(expected)
     if found.shape != expected.shape:
         return False

@@ -1,5 +1,4 @@
-"""TensorStore as the other side: all that its zarr2 and zarr3 drivers can write, and reading what we
-wrote."""
+"""TensorStore as one side of the comparison: arrays of its zarr and zarr3 drivers, and reading our arrays."""
 
 from __future__ import annotations
 
@@ -32,8 +31,10 @@ class Case(NamedTuple):
 
     @property
     def readable(self) -> bool:
-        """False for what TensorStore writes, but hands to NumPy as strings of length zero; and for v2 arrays of
-        float4_e2m1fn, where it wants a fill value in base64 as it does for no other number.
+        """Whether TensorStore can read our array.
+
+        It returns fixed-length strings and void elements as strings of length zero. For v2 arrays of float4_e2m1fn,
+        and for no other number, it requires a fill value in base64.
         """
         if self.dtype.isbuiltin == 2:
             return (self.driver, self.dtype.name) != ("zarr", "float4_e2m1fn")
@@ -48,13 +49,13 @@ class Case(NamedTuple):
 
 
 def write(case: Case) -> dict[str, bytes]:
-    """Let TensorStore write the case; return keys and values."""
+    """Write the array of a case with TensorStore. Returns keys and values."""
     context = ts.Context()
     spec = {"driver": case.driver, "kvstore": "memory://", "metadata": case.metadata}
     array = ts.open(spec, context=context, create=True).result()
     data = case.data
     if array.ndim > data.ndim:
-        # Strings of bytes are an array of characters with one dimension more.
+        # A fixed-length string is an additional dimension of characters.
         data = data[..., None].view("S1" if array.dtype == ts.char else "V1")
     array[...] = data
     store = ts.KvStore.open("memory://", context=context).result()
@@ -62,7 +63,7 @@ def write(case: Case) -> dict[str, bytes]:
 
 
 def read(store: dict[str, bytes], driver: str) -> Data:
-    """Let TensorStore read the array at the root."""
+    """Read the array at the root with TensorStore."""
     context = ts.Context()
     target = ts.KvStore.open("memory://", context=context).result()
     for key, value in store.items():
@@ -79,7 +80,7 @@ BLOSCS = list(
 
 
 def _codecs_v3(itemsize: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The bytes->bytes part of the chains."""
+    """Yield the name and the bytes-to-bytes codecs of each chain."""
     yield "none", []
     for level in (0, 6):
         yield f"gzip-{level}", [{"name": "gzip", "configuration": {"level": level}}]
@@ -93,24 +94,25 @@ def _codecs_v3(itemsize: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def cases_v3() -> Iterator[Case]:
-    """Every dtype x codec x order x shard (none, index at the end, at the start, nested); the endianness
-    and the four key encodings take turns.
+    """Yield every combination of dtype, codec, order and sharding (none, index at the end, at the start, nested).
+
+    The byte order and the four chunk key encodings alternate.
     """
-    turn = count()
+    numbers = count()
     for dtype in [*NUMBERS, *SMALL]:
         itemsize = ts.dtype(dtype).numpy_dtype.itemsize
         shards = ("none", "end", "start", "nested")
         for (codec, tail), order, shard in product(_codecs_v3(itemsize), ("C", "F", "inner F"), shards):
             if order == "inner F" and shard == "none":
                 continue
-            number = next(turn)
+            number = next(numbers)
             endian = "big" if number % 3 == 0 else "little"
             serializer = (
                 {"name": "bytes", "configuration": {"endian": endian}} if itemsize > 1 else {"name": "bytes"}
             )
             transpose = {"name": "transpose", "configuration": {"order": [1, 0]}}
             chain = [*([transpose] if order == "inner F" else []), serializer, *tail]
-            # A transposition before the sharding reverses the dimensions that the inner chunks are given in.
+            # A transpose codec before the sharding codec reverses the dimensions of the inner chunks.
             inner = CHUNKS[::-1] if order == "F" else CHUNKS
             if shard == "nested":
                 chain = [_sharding((1, 1), chain, "start")]
@@ -147,7 +149,7 @@ def _sharding(chunks: tuple[int, ...], codecs: list[dict[str, Any]], location: s
 
 
 def cases_v2() -> Iterator[Case]:
-    """Every dtype and byte order x compressor x order x separator."""
+    """Yield every combination of dtype, byte order, compressor, order and separator."""
     compressors: list[dict[str, Any] | None] = [
         None,
         *({"id": name, "level": 1} for name in ("zlib", "gzip", "bz2")),

@@ -1,4 +1,4 @@
-"""What documents say beside the data, in both directions: consolidated metadata, names and units of dimensions."""
+"""Metadata is exchanged with other implementations: consolidated metadata, dimension names and units."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DATA = np.arange(12, dtype="u2").reshape(3, 4)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_consolidated_by_zarr_python(zarr_format: Any, tmp_path: Path) -> None:
+def test_metadata_consolidated_by_zarr_python_is_read(zarr_format: Any, tmp_path: Path) -> None:
     path = tmp_path / "g"
     with quietly():
         root = zarr.create_group(path, zarr_format=zarr_format, attributes={"a": 1})
@@ -26,14 +26,13 @@ def test_consolidated_by_zarr_python(zarr_format: Any, tmp_path: Path) -> None:
         zarr.consolidate_metadata(path)
     group = zarrfs.open_group(path)
     assert dict(group.attrs) == {"a": 1}
-    found = {name: type(node).__name__ for name, node in group.walk()}
-    assert found == {"x": "Group", "x/y": "Array"}
+    assert {name: type(node).__name__ for name, node in group.walk()} == {"x": "Group", "x/y": "Array"}
     assert dict(group["x/y"].attrs) == {"b": [2]}
     assert np.array_equal(group["x/y"][...], DATA)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_consolidated_by_zarrfs(zarr_format: Any, tmp_path: Path) -> None:
+def test_zarr_python_reads_metadata_consolidated_by_zarrfs(zarr_format: Any, tmp_path: Path) -> None:
     path = tmp_path / "g"
     root = zarrfs.create_group(path, zarr_format=zarr_format, attributes={"a": 1})
     root.create_array("x/y", data=DATA, chunks=(2, 2), attributes={"b": [2]})
@@ -47,14 +46,16 @@ def test_consolidated_by_zarrfs(zarr_format: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [["y", "x"], ["y", None], None])
-def test_dimension_names(names: list[str | None] | None, tmp_path: Path) -> None:
+def test_dimension_names_are_exchanged_with_zarr_python(
+    names: list[str | None] | None, tmp_path: Path
+) -> None:
     with quietly():
         zarr.create_array(tmp_path / "theirs", data=DATA, dimension_names=names)
-    found = zarrfs.open_array(tmp_path / "theirs").dimension_names
-    assert (found and list(found)) == names
+    ours = zarrfs.open_array(tmp_path / "theirs").dimension_names
+    assert (ours and list(ours)) == names
     zarrfs.create_array(tmp_path / "ours", data=DATA, dimension_names=names)
-    seen = zarr.open_array(tmp_path / "ours", mode="r").metadata.dimension_names
-    assert (seen and list(seen)) == names
+    theirs = zarr.open_array(tmp_path / "ours", mode="r").metadata.dimension_names
+    assert (theirs and list(theirs)) == names
     labels = ts.open(_spec("zarr3", tmp_path / "ours"), open=True).result().domain.labels
     assert list(labels) == [name or "" for name in names or (None, None)]
 
@@ -64,27 +65,31 @@ def _spec(driver: str, path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("driver", "zarr_format"), [("zarr3", 3), ("n5", "n5")])
-def test_dimension_units(driver: str, zarr_format: Any, tmp_path: Path) -> None:
+def test_dimension_units_are_exchanged_with_tensorstore(
+    driver: str, zarr_format: Any, tmp_path: Path
+) -> None:
     units = ["4 nm", "2.5 um"]
-    made = ts.open(
+    theirs = ts.open(
         _spec(driver, tmp_path / "theirs") | {"schema": {"dimension_units": units}},
         create=True,
         dtype="uint16",
         shape=DATA.shape,
     ).result()
-    found = zarrfs.open_array(tmp_path / "theirs").dimension_units
-    assert found is not None
-    # TensorStore takes the dimensions of N5 as they stand there, the fastest first.
-    turned = -1 if driver == "n5" else 1
-    assert [ts.Unit(unit) for unit in found][::turned] == list(made.dimension_units)
+    ours = zarrfs.open_array(tmp_path / "theirs").dimension_units
+    assert ours is not None
+    # TensorStore keeps the dimension order of N5, with the fastest dimension first.
+    step = -1 if driver == "n5" else 1
+    assert [ts.Unit(unit) for unit in ours][::step] == list(theirs.dimension_units)
     zarrfs.create_array(
         tmp_path / "ours", data=DATA, chunks=(2, 2), zarr_format=zarr_format, dimension_units=units
     )
     opened = ts.open(_spec(driver, tmp_path / "ours"), open=True).result()
-    assert list(opened.dimension_units)[::turned] == [ts.Unit(unit) for unit in units]
+    assert list(opened.dimension_units)[::step] == [ts.Unit(unit) for unit in units]
     array = zarrfs.open_array(tmp_path / "ours", mode="r+")
     array.attrs["more"] = 1
-    assert zarrfs.open_array(tmp_path / "ours").dimension_units == tuple(units), "attributes leave them alone"
+    assert zarrfs.open_array(tmp_path / "ours").dimension_units == tuple(units), (
+        "an attribute changed the units"
+    )
     created = zarrfs.create_array({}, data=DATA, zarr_format=zarr_format, dimension_units=units)
     created.attrs["more"] = 1
     assert created.dimension_units == tuple(units)

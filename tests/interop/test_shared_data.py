@@ -1,4 +1,4 @@
-"""Real microscopy, read through a real mount and by the engine, equals what zarr-python reads."""
+"""The engine and a mount read the same values from real microscopy data as zarr-python."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ NAMES = [
 
 @pytest.fixture(params=NAMES)
 def location(request: pytest.FixtureRequest, shared_data: Path) -> Path:
-    found: Path = shared_data / request.param
-    assert found.exists(), f"{found} is missing from the shared data"
-    return found
+    path: Path = shared_data / request.param
+    assert path.exists(), f"{path} does not exist"
+    return path
 
 
 def arrays_by_zarr_python(location: Path) -> Iterator[tuple[str, Any]]:
@@ -44,29 +44,29 @@ def arrays_by_zarr_python(location: Path) -> Iterator[tuple[str, Any]]:
     store.close()
 
 
-def test_the_engine_reads_the_same(location: Path) -> None:
-    found = 0
+def test_the_engine_reads_the_same_values(location: Path) -> None:
+    array_count = 0
     for name, expected in arrays_by_zarr_python(location):
         assert same_bits(zarrfs.open_array(location, name, cache_size=0)[...], expected), name
-        found += 1
-    assert found
+        array_count += 1
+    assert array_count
 
 
-def test_the_engine_finds_the_same_arrays(location: Path) -> None:
+def test_the_engine_lists_the_same_arrays(location: Path) -> None:
     expected = [name for name, _ in arrays_by_zarr_python(location)]
     group = zarrfs.open_group(location)
     assert sorted(name for name, node in group.walk() if isinstance(node, zarrfs.Array)) == expected
 
 
 @needs_fuse
-def test_the_mount_reads_the_same(location: Path, tmp_path: Path) -> None:
-    found = 0
+def test_the_mount_contains_the_same_values(location: Path, tmp_path: Path) -> None:
+    array_count = 0
     with mounted(location, tmp_path / "mnt") as mountpoint:
         for name, expected in arrays_by_zarr_python(location):
             mapped = np.load(mountpoint / f"{name}.npy", mmap_mode="r")
             assert same_bits(mapped, expected), name
             raw = np.fromfile(mountpoint / f"{name}.raw", mapped.dtype).reshape(mapped.shape)
             assert same_bits(raw, expected), name
-            found += 1
+            array_count += 1
             del mapped
-    assert found
+    assert array_count

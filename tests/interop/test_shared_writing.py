@@ -1,8 +1,8 @@
-"""One writes a part of an array, another writes over a part of that, and all read the same: zarrfs, zarr-python 3, the
-Rust codecs of zarrs in zarr-python, and TensorStore, each by its own hand in one directory.
+"""Two implementations write overlapping regions of one array, and all implementations read the same values.
 
-What no one has written is the fill value. Regions begin and end within chunks, so that the second has to decode what
-the first has encoded, and to leave its bytes as they are.
+The implementations are zarrfs, zarr-python 3, zarr-python 3 with the Rust codec pipeline of zarrs, and TensorStore.
+They access the same directory. Elements that are not written have the fill value. The regions begin and end within
+chunks, so that the second implementation must decode the chunks of the first one and keep their other elements.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SMALL = ["int4", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e3m4"]
 
 
 class Case(NamedTuple):
-    """An array: the options of ``zarrfs.create_array``, and who can write and read it."""
+    """The options of ``zarrfs.create_array``, and the implementations that can write and read the array."""
 
     name: str
     options: dict[str, Any]
@@ -42,7 +42,7 @@ class Case(NamedTuple):
         return self.name
 
 
-# -- the hands -----------------------------------------------------------------------------------------------------
+# -- the peers -----------------------------------------------------------------------------------------------------
 
 
 class Zarrfs:
@@ -85,7 +85,7 @@ class TensorStore:
         driver = self.drivers[case.options["zarr_format"]]
         spec = {"driver": driver, "kvstore": {"driver": "file", "path": f"{path}/"}}
         array = ts.open(spec, open=True).result()
-        # It takes the dimensions of N5 as they stand there, the fastest first.
+        # TensorStore keeps the dimension order of N5, with the fastest dimension first.
         self.array = array.T if driver == "n5" else array
 
     def read(self) -> Data:
@@ -95,15 +95,15 @@ class TensorStore:
         self.array[region] = data
 
 
-HANDS: dict[str, Callable[[Path, Case], Any]] = {
+IMPLEMENTATIONS: dict[str, Callable[[Path, Case], Any]] = {
     "zarrfs": Zarrfs,
     "zarr-python": ZarrPython,
     "zarrs": Zarrs,
     "tensorstore": TensorStore,
 }
 ALL = ("zarrfs", "zarr-python", "zarrs", "tensorstore")
-NO_ZARRS = ("zarrfs", "zarr-python", "tensorstore")
-"""For what zarrs refuses: the F order and the big-endian elements of v2."""
+ALL_BUT_ZARRS = ("zarrfs", "zarr-python", "tensorstore")
+"""For v2 arrays with F order or big-endian elements, which zarrs does not support."""
 
 
 # -- the table -----------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ CHAINS: dict[str, list[Any]] = {
 
 
 def _fills(dtype: str) -> Iterator[Any]:
-    """Yield fill values worth trying: the ends of the type, what JSON has no number for."""
+    """Yield the limits of the data type, and values without a JSON number."""
     if dtype == "bool":
         yield from (False, True)
     elif "int" in dtype and dtype not in SMALL:
@@ -188,12 +188,12 @@ def cases() -> Iterator[Case]:
         yield Case(f"v3 {dtype} shards", options | {"codecs": _shards((2, 3), [plain, CRC])}, peers)
     for name, codecs in CHAINS.items():
         named = {"dimension_names": ["y", None], "codecs": codecs}
-        # zarr-python compares the lengths of inner chunks without the transposition before them.
-        hands = ("zarrfs", "tensorstore") if name == "shards, transposed outside" else ALL
+        # zarr-python compares the shape of the inner chunks with the shape before the transpose codec.
+        peers = ("zarrfs", "tensorstore") if name == "shards, transposed outside" else ALL
         yield Case(
             f"v3 {name}",
             {"zarr_format": 3, "dtype": "uint16", "chunks": CHUNKS, "fill_value": 7} | named,
-            hands,
+            peers,
         )
     for encoding in (
         _codec("v2", separator="."),
@@ -225,8 +225,8 @@ def _cases_v2() -> Iterator[Case]:
         options = {"zarr_format": 2, "dtype": dtype, "chunks": CHUNKS, "order": order}
         options |= {"dimension_separator": separator, "compressors": compressors[number % len(compressors)]}
         for fill in list(_fills(np.dtype(dtype).name))[:2]:
-            hands = ALL if order == "C" and dtype[0] != ">" else NO_ZARRS
-            yield Case(f"v2 {dtype} {order} {separator} fill {fill}", options | {"fill_value": fill}, hands)
+            peers = ALL if order == "C" and dtype[0] != ">" else ALL_BUT_ZARRS
+            yield Case(f"v2 {dtype} {order} {separator} fill {fill}", options | {"fill_value": fill}, peers)
     for compressor in compressors:
         for order in "CF":
             options = {
@@ -237,7 +237,9 @@ def _cases_v2() -> Iterator[Case]:
                 "compressors": compressor,
             }
             yield Case(
-                f"v2 {compressor and compressor['id']} {order}", options, ALL if order == "C" else NO_ZARRS
+                f"v2 {compressor and compressor['id']} {order}",
+                options,
+                ALL if order == "C" else ALL_BUT_ZARRS,
             )
     records = [("a", "<i2"), ("b", "<f8"), ("s", "S3")]
     for dtype in ("U4", "S3", "M8[s]", "m8[ns]", records, "string"):
@@ -273,19 +275,21 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("case", "first", "second"), TABLE)
-def test_one_writes_over_what_another_wrote(case: Case, first: str, second: str, tmp_path: Path) -> None:
+def test_two_implementations_write_regions_of_one_array(
+    case: Case, first: str, second: str, tmp_path: Path
+) -> None:
     path = tmp_path / "a"
-    made = zarrfs.create_array(path, shape=SHAPE, **case.options)
-    twin = np.empty(SHAPE, made.dtype)
-    twin[...] = made.fill_value
+    created = zarrfs.create_array(path, shape=SHAPE, **case.options)
+    expected_values = np.empty(SHAPE, created.dtype)
+    expected_values[...] = created.fill_value
     values = sample(_numpy(case.options["dtype"]), (2, *SHAPE))
     for name, region, data in ((first, FIRST, values[0]), (second, SECOND, values[1])):
-        HANDS[name](path, case).write(region, data[region])
-        twin[region] = data[region]
+        IMPLEMENTATIONS[name](path, case).write(region, data[region])
+        expected_values[region] = data[region]
     for name in case.peers:
-        found = HANDS[name](path, case).read()
-        if case.options["dtype"] == "int4":  # of which the upper half of the byte may be anything
-            found, expected = np.asarray(found, "i1"), twin.astype("i1")
+        found = IMPLEMENTATIONS[name](path, case).read()
+        if case.options["dtype"] == "int4":  # the upper four bits of the byte are undefined
+            found, expected = np.asarray(found, "i1"), expected_values.astype("i1")
         else:
-            found, expected = np.asarray(found, twin.dtype), twin
-        assert same_bits(found, expected), f"{name} reads"
+            found, expected = np.asarray(found, expected_values.dtype), expected_values
+        assert same_bits(found, expected), f"{name} reads other values"

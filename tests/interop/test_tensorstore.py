@@ -1,4 +1,4 @@
-"""Arrays that TensorStore writes are read by us to the bit, and it reads what we write to the bit."""
+"""zarrfs and TensorStore read each other's arrays with equal bits."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tests.interop.tensorstore_peer import Case
 MATRIX = [*tensorstore_peer.cases_v2(), *tensorstore_peer.cases_v3()]
 
 
-def test_the_matrix_is_whole() -> None:
+def test_the_matrix_is_complete_and_its_names_are_unique() -> None:
     assert len(MATRIX) > 4000
     assert len({str(case) for case in MATRIX}) == len(MATRIX)
 
 
 @pytest.mark.parametrize("case", MATRIX, ids=str)
-def test_both_ways(case: Case) -> None:
+def test_each_implementation_reads_what_the_other_wrote(case: Case) -> None:
     theirs = tensorstore_peer.write(case)
-    assert same_bits(ours.read(theirs), case.data), "we read what TensorStore wrote"
+    assert same_bits(ours.read(theirs), case.data), "zarrfs reads other values than TensorStore wrote"
     if case.readable:
         written = ours.rewrite(theirs, case.data)
         found = tensorstore_peer.read(written, case.driver)
-        assert same_bits(found, case.data), "TensorStore reads what we wrote"
+        assert same_bits(found, case.data), "TensorStore reads other values than zarrfs wrote"

@@ -1,4 +1,4 @@
-"""Arrays that zarr-python writes are read by us to the bit, and it reads what we write to the bit."""
+"""zarrfs and zarr-python read each other's arrays with equal bits."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from tests.interop.zarr_python import Case
 MATRIX = zarr_python.matrix()
 
 
-def test_the_matrix_is_whole() -> None:
+def test_the_matrix_is_complete_and_its_names_are_unique() -> None:
     assert len(MATRIX) > 4000
     assert len({str(case) for case in MATRIX}) == len(MATRIX)
 
 
 @pytest.mark.parametrize("case", MATRIX, ids=str)
-def test_both_ways(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_implementation_reads_what_the_other_wrote(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     theirs = zarr_python.write(case)
     expected = zarr_python.read(theirs) if case.lossy else case.data
-    assert same_bits(ours.read(theirs), expected), "we read what zarr-python wrote"
+    assert same_bits(ours.read(theirs), expected), "zarrfs reads other values than zarr-python wrote"
     if case.readable:
         written = ours.rewrite(theirs, case.data)
-        assert same_bits(zarr_python.read(written), expected), "zarr-python reads what we wrote"
-    # It does not say the byte order of records, as is noted; nothing else is.
+        assert same_bits(zarr_python.read(written), expected), (
+            "zarr-python reads other values than zarrfs wrote"
+        )
+    # zarr-python does not write the byte order of structured data types. No other warning is expected.
     assert all('records without "endian"' in message for message in caplog.messages)
     assert isinstance(case.dtype, list) or not caplog.messages

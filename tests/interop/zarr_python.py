@@ -1,4 +1,6 @@
-"""zarr-python 3 as the other side: all that it can write, in small arrays, and reading what we wrote."""
+"""zarr-python 3 as one side of the comparison: small arrays with all its codecs and data types, and reading our
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,14 @@ SWAPPED = [">i2", ">i4", ">u8", ">f2", ">f4", ">f8", ">c8", ">c16", ">M8[ns]", "
 
 @dataclass(frozen=True)
 class Case:
-    """One array to write: ``create`` holds the arguments of ``zarr.create_array`` but for store and dtype."""
+    """One array to write. ``create`` contains the arguments of ``zarr.create_array`` except for store and dtype."""
 
     name: str
     dtype: Any
     create: dict[str, Any] = field(hash=False)
     lossy: bool = False
     readable: bool = True
-    """False for what zarr-python writes but does not read when it is written as its specification says."""
+    """Whether zarr-python can read our array, which follows the specification."""
 
     def __str__(self) -> str:
         return self.name
@@ -54,14 +56,14 @@ class Case:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without its warnings that a data type or codec has no final specification yet."""
+    """Suppress the warnings of zarr-python about data types and codecs without a final specification."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def write(case: Case) -> dict[str, bytes]:
-    """Let zarr-python write the case; return keys and values."""
+    """Write the array of a case with zarr-python. Returns keys and values."""
     dtype: Any = case.dtype
     if dtype == "text":
         dtype = "string"
@@ -75,7 +77,7 @@ def write(case: Case) -> dict[str, bytes]:
 
 
 def read(store: dict[str, bytes]) -> Data:
-    """Let zarr-python read the array at the root."""
+    """Read the array at the root with zarr-python."""
     make = default_buffer_prototype().buffer.from_bytes
     with quietly():
         array = zarr.open_array(
@@ -133,7 +135,7 @@ def codecs_v3(dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def codecs_v2(dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """As ``codecs_v3``, with the compressors and filters of numcodecs."""
+    """Yield what ``codecs_v3`` yields, with the compressors and filters of numcodecs."""
     import numcodecs as nc
 
     yield "none", {"compressors": None}
@@ -168,30 +170,34 @@ KEYS_V3 = [(name, separator) for name in ("default", "v2") for separator in "/."
 
 
 def cases_v3() -> Iterator[Case]:
-    """Every dtype with every codec, in C and F order, with and without shards. The four key encodings take
-    turns, as what they do has nothing to do with what is in a chunk; ``layouts_v3`` has them all.
+    """Yield every combination of dtype, codec, order and sharding.
+
+    The four chunk key encodings alternate, because they do not affect the bytes of a chunk; ``layouts_v3`` combines
+    them all.
     """
-    turn = count()
+    numbers = count()
     for dtype in DTYPES:
         for (codec, arguments), order, shards in product(codecs_v3(dtype), "CF", (None, SHARDS)):
             if _is_beyond_zarr_python(dtype, arguments, order, shards):
                 continue
-            create = _create_v3(arguments, order, shards, KEYS_V3[next(turn) % 4])
+            create = _create_v3(arguments, order, shards, KEYS_V3[next(numbers) % 4])
             name = _name("v3", dtype, codec, order, "shards" if shards else "")
-            # We write the registered names struct, r24 and bitround, of which it knows only what it calls them.
-            known = isinstance(dtype, str) and dtype != "V3" and "BitRound" not in codec
-            yield Case(name, dtype, create, _is_lossy(codec, dtype), readable=known)
+            # We write the registered names struct, r24 and bitround. zarr-python reads only its own names for them.
+            is_readable = isinstance(dtype, str) and dtype != "V3" and "BitRound" not in codec
+            yield Case(name, dtype, create, _is_lossy(codec, dtype), readable=is_readable)
 
 
 def _is_lossy(codec: str, dtype: Any) -> bool:
-    """Whether a codec changes values. Delta adds up rounding errors of floats."""
+    """Return whether a codec changes values. Delta accumulates rounding errors of floats."""
     name = codec.rpartition("-")[2].lower()
     return name in ("quantize", "bitround", "fixedscaleoffset") or (name == "delta" and "f" in str(dtype))
 
 
 def _is_beyond_zarr_python(dtype: Any, arguments: dict[str, Any], order: str, shards: Any) -> bool:
-    """What zarr-python 3.1 itself cannot read back: its filters and variable-length codecs flatten a
-    transposed array in memory order, and it cannot hash the fill value of a shard of void elements.
+    """Return whether zarr-python 3.1 cannot read its own array.
+
+    Its filters and variable-length codecs flatten a transposed array in memory order, and it cannot hash the fill value
+    of a shard with void elements.
     """
     void = not isinstance(dtype, str) or dtype.startswith("V")
     flattened = (
@@ -214,7 +220,9 @@ def _create_v3(
 
 
 def layouts_v3() -> Iterator[Case]:
-    """Every order x key encoding x kind of shard x shape of array and chunks, for one dtype and codec."""
+    """Yield every combination of order, key encoding, sharding and shape of array and chunks, for one dtype and
+    codec.
+    """
     inner = [zc.BytesCodec(), zc.ZstdCodec(level=1)]
     shapes = [((), (), ()), ((7,), (2,), (4,)), ((3, 4, 5), (2, 2, 3), (2, 4, 6)), ((0, 3), (2, 2), (2, 4))]
     shapes += [
@@ -237,12 +245,14 @@ def layouts_v3() -> Iterator[Case]:
                 and order == "F"
                 and any(n % c for n, c in zip(shards, chunks[::-1], strict=True))
             ):
-                continue  # zarr-python checks the shapes without the transposition before the sharding.
+                continue  # zarr-python compares the shapes with the shape before the transpose codec
             if kind == "nested":
-                # In F order the transposition comes first, so that these see the dimensions reversed.
-                deeper = zc.ShardingCodec(chunk_shape=(1,) * len(shape), codecs=inner, index_location="start")
+                # In F order the transpose codec comes first, so that the dimensions of these codecs are reversed.
+                innermost = zc.ShardingCodec(
+                    chunk_shape=(1,) * len(shape), codecs=inner, index_location="start"
+                )
                 outer = zc.ShardingCodec(
-                    chunk_shape=chunks[::-1] if order == "F" else chunks, codecs=[deeper]
+                    chunk_shape=chunks[::-1] if order == "F" else chunks, codecs=[innermost]
                 )
                 arguments |= {"chunks": shards, "serializer": outer, "compressors": None}
             elif kind != "none":
@@ -253,13 +263,13 @@ def layouts_v3() -> Iterator[Case]:
 
 
 def cases_v2() -> Iterator[Case]:
-    """Every dtype and byte order with every codec, in C and F order; the two separators take turns."""
-    turn = count()
+    """Yield every combination of dtype, byte order, codec and order. The two separators alternate."""
+    numbers = count()
     for dtype in [*DTYPES, *SWAPPED]:
         for (codec, arguments), order in product(codecs_v2(dtype), "CF"):
             if codec == "bitround" and order == "F":
-                continue  # Here zarr-python mixes up the elements as it writes.
-            separator = "./"[next(turn) // 3 % 2]
+                continue  # zarr-python writes the elements in the wrong order
+            separator = "./"[next(numbers) // 3 % 2]
             create = {"shape": SHAPE, "chunks": CHUNKS, "zarr_format": 2, "order": order, **arguments}
             create["chunk_key_encoding"] = {"name": "v2", "separator": separator}
             name = _name("v2", dtype, codec, order, separator)

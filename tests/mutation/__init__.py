@@ -1,1 +1,1 @@
-"""A mutation runner: how many small faults in the code do the tests notice? See ``__main__``."""
+"""Mutation testing: the share of small changes of the code that the tests detect. See ``__main__``."""

@@ -1,26 +1,27 @@
-"""Change the code in one place, run the tests that concern it, and see whether one fails.
+"""Change the code in one place, run the relevant tests, and report whether one fails.
 
     python -m tests.mutation                                     # 40 mutants of all packages
     python -m tests.mutation --packages stores mount --sample 100 --seed 7
-    python -m tests.mutation --key 0a1b2c3d4e                    # this mutant again
+    python -m tests.mutation --key 0a1b2c3d4e                    # one mutant
     python -m tests.mutation --packages ngff --list              # the sample, without running it
 
-It is no part of ``packaging/test.sh``: it takes about as long as the relevant tests for each mutant that survives.
+It is not part of ``packaging/test.sh``: a mutant that survives takes as long as all relevant tests.
 
-A mutant is one change of one expression or statement (see ``mutants.py``). The sample is drawn at random, the same for
-the same seed and sources. The tests run with ``-x`` in a copy of the checkout, with changes that are not committed, so
-that the checkout is never modified. First those run that name the mutated module, then those of its package. They may
-take five times as long as without the mutant, then the mutant counts as detected, and a bounded amount of memory. They
-reach no other machine: pip has no index, and HTTP goes to a proxy that is not there.
+A mutant is one change of one expression or statement (see ``mutants.py``). The sample is random, and equal for the same
+seed and sources. The tests run with ``-x`` in a copy of the checkout, including uncommitted changes, so that the
+checkout is never modified. The tests that name the mutated module run first, then the tests of its package. A mutant
+counts as detected if the tests take five times as long as without it. The memory of the tests is limited. The tests
+have
+no network access: pip has no index, and HTTP uses a proxy that does not exist.
 
 A mutant is one of
-  detected     a test failed, or the time was up;
+  detected     a test failed, or the time limit was exceeded;
   survived     all relevant tests passed: a test is missing, or the mutant is equivalent;
-  equivalent   listed in ``equivalent.txt`` with a reason, after a review: no test can notice it. It is not run.
+  equivalent   listed in ``equivalent.txt`` with a reason, after a review: no test can detect it. It is not run.
 
-The report ends with a table: of each package the sample, these numbers, and the detected share of the mutants that are
+The report ends with a table of these numbers for each package, with the share of detected mutants among those that are
 not equivalent. ``--report FILE`` writes all results as JSON. The exit code is 1 if a mutant survived, and 2 if the
-tests fail without any mutant.
+tests fail without a mutant.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ SOURCES = {
     "tools": "zarrfs/tools",
     "cli": "zarrfs/cli",
 }
-"""Each file belongs to the last package that contains it. The widgets of the viewer (``qt``) belong to none."""
+"""Each file belongs to the last package that contains it. The Qt widgets of the viewer belong to no package."""
 
-USUAL_PACKAGES = ("engine", "stores", "mount", "ngff", "viewer")
+DEFAULT_PACKAGES = ("engine", "stores", "mount", "ngff", "viewer")
 
 TESTS = {
     "zarrfs/engine": "tests/engine tests/tensorstore tests/faults tests/tools/test_copying.py",
@@ -72,15 +73,15 @@ TESTS = {
     "zarrfs/tools": "tests/tools tests/cli",
     "zarrfs/cli": "tests/cli tests/tools tests/mount tests/ngff",
 }
-"""The tests of the files below a folder; the longest folder counts."""
+"""The tests of the files below a folder. The longest matching folder applies."""
 
-LEFT_OUT = ("tests/interop/zarr2",)
-"""They need an environment that is installed from the network."""
+EXCLUDED_TESTS = ("tests/interop/zarr2",)
+"""These tests need an environment that is installed from the network."""
 
-MIN_SECONDS = 60.0
-TIMES_SLOWER = 5.0
+MIN_TIMEOUT_SECONDS = 60.0
+TIMEOUT_FACTOR = 5.0
 MAX_MEMORY = 8 << 30
-"""Bytes of private memory that a process of the tests may have. Maps of files, as LMDB makes them, do not count."""
+"""Bytes of private memory of a test process. Memory-mapped files, for example of LMDB, do not count."""
 
 PYTEST_PASSED, PYTEST_FAILED, PYTEST_NONE = 0, 1, 5
 
@@ -105,7 +106,7 @@ class Runner:
         data = os.environ.get("ZARRFS_DATA") or CHECKOUT.parent / "shared" / "data"
         self._environment = {
             **os.environ,
-            "CI": "1",  # the same examples of hypothesis every time
+            "CI": "1",  # Hypothesis generates the same examples in each run
             "PYTHONPATH": os.pathsep.join([str(self.copy), str(self.copy / "viewer")]),
             "PYTHONDONTWRITEBYTECODE": "1",
             "TMPDIR": str(self._temporary),
@@ -114,69 +115,71 @@ class Runner:
             **{f"{kind}_proxy": "http://127.0.0.1:9" for kind in ("http", "https", "ftp")},
             "no_proxy": "127.0.0.1,localhost",
         }
-        where = self._run(
+        imported = self._run(
             [
                 sys.executable,
                 "-c",
                 "import zarrfs, zarrfs_viewer; print(zarrfs.__file__, zarrfs_viewer.__file__)",
             ]
         )
-        assert where is not None
-        if where[1].count(str(self.copy)) != 2:
-            raise SystemExit(f"the tests would not run the copy {self.copy}: {where[1].strip()}")
+        assert imported is not None
+        if imported[1].count(str(self.copy)) != 2:
+            raise SystemExit(f"the tests do not import the copy {self.copy}, but {imported[1].strip()}")
 
     def baseline(self, tests: Sequence[str]) -> float:
-        """Return how long the tests take without a mutant. Ends the program if they fail."""
+        """Return the duration of the tests without a mutant in seconds. Exits with code 2 if they fail."""
         key = tuple(tests)
         if key not in self._seconds:
             start = time.monotonic()
-            found = self._pytest(tests, None)
-            if found is None or found[0] not in (PYTEST_PASSED, PYTEST_NONE):
-                print(found[1] if found else "", file=sys.stderr)
+            result = self._pytest(tests, None)
+            if result is None or result[0] not in (PYTEST_PASSED, PYTEST_NONE):
+                print(result[1] if result else "", file=sys.stderr)
                 print(f"the tests fail without a mutant: {' '.join(tests)}", file=sys.stderr)
                 raise SystemExit(2)
             self._seconds[key] = time.monotonic() - start
         return self._seconds[key]
 
-    def notice(self, mutant: Mutant) -> str | None:
-        """Return the test that notices a mutant, or ``time limit``; None if it survives."""
+    def find_detecting_test(self, mutant: Mutant) -> str | None:
+        """Return the test that detects a mutant, or ``time limit``; None if the mutant survives."""
         file = self.copy / mutant.path
         source = file.read_bytes()
         for tests in self._stages(mutant.path):
-            seconds = max(MIN_SECONDS, TIMES_SLOWER * self.baseline(tests))
+            seconds = max(MIN_TIMEOUT_SECONDS, TIMEOUT_FACTOR * self.baseline(tests))
             file.write_bytes(mutant.apply(source))
             try:
-                found = self._pytest(tests, seconds)
+                result = self._pytest(tests, seconds)
             finally:
                 file.write_bytes(source)
-            if found is None:
+            if result is None:
                 return "time limit"
-            if found[0] not in (PYTEST_PASSED, PYTEST_NONE):
-                return _first_failure(found[1])
+            if result[0] not in (PYTEST_PASSED, PYTEST_NONE):
+                return _first_failure(result[1])
         return None
 
     def _stages(self, path: str) -> Iterator[list[str]]:
-        """Yield the tests that concern a file: first what is named after it or names it, then those of its package."""
+        """Yield the relevant tests of a file: first the tests named after it or importing it, then its package's."""
         stem = Path(path).stem
         module = path.removesuffix(".py").replace("/", ".")
-        near = set()
+        direct_tests = set()
         for file in (self.copy / "tests").rglob("test_*.py"):
             name = str(file.relative_to(self.copy))
-            if not name.startswith((*LEFT_OUT, "tests/mutation")):
+            if not name.startswith((*EXCLUDED_TESTS, "tests/mutation")):
                 words = file.stem.removeprefix("test_").split("_")
                 if stem in words or file.stem == f"test_{stem}" or f"{module} " in file.read_text():
-                    near.add(name)
-        if near:
-            yield sorted(near)
+                    direct_tests.add(name)
+        if direct_tests:
+            yield sorted(direct_tests)
         folder = max((folder for folder in TESTS if path.startswith(f"{folder}/")), key=len)
-        yield [*TESTS[folder].split(), *(f"--ignore={name}" for name in LEFT_OUT)]
+        yield [*TESTS[folder].split(), *(f"--ignore={name}" for name in EXCLUDED_TESTS)]
 
     def _pytest(self, tests: Sequence[str], seconds: float | None) -> tuple[int, str] | None:
         options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header"]
         return self._run([sys.executable, "-m", "pytest", *options, *tests], seconds)
 
     def _run(self, command: Sequence[str], seconds: float | None = None) -> tuple[int, str] | None:
-        """Return exit code and output; None when the time is up. Nothing of it is left running or mounted."""
+        """Return the exit code and the output, or None after ``seconds``. Ends all processes and mounts of the
+        tests.
+        """
         self._temporary.mkdir()
         process = subprocess.Popen(
             command,
@@ -202,7 +205,7 @@ class Runner:
         return process.returncode, output
 
     def _clear(self) -> None:
-        """Remove what tests left in the temporary directory, mounts first."""
+        """Unmount and delete everything in the temporary directory."""
         for mountpoint, _ in mounts():
             if mountpoint.startswith(f"{self._temporary}/"):
                 subprocess.run(["fusermount3", "-u", "-z", mountpoint], check=False, capture_output=True)
@@ -221,12 +224,12 @@ def _first_failure(output: str) -> str:
 
 
 def package_of(path: str) -> str | None:
-    """Return the package that a file belongs to."""
-    found = None
+    """Return the package of a file, or None."""
+    innermost = None
     for package, folder in SOURCES.items():
         if path.startswith(f"{folder}/") and "/qt/" not in path:
-            found = package
-    return found
+            innermost = package
+    return innermost
 
 
 def all_mutants(packages: Sequence[str]) -> list[Mutant]:
@@ -243,18 +246,18 @@ def all_mutants(packages: Sequence[str]) -> list[Mutant]:
 
 
 def equivalents() -> dict[str, str]:
-    """Return the mutants that a review has found equivalent: key -> reason."""
-    found = {}
+    """Return the key and the reason of each mutant that is known to be equivalent."""
+    reasons = {}
     for line in EQUIVALENT.read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             key, _, reason = line.split(maxsplit=2)
-            found[key] = reason
-    return found
+            reasons[key] = reason
+    return reasons
 
 
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """Yield a directory; afterwards it is gone."""
+    """Yield a temporary directory that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="zarrfs-mutation-") as name:
         yield Path(name)
 
@@ -266,7 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--packages", nargs="+", choices=SOURCES, default=USUAL_PACKAGES, metavar="PACKAGE")
+    parser.add_argument("--packages", nargs="+", choices=SOURCES, default=DEFAULT_PACKAGES, metavar="PACKAGE")
     parser.add_argument("--sample", type=int, default=40, help="how many mutants (40)")
     parser.add_argument("--seed", type=int, default=1, help="of the random sample (1)")
     parser.add_argument("--key", nargs="+", default=(), help="these mutants instead of a sample")
@@ -286,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print(*sample, sep="\n")
         return 0
-    # An orderly exit leaves no tests running.
+    # SystemExit ends the running tests.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     known = {} if options.key else equivalents()
     results = []
@@ -294,29 +297,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         runner = Runner(scratch)
         for mutant in sample:
             if mutant.key in known:
-                verdict, why = "equivalent", known[mutant.key]
+                outcome, reason = "equivalent", known[mutant.key]
             else:
-                noticed = runner.notice(mutant)
-                verdict, why = ("survived", "") if noticed is None else ("detected", noticed)
-            print(f"{verdict:10}  {mutant}" + (f"\n            {why}" if why else ""), flush=True)
-            results.append((mutant, verdict, why))
-    _summarise(results)
+                detecting_test = runner.find_detecting_test(mutant)
+                outcome, reason = ("survived", "") if detecting_test is None else ("detected", detecting_test)
+            print(f"{outcome:10}  {mutant}" + (f"\n            {reason}" if reason else ""), flush=True)
+            results.append((mutant, outcome, reason))
+    _print_summary(results)
     if options.report is not None:
-        documents = [{**vars(mutant), "verdict": verdict, "why": why} for mutant, verdict, why in results]
+        documents = [
+            {**vars(mutant), "outcome": outcome, "reason": reason} for mutant, outcome, reason in results
+        ]
         options.report.write_text(json.dumps(documents, indent=1))
-    return int(any(verdict == "survived" for _, verdict, _ in results))
+    return int(any(outcome == "survived" for _, outcome, _ in results))
 
 
-def _summarise(results: Sequence[tuple[Mutant, str, str]]) -> None:
+def _print_summary(results: Sequence[tuple[Mutant, str, str]]) -> None:
     counts: dict[str, Counter[str]] = {}
-    for mutant, verdict, _ in results:
+    for mutant, outcome, _ in results:
         for name in (package_of(mutant.path) or "", "all"):
-            counts.setdefault(name, Counter())[verdict] += 1
+            counts.setdefault(name, Counter())[outcome] += 1
     columns = ("detected", "survived", "equivalent")
     print("\npackage  sample  detected  survived  equivalent  share")
     for name, count in sorted(counts.items(), key=lambda item: (item[0] == "all", item[0])):
-        rest = count["detected"] + count["survived"]
-        share = f"{count['detected'] / rest:.0%}" if rest else "-"
+        total = count["detected"] + count["survived"]
+        share = f"{count['detected'] / total:.0%}" if total else "-"
         numbers = "  ".join(f"{count[column]:{len(column)}}" for column in columns)
         print(f"{name:7}  {count.total():6}  {numbers}  {share:>5}")
 

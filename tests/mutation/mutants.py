@@ -1,4 +1,4 @@
-"""Mutants of a source file: every small change of the code that a test should notice. Pure; nothing is run here."""
+"""The mutants of a source file: small changes of the code that a test should detect. This module runs nothing."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Mutant:
 
     Attributes:
         path: the file, relative to the checkout.
-        line: where the change is.
-        scope: the function or class that it is in, or ``<module>``.
-        kind: what is changed.
+        line: the line of the change.
+        scope: the function or class that contains the change, or ``<module>``.
+        kind: the kind of the change.
         old, new: the source before and after.
         start, stop: the bytes of the file that ``new`` replaces.
-        key: identifies the mutant; it does not depend on its line, so that it survives changes elsewhere.
+        key: identifies the mutant. It does not depend on the line, so that changes elsewhere in the file keep it.
     """
 
     path: str
@@ -80,8 +80,8 @@ def mutants_of(path: str, source: bytes) -> list[Mutant]:
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    seen: Counter[tuple[str, ...]] = Counter()
-    found = []
+    counts: Counter[tuple[str, ...]] = Counter()
+    mutants = []
     for scope, (node, kind, new) in _changes(ast.parse(source), "<module>"):
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
@@ -89,11 +89,11 @@ def mutants_of(path: str, source: bytes) -> list[Mutant]:
         stop = starts[node.end_lineno - 1] + node.end_col_offset
         old = source[start:stop].decode()
         identity = (path, scope, kind, old, new)
-        text = "\0".join([*identity, str(seen[identity])])
-        seen[identity] += 1
+        text = "\0".join([*identity, str(counts[identity])])
+        counts[identity] += 1
         key = hashlib.sha256(text.encode()).hexdigest()[:10]
-        found.append(Mutant(path, node.lineno, scope, kind, old, new, start, stop, key))
-    return sorted(found, key=lambda mutant: (mutant.start, mutant.key))
+        mutants.append(Mutant(path, node.lineno, scope, kind, old, new, start, stop, key))
+    return sorted(mutants, key=lambda mutant: (mutant.start, mutant.key))
 
 
 def _changes(node: ast.AST, scope: str) -> Iterator[tuple[str, Change]]:
@@ -107,7 +107,7 @@ def _changes(node: ast.AST, scope: str) -> Iterator[tuple[str, Change]]:
 
 
 def _mutated_children(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the children that are run: no annotations, decorators, docstrings, f-strings and imports for types."""
+    """Yield the children that are executed: no annotations, decorators, docstrings, f-strings and type-only imports."""
     if _is_for_types(node):
         return
     skipped: list[object] = []

@@ -1,4 +1,4 @@
-"""The mutants of a file: each changes one thing, can be compiled, and has a key that other changes leave alone."""
+"""Mutants change one thing each, can be compiled, and have keys that do not depend on the rest of the file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.mutation.__main__ import CHECKOUT, USUAL_PACKAGES, all_mutants, equivalents, package_of
+from tests.mutation.__main__ import CHECKOUT, DEFAULT_PACKAGES, all_mutants, equivalents, package_of
 from tests.mutation.mutants import mutants_of
 
 
@@ -31,7 +31,7 @@ from tests.mutation.mutants import mutants_of
         ("x: Literal[1]\nx = f'{a + b}'", []),
     ],
 )
-def test_each_kind_of_change(source: str, changed: list[str]) -> None:
+def test_each_kind_of_mutation(source: str, changed: list[str]) -> None:
     text = source.encode()
     assert [mutant.apply(text).decode() for mutant in mutants_of("a.py", text)] == changed
 
@@ -51,8 +51,8 @@ def test_mutants_of_the_sources_are_distinct_and_can_be_compiled() -> None:
         ast.parse(mutant.apply((CHECKOUT / mutant.path).read_bytes()))
 
 
-def test_equivalent_mutants_exist() -> None:
-    assert equivalents().keys() <= {mutant.key for mutant in all_mutants(USUAL_PACKAGES)}
+def test_listed_equivalent_mutants_exist() -> None:
+    assert equivalents().keys() <= {mutant.key for mutant in all_mutants(DEFAULT_PACKAGES)}
 
 
 def test_a_file_belongs_to_the_innermost_package() -> None:

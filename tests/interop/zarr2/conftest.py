@@ -1,4 +1,4 @@
-"""A process with zarr-python 2.18, for all tests of this folder."""
+"""A process with zarr-python 2.18 for the tests of this directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.interop.zarr2.zarr2_environment import Zarr2, Zarr2MissingError, pyth
 
 @pytest.fixture(scope="session")
 def zarr2_python() -> Path:
-    """The Python of an environment with zarr-python 2. Where it cannot be built, tests are skipped; not in CI."""
+    """The interpreter of an environment with zarr-python 2. If it cannot be built, tests are skipped, or fail in CI."""
     try:
         return python_with_zarr2()
     except Zarr2MissingError as error:

@@ -1,4 +1,4 @@
-"""Arrays of Zarr v2: what zarr-python 2 writes we read to the bit, and it what we write; the documents are the same."""
+"""zarrfs and zarr-python 2 read each other's v2 arrays with equal bits and write equal documents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def document(path: Path) -> Any:
 
 
 def same(found: Any, expected: Any) -> bool:
-    """Whether two object arrays hold the same; elements may be arrays."""
+    """Return whether two object arrays are equal. Elements may be arrays."""
     if found.shape != expected.shape:
         return False
     return all(
@@ -35,13 +35,13 @@ def same(found: Any, expected: Any) -> bool:
     )
 
 
-def test_the_matrix_is_whole() -> None:
+def test_the_matrix_is_complete_and_its_names_are_unique() -> None:
     assert len(CASES) > 700
     assert len({str(case) for case in CASES}) == len(CASES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_values_documents_and_checksums_are_the_same(zarr2: Zarr2, case: Case, tmp_path: Path) -> None:
+def test_values_documents_and_checksums_are_equal(zarr2: Zarr2, case: Case, tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     facts = zarr2("create", directory(theirs), data=case.data, attributes={"a": [1]}, **case.theirs)
     expected, _ = zarr2("read", directory(theirs)) if case.lossy else (case.data, None)
@@ -65,12 +65,13 @@ def test_values_documents_and_checksums_are_the_same(zarr2: Zarr2, case: Case, t
 
 
 @pytest.mark.parametrize("case", list(object_cases()), ids=str)
-def test_objects(zarr2: Zarr2, case: Case, tmp_path: Path) -> None:
+def test_object_arrays_are_exchanged(zarr2: Zarr2, case: Case, tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     facts = zarr2("create", directory(theirs), data=case.data, **case.theirs)
     found = zarrfs.open_array(theirs, cache_size=0)
-    # JSON and MessagePack hold chunks as nested lists, which it writes as if in C order and reads as if in the array's.
-    # Nothing tells what was meant where chunks are square, so that we read what it reads.
+    # JSON and MessagePack contain chunks as nested lists. zarr-python 2 writes them in C order and reads them in the
+    # order of the array.
+    # For square chunks the intended order is unknown. zarrfs reads the same values as zarr-python 2.
     readable = zarr2("read", directory(theirs))[0] if case.mixed_up else case.data
     assert same(found[...], readable)
     assert found.hexdigest() == facts["hexdigest"]
@@ -84,7 +85,7 @@ def test_objects(zarr2: Zarr2, case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", list(object_cases()), ids=str)
-def test_objects_of_which_some_were_never_written(zarr2: Zarr2, case: Case, tmp_path: Path) -> None:
+def test_partly_written_object_arrays_are_exchanged(zarr2: Zarr2, case: Case, tmp_path: Path) -> None:
     zarr2("create", directory(tmp_path), **case.theirs)
     array = zarrfs.open_array(tmp_path, mode="r+")
 
@@ -103,7 +104,7 @@ def test_objects_of_which_some_were_never_written(zarr2: Zarr2, case: Case, tmp_
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_pickles_are_refused_unless_asked_for(zarr2: Zarr2, order: str, tmp_path: Path) -> None:
+def test_pickle_is_refused_unless_requested(zarr2: Zarr2, order: str, tmp_path: Path) -> None:
     data = np.array([[1, "two", 3j], [None, (3, 4), ""], [{5}, b"6", 7.5]], object)
     codec = {"id": "pickle", "protocol": 4}
     options = {"shape": data.shape, "dtype": object, "chunks": (2, 2), "order": order}
@@ -123,7 +124,7 @@ def test_pickles_are_refused_unless_asked_for(zarr2: Zarr2, order: str, tmp_path
 
 
 @pytest.mark.parametrize(("dtype", "fill"), list(fill_cases()), ids=str)
-def test_fill_values(zarr2: Zarr2, dtype: Any, fill: Any, tmp_path: Path) -> None:
+def test_fill_values_are_exchanged(zarr2: Zarr2, dtype: Any, fill: Any, tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     options = {"shape": (4,), "chunks": (2,), "fill_value": fill, "dtype": np.dtype(dtype)}
     options["dimension_separator"] = "."
@@ -132,7 +133,7 @@ def test_fill_values(zarr2: Zarr2, dtype: Any, fill: Any, tmp_path: Path) -> Non
     assert found.hexdigest() == facts["hexdigest"]
     if fill is None:
         assert found.fill_value is None
-        # What was never written is undefined there: zeros here, whatever was in memory there.
+        # Elements that were never written are undefined in zarr-python 2. zarrfs returns zeros.
         assert same_bits(found[...], np.zeros(4, dtype))
         found.resize(3)
         assert document(theirs)["fill_value"] is None
@@ -141,7 +142,7 @@ def test_fill_values(zarr2: Zarr2, dtype: Any, fill: Any, tmp_path: Path) -> Non
     assert same_bits(found[...], expected)
     assert same_bits(np.asarray(found.fill_value, dtype), np.asarray(facts["fill_value"], dtype))
     zarrfs.create_array(ours, zarr_format=2, compressors=None, **options)
-    # Text, as NaN is not equal to itself and -0.0 is to 0.0.
+    # Compared as text, because NaN != NaN and -0.0 == 0.0.
     assert json.dumps(document(ours), sort_keys=True) == json.dumps(document(theirs), sort_keys=True)
     values, facts = zarr2("read", directory(ours))
     assert same_bits(values, expected)
@@ -153,8 +154,10 @@ BLOCKS = {name: compressor for name, compressor in COMPRESSORS.items() if "blosc
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["<u2", ">f8", "|u1"])
 @pytest.mark.parametrize("compressor", BLOCKS)
-def test_parts_of_large_chunks(zarr2: Zarr2, compressor: str, dtype: str, order: str, tmp_path: Path) -> None:
-    """Chunks of many Blosc blocks, of which only those are decoded that hold what is asked for."""
+def test_parts_of_large_chunks_are_read(
+    zarr2: Zarr2, compressor: str, dtype: str, order: str, tmp_path: Path
+) -> None:
+    """The chunks have many Blosc blocks. Only the blocks of the selection are decoded."""
     rng = np.random.default_rng(7)
     data = rng.poisson(3, (40, 50, 60)).astype(dtype)
     codec = BLOCKS[compressor] and {**BLOCKS[compressor], "blocksize": 4096}

@@ -1,4 +1,4 @@
-"""One changes what the other made, also at the same time: sizes, values, attributes, locks."""
+"""Each implementation changes arrays of the other one, also concurrently: sizes, values, attributes, locks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def directory(path: Path, separator: str) -> tuple[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("separator", "./")
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
-def test_changes_have_the_same_effect(
+def test_changes_have_equal_effects(
     zarr2: Zarr2, changes: list[Change], separator: str, tmp_path: Path
 ) -> None:
     """Theirs by us and ours by them; the keys that are left are the same, but for chunks of nothing but the fill value,
@@ -79,7 +79,7 @@ def files(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("separator", "./")
-def test_processes_of_both_that_write_to_one_chunk_lose_nothing(
+def test_concurrent_writes_of_both_to_one_chunk_are_not_lost(
     zarr2: Zarr2, separator: str, tmp_path: Path
 ) -> None:
     path, locks = tmp_path / "data" / "a", tmp_path / "locks"
@@ -91,15 +91,15 @@ def test_processes_of_both_that_write_to_one_chunk_lose_nothing(
     for row in range(1, 16, 2):
         for column in range(0, 16, 2):
             array[row, column : column + 2] = row * 16 + column + 1
-    zarr2.answer()
+    zarr2.result()
     row, column = np.indices((16, 16))
     assert np.array_equal(zarrfs.open_array(path)[...], row * 16 + column // 2 * 2 + 1)
-    assert files(locks) == {f"0{separator}0", ".zarray"}  # it also locks documents that it reads
+    assert files(locks) == {f"0{separator}0", ".zarray"}  # zarr-python 2 also locks documents that it reads
 
 
 @pytest.mark.parametrize("separator", "./")
-def test_processes_of_both_that_append_lose_nothing(zarr2: Zarr2, separator: str, tmp_path: Path) -> None:
-    """Blocks of 3 rows to chunks of 5."""
+def test_concurrent_appends_of_both_are_not_lost(zarr2: Zarr2, separator: str, tmp_path: Path) -> None:
+    """Blocks of 3 rows are appended to chunks of 5 rows."""
     path, locks = tmp_path / "data" / "a", tmp_path / "locks"
     zarrfs.create_array(
         path, shape=(0, 4), chunks=(5, 4), dtype="u2", zarr_format=2, dimension_separator=separator
@@ -110,7 +110,7 @@ def test_processes_of_both_that_append_lose_nothing(zarr2: Zarr2, separator: str
     for number in ours:
         array.append(np.full((3, 4), number, "u2"))
         array.attrs[str(number)] = number
-    zarr2.answer()
+    zarr2.result()
     found = zarrfs.open_array(path)
     numbers = found[::3, 0]
     assert sorted(numbers.tolist()) == theirs + ours
@@ -119,7 +119,7 @@ def test_processes_of_both_that_append_lose_nothing(zarr2: Zarr2, separator: str
 
 
 @pytest.mark.parametrize("key", ["0.0", "group/array/3/1/2"])
-def test_a_lock_of_one_is_a_lock_to_the_other(zarr2: Zarr2, key: str, tmp_path: Path) -> None:
+def test_a_lock_held_by_one_blocks_the_other(zarr2: Zarr2, key: str, tmp_path: Path) -> None:
     locks = zarrfs.ProcessSynchronizer(tmp_path)
     with locks.lock(key):
         assert not zarr2("lock_is_free", str(tmp_path), key)
@@ -133,19 +133,19 @@ def test_a_lock_of_one_is_a_lock_to_the_other(zarr2: Zarr2, key: str, tmp_path: 
     def take() -> None:
         begun.set()
         with locks.lock(key):
-            happened.append("taken")
+            happened.append("acquired")
 
     thread = threading.Thread(target=take)
     thread.start()
     begun.wait()
-    happened.append("given back")
+    happened.append("released")
     zarr2("release_lock", key)
     thread.join()
-    assert happened == ["given back", "taken"]
+    assert happened == ["released", "acquired"]
 
 
-def test_threads_take_turns_by_the_same_lock(tmp_path: Path) -> None:
-    """Of processes' own locks it is not so: they would all have it at once."""
+def test_a_lock_excludes_other_threads(tmp_path: Path) -> None:
+    """A process-wide file lock alone would be acquired by all threads at once."""
     locks = zarrfs.ProcessSynchronizer(tmp_path)
     inside: list[int] = []
     most: list[int] = []
@@ -166,7 +166,7 @@ def test_threads_take_turns_by_the_same_lock(tmp_path: Path) -> None:
     assert len(most) == 200
 
 
-def test_locks_that_cannot_be(tmp_path: Path) -> None:
+def test_a_lock_that_cannot_be_created_raises_an_error(tmp_path: Path) -> None:
     locks = zarrfs.ProcessSynchronizer(tmp_path)
     with locks.lock("a"):
         pass

@@ -1,4 +1,4 @@
-"""Copies of nodes and keys by zarr-python 2 and here: the same counts, lines, documents and values."""
+"""zarrfs and zarr-python 2 copy nodes and keys with equal counts, log lines, documents and values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def files(folder: Path) -> dict[str, Any]:
-    """What is stored: chunks as they are, documents parsed, without what goes without saying."""
+    """Return the stored chunks, and the parsed documents without default values."""
     found: dict[str, Any] = {}
     for path in folder.rglob("*"):
         if path.name.startswith(".z"):
@@ -62,7 +62,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("again", [None, "raise", "skip", "replace", "skip_initialized"])
 @pytest.mark.parametrize(("name", "options"), CALLS, ids=str)
-def test_copies_are_the_same(
+def test_copies_are_equal(
     name: str, options: dict[str, Any], again: Any, zarr2: Zarr2, source: Path, tmp_path: Path
 ) -> None:
     if name == "copy_store" and again == "skip_initialized":

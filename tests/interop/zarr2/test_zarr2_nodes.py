@@ -1,4 +1,4 @@
-"""What nodes say of themselves, creation routines and modes, beside zarr-python 2; and its trial of Zarr v3."""
+"""Tree and info output, creation routines and modes equal zarr-python 2, and its experimental v3 format is read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def directory(path: Path) -> tuple[str, dict[str, Any]]:
     return "DirectoryStore", {"path": str(path)}
 
 
-# -- what they say -------------------------------------------------------------------------------------------
+# -- tree and info output ------------------------------------------------------------------------------------
 
 
 def hierarchy(path: Path) -> zarrfs.Group:
@@ -35,17 +35,17 @@ def hierarchy(path: Path) -> zarrfs.Group:
     return root
 
 
-def test_trees(zarr2: Zarr2, tmp_path: Path) -> None:
+def test_trees_are_displayed_equally(zarr2: Zarr2, tmp_path: Path) -> None:
     root = hierarchy(tmp_path)
     text, _, members = zarr2("describe", directory(tmp_path))
-    # Its lines are one column further to the right.
+    # zarr-python 2 indents the lines by one more column.
     assert root.tree().splitlines() == [line.removeprefix(" ") for line in text.splitlines()]
     assert list(root.array_keys()) == members["array_keys"]
     assert list(root.group_keys()) == members["group_keys"]
 
 
 @pytest.mark.parametrize("path", ["numbers", "inner/deep/line", "inner/scalar"])
-def test_infos(zarr2: Zarr2, path: str, tmp_path: Path) -> None:
+def test_info_contains_equal_items(zarr2: Zarr2, path: str, tmp_path: Path) -> None:
     array = hierarchy(tmp_path)[path]
     assert isinstance(array, zarrfs.Array)
     theirs = zarr2("array_info", directory(tmp_path), path)
@@ -60,7 +60,7 @@ def test_infos(zarr2: Zarr2, path: str, tmp_path: Path) -> None:
         assert theirs["Chunks initialized"] == f"{array.nchunks_initialized}/{array.nchunks}"
 
 
-def test_rearranging(zarr2: Zarr2, tmp_path: Path) -> None:
+def test_move_delete_and_require_are_equal(zarr2: Zarr2, tmp_path: Path) -> None:
     steps = [
         ("move", ("inner/deep", "moved/far")),
         ("delete", "numbers"),
@@ -81,7 +81,7 @@ def test_rearranging(zarr2: Zarr2, tmp_path: Path) -> None:
         assert node.attrs.asdict() == ours[path].attrs.asdict()
 
 
-def test_hdf5_becomes_the_same(zarr2: Zarr2, tmp_path: Path) -> None:
+def test_hdf5_files_are_copied_equally(zarr2: Zarr2, tmp_path: Path) -> None:
     file = tmp_path / "a.h5"
     with h5py.File(file, "w") as source:
         source.create_dataset("inner/numbers", data=DATA, chunks=(3, 2), fillvalue=3).attrs["unit"] = "µm"
@@ -101,7 +101,7 @@ def test_hdf5_becomes_the_same(zarr2: Zarr2, tmp_path: Path) -> None:
         assert mine.attrs.asdict() == other.attrs.asdict()
 
 
-# -- making --------------------------------------------------------------------------------------------------
+# -- creation ------------------------------------------------------------------------------------------------
 
 ROUTINES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "zeros": (((4, 3),), {"dtype": "<i4"}),
@@ -113,7 +113,7 @@ ROUTINES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", ROUTINES)
-def test_creation_routines(zarr2: Zarr2, name: str, tmp_path: Path) -> None:
+def test_creation_routines_return_equal_arrays(zarr2: Zarr2, name: str, tmp_path: Path) -> None:
     arguments, options = ROUTINES[name]
     values, facts = zarr2("routine", name, directory(tmp_path), *arguments, **options)
     array = getattr(zarrfs, name)(*arguments, zarr_format=2, **options)
@@ -132,7 +132,9 @@ def test_creation_routines(zarr2: Zarr2, name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments"), [("zeros_like", ()), ("ones_like", ()), ("full_like", (9,)), ("empty_like", ())]
 )
-def test_making_the_like(zarr2: Zarr2, name: str, arguments: tuple[Any, ...], tmp_path: Path) -> None:
+def test_like_routines_return_equal_arrays(
+    zarr2: Zarr2, name: str, arguments: tuple[Any, ...], tmp_path: Path
+) -> None:
     source = zarrfs.create_array(
         tmp_path / "a", data=DATA, chunks=(2, 3), order="F", fill_value=4, zarr_format=2
     )
@@ -143,7 +145,7 @@ def test_making_the_like(zarr2: Zarr2, name: str, arguments: tuple[Any, ...], tm
     else:
         values, facts = zarr2("like", name, directory(tmp_path / "b"), directory(tmp_path / "a"))
     array = getattr(zarrfs, name)(source, *arguments)
-    # Its empty_like leaves the fill value open; ours takes that of the model.
+    # empty_like of zarr-python 2 sets no fill value; ours copies that of the given array.
     for fact in ("shape", "chunks", "order", "fill_value")[: 3 if name == "empty_like" else 4]:
         assert getattr(array, fact) == facts[fact], fact
     if name != "empty_like":
@@ -164,7 +166,7 @@ def prepare(path: Path, state: str) -> None:
 @pytest.mark.parametrize("mode", ["r", "r+", "a", "w", "w-"])
 @pytest.mark.parametrize("function", ["open_array", "open_group", "open"])
 def test_modes(zarr2: Zarr2, function: str, mode: str, state: str, tmp_path: Path) -> None:
-    """The same comes of a mode, whatever is there: an array, a group, or an error."""
+    """Each mode opens the same node or raises an error in both, for each existing node."""
     making: dict[str, Any] = {"shape": 2, "dtype": "<i8"} if function != "open_group" else {}
     if function == "open" and mode in ("r", "r+", "a"):
         making = {}  # a shape is to it the wish for an array; to us it says what to make, should there be nothing
@@ -190,10 +192,10 @@ def test_modes(zarr2: Zarr2, function: str, mode: str, state: str, tmp_path: Pat
     assert ours == theirs
 
 
-# -- version 3 on trial --------------------------------------------------------------------------------------
+# -- experimental v3 format ----------------------------------------------------------------------------------
 
 
-def test_its_trial_of_v3_is_read_and_continued(zarr2: Zarr2, tmp_path: Path) -> None:
+def test_experimental_v3_hierarchies_are_read_and_modified(zarr2: Zarr2, tmp_path: Path) -> None:
     """With ZARR_V3_EXPERIMENTAL_API it writes a later draft than that of 2019, which is not Zarr v3 either:
     documents end with .json, chunks lie below data/root. We read it, and what we add to it is in its way.
     """
@@ -227,8 +229,8 @@ def test_its_trial_of_v3_is_read_and_continued(zarr2: Zarr2, tmp_path: Path) -> 
     assert same_bits(zarr2("read", store, "group/ours", zarr_version=3)[0], DATA)
 
 
-def test_the_draft_of_2019_is_another_one(zarr2: Zarr2, tmp_path: Path) -> None:
-    """What we write anew as draft2019 is the draft of 2019 to the letter, which zarr-python 2 does not find."""
+def test_the_draft_of_2019_differs_from_the_experimental_v3_format(zarr2: Zarr2, tmp_path: Path) -> None:
+    """New arrays in the format draft2019 follow the draft of 2019 exactly. zarr-python 2 does not find them."""
     zarrfs.create_group(tmp_path, zarr_format="draft2019").create_array("a", data=DATA)
     with pytest.raises(Zarr2Error):
         zarr2("read", ("DirectoryStoreV3", {"path": str(tmp_path)}), "a", zarr_version=3)

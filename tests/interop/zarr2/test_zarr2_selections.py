@@ -1,4 +1,4 @@
-"""The same selections give the same values in zarr-python 2 and here, or fail in both."""
+"""Selections return equal values in zarrfs and zarr-python 2, or fail in both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.interop.samples import same_bits
 from tests.interop.zarr2.zarr2_environment import Zarr2
 
 Ask = tuple[str, Any, Any]
-"""A kind of selection, the selection, and fields or None."""
+"""The kind of a selection, the selection, and the fields or None."""
 
 CUBE = np.arange(7 * 5 * 6, dtype="<i4").reshape(7, 5, 6)
 LINE = np.arange(23, dtype="<f8")
@@ -121,7 +121,7 @@ MORE: list[tuple[str, Any, Any]] = [
     ("brackets", MASK, CUBE[MASK]),
     ("brackets", ROWS, CUBE[ROWS]),
 ]
-"""What zarr-python 2 refuses and we give as NumPy does: (kind, selection, values)."""
+"""Selections that zarr-python 2 refuses and zarrfs supports like NumPy: (kind, selection, values)."""
 
 BRACKETS: list[Any] = [*BASIC, ([0, 1, 6], [4, 0, 2], [5, 5, 0]), ([0, 3], slice(None), 1), [2, 0]]
 
@@ -215,7 +215,7 @@ def assigned(array: zarrfs.Array, kind: str, selection: Any, fields: Any, value:
 
 
 def packed(value: Any) -> Any:
-    """Several fields are a view of whole records in NumPy and here; zarr-python 2 moves them together."""
+    """Several fields are a view of whole records in NumPy and zarrfs; zarr-python 2 packs them."""
     return repack_fields(value) if np.asarray(value).dtype.names else value
 
 
@@ -231,7 +231,7 @@ def differences(asked: list[Ask], theirs: list[Any], ours: list[Any]) -> list[st
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("order", "CF")
-def test_reading(zarr2: Zarr2, table: str, order: str, tmp_path: Path) -> None:
+def test_selections_return_equal_values(zarr2: Zarr2, table: str, order: str, tmp_path: Path) -> None:
     data, chunks, asked = TABLES[table]
     array = zarrfs.create_array(tmp_path, data=data, chunks=chunks, order=order, zarr_format=2)
     theirs = zarr2("select", ("DirectoryStore", {"path": str(tmp_path)}), "", asked)
@@ -239,7 +239,7 @@ def test_reading(zarr2: Zarr2, table: str, order: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_writing(zarr2: Zarr2, table: str, tmp_path: Path) -> None:
+def test_assignments_have_equal_effects(zarr2: Zarr2, table: str, tmp_path: Path) -> None:
     data, chunks, asked = TABLES[table]
     value: Any = 7
     if table == "records":
@@ -256,7 +256,7 @@ def test_writing(zarr2: Zarr2, table: str, tmp_path: Path) -> None:
     assert differences(asked, theirs, found) == []
 
 
-def test_more_than_it_has(zarr2: Zarr2, tmp_path: Path) -> None:
+def test_selections_that_zarr_python_2_refuses_follow_numpy(zarr2: Zarr2, tmp_path: Path) -> None:
     array = zarrfs.create_array(tmp_path, data=CUBE, chunks=(3, 2, 4), zarr_format=2)
     asked: list[Ask] = [(kind, selection, None) for kind, selection, _ in MORE]
     theirs = zarr2("select", ("DirectoryStore", {"path": str(tmp_path)}), "", asked)
@@ -265,7 +265,7 @@ def test_more_than_it_has(zarr2: Zarr2, tmp_path: Path) -> None:
         assert same_bits(ours(array, kind, selection, None)[1], expected)
 
 
-def test_one_point_is_one_element_here_and_a_list_of_one_there(zarr2: Zarr2, tmp_path: Path) -> None:
+def test_a_single_point_selection_returns_a_scalar(zarr2: Zarr2, tmp_path: Path) -> None:
     array = zarrfs.create_array(tmp_path, data=CUBE, chunks=(3, 2, 4), zarr_format=2)
     asked: list[Ask] = [("vindex", (2, 3, 4), None), ("coordinate", (-1, 0, 5), None)]
     theirs = zarr2("select", ("DirectoryStore", {"path": str(tmp_path)}), "", asked)
@@ -273,7 +273,7 @@ def test_one_point_is_one_element_here_and_a_list_of_one_there(zarr2: Zarr2, tmp
         assert same_bits(value, np.asarray(ours(array, *ask)[1])[None])
 
 
-def test_views_and_iteration(zarr2: Zarr2, tmp_path: Path) -> None:
+def test_views_and_iteration_are_equal(zarr2: Zarr2, tmp_path: Path) -> None:
     array = zarrfs.create_array(tmp_path, data=CUBE, chunks=(3, 2, 4), zarr_format=2)
     cast, items, some = zarr2("views", ("DirectoryStore", {"path": str(tmp_path)}), "", "<f4")
     assert same_bits(array.astype("<f4")[...], cast)

@@ -1,4 +1,4 @@
-"""Hierarchies in every kind of store: those that zarr-python 2 makes we read whole, and it those that we make."""
+"""zarrfs and zarr-python 2 read each other's hierarchies in every kind of store."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _server(url: str) -> dict[str, Any]:
 
 
 Place = tuple[StoreName, str]
-"""The store for zarr-python 2, and the location for us."""
+"""The store for zarr-python 2, and the location for zarrfs."""
 
 
 def _redis(path: Path, request: pytest.FixtureRequest) -> Place:
@@ -101,7 +101,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 def nodes(words: bool = True) -> list[tuple[str, str, dict[str, Any]]]:
-    """A hierarchy: (path, kind, options of arrays and attributes)."""
+    """Return the nodes of a hierarchy: (path, kind, options of arrays and attributes)."""
     made: list[tuple[str, str, dict[str, Any]]] = [
         ("", "group", {"attributes": {"title": "Ångström", "list": [1, None, {"x": 2.5}]}}),
         ("numbers", "array", {"data": NUMBERS, "chunks": (3, 2), "attributes": {"unit": "µm"}}),
@@ -134,7 +134,7 @@ def make_ours(location: Any, made: list[tuple[str, str, dict[str, Any]]], zarr_f
 
 
 def ours(location: Any) -> dict[str, Any]:
-    """Read every node, as the worker's ``walk``."""
+    """Read every node; the counterpart of ``walk`` of the worker."""
     root = zarrfs.open_group(location)
     found: dict[str, Any] = {"": (root.attrs.asdict(), None)}
     for path, node in root.walk():
@@ -155,22 +155,22 @@ def check(found: dict[str, Any], made: list[tuple[str, str, dict[str, Any]]]) ->
 
 
 @pytest.mark.parametrize("place", STORES, indirect=True)
-def test_hierarchies_that_it_wrote(zarr2: Zarr2, place: Place) -> None:
+def test_hierarchies_of_zarr_python_2_are_read(zarr2: Zarr2, place: Place) -> None:
     store, location = place
-    # In an SQLite database its own consolidation comes to a stop at the first document.
+    # In an SQLite database, consolidation of zarr-python 2 stops at the first document.
     zarr2("build", store, theirs(nodes()), consolidate=store[0] != "SQLiteStore")
     check(ours(location), nodes())
 
 
 @pytest.mark.parametrize("place", MAKEABLE, indirect=True)
-def test_hierarchies_that_we_wrote(zarr2: Zarr2, place: Place) -> None:
+def test_zarr_python_2_reads_our_hierarchies(zarr2: Zarr2, place: Place) -> None:
     store, location = place
     make_ours(location, nodes())
     check(zarr2("walk", store), nodes())
 
 
 @pytest.mark.parametrize("place", MAKEABLE, indirect=True)
-def test_each_goes_on_with_what_the_other_began(zarr2: Zarr2, place: Place) -> None:
+def test_each_modifies_a_hierarchy_of_the_other(zarr2: Zarr2, place: Place) -> None:
     store, location = place
     zarr2("build", store, theirs(nodes()[:3]))
     root = zarrfs.open_group(location, mode="r+")
@@ -190,7 +190,7 @@ def test_each_goes_on_with_what_the_other_began(zarr2: Zarr2, place: Place) -> N
 
 
 @pytest.mark.parametrize("kind", ["N5Store", "N5FSStore"])
-def test_n5_that_it_wrote(zarr2: Zarr2, kind: str, tmp_path: Path) -> None:
+def test_n5_of_zarr_python_2_is_read(zarr2: Zarr2, kind: str, tmp_path: Path) -> None:
     store = kind, {("path" if kind == "N5Store" else "url"): str(tmp_path / "a.n5")}
     zarr2("build", store, nodes(words=False))
     found = ours(tmp_path / "a.n5")
@@ -198,7 +198,7 @@ def test_n5_that_it_wrote(zarr2: Zarr2, kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["N5Store", "N5FSStore"])
-def test_n5_that_we_wrote(zarr2: Zarr2, kind: str, tmp_path: Path) -> None:
+def test_zarr_python_2_reads_our_n5(zarr2: Zarr2, kind: str, tmp_path: Path) -> None:
     store = kind, {("path" if kind == "N5Store" else "url"): str(tmp_path / "a.n5")}
     make_ours(tmp_path / "a.n5", nodes(words=False), "n5")
     check(zarr2("walk", store), nodes(words=False))
@@ -218,7 +218,7 @@ N5_COMPRESSORS: dict[str, Any] = {
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "i8", "f4", "f8"])
 @pytest.mark.parametrize("compressor", N5_COMPRESSORS)
-def test_n5_compression(zarr2: Zarr2, compressor: str, dtype: str, tmp_path: Path) -> None:
+def test_n5_compressors_are_exchanged(zarr2: Zarr2, compressor: str, dtype: str, tmp_path: Path) -> None:
     data = (NUMBERS * 3).astype(dtype)
     store = "N5FSStore", {"url": str(tmp_path / "theirs")}
     zarr2("create", store, "x", data=data, compressor=N5_COMPRESSORS[compressor], **of(data))
@@ -232,15 +232,15 @@ def of(data: Any) -> dict[str, Any]:
     return {"shape": data.shape, "dtype": data.dtype, "chunks": (3, 2)}
 
 
-def test_temporary_directories(zarr2: Zarr2, tmp_path: Path) -> None:
+def test_temporary_stores_are_read(zarr2: Zarr2, tmp_path: Path) -> None:
     zarr2("temporary", NUMBERS, str(tmp_path / "copy"))
     assert same_bits(zarrfs.open_array(tmp_path / "copy")[...], NUMBERS)
 
 
-def test_nested_directories_that_do_not_say_so(
+def test_nested_chunks_without_a_declared_separator_are_read(
     zarr2: Zarr2, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As zarr-python wrote them before 2.8: the document has no separator, the chunks lie in directories."""
+    """zarr-python before 2.8 wrote no separator into the document, although the chunks are in nested directories."""
     import json
 
     zarr2("create", ("NestedDirectoryStore", {"path": str(tmp_path)}), data=NUMBERS, **of(NUMBERS))
@@ -253,7 +253,7 @@ def test_nested_directories_that_do_not_say_so(
 
 @pytest.mark.parametrize("place", ["directory", "zip", "sqlite"], indirect=True)
 def test_consolidated_metadata(zarr2: Zarr2, place: Place) -> None:
-    """Its own it reads as ours, ours it reads as its own."""
+    """Each implementation reads the consolidated metadata of the other one."""
     store, location = place
     make_ours(location, nodes())
     assert consolidate_metadata(location).nmembers(None) == len(nodes()) - 1

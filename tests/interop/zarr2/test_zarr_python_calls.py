@@ -1,4 +1,4 @@
-"""The same calls on zarr-python 3 and on this package: the same values, metadata, members and classes of errors."""
+"""Equal calls of zarr-python 3 and zarrfs give equal values, metadata, members and classes of errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DATA = np.arange(24, dtype="i4").reshape(4, 6)
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Any:
-    """zarr-python warns of what it will change."""
+    """Suppress the deprecation warnings of zarr-python."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -45,7 +45,7 @@ def facts(array: Any) -> dict[str, Any]:
 
 
 def document(path: Path) -> Any:
-    """The metadata document, without what may be left out of one."""
+    """Return the metadata document without optional keys."""
     for name in ("zarr.json", ".zarray"):
         if (path / name).exists():
             found = json.loads((path / name).read_text())
@@ -201,7 +201,7 @@ def test_config_and_write_empty_chunks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("name", ["zeros", "ones", "empty", "full"])
-def test_routines(name: str, zarr_format: Any, tmp_path: Path) -> None:
+def test_creation_routines_return_equal_arrays(name: str, zarr_format: Any, tmp_path: Path) -> None:
     extra = {"fill_value": 5} if name == "full" else {}
     found = [
         facts(
@@ -224,7 +224,7 @@ def test_routines(name: str, zarr_format: Any, tmp_path: Path) -> None:
 def test_like_routines_keep_how_an_array_is_stored(
     name: str, model: Any, zarr_format: Any, tmp_path: Path
 ) -> None:
-    """Of arrays of either package."""
+    """The given array is one of zarrfs or of zarr-python."""
     if zarr_format == 2:
         options: Any = {
             "compressor": numcodecs.Zlib(4),
@@ -435,7 +435,7 @@ def test_numbers_of_arrays_of_one_element() -> None:
     assert np.array_equal(zarrfs.array(DATA).T, DATA.T)
 
 
-def test_info_complete_says_what_is_stored() -> None:
+def test_info_complete_contains_the_stored_size() -> None:
     array = zarrfs.create_array({}, shape=(4, 6), chunks=(2, 3), dtype="i4")
     array[:2] = 1
     info = array.info_complete()
@@ -450,7 +450,7 @@ def test_info_complete_says_what_is_stored() -> None:
     assert (info["arrays"], info["groups"]) == (1, 1)
 
 
-def test_options_without_equivalent_are_refused() -> None:
+def test_unsupported_options_are_refused() -> None:
     for name in ("chunk_store", "meta_array"):
         with pytest.raises(zarrfs.UnsupportedError, match=name):
             zarrfs.create(shape=3, **{name: np.empty(0)})
@@ -462,7 +462,7 @@ def test_options_without_equivalent_are_refused() -> None:
         zarrfs.create_array({}, "a", name="b", shape=3)
 
 
-def test_options_of_zarr_python_2() -> None:
+def test_options_of_zarr_python_2_are_accepted() -> None:
     store: Any = {}
     array = zarrfs.create(
         shape=(3,),
@@ -526,14 +526,14 @@ def test_groups_have_the_same_members() -> None:
             assert ours[name].chunks == (2, 2)
     assert len(ours) == len(theirs)
     assert str(ours.tree()) == str(theirs.tree()).rstrip("\n")
-    # zarr-python 2 counts levels as they are drawn, and 3 those that are entered.
+    # zarr-python 2 counts the displayed levels, zarr-python 3 the expanded ones.
     assert repr(ours.tree(level=1)) == str(theirs.tree(level=0)).rstrip("\n")
     assert zarrfs.tree(ours) == ours.tree()
     with pytest.raises(ValueError, match="max_depth"):
         ours.members(max_depth=-1)
 
 
-def test_a_large_tree_is_cut() -> None:
+def test_a_large_tree_is_truncated() -> None:
     root = zarrfs.group()
     root.create_groups(*"abcdef")
     assert len(root.tree(max_nodes=3).splitlines()) == 1 + 3 + 1
@@ -542,7 +542,7 @@ def test_a_large_tree_is_cut() -> None:
     assert len(root.tree(max_nodes=None).splitlines()) == 1 + 6
 
 
-def test_members_are_attributes_and_completed() -> None:
+def test_members_are_attributes_with_completion() -> None:
     root = zarrfs.group()
     root.create_array("images/first", shape=(3,))
     root.create_group("not an identifier")
@@ -555,8 +555,8 @@ def test_members_are_attributes_and_completed() -> None:
     assert not hasattr(root, "dtype")
 
 
-def test_names_of_array_attributes_are_no_attributes_of_groups() -> None:
-    """``hasattr(node, "shape")`` tells arrays from groups, also in a group that has a member of this name."""
+def test_names_of_array_attributes_are_not_attributes_of_groups() -> None:
+    """``hasattr(node, "shape")`` distinguishes arrays from groups, even if a group has a member with this name."""
     root = zarrfs.group()
     root.create_array("shape", shape=(3,))
     assert not hasattr(root, "shape")
@@ -613,7 +613,7 @@ def test_open_consolidated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
         warned.create_group("new")
         assert "are out of date" in caplog.text
         assert sorted(zarrfs.open_group(place)) == ["a", "new"]
-        assert sorted(consolidated) == ["a"], "they say what there is"
+        assert sorted(consolidated) == ["a"], "the members do not come from the consolidated metadata"
         assert sorted(zarrfs.open_group(place, use_consolidated=False)) == ["a", "new"]
 
 
@@ -680,7 +680,7 @@ ERRORS: dict[str, tuple[Callable[[Any, Any, Path], Any], type[Exception]]] = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors_are_of_the_same_built_in_class(name: str, tmp_path: Path) -> None:
+def test_errors_have_the_same_built_in_base_class(name: str, tmp_path: Path) -> None:
     call, kind = ERRORS[name]
     for package in BOTH:
         group = package.group(tmp_path / package.__name__)

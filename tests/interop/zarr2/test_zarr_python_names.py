@@ -1,4 +1,4 @@
-"""Every public name of zarr-python exists here, or is listed in the table of omissions of the documentation."""
+"""Every public name of zarr-python exists in zarrfs or is listed as omitted in the documentation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STORAGE_LIKE = ("WrapperStore", "StoreLike")
 
 
 def omitted() -> set[str]:
-    """The names in the first column of the table below "Omitted"."""
+    """Return the names in the first column of the table in the section "Omitted"."""
     text = PAGE.read_text(encoding="utf-8").split("## Omitted")[1]
     rows = re.findall(r"^\| (`.*?) \|", text, flags=re.MULTILINE)
     return {name for row in rows for name in re.findall(r"`([\w.]+)`", row)}
@@ -62,14 +62,16 @@ OMITTED = omitted()
 NAMES = sorted(names_of_zarr_3())
 
 
-def test_there_are_names() -> None:
+def test_public_names_are_found() -> None:
     assert len(NAMES) > 150
     assert len(OMITTED) > 30
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_of_zarr_python_3_exists_or_is_listed_as_omitted(name: str) -> None:
-    assert exists(name) != (name in OMITTED), f"{name}: list it in {PAGE.name}, or provide it, and not both"
+    assert exists(name) != (name in OMITTED), (
+        f"{name}: it must either exist or be listed as omitted in {PAGE.name}"
+    )
 
 
 def test_names_of_zarr_python_2_exist_or_are_listed_as_omitted(zarr2: Zarr2) -> None:
@@ -88,10 +90,10 @@ def parameters(function: Any) -> set[str]:
 
 
 RENAMED = {"a": "other"}
-"""Parameters of zarr-python that are only given by position."""
+"""Positional-only parameters of zarr-python."""
 
 NOT_TAKEN = {"prototype", "storage_options", "use_consolidated_for_children", "cls", "new_shape"}
-"""Parameters of methods that are not here. ``storage_options`` of methods of groups have no meaning."""
+"""Parameters of methods that zarrfs does not have. ``storage_options`` has no effect in methods of groups."""
 
 FUNCTIONS = sorted(
     name
@@ -101,7 +103,7 @@ FUNCTIONS = sorted(
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_take_the_parameters_of_zarr_python_3(name: str) -> None:
+def test_functions_have_the_parameters_of_zarr_python_3(name: str) -> None:
     theirs = {RENAMED.get(parameter, parameter) for parameter in parameters(getattr(zarr, name))}
     assert theirs - parameters(getattr(zarrfs, name)) == set()
 
@@ -118,7 +120,7 @@ METHODS = sorted(
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_methods_take_the_parameters_of_zarr_python_3(name: str) -> None:
+def test_methods_have_the_parameters_of_zarr_python_3(name: str) -> None:
     owner, _, method = name.partition(".")
     ours = getattr(OURS[owner], method)
     if name in ("Group.get", "Group.keys"):

@@ -1,4 +1,4 @@
-"""The arrays of Zarr v2 that zarr-python 2 and we exchange: every data type with every codec that takes it."""
+"""The v2 arrays that zarrfs and zarr-python 2 exchange: every data type with every codec that supports it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Case(NamedTuple):
 
     @property
     def mixed_up(self) -> bool:
-        """Whether zarr-python 2 itself reads another order of elements than it wrote."""
+        """Whether zarr-python 2 reads its own elements in the wrong order."""
         codec = self.options.get("object_codec", {}).get("id")
         return self.options["order"] == "F" and codec in ("json2", "msgpack2")
 
@@ -95,10 +95,10 @@ def _name(dtype: Any, *parts: str) -> str:
 
 
 def filters_of(dtype: Any) -> Iterator[tuple[str, list[dict[str, Any]], bool]]:
-    """Yield (name, filters, whether they lose something) for all filters that take the data type."""
+    """Yield (name, filters, whether they are lossy) for all filters that support the data type."""
     itemsize = np.dtype(dtype).itemsize
     for name in CHECKSUMS:
-        # jenkins_lookup3 of numcodecs has more to say than the others.
+        # jenkins_lookup3 of numcodecs has more configuration keys than the other checksums.
         more = {"initval": 0, "prefix": None} if name == "jenkins_lookup3" else {}
         yield name, [{"id": name, **more}], False
     yield "shuffle", [{"id": "shuffle", "elementsize": itemsize}], False
@@ -107,7 +107,7 @@ def filters_of(dtype: Any) -> Iterator[tuple[str, list[dict[str, Any]], bool]]:
         return
     kind = dtype[1]
     if kind in "iuf":
-        # Of floats, sums of differences are not what they were.
+        # Sums of differences of floats have rounding errors.
         yield "delta", [{"id": "delta", "dtype": dtype, "astype": dtype}], kind == "f"
     if kind in "iu" and itemsize < 8:
         yield "delta-astype", [{"id": "delta", "dtype": dtype, "astype": f"<i{itemsize * 2}"}], False
@@ -153,7 +153,7 @@ def array_cases() -> Iterator[Case]:
         for order in "CF":
             for separator in "./":
                 options = {"chunks": chunks, "order": order, "dimension_separator": separator}
-                # It never compresses a single value.
+                # zarr-python 2 never compresses a single value.
                 options |= {"filters": None, "compressor": ZLIB if shape else None}
                 sizes = "x".join(map(str, shape)) or "scalar"
                 yield Case(_name("<i4", sizes, order, separator), "<i4", options, sample("<i4", shape))
@@ -165,7 +165,7 @@ VALUES = [1, "two", None, [3, 4.5], {"six": [7]}, True, ""]
 
 
 def objects(values: list[Any], shape: tuple[int, ...] = SHAPE) -> Data:
-    """Return an object array of the values in turn."""
+    """Return an object array that repeats the values."""
     data = np.empty(int(np.prod(shape)), object)
     for index in range(len(data)):
         data[index] = values[index % len(values)]
@@ -173,12 +173,12 @@ def objects(values: list[Any], shape: tuple[int, ...] = SHAPE) -> Data:
 
 
 def ragged(dtype: str) -> Data:
-    """Return an object array of arrays of growing length."""
+    """Return an object array of arrays of increasing length."""
     return objects([np.arange(length).astype(dtype) for length in range(7)])
 
 
 def object_cases() -> Iterator[Case]:
-    """Every object codec, in both orders, with compressors, filters and fill values."""
+    """Yield every object codec in both orders, with compressors, filters and fill values."""
     json = {
         "id": "json2",
         "encoding": "utf-8",
@@ -224,7 +224,7 @@ def object_cases() -> Iterator[Case]:
 
 
 def fill_cases() -> Iterator[tuple[Any, Any]]:
-    """Yield (data type, fill value) that documents write in a way of their own."""
+    """Yield (data type, fill value) with a special representation in documents."""
     yield from [("|b1", True), ("|b1", False), ("<i8", -(2**63)), ("<u8", 2**64 - 1), ("<i4", 42)]
     yield from [(dtype, value) for dtype in FLOATS for value in (0.1, np.nan, np.inf, -np.inf)]
     yield from [(dtype, 1.5 - 2j) for dtype in COMPLEX] + [("<c16", complex(np.nan, np.inf))]

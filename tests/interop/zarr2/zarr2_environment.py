@@ -1,7 +1,7 @@
-"""zarr-python 2.18 in an environment of its own, as it cannot stand beside zarr-python 3, and a process in it.
+"""An environment with zarr-python 2.18, which cannot be installed beside zarr-python 3, and a process in it.
 
-The environment is built once, in ``.venv-zarr2`` of the checkout, and used again. ``Zarr2`` is the process: it is
-told what to do (``zarr2_worker.py`` has the functions) and answers with values, arrays among them.
+The environment is built once in ``.venv-zarr2`` of the checkout. ``Zarr2`` is a process that calls the functions of
+``zarr2_worker.py`` and returns their results.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ FOLDER = CHECKOUT / ".venv-zarr2"
 WORKER = Path(__file__).with_name("zarr2_worker.py")
 
 REQUIREMENTS = (
-    "zarr==2.18.7",  # the last of its line
-    "numcodecs>=0.15.1,<0.16",  # below 0.16, as zarr 2.18 demands
-    # 2.1 is the first with wheels for Python 3.13, 2.2 was the newest when zarr 2.18.7 was made.
+    "zarr==2.18.7",  # the last release of version 2
+    "numcodecs>=0.15.1,<0.16",  # zarr 2.18 requires a version below 0.16
+    # 2.1 is the first version with wheels for Python 3.13; 2.2 was the newest one when zarr 2.18.7 was released.
     "numpy>=2.1,<2.3",
     "msgpack>=1.0",
     "fsspec>=2024.6",
-    "fasteners>=0.19",  # its ProcessSynchronizer
+    "fasteners>=0.19",  # for ProcessSynchronizer
     # No bsddb3: it is built against a Berkeley DB of the system and has no wheels.
     "lmdb>=1.6",
     "h5py>=3.12",
     "redis>=5.0",
     "pymongo>=4.6",
 )
-"""All have wheels for Python 3.11, 3.12 and 3.13, but for asciitree, which zarr 2 needs and pip builds."""
+"""All have wheels for Python 3.11 to 3.13, except asciitree, a dependency of zarr 2 that pip builds."""
 
 
 class Zarr2MissingError(RuntimeError):
-    """The environment cannot be had here; the message says why."""
+    """The environment cannot be built; the message contains the reason."""
 
 
 def python_with_zarr2() -> Path:
-    """Return the Python of the environment, built if it is not there. Raises Zarr2MissingError.
+    """Return the interpreter of the environment; build it if necessary. Raises Zarr2MissingError.
 
-    Safe when several test runs ask at once: one builds, the others wait for it.
+    Concurrent test runs are safe: one builds the environment, the others wait.
     """
     key = hashlib.sha256("\n".join(REQUIREMENTS).encode()).hexdigest()[:8]
     version = "{}.{}".format(*sys.version_info[:2])
@@ -63,7 +63,7 @@ def python_with_zarr2() -> Path:
     with open(FOLDER / "lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.exists():
-            # What was left of a build that was interrupted, or of other requirements.
+            # Remains of an interrupted build, or an environment with other requirements.
             for old in FOLDER.glob(f"{version}-*"):
                 shutil.rmtree(old)
             _run([sys.executable, "-m", "venv", str(place)])
@@ -76,12 +76,12 @@ def python_with_zarr2() -> Path:
 def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise Zarr2MissingError(f"zarr-python 2 cannot be installed: {' '.join(said[-2:]) or command}")
+        output = (done.stderr or done.stdout).strip().splitlines()
+        raise Zarr2MissingError(f"zarr-python 2 cannot be installed: {' '.join(output[-2:]) or command}")
 
 
 class Zarr2Error(Exception):
-    """zarr-python 2 raised an exception; ``kind`` is the name of its class."""
+    """An exception of zarr-python 2. ``kind`` is the name of its class."""
 
     def __init__(self, kind: str, message: str, trace: str) -> None:
         super().__init__(f"{kind}: {message}\n{trace}")
@@ -89,45 +89,47 @@ class Zarr2Error(Exception):
 
 
 class Zarr2:
-    """A process with zarr-python 2. One caller at a time.
+    """A process with zarr-python 2. Not thread-safe.
 
-    ``zarr2("create", store, ...)`` calls the function ``create`` of the worker and returns what it returns; it raises
-    Zarr2Error where that raised.
+    ``zarr2("create", store, ...)`` calls the function ``create`` of the worker and returns its result. It raises
+    Zarr2Error if the function raises an exception.
     """
 
     def __init__(self, python: Path) -> None:
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._stderr_file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._process = subprocess.Popen(
             [str(python), "-u", str(WORKER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._said,
+            stderr=self._stderr_file,
             env={**os.environ, "ZARR_V3_EXPERIMENTAL_API": "1", "PYTHONPATH": ""},
         )
 
     def __call__(self, function: str, *arguments: Any, **options: Any) -> Any:
         self.start(function, *arguments, **options)
-        return self.answer()
+        return self.result()
 
     def start(self, function: str, *arguments: Any, **options: Any) -> None:
-        """Begin a call; ``answer`` waits for its end."""
+        """Start a call. ``result`` waits for it."""
         assert self._process.stdin is not None
         send((function, arguments, options), self._process.stdin)
 
-    def answer(self) -> Any:
-        """Return what the call that was begun returns."""
+    def result(self) -> Any:
+        """Wait for the started call and return its result."""
         assert self._process.stdout is not None
         try:
             kind, value = receive(self._process.stdout)
         except EOFError:
-            self._said.seek(0)
-            raise RuntimeError(f"zarr-python 2 has ended: {self._said.read().decode()}") from None
+            self._stderr_file.seek(0)
+            raise RuntimeError(
+                f"the process with zarr-python 2 exited: {self._stderr_file.read().decode()}"
+            ) from None
         if kind == "error":
             raise Zarr2Error(*value)
         return value
 
     def close(self) -> None:
-        """End the process: it ends by itself when its input is closed."""
+        """Close the input of the process, after which it exits, and wait for it."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
@@ -135,4 +137,4 @@ class Zarr2:
             self._process.wait(TIMEOUT)
         finally:
             end(self._process)
-            self._said.close()
+            self._stderr_file.close()

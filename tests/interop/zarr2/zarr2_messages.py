@@ -1,7 +1,7 @@
-"""Messages between two Pythons with different versions of NumPy: pickles, in which what is NumPy's stands as ``.npy``.
+"""Messages between two interpreters with different versions of NumPy: pickles with NumPy objects in ``.npy`` format.
 
-NumPy 2.2 cannot use the dtypes of records and dates that NumPy 2.4 has pickled. Both ends of the pipe are ours, so that
-pickles are no danger.
+NumPy 2.2 cannot unpickle structured and datetime dtypes of NumPy 2.4. Pickles are safe here, because both ends of the
+pipe belong to the tests.
 """
 
 from __future__ import annotations
@@ -50,5 +50,5 @@ def send(value: Any, to: BinaryIO) -> None:
 
 
 def receive(source: BinaryIO) -> Any:
-    """Read one message. Raises EOFError when the other end is gone."""
+    """Read one message. Raises EOFError if the other end is closed."""
     return _Unpickler(source).load()

@@ -1,8 +1,7 @@
-"""Runs in the environment of zarr-python 2: calls of functions come in by stdin, what they return goes out.
+"""The worker in the environment of zarr-python 2: it receives function calls on stdin and sends the results to stdout.
 
-A store is named by its class and the arguments of that: ``("DirectoryStore", {"path": ...})``. It is opened anew for
-each call and closed after it, so that nothing but what is stored passes from one call to the next. Codecs are given as
-configurations of numcodecs.
+A store is specified by its class and arguments: ``("DirectoryStore", {"path": ...})``. It is opened for each call and
+closed afterwards, so that calls share only the stored data. Codecs are specified by numcodecs configurations.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def opened(name: StoreName) -> Iterator[Any]:
 
 
 def _codecs(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of an array with codecs for their configurations, and a synchronizer for its folder."""
+    """Return the options of an array, with codecs created from configurations and a synchronizer for its directory."""
     made = dict(options)
     for name in ("compressor", "object_codec"):
         if isinstance(made.get(name), dict):
@@ -67,7 +66,7 @@ def _codecs(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def facts(array: Any) -> dict[str, Any]:
-    """What an array is, in plain values."""
+    """Return the properties of an array as plain values."""
     return {
         "shape": array.shape,
         "chunks": array.chunks,
@@ -86,7 +85,7 @@ def facts(array: Any) -> dict[str, Any]:
 
 
 def create(store: StoreName, path: str = "", data: Any = None, attributes: Any = None, **options: Any) -> Any:
-    """Make an array, write the data, return its facts."""
+    """Create an array, write the data, and return its properties."""
     with opened(store) as place:
         array = zarr.create(store=place, path=path or None, **_codecs(options))
         if data is not None:
@@ -97,14 +96,14 @@ def create(store: StoreName, path: str = "", data: Any = None, attributes: Any =
 
 
 def read(store: StoreName, path: str = "", **options: Any) -> Any:
-    """Return all values of an array and its facts."""
+    """Return all values of an array and its properties."""
     with opened(store) as place:
         array = zarr.open_array(place, path=path or None, mode="r", **options)
         return array[...], facts(array)
 
 
 def change(store: StoreName, path: str, changes: list[tuple[str, Any]], **options: Any) -> Any:
-    """Change an array: resize, append, set; return its values."""
+    """Resize an array, append to it or set values. Returns its values."""
     with opened(store) as place:
         array = zarr.open_array(place, path=path or None, mode="r+", **_codecs(options))
         for what, value in changes:
@@ -122,14 +121,14 @@ def change(store: StoreName, path: str, changes: list[tuple[str, Any]], **option
 
 
 def select(store: StoreName, path: str, asked: list[tuple[str, Any, Any]]) -> list[Any]:
-    """Return what each selection (kind, selection, fields) gives: ``("values", ...)`` or ``("error", ...)``."""
+    """Return the result of each selection (kind, selection, fields): ``("values", ...)`` or ``("error", ...)``."""
     with opened(store) as place:
         array = zarr.open_array(place, path=path or None, mode="r")
         return [attempt(_selected, array, *entry) for entry in asked]
 
 
 def assign(store: StoreName, path: str, asked: list[tuple[str, Any, Any]], value: Any) -> list[Any]:
-    """Return all values after each assignment to a selection, each on the values that were before; or an error."""
+    """Return all values after each assignment to a selection of the original values, or an error."""
     with opened(store) as place:
         array = zarr.open_array(place, path=path or None, mode="r+")
         before = array[...]
@@ -166,7 +165,7 @@ def _assigned(array: Any, kind: str, selection: Any, fields: Any, value: Any) ->
 
 
 def views(store: StoreName, path: str, dtype: Any) -> Any:
-    """Return what ``astype``, iteration and ``islice`` give."""
+    """Return the results of ``astype``, iteration and ``islice``."""
     with opened(store) as place:
         array = zarr.open_array(place, path=path or None, mode="r")
         return array.astype(dtype)[...], list(array), list(array.islice(2, 4))
@@ -176,7 +175,7 @@ def views(store: StoreName, path: str, dtype: Any) -> Any:
 
 
 def build(store: StoreName, nodes: list[tuple[str, str, Any]], consolidate: bool = False) -> None:
-    """Make a hierarchy of nodes: (path, kind, attributes and for arrays ``data``)."""
+    """Create a hierarchy of nodes: (path, kind, attributes and for arrays ``data``)."""
     with opened(store) as place:
         root = zarr.group(place)
         for path, kind, given in nodes:
@@ -192,7 +191,7 @@ def build(store: StoreName, nodes: list[tuple[str, str, Any]], consolidate: bool
 
 
 def walk(store: StoreName, consolidated: bool = False) -> dict[str, Any]:
-    """Return every node below the root by path: attributes, and for arrays the values."""
+    """Return the attributes of every node by path, and the values of arrays."""
     with opened(store) as place:
         root = zarr.open_consolidated(place) if consolidated else zarr.open_group(place, mode="r")
         found: dict[str, Any] = {"": (root.attrs.asdict(), None)}
@@ -259,7 +258,7 @@ def rearrange(store: StoreName, steps: list[tuple[str, Any]]) -> None:
 
 
 def open_mode(store: StoreName, function: str, mode: str, **options: Any) -> Any:
-    """Open, or make, by ``open_array``, ``open_group`` or ``open``; return what is there afterwards."""
+    """Call ``open_array``, ``open_group`` or ``open``. Returns the resulting nodes."""
     with opened(store) as place:
         node = getattr(zarr, function)(place, mode=mode, **options)
         if isinstance(node, zarr.Array):
@@ -268,24 +267,24 @@ def open_mode(store: StoreName, function: str, mode: str, **options: Any) -> Any
 
 
 def routine(name: str, store: StoreName, *arguments: Any, **options: Any) -> Any:
-    """Call a creation routine; return values and facts."""
+    """Call a creation routine. Returns the values and properties of the array."""
     with opened(store) as place:
         array = getattr(zarr, name)(*arguments, store=place, **_codecs(options))
         return array[...], facts(array)
 
 
 def like(name: str, store: StoreName, source: StoreName, *arguments: Any, **options: Any) -> Any:
-    """Call a creation routine that takes another array for a model."""
+    """Call a creation routine that copies the properties of another array."""
     with opened(store) as place, opened(source) as model:
         array = getattr(zarr, name)(zarr.open_array(model, mode="r"), *arguments, store=place, **options)
         return array[...], facts(array)
 
 
-# -- other things --------------------------------------------------------------------------------------------
+# -- stores, locks and names ---------------------------------------------------------------------------------
 
 
 def temporary(data: Any, copy_to: str) -> str:
-    """Write an array to a TempStore, and copy its folder before it goes."""
+    """Write an array to a TempStore, and copy its directory before it is deleted."""
     store = zarr.storage.TempStore()
     zarr.array(data, store=store)
     shutil.copytree(store.path, copy_to)
@@ -313,7 +312,7 @@ def append_blocks(path: str, locks: str, numbers: list[int], rows: int, columns:
 
 
 def lock_is_free(locks: str, key: str) -> bool:
-    """Tell whether the lock of a key can be had at once."""
+    """Return whether the lock of a key can be acquired without waiting."""
     lock = zarr.ProcessSynchronizer(locks)[key]
     if not lock.acquire(blocking=False):
         return False
@@ -322,14 +321,14 @@ def lock_is_free(locks: str, key: str) -> bool:
 
 
 def hold_lock(locks: str, key: str) -> None:
-    """Take the lock of a key and keep it."""
+    """Acquire the lock of a key and hold it."""
     lock = zarr.ProcessSynchronizer(locks)[key]
     lock.acquire()
     HELD[key] = lock
 
 
 def release_lock(key: str) -> None:
-    """Give back the lock that is held."""
+    """Release the held lock."""
     HELD.pop(key).release()
 
 
@@ -337,7 +336,7 @@ HELD: dict[str, Any] = {}
 
 
 def public_names() -> list[str]:
-    """Return the names of the package, of arrays, groups and stores that users may use."""
+    """Return the public names of the package, and of its arrays, groups and stores."""
     names = [f"zarr.{name}" for name in FUNCTIONS]
     names += [
         f"storage.{name}"
@@ -348,7 +347,7 @@ def public_names() -> list[str]:
     ]
     for kind in (zarr.Array, zarr.Group):
         names += [f"{kind.__name__}.{name}" for name in dir(kind) if not name.startswith("_")]
-    # Names in V3 are of an experiment that only an environment variable turns on.
+    # Names with V3 belong to an experiment that requires an environment variable.
     return sorted({name for name in names if not name.endswith("V3")})
 
 
@@ -357,7 +356,7 @@ def versions() -> dict[str, str]:
 
 
 def main() -> None:
-    # What comes in and goes out has pipes of its own: nothing that a library prints may get between.
+    # Messages use duplicates of stdin and stdout, so that output of libraries does not corrupt them.
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")

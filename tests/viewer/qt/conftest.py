@@ -1,4 +1,4 @@
-"""Windows without a screen, each with settings of its own, closed whatever happens."""
+"""Fixtures for windows on the offscreen platform. Each window has its own settings and is closed after the test."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from PyQt6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
-from tests.viewer.qt.waiting import opened
+from tests.viewer.qt.waiting import wait_until_opened
 
 
 @pytest.fixture
 def window(qtbot: QtBot, tmp_path: Path) -> Iterator[MainWindow]:
-    made = MainWindow(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
-    made.show()
-    yield made
-    made.close()
-    made.deleteLater()
+    window = MainWindow(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+    window.show()
+    yield window
+    window.close()
+    window.deleteLater()
     QApplication.processEvents()
 
 
 @pytest.fixture
-def shown(qtbot: QtBot, window: MainWindow) -> Callable[[object], MainWindow]:
-    """Open a location and wait until its picture is exact."""
+def open_in_window(qtbot: QtBot, window: MainWindow) -> Callable[[object], MainWindow]:
+    """A function that opens a location, waits until its image is completely displayed, and returns the window."""
 
     def open_and_wait(location: object) -> MainWindow:
-        opened(qtbot, window, lambda: window.open_location(str(location)))
+        wait_until_opened(qtbot, window, lambda: window.open_location(str(location)))
         return window
 
     return open_and_wait

@@ -1,4 +1,4 @@
-"""Plates and series to open in a window. Small, and written by the engine."""
+"""Small plates and image series, written by the engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROWS, COLUMNS, FIELDS = "AB", "123", 2
 
 
 def write_plate(path: Path) -> Path:
-    """Two rows and three columns with the well B/3 missing, two fields per well of two acquisitions."""
+    """Write a plate with two rows and three columns without well B/3, and two fields of two acquisitions per well."""
     wells = [(r, c) for r in range(len(ROWS)) for c in range(len(COLUMNS)) if (r, c) != (1, 2)]
     document: dict[str, Any] = {
         "version": "0.5",
@@ -39,7 +39,7 @@ def write_plate(path: Path) -> Path:
 
 
 def write_series(path: Path, count: int = 3) -> Path:
-    """A conversion of bioformats2raw with several series."""
+    """Write a bioformats2raw conversion with several series."""
     zarrfs.create_group(path, attributes={"ome": {"version": "0.5", "bioformats2raw.layout": 3}})
     zarrfs.create_group(
         path / "OME", attributes={"ome": {"version": "0.5", "series": [str(n) for n in range(count)]}}

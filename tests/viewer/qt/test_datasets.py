@@ -1,4 +1,4 @@
-"""Plates, wells, series and labels in a real window; what the tree hands on; the check."""
+"""Plates, wells, series and labels in a window, the actions of the hierarchy, and the OME-NGFF check."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
 from tests.viewer.qt.hierarchies import write_plate, write_series
-from tests.viewer.qt.waiting import MILLISECONDS, exact, opened
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 from zarrfs.mount.mounting import is_mounted
 from zarrfs.synthetic import make_picture, write_image
 
-Shown = Callable[[object], MainWindow]
+OpenInWindow = Callable[[object], MainWindow]
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,11 @@ def pixels_of(icon: QIcon) -> set[int]:
 
 
 def open_plate(qtbot: QtBot, window: MainWindow, plate: Path) -> None:
-    with qtbot.waitSignal(window.session.dataset_changed, timeout=MILLISECONDS):
+    with qtbot.waitSignal(window.session.dataset_changed, timeout=TIMEOUT_MILLISECONDS):
         window.open_location(str(plate))
 
 
-def test_a_plate_is_a_grid_of_wells(qtbot: QtBot, window: MainWindow, plate: Path) -> None:
+def test_a_plate_is_displayed_as_a_grid_of_wells(qtbot: QtBot, window: MainWindow, plate: Path) -> None:
     open_plate(qtbot, window, plate)
     table = window.plate.table
     assert window.plate_dock.isVisible()
@@ -52,64 +52,70 @@ def test_a_plate_is_a_grid_of_wells(qtbot: QtBot, window: MainWindow, plate: Pat
     assert table.item(1, 2) is None
     first = table.item(0, 0)
     assert first is not None
-    qtbot.waitUntil(lambda: len(pixels_of(first.icon())) > 5, timeout=MILLISECONDS)
-    opened(qtbot, window, lambda: table.setCurrentItem(table.item(1, 1)))
+    qtbot.waitUntil(lambda: len(pixels_of(first.icon())) > 5, timeout=TIMEOUT_MILLISECONDS)
+    wait_until_opened(qtbot, window, lambda: table.setCurrentItem(table.item(1, 1)))
     assert window.image is not None
     assert window.image.path == "B/2/0"
     assert window.plate.field.count() == 2
     assert window.plate_dock.isVisible()
 
 
-def test_fields_and_acquisitions_are_chosen(qtbot: QtBot, window: MainWindow, plate: Path) -> None:
+def test_fields_and_acquisitions_can_be_selected(qtbot: QtBot, window: MainWindow, plate: Path) -> None:
     open_plate(qtbot, window, plate)
-    opened(qtbot, window, lambda: window.plate.table.setCurrentItem(window.plate.table.item(0, 1)))
+    wait_until_opened(qtbot, window, lambda: window.plate.table.setCurrentItem(window.plate.table.item(0, 1)))
     window.plate.field.setCurrentIndex(1)
-    opened(qtbot, window, lambda: window.plate.field.activated.emit(1))
+    wait_until_opened(qtbot, window, lambda: window.plate.field.activated.emit(1))
     assert window.image is not None
     assert window.image.path == "A/2/1"
     box = window.plate.acquisition
     assert [box.itemText(row) for row in range(box.count())] == [
-        "all acquisitions",
+        "All acquisitions",
         "first day",
         "second day",
     ]
     box.setCurrentIndex(2)
-    opened(qtbot, window, lambda: box.activated.emit(2))
+    wait_until_opened(qtbot, window, lambda: box.activated.emit(2))
     assert window.plate.field.count() == 1
     assert window.image.path == "A/2/1"
 
 
-def test_a_well_alone_shows_its_fields(qtbot: QtBot, shown: Shown, plate: Path) -> None:
-    window = shown(plate / "A" / "1")
+def test_a_single_well_shows_its_fields(qtbot: QtBot, open_in_window: OpenInWindow, plate: Path) -> None:
+    window = open_in_window(plate / "A" / "1")
     assert window.gallery_dock.isVisible()
     assert window.gallery.count() == 2
 
 
-def test_series_are_chosen_by_thumbnails(qtbot: QtBot, shown: Shown, tmp_path: Path) -> None:
-    window = shown(write_series(tmp_path / "slide.zarr"))
+def test_a_series_is_selected_by_its_thumbnail(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    window = open_in_window(write_series(tmp_path / "slide.zarr"))
     gallery = window.gallery
     assert window.gallery_dock.isVisible()
     assert gallery.count() == 3
     icons = [gallery.item(row) for row in range(3)]
-    qtbot.waitUntil(lambda: all(i and len(pixels_of(i.icon())) > 5 for i in icons), timeout=MILLISECONDS)
-    opened(qtbot, window, lambda: gallery.itemClicked.emit(gallery.item(2)))
+    qtbot.waitUntil(
+        lambda: all(i and len(pixels_of(i.icon())) > 5 for i in icons), timeout=TIMEOUT_MILLISECONDS
+    )
+    wait_until_opened(qtbot, window, lambda: gallery.itemClicked.emit(gallery.item(2)))
     assert window.image is not None
     assert window.image.path == "2"
     assert window.image.shape[-1] == 60
 
 
-def test_a_series_that_cannot_be_shown_says_so(qtbot: QtBot, shown: Shown, tmp_path: Path) -> None:
+def test_an_unreadable_series_is_marked_in_the_gallery(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
     path = write_series(tmp_path / "slide.zarr")
     (path / "1" / "0" / "zarr.json").write_text("{")
-    window = shown(path)
+    window = open_in_window(path)
     item = window.gallery.item(1)
     assert item is not None
-    qtbot.waitUntil(lambda: "cannot be shown" in item.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "cannot be displayed" in item.text(), timeout=TIMEOUT_MILLISECONDS)
     assert "zarr.json" in item.toolTip()
 
 
-def test_labels_have_controls(qtbot: QtBot, shown: Shown, cells: Path) -> None:
-    window = shown(cells)
+def test_label_settings_change_the_image(qtbot: QtBot, open_in_window: OpenInWindow, cells: Path) -> None:
+    window = open_in_window(cells)
     (row,) = window.labels.rows
     before = window.canvas.frame.pixels.copy()  # type: ignore[union-attr]
     for change in (
@@ -118,7 +124,7 @@ def test_labels_have_controls(qtbot: QtBot, shown: Shown, cells: Path) -> None:
         lambda: row.selected.setValue(1),
         lambda: row.visible.setChecked(False),
     ):
-        exact(qtbot, window, change)
+        wait_until_exact(qtbot, window, change)
         after = window.canvas.frame.pixels.copy()  # type: ignore[union-attr]
         assert not np.array_equal(before, after)
         before = after
@@ -127,7 +133,7 @@ def test_labels_have_controls(qtbot: QtBot, shown: Shown, cells: Path) -> None:
     assert (settings.opacity, settings.contour, settings.selected, settings.visible) == (1.0, 2, 1, False)
 
 
-def test_properties_of_a_label_show_at_the_pointer(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_the_readout_contains_label_properties(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "l.zarr"
     write_image(path, make_picture((1, 48, 48)), levels=1)
     label = path / "labels" / "nuclei"
@@ -138,23 +144,25 @@ def test_properties_of_a_label_show_at_the_pointer(qtbot: QtBot, window: MainWin
     ome = dict(group.attrs["ome"])
     ome["image-label"] = {"properties": [{"label-value": value, "kind": "telophase"}]}
     group.attrs["ome"] = ome
-    opened(qtbot, window, lambda: window.open_location(str(path)))
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(path)))
     window.canvas.pointed.emit((float(where[0]), float(where[1])))
     assert "kind=telophase" in window.position.text()
 
 
-def test_the_check_leads_to_the_key(qtbot: QtBot, shown: Shown, tmp_path: Path) -> None:
+def test_a_check_message_selects_its_attribute(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
     path = tmp_path / "bad.zarr"
     write_image(path, make_picture((1, 32, 32)), levels=1)
     group = zarrfs.open(path, mode="r+")
     ome = dict(group.attrs["ome"])
     ome["omero"] = {"channels": [{"color": 5}]}
     group.attrs["ome"] = ome
-    window = shown(path)
+    window = open_in_window(path)
     panel = window.metadata.check
     window.panels.setCurrentWidget(window.metadata)
     window.metadata.tabs.setCurrentWidget(panel)
-    qtbot.waitUntil(lambda: "NOT valid" in panel.verdict.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "not valid" in panel.verdict.text(), timeout=TIMEOUT_MILLISECONDS)
     top = panel.messages.topLevelItem(0)
     assert top is not None
     message = top.child(0)
@@ -167,72 +175,76 @@ def test_the_check_leads_to_the_key(qtbot: QtBot, shown: Shown, tmp_path: Path) 
     assert "channels" in message.text(0)
 
 
-def test_valid_metadata_and_none(qtbot: QtBot, shown: Shown, cells: Path, tmp_path: Path) -> None:
-    window = shown(cells)
+def test_the_check_reports_valid_and_absent_metadata(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path, tmp_path: Path
+) -> None:
+    window = open_in_window(cells)
     panel = window.metadata.check
     window.panels.setCurrentWidget(window.metadata)
     window.metadata.tabs.setCurrentWidget(panel)
-    qtbot.waitUntil(lambda: "0.5: valid" in panel.verdict.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "0.5: valid" in panel.verdict.text(), timeout=TIMEOUT_MILLISECONDS)
     zarrfs.create_group(tmp_path / "plain.zarr")
-    with qtbot.waitSignal(window.failed, timeout=MILLISECONDS):
+    with qtbot.waitSignal(window.failed, timeout=TIMEOUT_MILLISECONDS):
         window.open_location(str(tmp_path / "plain.zarr"))
     window.panels.setCurrentWidget(window.metadata)
-    qtbot.waitUntil(lambda: "no OME-NGFF" in panel.verdict.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "no OME-NGFF" in panel.verdict.text(), timeout=TIMEOUT_MILLISECONDS)
 
 
-def test_how_much_is_stored_follows(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_the_summary_contains_the_stored_chunks(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     array = zarrfs.create_array(tmp_path / "a.zarr", shape=(64, 64), dtype="u1", chunks=(32, 32))
     array[:32] = np.arange(64, dtype="u1")
-    opened(qtbot, window, lambda: window.open_location(str(tmp_path / "a.zarr")))
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(tmp_path / "a.zarr")))
 
     def facts() -> dict[str, str]:
         tree = window.metadata.facts
         items = [tree.topLevelItem(row) for row in range(tree.topLevelItemCount())]
         return {item.text(0): item.text(1) for item in items if item is not None}
 
-    qtbot.waitUntil(lambda: "chunks stored" in facts(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "chunks stored" in facts(), timeout=TIMEOUT_MILLISECONDS)
     assert facts()["chunks stored"] == "2 of 4"
     assert float(facts()["compression ratio"]) > 1
 
 
-def test_the_tree_hands_on_paths_and_lines_of_python(qtbot: QtBot, shown: Shown, cells: Path) -> None:
-    window = shown(cells)
+def test_the_tree_copies_path_url_and_python_code(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path
+) -> None:
+    window = open_in_window(cells)
     panel = window.tree_panel
     clipboard = QGuiApplication.clipboard()
     assert clipboard is not None
     item = panel.current()
     assert item is not None
-    texts = {}
+    clipboard_texts = {}
     for action in panel.menu(item).actions()[:3]:
         action.trigger()
-        texts[action.text()] = clipboard.text()
-    assert texts["Copy path"] == str(cells)
-    assert texts["Copy URL"].startswith("file://")
-    found: dict[str, object] = {}
-    exec(texts["Copy Python"], found)
-    node = found["node"]
+        clipboard_texts[action.text()] = clipboard.text()
+    assert clipboard_texts["Copy path"] == str(cells)
+    assert clipboard_texts["Copy URL"] == cells.as_uri()
+    namespace: dict[str, object] = {}
+    exec(clipboard_texts["Copy Python code"], namespace)
+    node = namespace["node"]
     assert isinstance(node, zarrfs.Group)
     assert np.array_equal(node["2"][0, 0], zarrfs.open(cells, "2")[0, 0])
 
 
-needs_fuse = pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="there is no /dev/fuse here")
+needs_fuse = pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="/dev/fuse does not exist")
 
 
 @needs_fuse
-def test_mounting_from_the_tree_and_dragging_out(
-    qtbot: QtBot, shown: Shown, cells: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_node_is_mounted_and_dragged_as_a_file(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = shown(cells)
+    window = open_in_window(cells)
     opened: list[str] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()) or True)
     panel = window.tree_panel
     panel.mount_and_open(panel.current())
-    qtbot.waitUntil(lambda: bool(opened), timeout=MILLISECONDS)
-    place = Path(opened[0])
+    qtbot.waitUntil(lambda: bool(opened), timeout=TIMEOUT_MILLISECONDS)
+    mountpoint = Path(opened[0])
     try:
-        assert is_mounted(str(place))
+        assert is_mounted(str(mountpoint))
         top = panel.filtered.index(0, 0)
-        qtbot.waitUntil(lambda: panel.filtered.rowCount(top) >= 3, timeout=MILLISECONDS)
+        qtbot.waitUntil(lambda: panel.filtered.rowCount(top) >= 3, timeout=TIMEOUT_MILLISECONDS)
         rows = [panel.filtered.index(row, 0, top) for row in range(panel.filtered.rowCount(top))]
         level = next(index for index in rows if index.data() == "0")
         data = panel.filtered.mimeData([level])
@@ -242,24 +254,27 @@ def test_mounting_from_the_tree_and_dragging_out(
         assert panel.filtered.flags(level) & Qt.ItemFlag.ItemIsDragEnabled
     finally:
         window.close()
-    assert not is_mounted(str(place))
-    assert not place.exists()
+    assert not is_mounted(str(mountpoint))
+    assert not mountpoint.exists()
 
 
-def test_the_file_manager_is_shown_the_directory(
-    qtbot: QtBot, shown: Shown, cells: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_file_manager_opens_the_directory(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = shown(cells)
+    window = open_in_window(cells)
     opened: list[str] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()) or True)
     window.actions_by_name["file_manager"].trigger()
     assert opened == [str(cells)]
 
 
-def test_the_menu_of_a_line_opens_at_the_line(qtbot: QtBot, shown: Shown, cells: Path) -> None:
-    window = shown(cells)
+def test_the_context_menu_contains_mount_actions(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path
+) -> None:
+    window = open_in_window(cells)
     item = window.tree_panel.current()
     assert item is not None
     titles = [action.text() for action in window.tree_panel.menu(item).actions()]
-    assert "Mount and open the folder" in titles
-    window.tree_panel.view.customContextMenuRequested.emit(QPoint(5, 5000))  # below the last line: nothing
+    assert "Mount and open folder" in titles
+    # Below the last row no menu opens: an open menu would block here.
+    window.tree_panel.view.customContextMenuRequested.emit(QPoint(5, 5000))

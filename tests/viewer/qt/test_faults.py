@@ -1,4 +1,4 @@
-"""What a user of the window relies on: readout, tree, contrast of broken data, paths, closing, screenshots."""
+"""Regression tests of the window: readout, tree, contrast of corrupt data, paths, focus, closing, screenshots."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
 from tests.viewer.qt.hierarchies import write_plate
-from tests.viewer.qt.waiting import MILLISECONDS, exact, is_exact, opened
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.synthetic import make_picture, write_image
 
-Shown = Callable[[object], MainWindow]
+OpenInWindow = Callable[[object], MainWindow]
 
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Path:
-    """Slices of one value each: 0, 10, 20 ..., with a gradient that is the same in all."""
+    """A stack of five slices with the offsets 0, 10, 20, 30 and 40 and the same gradient from 0 to 9."""
     data = np.arange(5)[:, None, None] * 10.0 + np.linspace(0, 9, 64)[None, None, :] + np.zeros((5, 64, 64))
     path = tmp_path / "stack.zarr"
     zarrfs.create_array(path, data=data.astype("u1"), chunks=(1, 32, 32), dimension_names=["z", "y", "x"])
@@ -46,46 +46,48 @@ def cells(tmp_path: Path) -> Path:
     return path
 
 
-def tree_line(qtbot: QtBot, window: MainWindow, name: str) -> QModelIndex:
-    lines = window.tree_panel.filtered
-    top = lines.index(lines.rowCount() - 1, 0)
-    qtbot.waitUntil(lambda: lines.rowCount(top) >= 3, timeout=MILLISECONDS)
-    for row in range(lines.rowCount(top)):
-        if lines.index(row, 0, top).data() == name:
-            return lines.index(row, 0, top)
-    raise AssertionError(name)
+def find_in_tree(qtbot: QtBot, window: MainWindow, name: str) -> QModelIndex:
+    model = window.tree_panel.filtered
+    top = model.index(model.rowCount() - 1, 0)
+    qtbot.waitUntil(lambda: model.rowCount(top) >= 3, timeout=TIMEOUT_MILLISECONDS)
+    for row in range(model.rowCount(top)):
+        if model.index(row, 0, top).data() == name:
+            return model.index(row, 0, top)
+    raise AssertionError(f"the tree contains no {name}")
 
 
-def test_the_readout_follows_the_slice_below_a_resting_pointer(
-    qtbot: QtBot, shown: Shown, stack: Path
+def test_the_readout_follows_the_slice_while_the_pointer_rests(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
 ) -> None:
-    window = shown(stack)
+    window = open_in_window(stack)
     canvas = window.canvas
     middle = canvas.rect().center()
     QTest.mouseMove(canvas, middle)
-    qtbot.waitUntil(lambda: canvas._pointer is not None, timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: canvas._pointer is not None, timeout=TIMEOUT_MILLISECONDS)
     for z in (0, 4, 1):
-        exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
+        wait_until_exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
         value = 10 * z + 4
         assert f"z {z}" in window.position.text()
         assert (
             f" {value} " in f" {window.position.text()} " or f" {value + 1} " in f" {window.position.text()} "
         )
-    exact(qtbot, window, lambda: canvas.zoom(4))
+    wait_until_exact(qtbot, window, lambda: canvas.zoom(4))
     assert window.position.text()
     canvas.leaveEvent(None)
-    exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
     assert window.position.text() == ""
 
 
-def test_a_click_in_the_tree_shows_metadata_and_leaves_the_picture_alone(
-    qtbot: QtBot, shown: Shown, cells: Path
+def test_a_click_in_the_tree_shows_metadata_and_keeps_the_image(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path
 ) -> None:
-    window = shown(cells)
+    window = open_in_window(cells)
     view = window.tree_panel.view
-    exact(qtbot, window, lambda: window.session.change_channel(0, limits=(3.0, 77.0), colormap="#123456"))
+    wait_until_exact(
+        qtbot, window, lambda: window.session.change_channel(0, limits=(3.0, 77.0), colormap="#123456")
+    )
     before = window.session.image
-    line = tree_line(qtbot, window, "1")
+    line = find_in_tree(qtbot, window, "1")
     view.setCurrentIndex(line)
     view.clicked.emit(line)
     assert window.panels.currentWidget() is window.metadata
@@ -100,49 +102,51 @@ def test_a_click_in_the_tree_shows_metadata_and_leaves_the_picture_alone(
     assert window.intent is not None
     assert window.intent.channels[0].limits == (3.0, 77.0)
     assert window.intent.channels[0].colormap == "#123456"
-    opened(qtbot, window, lambda: view.activated.emit(line))
+    wait_until_opened(qtbot, window, lambda: view.activated.emit(line))
     assert window.session.image is not before
     with qtbot.assertNotEmitted(window.session.image_changed, wait=100):
         view.activated.emit(line)
-    opened(qtbot, window, lambda: view.activated.emit(top))
+    wait_until_opened(qtbot, window, lambda: view.activated.emit(top))
 
 
-def test_contrast_survives_a_chunk_that_cannot_be_read(qtbot: QtBot, window: MainWindow, stack: Path) -> None:
+def test_contrast_is_computed_despite_an_unreadable_chunk(
+    qtbot: QtBot, window: MainWindow, stack: Path
+) -> None:
     (stack / "c" / "2" / "0" / "0").write_bytes(b"broken")
     window.open_location(str(stack))
     row_limits = lambda: None if window.intent is None else window.intent.channels[0].limits  # noqa: E731
-    qtbot.waitUntil(lambda: row_limits() is not None, timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: row_limits() is not None, timeout=TIMEOUT_MILLISECONDS)
     assert "c/2/0/0" in window.notice.text()
     assert window.channels.rows[0].high.value() > window.channels.rows[0].low.value()
     assert row_limits() != (0.0, 255.0)
-    exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
     assert not window.notice.isVisible()
-    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
     window.dimensions.set_position(0, 2)
-    qtbot.waitUntil(lambda: "c/2/0/0" in window.notice.text(), timeout=MILLISECONDS)
-    qtbot.waitUntil(lambda: window.channels._histogram is None, timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "c/2/0/0" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: window.channels._histogram is None, timeout=TIMEOUT_MILLISECONDS)
 
 
-def test_the_histogram_follows_the_slice(qtbot: QtBot, shown: Shown, stack: Path) -> None:
-    window = shown(stack)
+def test_the_histogram_follows_the_slice(qtbot: QtBot, open_in_window: OpenInWindow, stack: Path) -> None:
+    window = open_in_window(stack)
     for z in (4, 0):
-        exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
+        wait_until_exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
 
         def is_of_slice(z: int = z) -> bool:
             found = window.channels._histogram
             return found is not None and found.edges[0] == 10 * z - 0.5
 
-        qtbot.waitUntil(is_of_slice, timeout=MILLISECONDS)
+        qtbot.waitUntil(is_of_slice, timeout=TIMEOUT_MILLISECONDS)
 
 
 @pytest.mark.parametrize("factor", [1e-7, 1e-30, 1.0, 1e30])
-def test_limits_of_any_size_have_significant_digits(
-    qtbot: QtBot, shown: Shown, tmp_path: Path, factor: float
+def test_limits_of_any_magnitude_are_displayed_with_significant_digits(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path, factor: float
 ) -> None:
     data = (np.linspace(1.0 / 3, 2.0 / 3, 64 * 64) * factor).reshape(64, 64)
     zarrfs.create_array(tmp_path / "f.zarr", data=data, chunks=(32, 32))
-    window = shown(tmp_path / "f.zarr")
-    qtbot.waitUntil(lambda: window.channels.rows[0].low.isEnabled(), timeout=MILLISECONDS)
+    window = open_in_window(tmp_path / "f.zarr")
+    qtbot.waitUntil(lambda: window.channels.rows[0].low.isEnabled(), timeout=TIMEOUT_MILLISECONDS)
     row = window.channels.rows[0]
     assert window.intent is not None
     low, high = window.intent.channels[0].limits  # type: ignore[misc]
@@ -150,15 +154,15 @@ def test_limits_of_any_size_have_significant_digits(
     assert row.low.value() == low
     for box in (row.low, row.high):
         QTest.keyClick(box, Qt.Key.Key_Return)
-    assert window.intent.channels[0].limits == (low, high), "Enter without an edit changes nothing"
+    assert window.intent.channels[0].limits == (low, high), "Enter without an edit changed a limit"
     edit = row.high.lineEdit()
     assert edit is not None
     edit.setText(f"{0.6 * factor:.6g}")
     QTest.keyClick(row.high, Qt.Key.Key_Return)
-    assert window.intent.channels[0].limits == (low, float(f"{0.6 * factor:.6g}")), "only one limit is sent"
+    assert window.intent.channels[0].limits == (low, float(f"{0.6 * factor:.6g}")), "the other limit changed"
 
 
-def test_numbers_are_typed_in_any_notation(qtbot: QtBot) -> None:
+def test_limit_boxes_accept_scientific_notation(qtbot: QtBot) -> None:
     box = SignificantBox()
     qtbot.addWidget(box)
     box.setRange(-1e300, 1e300)
@@ -172,8 +176,10 @@ def test_numbers_are_typed_in_any_notation(qtbot: QtBot) -> None:
     assert box.valueFromText("x") == box.value()
 
 
-def test_limits_are_not_edited_before_there_are_any(qtbot: QtBot, shown: Shown, stack: Path) -> None:
-    window = shown(stack)
+def test_limits_cannot_be_edited_before_they_are_computed(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
+) -> None:
+    window = open_in_window(stack)
     row = window.channels.rows[0]
     window.session.change_channel(0, limits=None)
     assert not row.low.isEnabled()
@@ -202,56 +208,56 @@ def test_relative_paths_become_absolute(
     assert absolute_location(location) == expected.format(here=tmp_path, above=tmp_path.parent)
 
 
-def test_recents_and_links_have_absolute_paths(
+def test_recent_locations_and_views_have_absolute_paths(
     qtbot: QtBot, window: MainWindow, stack: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(stack.parent)
-    opened(qtbot, window, lambda: window.open_location("stack.zarr"))
-    assert window.opening.recent() == [str(stack)]
-    view = window.views.now("v")
+    wait_until_opened(qtbot, window, lambda: window.open_location("stack.zarr"))
+    assert window.opener.recent() == [str(stack)]
+    view = window.views.current_view("v")
     assert view is not None
     assert view.location == str(stack)
 
 
-def test_another_well_keeps_contrast_colours_and_visibility(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
+def test_another_well_keeps_the_channel_settings(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     window.open_location(str(write_plate(tmp_path / "plate.zarr")))
-    qtbot.waitUntil(lambda: window.plate.table.rowCount() == 2, timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: window.plate.table.rowCount() == 2, timeout=TIMEOUT_MILLISECONDS)
     table = window.plate.table
     table.setFocus()
-    opened(qtbot, window, lambda: table.setCurrentCell(0, 0))
-    exact(qtbot, window, lambda: window.session.change_channel(0, limits=(3.0, 77.0), colormap="magma"))
-    exact(qtbot, window, lambda: window.session.change_channel(1, visible=False))
+    wait_until_opened(qtbot, window, lambda: table.setCurrentCell(0, 0))
+    wait_until_exact(
+        qtbot, window, lambda: window.session.change_channel(0, limits=(3.0, 77.0), colormap="magma")
+    )
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(1, visible=False))
 
     def look() -> list[object]:
         assert window.intent is not None
         return [(c.limits, c.colormap, c.visible) for c in window.intent.channels[:2]]
 
     before = look()
-    opened(qtbot, window, lambda: QTest.keyClick(table, Qt.Key.Key_Right))
-    assert table.currentColumn() == 1, "arrow keys move between wells"
+    wait_until_opened(qtbot, window, lambda: QTest.keyClick(table, Qt.Key.Key_Right))
+    assert table.currentColumn() == 1, "an arrow key does not select the next well"
     assert look() == before
-    opened(qtbot, window, lambda: QTest.keyClick(table, Qt.Key.Key_Down))
+    wait_until_opened(qtbot, window, lambda: QTest.keyClick(table, Qt.Key.Key_Down))
     assert table.currentRow() == 1
     assert look() == before
-    opened(qtbot, window, lambda: window.plate.field.activated.emit(0))
+    wait_until_opened(qtbot, window, lambda: window.plate.field.activated.emit(0))
     assert look() == before
-    window.actions_by_name["auto_each"].trigger()
-    opened(qtbot, window, lambda: table.setCurrentCell(0, 2))
+    window.actions_by_name["auto_contrast_per_image"].trigger()
+    wait_until_opened(qtbot, window, lambda: table.setCurrentCell(0, 2))
     assert look() != before
     assert window.intent is not None
     assert window.intent.channels[1].visible
 
 
 def test_the_histogram_spans_nearly_all_values_and_the_limits(
-    qtbot: QtBot, shown: Shown, tmp_path: Path
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
 ) -> None:
     data = np.random.default_rng(0).normal(1000, 20, (128, 128)).astype("u2")
     data[0, 0] = 65535
     zarrfs.create_array(tmp_path / "h.zarr", data=data, chunks=(64, 64))
-    window = shown(tmp_path / "h.zarr")
-    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=MILLISECONDS)
+    window = open_in_window(tmp_path / "h.zarr")
+    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
     found = window.channels._histogram
     assert found is not None
     assert found.edges[-1] > 65000
@@ -263,17 +269,17 @@ def test_the_histogram_spans_nearly_all_values_and_the_limits(
         return left, right
 
     assert seen()[1] < 2500
-    exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 5000.0)))
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 5000.0)))
     window.channels._draw()
     assert seen()[1] >= 5000
 
 
-def test_a_handle_of_the_histogram_moves_one_limit(qtbot: QtBot, shown: Shown, stack: Path) -> None:
-    window = shown(stack)
-    exact(qtbot, window, lambda: window.session.change_channel(0, limits=(1.25, 7.0 / 3)))
-    qtbot.waitUntil(lambda: window.channels.plot.made, timeout=MILLISECONDS)
+def test_a_histogram_handle_moves_one_limit(qtbot: QtBot, open_in_window: OpenInWindow, stack: Path) -> None:
+    window = open_in_window(stack)
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(1.25, 7.0 / 3)))
+    qtbot.waitUntil(lambda: window.channels.plot.is_created, timeout=TIMEOUT_MILLISECONDS)
     region = window.channels._range
-    assert not region.movable, "what is between the handles cannot be dragged"
+    assert not region.movable, "the region between the handles can be dragged"
     assert all(line.movable for line in region.lines)
     region.lines[0].setValue(2.0)
     assert window.intent is not None
@@ -298,27 +304,29 @@ def wheel(widget: QWidget) -> QWheelEvent:
     return event
 
 
-def test_the_wheel_changes_only_what_was_clicked(qtbot: QtBot, shown: Shown, cells: Path) -> None:
-    window = shown(cells)
+def test_the_wheel_changes_only_a_focused_widget(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path
+) -> None:
+    window = open_in_window(cells)
     row = window.channels.rows[0]
     before = window.intent
     for widget in (row.low, row.high, row.gamma, row.colormap):
-        assert not wheel(widget).isAccepted(), "the panel gets the wheel"
+        assert not wheel(widget).isAccepted(), "a widget without focus consumed the wheel event"
     assert window.intent == before
     window.activateWindow()
     row.gamma.setFocus()
-    qtbot.waitUntil(row.gamma.hasFocus, timeout=MILLISECONDS)
+    qtbot.waitUntil(row.gamma.hasFocus, timeout=TIMEOUT_MILLISECONDS)
     wheel(row.gamma)
     assert window.intent is not None
     assert window.intent.channels[0].gamma == pytest.approx(0.9)
 
 
-def test_keys_go_to_the_picture_until_a_field_is_clicked(
+def test_the_canvas_has_the_focus_until_a_field_is_clicked(
     qtbot: QtBot, window: MainWindow, cells: Path
 ) -> None:
     window.activateWindow()
     assert window.focusWidget() is window.empty
-    opened(qtbot, window, lambda: window.open_location(str(cells)))
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(cells)))
     assert window.focusWidget() is window.canvas
     low = window.channels.rows[0].low
     low.setFocus()
@@ -326,34 +334,33 @@ def test_keys_go_to_the_picture_until_a_field_is_clicked(
     assert window.focusWidget() is window.canvas
 
 
-class HangingStore(WrapperStore):
-    """A store whose chunks do not answer until ``answer`` is set."""
+class BlockedStore(WrapperStore):
+    """A store whose chunk reads block until ``unblock`` is set."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(LocalStore(path))
-        self.answer = threading.Event()
-        self.asked = threading.Event()
+        self.unblock = threading.Event()
+        self.is_blocked = threading.Event()
 
     def _before(self, operation: str, key: str) -> None:
         if "/" in key:
-            self.asked.set()
-            self.answer.wait()
+            self.is_blocked.set()
+            self.unblock.wait()
 
 
 def test_a_window_closes_while_a_read_is_running(qtbot: QtBot, window: MainWindow, stack: Path) -> None:
-    store = HangingStore(stack)
+    store = BlockedStore(stack)
     try:
         window.open_location(store)
-        qtbot.waitUntil(store.asked.is_set, timeout=MILLISECONDS)
-        # The read would never end: closing returns all the same.
+        qtbot.waitUntil(store.is_blocked.is_set, timeout=TIMEOUT_MILLISECONDS)
+        # The read is blocked until the end of the test. Closing does not wait for it.
         window.close()
         assert not window.isVisible()
-        assert not store.answer.is_set()
     finally:
-        store.answer.set()
+        store.unblock.set()
 
 
-def take(location: Path, file: Path) -> subprocess.CompletedProcess[str]:
+def take_screenshot(location: Path, file: Path) -> subprocess.CompletedProcess[str]:
     command = [
         sys.executable,
         "-m",
@@ -369,23 +376,17 @@ def take(location: Path, file: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_screenshot_of_a_plate_is_its_overview(tmp_path: Path) -> None:
+def test_a_screenshot_of_a_plate_shows_its_overview(tmp_path: Path) -> None:
     plate = write_plate(tmp_path / "plate.zarr")
-    done = take(plate, tmp_path / "plate.png")
+    done = take_screenshot(plate, tmp_path / "plate.png")
     assert (done.returncode, done.stderr) == (0, "")
     assert not QImage(str(tmp_path / "plate.png")).isNull()
 
 
-def test_a_screenshot_of_a_plate_without_readable_wells_ends(tmp_path: Path) -> None:
+def test_a_screenshot_of_a_plate_without_readable_wells_terminates(tmp_path: Path) -> None:
     plate = write_plate(tmp_path / "plate.zarr")
     for document in plate.glob("*/*/zarr.json"):
         document.write_text("{")
-    done = take(plate, tmp_path / "plate.png")
+    done = take_screenshot(plate, tmp_path / "plate.png")
     assert done.returncode == 0, done.stderr
     assert not QImage(str(tmp_path / "plate.png")).isNull()
-
-
-def test_an_exact_frame_is_what_these_tests_wait_for(shown: Shown, stack: Path) -> None:
-    window = shown(stack)
-    assert is_exact(window)
-    assert window.canvas._data(QPointF(0, 0)) is not None

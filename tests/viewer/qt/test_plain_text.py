@@ -1,4 +1,4 @@
-"""Text from a store is plain text in every widget: the functions, the sources, and a window with hostile data."""
+"""Every widget displays text from a store literally: tests of the functions, the sources and a window."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from zarrfs_viewer.qt.support.plain_text import (
     tooltip,
     window_title,
 )
-from zarrfs_viewer.qt.support.plots import PlotHolder
+from zarrfs_viewer.qt.support.plots import LazyPlot
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
-from tests.viewer.qt.waiting import MILLISECONDS, exact
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
 
 QT_SOURCES = sorted((Path(__file__).resolve().parents[3] / "viewer" / "zarrfs_viewer" / "qt").rglob("*.py"))
 
@@ -78,7 +78,7 @@ def test_long_texts_are_elided() -> None:
     assert len(plain_lines("x" * 10**7)) == MAX_TEXT
 
 
-def test_line_breaks_are_kept_where_they_belong() -> None:
+def test_line_breaks_are_kept_in_multiline_text() -> None:
     assert plain_lines("a\n\tb\x1b") == "a\n\tb\\x1b"
 
 
@@ -93,7 +93,7 @@ def test_placeholders_of_window_titles_are_displayed() -> None:
 @pytest.mark.parametrize(
     "text", ["<b>bold</b>", "a &amp; b", '<img src="/dev/zero">', "a\n  b", "plain", "<"]
 )
-def test_tooltips_and_plots_display_the_text_itself(qtbot: QtBot, text: str) -> None:
+def test_tooltips_and_plots_display_text_literally(qtbot: QtBot, text: str) -> None:
     for rich in (tooltip(text), html_text(text)):
         assert "<img" not in rich
         document = QTextDocument()
@@ -102,7 +102,7 @@ def test_tooltips_and_plots_display_the_text_itself(qtbot: QtBot, text: str) -> 
     assert tooltip("") == ""
 
 
-def test_documents_are_bounded() -> None:
+def test_documents_are_truncated() -> None:
     assert document_text('{\n  "a": 1\n}') == '{\n  "a": 1\n}'
     assert document_text("a" * (MAX_DOCUMENT_LINE + 1)).endswith("…")
     long = "line\n" * MAX_DOCUMENT
@@ -110,7 +110,7 @@ def test_documents_are_bounded() -> None:
     assert document_text(long).endswith("more characters)")
 
 
-def test_labels_are_plain(qtbot: QtBot) -> None:
+def test_labels_display_plain_text(qtbot: QtBot) -> None:
     label = PlainLabel("<b>x</b>", wrap=True)
     qtbot.addWidget(label)
     assert label.textFormat() == Qt.TextFormat.PlainText
@@ -135,10 +135,10 @@ HELPERS = {
     "setLabel": {"html_text", "PlainLabel"},
     "addRow": {"PlainLabel"},
     "setPlainText": {"document_text"},
-    # The help on keys is HTML that consists of the program's own texts.
+    # The list of shortcuts is HTML that consists of the program's own texts.
     "setText": PLAIN | {"key_help"},
 }
-"""Which functions make text fit for which receiver; ``PLAIN`` for all others."""
+"""The functions whose result is safe for a method; ``PLAIN`` for all other methods."""
 
 SINKS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(
@@ -169,7 +169,7 @@ SINKS: dict[str, tuple[int, ...]] = {
     "getSaveFileName": (1, 3),
     "getExistingDirectory": (1, 2),
 }
-"""Functions and methods that display text, and the places of their arguments that may be text."""
+"""Functions and methods that display text, and the positions of the arguments that may be text."""
 
 BANNED = {
     "QTextBrowser",
@@ -183,20 +183,20 @@ BANNED = {
 BANNED |= {"insertHtml", "appendHtml", "fromHtml", "TextItem", "LabelItem", "setHtmlText"}
 
 OBJECTS = {"item", "holder", "action", "icon", "parent", "window", "widget", "top", "root", "self"}
-"""Names of variables that are objects of Qt, not texts."""
+"""Names of variables that are Qt objects, not texts."""
 
 ICONS = {"placeholder", "swatch"}
 """Functions that return icons."""
 
 EXEMPT = {"copy_to_clipboard", "mimeData"}
-"""Functions that hand text to other programs, unchanged."""
+"""Functions that pass unchanged text to other programs."""
 
 
 class SinkChecker(ast.NodeVisitor):
-    """Collects the places where text that is not a literal reaches a widget other than through the helper."""
+    """Collects the calls that display a text which is not a literal and has not passed through ``plain_text``."""
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.problems: list[str] = []
         self._functions: list[ast.AST] = []
         self._classes: list[ast.ClassDef] = []
 
@@ -249,8 +249,8 @@ class SinkChecker(ast.NodeVisitor):
             ):
                 self._report(inner, "data of a model")
 
-    def _report(self, node: ast.AST, what: str) -> None:
-        self.found.append(f"line {getattr(node, 'lineno', 0)}: {what}")
+    def _report(self, node: ast.AST, problem: str) -> None:
+        self.problems.append(f"line {getattr(node, 'lineno', 0)}: {problem}")
 
     def _is_constant(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Subscript):
@@ -263,10 +263,10 @@ class SinkChecker(ast.NodeVisitor):
         if isinstance(node, ast.Call):
             name = _name(node.func)
             allowed = HELPERS.get(sink, PLAIN)
-            # Objects of Qt, such as colours and places, have capital names; icons have functions of their own.
+            # The geometry arguments of painters, and functions that return icons, are not texts.
             return name in allowed or name in ("QRectF", "QPointF", *ICONS)
         if isinstance(node, ast.Attribute):
-            # An enumeration or an object held by a panel; texts held by objects of ours are not of these names.
+            # An enumeration, or a Qt object that is an attribute of a panel. No text attribute has such a name.
             return node.attr.startswith(("Align", "_range", "messages", "_parent"))
         if isinstance(node, ast.IfExp):
             return self._is_safe(node.body, sink) and self._is_safe(node.orelse, sink)
@@ -305,17 +305,17 @@ def _called(node: ast.expr) -> str:
     return _name(node.func) if isinstance(node, ast.Call) else ""
 
 
-def unsafe_places(source: str) -> list[str]:
+def unsafe_calls(source: str) -> list[str]:
     checker = SinkChecker()
     checker.visit(ast.parse(source))
-    return checker.found
+    return checker.problems
 
 
 @pytest.mark.parametrize(
     "file", [file for file in QT_SOURCES if file.name != "plain_text.py"], ids=lambda file: file.name
 )
-def test_no_source_displays_text_past_the_helper(file: Path) -> None:
-    assert unsafe_places(file.read_text(encoding="utf-8")) == []
+def test_every_displayed_text_passes_through_plain_text(file: Path) -> None:
+    assert unsafe_calls(file.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(
@@ -345,8 +345,8 @@ def test_no_source_displays_text_past_the_helper(file: Path) -> None:
         "class G(QGroupBox):\n    def __init__(self, name):\n        super().__init__(name)",
     ],
 )
-def test_the_check_of_the_sources_finds(statement: str) -> None:
-    assert unsafe_places(statement) != []
+def test_the_source_check_finds_unsafe_text(statement: str) -> None:
+    assert unsafe_calls(statement) != []
 
 
 # -- a window ----------------------------------------------------------------------------------------------------
@@ -354,16 +354,16 @@ def test_the_check_of_the_sources_finds(statement: str) -> None:
 ESC, BIDI, LONG = "\x1b]0;x\x07", "\u202e", "w" * 5000
 
 
-def hostile(image: Path, what: str) -> str:
-    """A text that would be an image as rich text, with control characters, another direction, and great length."""
-    return f'<b>{what}</b>&amp;{ESC}{BIDI}<img src="{image}">\n[*]{LONG}'
+def hostile(image: Path, name: str) -> str:
+    """Return a long text with an image tag, control characters and a change of the text direction."""
+    return f'<b>{name}</b>&amp;{ESC}{BIDI}<img src="{image}">\n[*]{LONG}'
 
 
 def hostile_store(path: Path, image: Path) -> Path:
-    """An OME-Zarr image with two levels, channels, labels, axes and attributes, all of hostile names."""
+    """Write an OME-Zarr image whose channels, labels, axes and attributes have hostile names."""
 
-    def bad(what: str) -> str:
-        return hostile(image, what)
+    def bad(name: str) -> str:
+        return hostile(image, name)
 
     axes = [
         {"name": bad("c-axis"), "type": "channel"},
@@ -407,8 +407,8 @@ def hostile_store(path: Path, image: Path) -> Path:
 
 
 def hostile_plate(path: Path, image: Path) -> Path:
-    def bad(what: str) -> str:
-        return hostile(image, what)
+    def bad(name: str) -> str:
+        return hostile(image, name)
 
     document = {
         "version": "0.5",
@@ -446,7 +446,7 @@ def model_texts(
 
 
 def displayed_texts(top: QWidget) -> Iterator[tuple[str, str]]:
-    """Every text of a window, with its kind."""
+    """Yield (kind, text) for every text of a window."""
     yield "title", top.windowTitle()
     for widget in [top, *top.findChildren(QWidget)]:
         yield "tooltip", widget.toolTip()
@@ -474,63 +474,65 @@ def displayed_texts(top: QWidget) -> Iterator[tuple[str, str]]:
 
 
 def assert_harmless(texts: Iterator[tuple[str, str]]) -> list[str]:
-    """Check every text, and return them."""
-    found = []
+    """Check that no text contains control characters or images or is too long. Returns the texts."""
+    checked = []
     for kind, text in texts:
-        found.append(text)
+        checked.append(text)
         assert not [c for c in text if c in "\x1b\x07\u202e\ud800"], kind
         limit = {"document": MAX_DOCUMENT * 2, "tooltip": MAX_TEXT * 7, "own": 2000}.get(kind, MAX_TEXT)
         assert len(text) <= limit, (kind, len(text))
         if kind == "tooltip" and Qt.mightBeRichText(text):
             document = QTextDocument()
             document.setHtml(text)
-            assert "\ufffc" not in document.toPlainText(), "an image in a tooltip"
+            assert "\ufffc" not in document.toPlainText(), "a tooltip contains an image"
             assert "<img" not in text, text[:100]
-    return found
+    return checked
 
 
 @pytest.fixture
 def picture(tmp_path: Path) -> Path:
-    """A pipe nobody writes to: reading it as an image would block the window."""
+    """A pipe without a writer: reading it as an image would block the window."""
     path = tmp_path / "pipe.png"
     os.mkfifo(path)
     return path
 
 
-def test_a_window_displays_hostile_texts_as_they_are(
-    qtbot: QtBot, shown: Callable[[object], MainWindow], tmp_path: Path, picture: Path
+def test_a_window_displays_hostile_text_literally(
+    qtbot: QtBot, open_in_window: Callable[[object], MainWindow], tmp_path: Path, picture: Path
 ) -> None:
     path = hostile_store(tmp_path / "<img src=x>&.zarr", picture)
-    window = shown(path)
+    window = open_in_window(path)
     window.resize(1100, 800)
     assert window.width() <= 1100
     window.panels.setCurrentWidget(window.metadata)
     window.metadata.tabs.setCurrentWidget(window.metadata.check)
-    qtbot.waitUntil(lambda: window.metadata.check.messages.topLevelItemCount() > 0, timeout=MILLISECONDS)
+    qtbot.waitUntil(
+        lambda: window.metadata.check.messages.topLevelItemCount() > 0, timeout=TIMEOUT_MILLISECONDS
+    )
     top = window.tree_panel.filtered.index(0, 0)
     window.tree_panel.view.expand(top)
-    qtbot.waitUntil(lambda: window.tree_panel.filtered.rowCount(top) > 1, timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: window.tree_panel.filtered.rowCount(top) > 1, timeout=TIMEOUT_MILLISECONDS)
     for widget in (window.channels, window.labels, window.measure, window.metadata):
         window.panels.setCurrentWidget(widget)
         assert window.grab().width() == 1100
     texts = assert_harmless(displayed_texts(window))
     assert any("<b>channel 0</b>" in text for text in texts)
-    assert any("&&amp;" in text for text in texts), "the ampersand of a check box"
+    assert any("&&amp;" in text for text in texts), "the ampersand of a check box is not escaped"
     assert "<img src=x>&.zarr" in window.windowTitle()
 
 
-def test_plots_statistics_and_dialogs_display_hostile_texts(
-    qtbot: QtBot, shown: Callable[[object], MainWindow], tmp_path: Path, picture: Path
+def test_plots_tables_and_dialogs_display_hostile_text_literally(
+    qtbot: QtBot, open_in_window: Callable[[object], MainWindow], tmp_path: Path, picture: Path
 ) -> None:
-    window = shown(hostile_store(tmp_path / "a.zarr", picture))
+    window = open_in_window(hostile_store(tmp_path / "a.zarr", picture))
     window.panels.setCurrentWidget(window.measure)
     for kind in ("line", "rectangle"):
         shape: Any = Shape(kind, (2.0, 2.0), (20.0, 20.0))  # type: ignore[arg-type]
         window.canvas.show_shape(shape)
-        qtbot.waitUntil(lambda: window.measure.text != "", timeout=MILLISECONDS)
+        qtbot.waitUntil(lambda: window.measure.text != "", timeout=TIMEOUT_MILLISECONDS)
         window.measure.text = ""
         assert window.grab().width() > 0
-    plots = [plot for plot in window.findChildren(PlotHolder) if plot.made]
+    plots = [plot for plot in window.findChildren(LazyPlot) if plot.is_created]
     assert plots
     for holder in plots:
         label = holder.plot().getAxis("bottom").labelString()
@@ -547,10 +549,10 @@ def test_plots_statistics_and_dialogs_display_hostile_texts(
     dialog.deleteLater()
 
 
-def test_the_readout_and_its_tooltip_display_hostile_texts(
-    qtbot: QtBot, shown: Callable[[object], MainWindow], tmp_path: Path, picture: Path
+def test_the_readout_and_its_tooltip_display_hostile_text_literally(
+    qtbot: QtBot, open_in_window: Callable[[object], MainWindow], tmp_path: Path, picture: Path
 ) -> None:
-    window = shown(hostile_store(tmp_path / "a.zarr", picture))
+    window = open_in_window(hostile_store(tmp_path / "a.zarr", picture))
     text = hostile(picture, "cell")
     label = LabelReadout(text, 1, {text: text})
     found = Readout((0, 0, 0, 0), ((text, 1.0, text),), 0, ((text, 1),), (label,), "c/0")
@@ -563,46 +565,46 @@ def test_the_readout_and_its_tooltip_display_hostile_texts(
     assert window.position.text().startswith("<b>cell</b>")
 
 
-def test_messages_of_any_content_are_plain_and_bounded(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    window.session.say(hostile(picture, "message"), True)
+def test_messages_are_plain_and_truncated(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    window.session.show_message(hostile(picture, "message"), True)
     assert window.notice.isVisible()
     assert window.grab().width() <= 1400
     assert_harmless(displayed_texts(window))
 
 
-def test_a_plate_displays_hostile_texts(
+def test_a_plate_displays_hostile_text_literally(
     qtbot: QtBot, window: MainWindow, tmp_path: Path, picture: Path
 ) -> None:
     window.open_location(str(hostile_plate(tmp_path / "p.zarr", picture)))
-    qtbot.waitUntil(lambda: window.plate.table.rowCount() == 1, timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: window.plate.table.rowCount() == 1, timeout=TIMEOUT_MILLISECONDS)
     item = window.plate.table.item(0, 0)
     assert item is not None
-    qtbot.waitUntil(lambda: "cannot" in item.toolTip() or "no " in item.toolTip(), timeout=MILLISECONDS)
+    qtbot.waitUntil(
+        lambda: "cannot" in item.toolTip() or "no " in item.toolTip(), timeout=TIMEOUT_MILLISECONDS
+    )
     assert window.plate.grab().width() > 0
     assert_harmless(displayed_texts(window))
 
 
-def test_a_node_that_is_broken_displays_its_error(
-    qtbot: QtBot, shown: Callable[[object], MainWindow], tmp_path: Path, picture: Path
+def test_an_unreadable_node_displays_its_error(
+    qtbot: QtBot, open_in_window: Callable[[object], MainWindow], tmp_path: Path, picture: Path
 ) -> None:
-    window = shown(hostile_store(tmp_path / "a.zarr", picture))
-    window.tree_panel.node_broken.emit(hostile(picture, "error"))
+    window = open_in_window(hostile_store(tmp_path / "a.zarr", picture))
+    window.tree_panel.unreadable_node_selected.emit(hostile(picture, "error"))
     assert "<b>error</b>" in window.metadata.document.toPlainText()
     assert_harmless(displayed_texts(window))
-    exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 9.0)))
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 9.0)))
 
 
-def test_metadata_of_any_size_and_depth_are_displayed(
-    qtbot: QtBot, shown: Callable[[object], MainWindow], tmp_path: Path
+def test_large_and_deep_metadata_is_displayed(
+    qtbot: QtBot, open_in_window: Callable[[object], MainWindow], tmp_path: Path
 ) -> None:
     deep: Any = "bottom"
     for _ in range(150):
         deep = {"a": deep}
     attributes = {"deep": deep, "long": list(range(50_000)), "many": {str(n): n for n in range(25_000)}}
     zarrfs.create_array(tmp_path / "a.zarr", data=np.ones((8, 8), "u1"), chunks=(8, 8), attributes=attributes)
-    window = shown(tmp_path / "a.zarr")
+    window = open_in_window(tmp_path / "a.zarr")
     tree = window.metadata.attributes
     assert [tree.topLevelItem(n).text(0) for n in range(3)] == ["deep", "long", "many"]  # type: ignore[union-attr]
     last = tree.topLevelItem(3)

@@ -1,4 +1,4 @@
-"""Measuring, slabs, linked panes, export, kept views, messages: what the user does with a picture."""
+"""Measurements, slab projections, linked panes, export, saved views, messages and histograms."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.state.view_state import Projection
 
 import zarrfs
-from tests.viewer.qt.waiting import MILLISECONDS, exact, opened
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.wrappers.wrapper import LatencyStore
 
-Shown = Callable[[object], MainWindow]
+OpenInWindow = Callable[[object], MainWindow]
 
 
 @pytest.fixture(scope="module")
 def ramp(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """z, y, x of 6 x 40 x 60 with the value 1000 z + 10 y + x; one chunk of two is missing in z = 5."""
+    """An array with the axes z, y, x, the shape (6, 40, 60) and the values 1000 z + 10 y + x.
+
+    One of the two chunks at z = 5 is missing.
+    """
     path = tmp_path_factory.mktemp("ramp") / "ramp.zarr"
     z, y, x = np.indices((6, 40, 60))
     data = (1000 * z + 10 * y + x).astype("u2")
@@ -65,15 +68,17 @@ def table(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_a_line_is_drawn_and_its_profile_copied(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
-    window = shown(ramp)
+def test_a_line_profile_is_measured_and_copied(
+    qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path
+) -> None:
+    window = open_in_window(ramp)
     window.actions_by_name["line"].trigger()
     assert window.panels.currentWidget() is window.measure
     drag(qtbot, window, at(window, 10, 5), at(window, 10, 45))
     shape = window.canvas.shape
     assert shape is not None
     assert shape.kind == "line"
-    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=TIMEOUT_MILLISECONDS)
     rows = table(window.measure.text)
     values = np.array([float(list(row.values())[1]) for row in rows])
     position = window.intent.position[0] if window.intent is not None else 0
@@ -87,14 +92,16 @@ def test_a_line_is_drawn_and_its_profile_copied(qtbot: QtBot, shown: Shown, ramp
 
 
 @pytest.mark.parametrize("kind", ["rectangle", "ellipse"])
-def test_a_region_is_drawn_and_measured(kind: str, qtbot: QtBot, shown: Shown, ramp: Path) -> None:
-    window = shown(ramp)
-    exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
+def test_region_statistics_are_measured(
+    kind: str, qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path
+) -> None:
+    window = open_in_window(ramp)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
     window.actions_by_name[kind].trigger()
     window.canvas.show_shape(
         Shape("rectangle" if kind == "rectangle" else "ellipse", (9.6, 4.6), (20.4, 25.4))
     )
-    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=TIMEOUT_MILLISECONDS)
     (row,) = table(window.measure.text)
     data = zarrfs.open(ramp)[2]
     y, x = np.indices(data.shape)
@@ -104,16 +111,16 @@ def test_a_region_is_drawn_and_measured(kind: str, qtbot: QtBot, shown: Shown, r
     assert int(row["count"]) == inside.sum()
     assert float(row["mean"]) == pytest.approx(data[inside].mean())
     before = window.measure.text
-    exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
-    qtbot.waitUntil(lambda: window.measure.text != before, timeout=MILLISECONDS)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    qtbot.waitUntil(lambda: window.measure.text != before, timeout=TIMEOUT_MILLISECONDS)
     (again,) = table(window.measure.text)
     assert float(again["mean"]) == pytest.approx(data[inside].mean() + 1000)
 
 
-def test_shapes_are_moved_changed_and_taken_away(
-    qtbot: QtBot, shown: Shown, ramp: Path, tmp_path: Path
+def test_shapes_are_moved_resized_saved_and_deleted(
+    qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path, tmp_path: Path
 ) -> None:
-    window = shown(ramp)
+    window = open_in_window(ramp)
     window.set_tool("rectangle")
     drag(qtbot, window, at(window, 10, 10), at(window, 20, 30))
     first = window.canvas.shape
@@ -127,15 +134,15 @@ def test_shapes_are_moved_changed_and_taken_away(
     assert third is not None
     assert third.start == second.start
     assert np.allclose(third.end, (35, 50), atol=0.5)
-    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=TIMEOUT_MILLISECONDS)
     window.measure.write_csv(tmp_path / "numbers.csv")
-    qtbot.waitUntil(lambda: "numbers.csv" in window.notice.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "numbers.csv" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
     assert (tmp_path / "numbers.csv").read_bytes() == window.measure.text.encode()
     assert "\r" not in window.measure.text
     assert window.measure.text.endswith("\n")
     window.measure.write_csv(tmp_path / "nowhere" / "numbers.csv")
-    qtbot.waitUntil(lambda: "cannot be written" in window.notice.text(), timeout=MILLISECONDS)
-    window.actions_by_name["no_shape"].trigger()
+    qtbot.waitUntil(lambda: "cannot be written" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+    window.actions_by_name["delete_shape"].trigger()
     assert window.canvas.shape is None
     assert not window.measure.text
     window.set_tool("move")
@@ -145,50 +152,52 @@ def test_shapes_are_moved_changed_and_taken_away(
     assert window.canvas.viewport.center != before
 
 
-def test_slabs_are_projected(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
-    window = shown(ramp)
-    exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
+def test_the_slab_action_cycles_through_the_projections(
+    qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path
+) -> None:
+    window = open_in_window(ramp)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
     window.dimensions.thickness.setValue(3)
-    exact(qtbot, window, window.actions_by_name["slab"].trigger)
+    wait_until_exact(qtbot, window, window.actions_by_name["slab"].trigger)
     assert window.intent is not None
     assert window.intent.projection == Projection(0, "max", 3.0)
     window.canvas.pointed.emit((4.0, 6.0))
     assert "3046" in window.position.text()
-    exact(qtbot, window, window.actions_by_name["slab"].trigger)
+    wait_until_exact(qtbot, window, window.actions_by_name["slab"].trigger)
     assert window.intent.projection == Projection(0, "mean", 3.0)
     window.canvas.pointed.emit((4.0, 6.0))
     assert "2046" in window.position.text()
-    exact(qtbot, window, window.actions_by_name["slab"].trigger)
+    wait_until_exact(qtbot, window, window.actions_by_name["slab"].trigger)
     assert window.intent.projection is None
 
 
-def test_playing_goes_on_slice_by_slice(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
-    window = shown(ramp)
+def test_playback_displays_every_slice(qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path) -> None:
+    window = open_in_window(ramp)
     start = window.intent.position[0] if window.intent is not None else 0
     window.actions_by_name["play"].trigger()
     seen: list[float] = []
     window.framed.connect(lambda frame: seen.append(frame.state.intent.position[0]))
-    qtbot.waitUntil(lambda: len(set(seen) - {start}) >= 3, timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: len(set(seen) - {start}) >= 3, timeout=TIMEOUT_MILLISECONDS)
     window.actions_by_name["play"].trigger()
     order = [position for position in dict.fromkeys(seen) if position != start]
     assert order[:3] == [(start + step) % 6 for step in (1, 2, 3)]
 
 
-def test_three_linked_panes(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
-    window = shown(ramp)
+def test_linked_panes_share_position_and_zoom(qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path) -> None:
+    window = open_in_window(ramp)
     window.actions_by_name["linked"].trigger()
     right, below = window.panes.side
     assert [pane.displayed for pane in window.panes.all] == [(1, 2), (1, 0), (0, 2)]
     qtbot.waitUntil(
         lambda: all(p.canvas.frame is not None and p.canvas.frame.exact for p in window.panes.all),
-        timeout=MILLISECONDS,
+        timeout=TIMEOUT_MILLISECONDS,
     )
-    # A click in the pane below chooses the slice and the column of the others.
+    # A click in the lower pane selects the slice and the column of the other panes.
     below.canvas.clicked.emit(4.2, 17.8)
     assert window.intent is not None
     assert window.intent.position == (4.0, window.intent.position[1], 18.0)
     assert window.dimensions._sliders[0].value() == 4
-    # Zooming one zooms all, around the same point of the shared axes.
+    # Zooming one pane zooms all panes around the same point of the shared axes.
     window.canvas.zoom(2)
     viewports = [pane.canvas.viewport for pane in window.panes.all]
     assert viewports[1].zooms[0] == pytest.approx(viewports[0].zooms[0])
@@ -198,27 +207,29 @@ def test_three_linked_panes(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
     right.canvas.stepped.emit(1)
     assert window.intent.position == (before[0], before[1], before[2] + 1)
     below.canvas.pointed.emit((3.0, 20.0))
-    assert "302" in window.position.text() or "3" in window.position.text()
+    assert str(3000 + 10 * round(before[1]) + 20) in window.position.text()
     window.actions_by_name["linked"].trigger()
     assert window.panes.side == ()
 
 
-def test_linking_needs_a_third_axis(qtbot: QtBot, shown: Shown, tmp_path: Path) -> None:
+def test_linked_panes_require_a_third_axis(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
     zarrfs.create_array(tmp_path / "flat.zarr", data=np.eye(8), chunks=(8, 8))
-    window = shown(tmp_path / "flat.zarr")
+    window = open_in_window(tmp_path / "flat.zarr")
     window.actions_by_name["linked"].trigger()
     assert "third axis" in window.notice.text()
     assert not window.actions_by_name["linked"].isChecked()
 
 
-def test_missing_chunks_are_hatched(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
-    window = shown(ramp)
+def test_missing_chunks_are_hatched(qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path) -> None:
+    window = open_in_window(ramp)
     window.actions_by_name["chunks"].trigger()
-    exact(qtbot, window, lambda: window.dimensions.set_position(0, 5))
-    qtbot.waitUntil(lambda: len(window.canvas._missing) == 1, timeout=MILLISECONDS)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 5))
+    qtbot.waitUntil(lambda: len(window.canvas._missing) == 1, timeout=TIMEOUT_MILLISECONDS)
     assert window.canvas._missing[0] == (-0.5, 29.5, 39.5, 59.5)
-    exact(qtbot, window, lambda: window.dimensions.set_position(0, 1))
-    qtbot.waitUntil(lambda: window.canvas._missing == (), timeout=MILLISECONDS)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 1))
+    qtbot.waitUntil(lambda: window.canvas._missing == (), timeout=TIMEOUT_MILLISECONDS)
 
 
 def chosen(window: MainWindow, part: str, form: str) -> ExportDialog:
@@ -230,11 +241,11 @@ def chosen(window: MainWindow, part: str, form: str) -> ExportDialog:
     return dialog
 
 
-def test_export_of_values_and_pictures(
-    qtbot: QtBot, shown: Shown, ramp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_every_export_format_contains_the_selected_values(
+    qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = shown(ramp)
-    exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    window = open_in_window(ramp)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
     window.canvas.show_shape(Shape("rectangle", (3.5, 9.5), (13.5, 29.5)))
     data = zarrfs.open(ramp)[...]
     part = data[3:4, 4:14, 10:30]
@@ -242,9 +253,9 @@ def test_export_of_values_and_pictures(
     for form, suffix in (("npy", ".npy"), ("tiff", ".ome.tif"), ("ome-zarr", ".ome.zarr"), ("png", ".png")):
         file = tmp_path / f"part{suffix}"
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, file=file: (str(file), ""))
-        dialog = chosen(window, "the region drawn", form)
+        dialog = chosen(window, "Drawn region", form)
         assert window.intent is not None
-        with qtbot.waitSignal(window.exporter.finished, timeout=MILLISECONDS):
+        with qtbot.waitSignal(window.exporter.finished, timeout=TIMEOUT_MILLISECONDS):
             window.exporter.ask(dialog, window.intent)
         dialog.deleteLater()
     assert np.array_equal(np.load(tmp_path / "part.npy"), part)
@@ -252,15 +263,17 @@ def test_export_of_values_and_pictures(
     assert np.array_equal(zarrfs.open(tmp_path / "part.ome.zarr", "0")[...], part)
     assert QImage(str(tmp_path / "part.png")).size().width() == 20
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(tmp_path / "all.npy"), ""))
-    with qtbot.waitSignal(window.exporter.finished, timeout=MILLISECONDS):
-        dialog = chosen(window, "all slices", "npy")
+    with qtbot.waitSignal(window.exporter.finished, timeout=TIMEOUT_MILLISECONDS):
+        dialog = chosen(window, "All slices", "npy")
         window.exporter.ask(dialog, window.intent)
     assert np.array_equal(np.load(tmp_path / "all.npy"), data)
 
 
-def test_export_says_what_is_impossible(qtbot: QtBot, shown: Shown, ramp: Path, tmp_path: Path) -> None:
-    window = shown(ramp)
-    dialog = chosen(window, "all slices", "png")
+def test_an_impossible_export_shows_the_reason(
+    qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path, tmp_path: Path
+) -> None:
+    window = open_in_window(ramp)
+    dialog = chosen(window, "All slices", "png")
     qtbot.addWidget(dialog)
     save = dialog.buttons.button(dialog.buttons.StandardButton.Save)
     assert save is not None
@@ -271,67 +284,69 @@ def test_export_says_what_is_impossible(qtbot: QtBot, shown: Shown, ramp: Path, 
     assert "6 x 40 x 60" in dialog.summary.text()
     assert window.intent is not None
     window.exporter.write(dialog.choice(), tmp_path / "no" / "where.npy", window.intent)
-    qtbot.waitUntil(lambda: "cannot be written" in window.notice.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "cannot be written" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
 
 
-def test_an_export_that_is_stopped_leaves_nothing(
-    qtbot: QtBot, shown: Shown, ramp: Path, tmp_path: Path
+def test_a_cancelled_export_leaves_no_file(
+    qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path, tmp_path: Path
 ) -> None:
-    window = shown(ramp)
-    dialog = chosen(window, "all slices", "npy")
+    window = open_in_window(ramp)
+    dialog = chosen(window, "All slices", "npy")
     qtbot.addWidget(dialog)
     assert window.intent is not None
     window.exporter.write(dialog.choice(), tmp_path / "x.npy", window.intent)
     window.exporter.close()
-    qtbot.waitUntil(lambda: bool(window.notice.text()), timeout=MILLISECONDS)
-    stopped = "stopped" in window.notice.text()
+    qtbot.waitUntil(lambda: bool(window.notice.text()), timeout=TIMEOUT_MILLISECONDS)
+    stopped = "cancelled" in window.notice.text()
     assert stopped or "Exported" in window.notice.text()
     files = [file.name for file in tmp_path.iterdir() if file.name != "settings.ini"]
     assert files == ([] if stopped else ["x.npy"])
 
 
-def test_views_are_kept_shown_and_deleted(
-    qtbot: QtBot, shown: Shown, ramp: Path, monkeypatch: pytest.MonkeyPatch
+def test_views_are_saved_opened_and_deleted(
+    qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = shown(ramp)
-    exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
-    exact(qtbot, window, lambda: window.session.change_channel(0, colormap="magma", limits=(5.0, 900.0)))
-    exact(qtbot, window, lambda: window.canvas.zoom(3))
-    kept_intent, kept_viewport = window.intent, window.canvas.viewport
-    monkeypatch.setattr(QInputDialog, "getText", lambda *a, **k: ("the good one", True))
-    window.actions_by_name["keep_view"].trigger()
-    qtbot.waitUntil(lambda: "is kept" in window.notice.text(), timeout=MILLISECONDS)
-    with qtbot.waitSignal(window.session.image_changed, timeout=MILLISECONDS):
+    window = open_in_window(ramp)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
+    wait_until_exact(
+        qtbot, window, lambda: window.session.change_channel(0, colormap="magma", limits=(5.0, 900.0))
+    )
+    wait_until_exact(qtbot, window, lambda: window.canvas.zoom(3))
+    saved_intent, saved_viewport = window.intent, window.canvas.viewport
+    monkeypatch.setattr(QInputDialog, "getText", lambda *a, **k: ("a saved view", True))
+    window.actions_by_name["save_view"].trigger()
+    qtbot.waitUntil(lambda: "Saved the view" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+    with qtbot.waitSignal(window.session.image_changed, timeout=TIMEOUT_MILLISECONDS):
         window.open_location(str(ramp))
-    assert window.intent != kept_intent
-    asked: list[list[str]] = []
+    assert window.intent != saved_intent
+    offered: list[list[str]] = []
 
     def choose(*arguments: object) -> tuple[str, bool]:
         names = arguments[3]
         assert isinstance(names, list)
-        asked.append(names)
+        offered.append(names)
         return names[0], True
 
     monkeypatch.setattr(QInputDialog, "getItem", choose)
-    window.actions_by_name["show_view"].trigger()
-    qtbot.waitUntil(lambda: window.intent == kept_intent, timeout=MILLISECONDS)
-    assert window.canvas.viewport == kept_viewport
-    assert "the good one" in asked[0][0]
+    window.actions_by_name["open_view"].trigger()
+    qtbot.waitUntil(lambda: window.intent == saved_intent, timeout=TIMEOUT_MILLISECONDS)
+    assert window.canvas.viewport == saved_viewport
+    assert "a saved view" in offered[0][0]
     window.actions_by_name["delete_view"].trigger()
-    qtbot.waitUntil(lambda: "is deleted" in window.notice.text(), timeout=MILLISECONDS)
-    window.actions_by_name["show_view"].trigger()
-    qtbot.waitUntil(lambda: "No view is kept" in window.notice.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "Deleted the view" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+    window.actions_by_name["open_view"].trigger()
+    qtbot.waitUntil(lambda: "no saved views" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
 
 
-def test_a_link_shows_the_same_again(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
-    window = shown(ramp)
-    exact(qtbot, window, lambda: window.dimensions.set_position(0, 1))
-    exact(qtbot, window, lambda: window.canvas.zoom(2))
+def test_a_link_restores_the_view(qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path) -> None:
+    window = open_in_window(ramp)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 1))
+    wait_until_exact(qtbot, window, lambda: window.canvas.zoom(2))
     intent, viewport = window.intent, window.canvas.viewport
     window.actions_by_name["copy_link"].trigger()
-    exact(qtbot, window, window.canvas.fit)
+    wait_until_exact(qtbot, window, window.canvas.fit)
     window.actions_by_name["paste"].trigger()
-    qtbot.waitUntil(lambda: window.canvas.viewport == viewport, timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: window.canvas.viewport == viewport, timeout=TIMEOUT_MILLISECONDS)
     assert window.intent == intent
     assert window.canvas.viewport == viewport
     window.actions_by_name["copy_command"].trigger()
@@ -340,80 +355,84 @@ def test_a_link_shows_the_same_again(qtbot: QtBot, shown: Shown, ramp: Path) -> 
     assert clipboard.text().startswith("zarrfs-viewer ")
 
 
-def test_a_damaged_link_is_told(qtbot: QtBot, window: MainWindow, ramp: Path) -> None:
+def test_a_damaged_link_is_reported(qtbot: QtBot, window: MainWindow, ramp: Path) -> None:
     window.open_location(f"{ramp}#view=AAAA")
     assert "damaged" in window.notice.text()
 
 
-def test_a_view_of_another_image_is_told_and_the_usual_one_shown(
-    qtbot: QtBot, shown: Shown, ramp: Path, tmp_path: Path
+def test_a_view_that_does_not_fit_the_image_is_reported(
+    qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path, tmp_path: Path
 ) -> None:
-    window = shown(ramp)
+    window = open_in_window(ramp)
     view = window.session.view("v", window.canvas.viewport)
     assert view is not None
     zarrfs.create_array(tmp_path / "flat.zarr", data=np.eye(8), chunks=(8, 8))
     other = type(view)("v", str(tmp_path / "flat.zarr"), "", view.intent, view.viewport)
-    opened(qtbot, window, lambda: window.session.open_view(other))
+    wait_until_opened(qtbot, window, lambda: window.session.open_view(other))
     assert "the default view is displayed" in window.notice.text()
 
 
-def test_messages_are_kept_and_warnings_of_the_engine_shown(qtbot: QtBot, window: MainWindow) -> None:
-    window.session.say("just so")
-    window.session.say("it broke", True)
+def test_the_log_contains_messages_and_engine_warnings(qtbot: QtBot, window: MainWindow) -> None:
+    window.session.show_message("an information")
+    window.session.show_message("a warning", True)
     assert window.log.messages.count() == 2
     assert window.warnings.isVisible()
-    relayed = logging.LogRecord("zarrfs", logging.WARNING, "", 0, "from the engine", None, None)
-    thread = threading.Thread(target=lambda: window.relay.handle(relayed))
+    record = logging.LogRecord("zarrfs", logging.WARNING, "", 0, "from the engine", None, None)
+    thread = threading.Thread(target=lambda: window.log_handler.handle(record))
     thread.start()
     thread.join()
-    qtbot.waitUntil(lambda: "from the engine" in window.log.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "from the engine" in window.log.text(), timeout=TIMEOUT_MILLISECONDS)
     window.actions_by_name["messages"].trigger()
     assert window.log_dock.isVisible()
     window.log.copy()
     clipboard = QGuiApplication.clipboard()
     assert clipboard is not None
-    assert "it broke" in clipboard.text()
+    assert "a warning" in clipboard.text()
     window.log.clear()
     assert not window.warnings.isVisible()
 
 
-def test_complex_numbers_have_parts(qtbot: QtBot, shown: Shown, tmp_path: Path) -> None:
+def test_the_component_of_complex_values_can_be_selected(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
     data = (np.indices((20, 30)).sum(0) * np.exp(1j * np.linspace(0, 3, 30))).astype("c8")
     zarrfs.create_array(tmp_path / "c.zarr", data=data, chunks=(20, 30))
-    window = shown(tmp_path / "c.zarr")
+    window = open_in_window(tmp_path / "c.zarr")
     box = window.channels.rows[0].component
     assert box.isVisibleTo(window)
     before = window.canvas.frame.pixels.copy()  # type: ignore[union-attr]
     box.setCurrentText("phase")
-    exact(qtbot, window, lambda: box.activated.emit(1))
+    wait_until_exact(qtbot, window, lambda: box.activated.emit(1))
     assert window.intent is not None
     assert window.intent.channels[0].component == "phase"
     assert not np.array_equal(before, window.canvas.frame.pixels)  # type: ignore[union-attr]
 
 
-def test_the_histogram_counts_slice_or_stack(qtbot: QtBot, shown: Shown, ramp: Path) -> None:
-    window = shown(ramp)
-    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=MILLISECONDS)
+def test_the_histogram_covers_the_slice_or_the_stack(
+    qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path
+) -> None:
+    window = open_in_window(ramp)
+    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
     first = window.channels._histogram
     assert first is not None
     window.channels.volume.setChecked(True)
-    qtbot.waitUntil(lambda: window.channels._histogram is not first, timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: window.channels._histogram is not first, timeout=TIMEOUT_MILLISECONDS)
     stack = window.channels._histogram
     assert stack is not None
     assert stack.edges[-1] - stack.edges[0] > first.edges[-1] - first.edges[0]
 
 
-def test_several_windows(qtbot: QtBot, window: MainWindow) -> None:
+def test_a_closed_window_is_deleted(qtbot: QtBot, window: MainWindow) -> None:
     other = open_window(window.settings)
-    with qtbot.waitSignal(other.destroyed, timeout=MILLISECONDS):
+    with qtbot.waitSignal(other.destroyed, timeout=TIMEOUT_MILLISECONDS):
         other.close()
 
 
-def test_the_gui_thread_never_touches_the_store(qtbot: QtBot, window: MainWindow, ramp: Path) -> None:
+def test_the_gui_thread_does_not_access_the_store(qtbot: QtBot, window: MainWindow, ramp: Path) -> None:
     threads: set[int] = set()
     store = LatencyStore(LocalStore(ramp), lambda operation, key: threads.add(threading.get_ident()))
-    opened(qtbot, window, lambda: window.open_location(store))
-    exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
+    wait_until_opened(qtbot, window, lambda: window.open_location(store))
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
     window.actions_by_name["chunks"].trigger()
     window.actions_by_name["linked"].trigger()
     window.auto_contrast()
@@ -422,7 +441,7 @@ def test_the_gui_thread_never_touches_the_store(qtbot: QtBot, window: MainWindow
     for row in range(4):
         window.metadata.tabs.setCurrentIndex(row)
     window.canvas.show_shape(Shape("line", (1.0, 1.0), (20.0, 30.0)))
-    exact(qtbot, window, window.turn)
-    qtbot.waitUntil(lambda: not window.busy.isVisible(), timeout=MILLISECONDS)
+    wait_until_exact(qtbot, window, window.show_next_axes)
+    qtbot.waitUntil(lambda: not window.busy.isVisible(), timeout=TIMEOUT_MILLISECONDS)
     assert threads
     assert threading.get_ident() not in threads

@@ -1,4 +1,4 @@
-"""Real windows: opening, the picture, the panels, failures, and the way to a file."""
+"""The main window: opening, display, panels, errors, actions and screenshots."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PyQt6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PyQt6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
 from PyQt6.QtGui import QDropEvent, QImage
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.window.actions import Palette, key_help
+from zarrfs_viewer.qt.window.actions import CommandPalette, key_help
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
 from tests.processes import TIMEOUT
-from tests.viewer.qt.waiting import MILLISECONDS, exact, opened
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.wrappers.wrapper import FailingStore, LatencyStore
 from zarrfs.errors import StoreError
 from zarrfs.synthetic import make_picture, write_image
 
-Shown = Callable[[object], MainWindow]
+OpenInWindow = Callable[[object], MainWindow]
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three channels, a pyramid, and labels."""
+    """An image with three channels, a pyramid and labels."""
     path = tmp_path_factory.mktemp("stack") / "cells.ome.zarr"
     write_image(path, make_picture((12, 128, 160)))
     return path
@@ -43,13 +43,15 @@ def pixels(window: MainWindow) -> np.ndarray:
     return np.asarray(frame.pixels)
 
 
-def test_it_says_what_to_drop(window: MainWindow) -> None:
+def test_an_empty_window_shows_instructions(window: MainWindow) -> None:
     assert window.stack.currentWidget() is window.empty
     assert "Drop a Zarr image here" in window.empty.text()
 
 
-def test_an_image_with_channels(qtbot: QtBot, shown: Shown, stack: Path) -> None:
-    window = shown(stack)
+def test_an_image_is_displayed_with_its_channels(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
+) -> None:
+    window = open_in_window(stack)
     assert window.image is not None
     assert len(window.channels.rows) == 3
     assert pixels(window).any()
@@ -60,81 +62,91 @@ def test_an_image_with_channels(qtbot: QtBot, shown: Shown, stack: Path) -> None
     assert image.pixelColor(image.width() // 2, image.height() // 2).value() > 0
 
 
-def test_slices_are_those_of_the_data(qtbot: QtBot, shown: Shown, tmp_path: Path) -> None:
+def test_displayed_slices_match_the_data(qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path) -> None:
     data = np.zeros((5, 64, 64), "u1")
     for z in range(5):
         data[z] = 50 * z
     zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(1, 32, 32), dimension_names=["z", "y", "x"])
-    window = shown(tmp_path / "a.zarr")
-    exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 255.0)))
+    window = open_in_window(tmp_path / "a.zarr")
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 255.0)))
     for z in (0, 4, 2):
         if window.intent is not None and window.intent.position[0] != z:
-            exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
+            wait_until_exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
         middle = pixels(window)[pixels(window).shape[0] // 2, pixels(window).shape[1] // 2]
         assert abs(int(middle & 0xFF) - 50 * z) <= 1
 
 
-def test_channels_are_changed_from_their_controls(qtbot: QtBot, shown: Shown, stack: Path) -> None:
-    window = shown(stack)
+def test_channels_are_changed_from_their_controls(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
+) -> None:
+    window = open_in_window(stack)
     before = pixels(window).copy()
     row = window.channels.rows[0]
-    exact(qtbot, window, lambda: row.visible.setChecked(False))
+    wait_until_exact(qtbot, window, lambda: row.visible.setChecked(False))
     assert not np.array_equal(pixels(window), before)
-    exact(qtbot, window, lambda: window.channels.rows[1].solo.setChecked(True))
+    wait_until_exact(qtbot, window, lambda: window.channels.rows[1].solo.setChecked(True))
     assert window.intent is not None
     assert len(window.intent.shown_channels) == 1
-    exact(qtbot, window, lambda: row.gamma.setValue(2.0))
+    wait_until_exact(qtbot, window, lambda: row.gamma.setValue(2.0))
     assert window.intent.channels[0].gamma == 2.0
-    exact(qtbot, window, lambda: row.low.setValue(17))
+    wait_until_exact(qtbot, window, lambda: row.low.setValue(17))
     assert window.intent.channels[0].limits is not None
     assert window.intent.channels[0].limits[0] == 17
-    exact(qtbot, window, window.auto_contrast)
+    wait_until_exact(qtbot, window, window.auto_contrast)
 
 
-def test_zoom_pan_and_fit(qtbot: QtBot, shown: Shown, stack: Path) -> None:
-    window = shown(stack)
+def test_zoom_pan_and_fit_change_the_viewport(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
+) -> None:
+    window = open_in_window(stack)
     whole = window.canvas.viewport
-    exact(qtbot, window, lambda: window.canvas.zoom(3))
+    wait_until_exact(qtbot, window, lambda: window.canvas.zoom(3))
     assert window.canvas.viewport.zoom == pytest.approx(3 * whole.zoom)
-    exact(qtbot, window, lambda: qtbot.keyClick(window.canvas, Qt.Key.Key_Right))
+    wait_until_exact(qtbot, window, lambda: qtbot.keyClick(window.canvas, Qt.Key.Key_Right))
     assert window.canvas.viewport.center != whole.center
-    exact(qtbot, window, window.canvas.one_to_one)
+    wait_until_exact(qtbot, window, window.canvas.one_to_one)
     assert window.canvas.viewport.zoom == 1
-    exact(qtbot, window, window.canvas.fit)
+    wait_until_exact(qtbot, window, window.canvas.fit)
     assert window.canvas.viewport.zoom == pytest.approx(whole.zoom)
 
 
-def test_other_axes_and_levels(qtbot: QtBot, shown: Shown, stack: Path) -> None:
-    window = shown(stack)
+def test_the_next_axes_action_cycles_through_the_axis_pairs(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
+) -> None:
+    window = open_in_window(stack)
     assert window.intent is not None
     first = window.intent.displayed
-    exact(qtbot, window, window.turn)
+    wait_until_exact(qtbot, window, window.show_next_axes)
     assert window.intent.displayed != first
     assert window.dimensions.axes != (1,)
     for _ in range(2):
-        exact(qtbot, window, window.turn)
+        wait_until_exact(qtbot, window, window.show_next_axes)
     assert window.intent.displayed == first
 
 
-def test_the_pointer_reads_values(qtbot: QtBot, shown: Shown, stack: Path) -> None:
-    window = shown(stack)
+def test_the_readout_is_shown_while_the_pointer_is_over_the_image(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
+) -> None:
+    window = open_in_window(stack)
     window.canvas.pointed.emit((10.0, 20.0))
     assert window.position.text()
     window.canvas.pointed.emit(None)
     assert window.position.text() == ""
 
 
-def test_the_tree_fills_itself_and_a_click_shows_the_array(qtbot: QtBot, shown: Shown, stack: Path) -> None:
-    window = shown(stack)
-    lines, view = window.tree_panel.filtered, window.tree_panel.view
-    top = lines.index(0, 0)
-    qtbot.waitUntil(lambda: lines.rowCount(top) >= 3, timeout=MILLISECONDS)
-    names = [lines.index(row, 0, top).data() for row in range(lines.rowCount(top))]
+def test_activating_a_node_in_the_tree_displays_its_image_and_metadata(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
+) -> None:
+    window = open_in_window(stack)
+    model, view = window.tree_panel.filtered, window.tree_panel.view
+    top = model.index(0, 0)
+    qtbot.waitUntil(lambda: model.rowCount(top) >= 3, timeout=TIMEOUT_MILLISECONDS)
+    names = [model.index(row, 0, top).data() for row in range(model.rowCount(top))]
     assert "labels" in names
     assert "0" in names
-    line = lines.index(names.index("1"), 0, top)
-    view.setCurrentIndex(line)
-    opened(qtbot, window, lambda: view.activated.emit(line))
+    index = model.index(names.index("1"), 0, top)
+    view.setCurrentIndex(index)
+    wait_until_opened(qtbot, window, lambda: view.activated.emit(index))
     facts = {
         window.metadata.facts.topLevelItem(i).text(0)
         for i in range(window.metadata.facts.topLevelItemCount())
@@ -144,19 +156,19 @@ def test_the_tree_fills_itself_and_a_click_shows_the_array(qtbot: QtBot, shown: 
     assert window.tree_panel.filtered.rowCount(window.tree_panel.filtered.index(0, 0)) == 1
 
 
-def test_the_tree_model_keeps_qts_rules(
-    qtbot: QtBot, shown: Shown, stack: Path, qtmodeltester: ModelTester
+def test_the_tree_model_passes_the_qt_model_tester(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: Path, qtmodeltester: ModelTester
 ) -> None:
-    window = shown(stack)
+    window = open_in_window(stack)
     qtbot.waitUntil(
         lambda: window.tree_panel.model.rowCount(window.tree_panel.model.index(0, 0)) >= 3,
-        timeout=MILLISECONDS,
+        timeout=TIMEOUT_MILLISECONDS,
     )
     qtmodeltester.check(window.tree_panel.model)
 
 
-def test_metadata_are_searched(shown: Shown, stack: Path) -> None:
-    window = shown(stack)
+def test_the_metadata_search_hides_other_attributes(open_in_window: OpenInWindow, stack: Path) -> None:
+    window = open_in_window(stack)
     root = window.metadata.attributes.invisibleRootItem()
     assert root is not None
     window.metadata.search.setText("micrometer")
@@ -165,10 +177,11 @@ def test_metadata_are_searched(shown: Shown, stack: Path) -> None:
     assert all(root.child(i).isHidden() for i in range(root.childCount()))
 
 
-def test_dropping_opens(qtbot: QtBot, window: MainWindow, stack: Path) -> None:
-    for data in (QMimeData(), QMimeData()):
-        if not data.hasUrls():
-            data.setUrls([QUrl.fromLocalFile(str(stack / "zarr.json"))])
+def test_dropped_urls_and_text_are_opened(qtbot: QtBot, window: MainWindow, stack: Path) -> None:
+    urls, text = QMimeData(), QMimeData()
+    urls.setUrls([QUrl.fromLocalFile(str(stack / "zarr.json"))])
+    text.setText(f"  '{stack}/1' ")
+    for data, expected in ((urls, str(stack)), (text, f"{stack}/1")):
         event = QDropEvent(
             QPointF(5, 5),
             Qt.DropAction.CopyAction,
@@ -176,28 +189,20 @@ def test_dropping_opens(qtbot: QtBot, window: MainWindow, stack: Path) -> None:
             Qt.MouseButton.LeftButton,
             Qt.KeyboardModifier.NoModifier,
         )
-        opened(qtbot, window, lambda event=event: window.dropEvent(event))
-    text = QMimeData()
-    text.setText(f"  '{stack}/1' ")
-    event = QDropEvent(
-        QPointF(5, 5),
-        Qt.DropAction.CopyAction,
-        text,
-        Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )
-    opened(qtbot, window, lambda: window.dropEvent(event))
-    assert window.opening.recent()[0] == f"{stack}/1"
+        wait_until_opened(qtbot, window, lambda event=event: window.dropEvent(event))
+        assert window.opener.recent()[0] == expected
 
 
-@pytest.mark.parametrize("kind", ["missing", "words", "empty group"])
-def test_what_cannot_be_shown_says_why(kind: str, qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["missing", "strings", "empty group"])
+def test_a_location_without_an_image_shows_the_reason(
+    kind: str, qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
     path = tmp_path / "x.zarr"
-    if kind == "words":
+    if kind == "strings":
         zarrfs.create_array(path, data=np.array(["a"], object), dtype="string")
     elif kind == "empty group":
         zarrfs.create_group(path, attributes={"still": "shown"})
-    with qtbot.waitSignal(window.failed, timeout=MILLISECONDS):
+    with qtbot.waitSignal(window.failed, timeout=TIMEOUT_MILLISECONDS):
         window.open_location(str(path))
     assert window.notice.text()
     assert window.notice.isVisible()
@@ -205,7 +210,7 @@ def test_what_cannot_be_shown_says_why(kind: str, qtbot: QtBot, window: MainWind
         assert "still" in window.metadata.document.toPlainText()
 
 
-def test_a_broken_chunk_is_told_and_the_rest_is_shown(
+def test_a_corrupt_chunk_is_reported_and_other_chunks_are_displayed(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
     path = tmp_path / "b.zarr"
@@ -214,16 +219,18 @@ def test_a_broken_chunk_is_told_and_the_rest_is_shown(
     )
     chunk = path / "c" / "1" / "1"
     chunk.write_bytes(chunk.read_bytes()[:15])
-    with qtbot.waitSignal(window.framed, timeout=MILLISECONDS, check_params_cb=lambda frame: frame.settled):
+    with qtbot.waitSignal(
+        window.framed, timeout=TIMEOUT_MILLISECONDS, check_params_cb=lambda frame: frame.settled
+    ):
         window.open_location(str(path))
-    qtbot.waitUntil(lambda: "c/1/1" in window.notice.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "c/1/1" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
     frame = window.canvas.frame
     assert frame is not None
     assert not frame.exact
     assert (frame.pixels & 0xFF).any()
 
 
-def test_the_window_answers_while_a_chunk_is_slow(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_the_event_loop_runs_while_a_chunk_is_read(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "s.zarr", data=np.ones((64, 64), "u1"), chunks=(64, 64))
     gate, entered = threading.Event(), threading.Event()
 
@@ -235,20 +242,23 @@ def test_the_window_answers_while_a_chunk_is_slow(qtbot: QtBot, window: MainWind
     store = LatencyStore(LocalStore(tmp_path / "s.zarr"), wait)
     try:
         window.open_location(store)  # type: ignore[arg-type]
-        qtbot.waitUntil(entered.is_set, timeout=MILLISECONDS)
-        answered: list[int] = []
-        for number in range(5):
-            window.canvas.zoom(1.1)
-            answered.append(number)
-            qtbot.wait(1)
-        assert answered == list(range(5))
+        qtbot.waitUntil(entered.is_set, timeout=TIMEOUT_MILLISECONDS)
+        ticks: list[bool] = []
+        timer = QTimer()
+        timer.timeout.connect(lambda: ticks.append(True))
+        timer.start(0)
+        window.canvas.zoom(1.1)
+        qtbot.waitUntil(lambda: len(ticks) >= 5, timeout=TIMEOUT_MILLISECONDS)
+        timer.stop()
         assert window.canvas.frame is None
     finally:
-        with qtbot.waitSignal(window.framed, timeout=MILLISECONDS, check_params_cb=lambda frame: frame.exact):
+        with qtbot.waitSignal(
+            window.framed, timeout=TIMEOUT_MILLISECONDS, check_params_cb=lambda frame: frame.exact
+        ):
             gate.set()
 
 
-def test_a_store_that_vanishes_is_told_and_what_was_seen_stays(
+def test_a_store_failure_is_reported_and_the_last_frame_is_kept(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
     path = tmp_path / "v.zarr"
@@ -257,21 +267,21 @@ def test_a_store_that_vanishes_is_told_and_what_was_seen_stays(
     store = FailingStore(
         LocalStore(path), lambda _, key: StoreError(f"{key}: the disk is gone") if gone else None
     )
-    opened(qtbot, window, lambda: window.open_location(store))
+    wait_until_opened(qtbot, window, lambda: window.open_location(store))
     before = pixels(window).copy()
     assert before.any()
     gone.append(True)
     window.dimensions.set_position(0, 8)
-    qtbot.waitUntil(lambda: "the disk is gone" in window.notice.text(), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "the disk is gone" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
     assert "c/8/0/0" in window.notice.text()
     assert window.notice.isVisible()
     assert np.array_equal(pixels(window), before)
     gone.clear()
-    exact(qtbot, window, window.actions_by_name["retry"].trigger)
+    wait_until_exact(qtbot, window, window.actions_by_name["retry"].trigger)
     assert not window.notice.isVisible()
 
 
-def test_an_error_that_is_delivered_after_a_retry_is_not_shown(
+def test_an_error_delivered_after_a_retry_is_not_shown(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
     path = tmp_path / "v.zarr"
@@ -280,30 +290,30 @@ def test_an_error_that_is_delivered_after_a_retry_is_not_shown(
     store = FailingStore(
         LocalStore(path), lambda _, key: StoreError(f"{key}: the disk is gone") if gone.is_set() else None
     )
-    opened(qtbot, window, lambda: window.open_location(store))
+    wait_until_opened(qtbot, window, lambda: window.open_location(store))
     reported = threading.Event()
     window.panes.main._tile_failed.connect(reported.set, Qt.ConnectionType.DirectConnection)
-    shown: list[str] = []
-    window.session.said.connect(lambda text, warning: shown.append(text))
+    messages: list[str] = []
+    window.session.message_changed.connect(lambda text, is_warning: messages.append(text))
     gone.set()
     window.dimensions.set_position(0, 8)
-    # The error is in the queue of this thread, which delivers nothing while it waits.
+    # The error is in the event queue of this thread, which is not processed while the thread waits.
     assert reported.wait(TIMEOUT)
     gone.clear()
-    exact(qtbot, window, window.actions_by_name["retry"].trigger)
-    assert shown == [""]
+    wait_until_exact(qtbot, window, window.actions_by_name["retry"].trigger)
+    assert messages == [""]
     assert not window.notice.isVisible()
 
 
-def test_every_action_has_menu_key_and_palette_entry(qtbot: QtBot, window: MainWindow) -> None:
+def test_every_action_has_a_shortcut_and_a_palette_entry(qtbot: QtBot, window: MainWindow) -> None:
     keys = [action.shortcut().toString() for action in window.actions_by_name.values()]
     assert all(keys)
     assert len(set(keys)) == len(keys)
-    palette = Palette(window.actions_by_name, window)
+    palette = CommandPalette(window.actions_by_name, window)
     qtbot.addWidget(palette)
-    assert palette.found.count() == len(window.actions_by_name)
+    assert palette.matches.count() == len(window.actions_by_name)
     palette.search.setText("chunk grid")
-    assert palette.found.count() == 1
+    assert palette.matches.count() == 1
     qtbot.keyClick(palette.search, Qt.Key.Key_Return)
     assert window.actions_by_name["chunks"].isChecked()
     text = key_help(window.actions_by_name)
@@ -311,22 +321,23 @@ def test_every_action_has_menu_key_and_palette_entry(qtbot: QtBot, window: MainW
     assert "?" in keys
 
 
-def test_chunk_grid_labels_and_colours(qtbot: QtBot, shown: Shown, stack: Path) -> None:
-    window = shown(stack)
+def test_view_actions_toggle_chunk_grid_labels_and_theme(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
+) -> None:
+    window = open_in_window(stack)
     plain = window.canvas.grab().toImage()
     window.actions_by_name["chunks"].trigger()
     assert window.canvas.grab().toImage() != plain
     window.actions_by_name["chunks"].trigger()
-    if window.intent is not None and window.intent.labels:
-        before = pixels(window).copy()
-        exact(qtbot, window, window.actions_by_name["labels"].trigger)
-        assert not np.array_equal(pixels(window), before)
+    before = pixels(window).copy()
+    wait_until_exact(qtbot, window, window.actions_by_name["labels"].trigger)
+    assert not np.array_equal(pixels(window), before)
     window.actions_by_name["dark"].trigger()
     assert window.settings.value("dark", True, bool) is False
 
 
-def test_widgets_have_names_for_those_who_do_not_see_them(shown: Shown, stack: Path) -> None:
-    window = shown(stack)
+def test_widgets_have_accessible_names(open_in_window: OpenInWindow, stack: Path) -> None:
+    window = open_in_window(stack)
     for widget in (
         window.canvas,
         window.tree_panel.view,
@@ -359,7 +370,7 @@ def test_a_screenshot_from_the_command_line(size: str, stack: Path, tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     image = QImage(str(file))
-    assert image.width() >= 640
+    assert image.width() >= int(size.partition("x")[0])
     done = subprocess.run(
         [*command[:-1], str(tmp_path / "no")], capture_output=True, text=True, env=environment, check=False
     )
@@ -368,7 +379,7 @@ def test_a_screenshot_from_the_command_line(size: str, stack: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("display", "words"),
+    ("display", "expected"),
     [
         ({}, "no DISPLAY or WAYLAND_DISPLAY or QT_QPA_PLATFORM"),
         ({"DISPLAY": ":4711"}, "DISPLAY=:4711"),
@@ -378,7 +389,7 @@ def test_a_screenshot_from_the_command_line(size: str, stack: Path, tmp_path: Pa
     ],
 )
 def test_without_a_display_the_command_fails_with_one_line(
-    display: dict[str, str], words: str, tmp_path: Path
+    display: dict[str, str], expected: str, tmp_path: Path
 ) -> None:
     names = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM", "XDG_SESSION_TYPE")
     environment = {key: value for key, value in os.environ.items() if key not in names}
@@ -395,7 +406,7 @@ def test_without_a_display_the_command_fails_with_one_line(
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("zarrfs-viewer: no window can be opened: ")
-    assert words in line
+    assert expected in line
 
 
 def test_a_screenshot_needs_no_display(stack: Path, tmp_path: Path) -> None:

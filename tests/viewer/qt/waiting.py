@@ -1,4 +1,4 @@
-"""Waiting for what a real window does on its own threads."""
+"""Functions that wait until a window has loaded and displayed an image."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 
 from tests.processes import TIMEOUT
 
-__all__ = ["MILLISECONDS", "exact", "opened"]
+__all__ = ["TIMEOUT_MILLISECONDS", "is_exact", "wait_until_exact", "wait_until_opened"]
 
-MILLISECONDS = round(1000 * TIMEOUT)
+TIMEOUT_MILLISECONDS = round(1000 * TIMEOUT)
 
 
 def is_exact(window: MainWindow) -> bool:
-    """Whether the main pane shows all of what is wanted now."""
+    """Return whether the main pane displays a complete frame of the current intent and viewport."""
     frame, pane = window.canvas.frame, window.panes.main
     return (
         frame is not None
@@ -25,14 +25,14 @@ def is_exact(window: MainWindow) -> bool:
     )
 
 
-def exact(qtbot: QtBot, window: MainWindow, act: Callable[[], object]) -> None:
-    """Do something to the picture, and wait until it is exact again."""
+def wait_until_exact(qtbot: QtBot, window: MainWindow, act: Callable[[], object]) -> None:
+    """Call ``act``, which changes the display settings, and wait until the image is completely displayed."""
     act()
-    qtbot.waitUntil(lambda: is_exact(window), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: is_exact(window), timeout=TIMEOUT_MILLISECONDS)
 
 
-def opened(qtbot: QtBot, window: MainWindow, act: Callable[[], object]) -> None:
-    """Do something that puts another image in front, and wait until its picture is exact."""
-    with qtbot.waitSignal(window.session.image_changed, timeout=MILLISECONDS):
+def wait_until_opened(qtbot: QtBot, window: MainWindow, act: Callable[[], object]) -> None:
+    """Call ``act``, which opens another image, and wait until that image is completely displayed."""
+    with qtbot.waitSignal(window.session.image_changed, timeout=TIMEOUT_MILLISECONDS):
         act()
-    qtbot.waitUntil(lambda: is_exact(window), timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: is_exact(window), timeout=TIMEOUT_MILLISECONDS)

@@ -1,1 +1,1 @@
-"""All of the viewer that imports Qt: thin widgets over the pure core in ``viewer``."""
+"""The Qt user interface. No other package of the viewer imports Qt."""

@@ -1,6 +1,7 @@
-"""What one window has open, and what of it the user wants to see. Panels ask it, change it, and hear of changes.
+"""The state of one window: the open dataset, the displayed image and its ``ViewIntent``.
 
-Here: opening on a worker, the intent, messages. Not here: widgets; how the intent becomes a picture (``panes``).
+Panels read the session, change it, and connect to its signals. Locations are opened on a worker thread. Widgets are
+in ``window`` and ``panels``; ``canvas.panes`` renders the intent.
 """
 
 from __future__ import annotations
@@ -23,30 +24,31 @@ from zarrfs_viewer.streaming.streamer import TileStreamer
 
 __all__ = ["Session"]
 
-Found = tuple[Dataset, Image | None, tuple[Image, ...], tuple[str, ...]]
-"""A dataset, its first image and labels, and what there is to say about them."""
+OpenedDataset = tuple[Dataset, Image | None, tuple[Image, ...], tuple[str, ...]]
+"""A dataset, the image to display, the label images, and notes for the user."""
 
 
 class Session(QObject):
-    """The state of a window. Lives on the GUI thread, and never blocks it.
+    """The state of a window. Use it only on the GUI thread. It never blocks.
 
     Attributes:
-        dataset: what was opened last, or None.
-        image: the image in front, or None.
-        overlays: its label images.
-        intent: what of it the user wants to see; None without an image.
-        wanted_viewport: the window that a restored view asks for, until somebody takes it.
-        auto_each: whether each image of a dataset gets contrast of its own, instead of that of the one before.
+        dataset: the dataset that was opened last, or None.
+        image: the displayed image, or None.
+        overlays: the label images of ``image``.
+        intent: the display settings of ``image``; None without an image.
+        pending_viewport: the viewport of a restored view. ``Panes`` applies it and sets it to None.
+        auto_contrast_per_image: whether each image of a dataset gets its own contrast limits. Otherwise the settings
+            of the previous image are kept.
 
     Signals:
         opened: (location, node) a location was opened.
-        node_changed: (node) another node is looked at.
+        node_changed: (node) another node is selected.
         dataset_changed: another dataset is open.
-        image_changed: another image is in front, or none.
+        image_changed: another image is displayed, or none.
         axes_changed: other axes are displayed.
-        intent_changed: anything of the intent is different; also after the two above.
-        said: (text, warning) something for the user; an empty text takes the last one back.
-        failed: (text) there is nothing to show, and why.
+        intent_changed: the intent changed; also emitted after ``image_changed`` and ``axes_changed``.
+        message_changed: (text, is_warning) a message for the user; an empty text clears the message.
+        failed: (text) no image can be displayed, with the reason.
     """
 
     opened = pyqtSignal(str, object)
@@ -55,7 +57,7 @@ class Session(QObject):
     image_changed = pyqtSignal()
     axes_changed = pyqtSignal()
     intent_changed = pyqtSignal()
-    said = pyqtSignal(str, bool)
+    message_changed = pyqtSignal(str, bool)
     failed = pyqtSignal(str)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -66,136 +68,142 @@ class Session(QObject):
         self.image: Image | None = None
         self.overlays: tuple[Image, ...] = ()
         self.intent: ViewIntent | None = None
-        self.wanted_viewport: Viewport | None = None
-        self.auto_each = False
-        self._last_said = ""
+        self.pending_viewport: Viewport | None = None
+        self.auto_contrast_per_image = False
+        self._last_message = ""
 
     def close(self) -> None:
-        """End the threads, without waiting for a read that is running."""
+        """Stop the threads, without waiting for running reads."""
         self.streamer.close(timeout=0.0)
         self.worker.close()
 
-    def say(self, text: str, warning: bool = False) -> None:
-        """Tell the user something."""
-        self._last_said = text
-        self.said.emit(text, warning)
+    def show_message(self, text: str, is_warning: bool = False) -> None:
+        """Show a message to the user. An empty text clears the message."""
+        self._last_message = text
+        self.message_changed.emit(text, is_warning)
 
-    def take_back(self, text: str) -> None:
-        """Take a message back that is no longer true, unless another one has replaced it."""
-        if text and text == self._last_said:
-            self.say("")
+    def withdraw_message(self, text: str) -> None:
+        """Clear a message, unless another one has replaced it."""
+        if text and text == self._last_message:
+            self.show_message("")
 
     def show_error(self, error: Exception) -> None:
-        """Tell the user of an error."""
-        self.say(str(error), True)
+        """Show the message of an error as a warning."""
+        self.show_message(str(error), True)
 
-    def ask(self, function: Callable[[], Any], done: Callable[[Any], None], owner: str) -> None:
-        """Call a function on a worker, and ``done`` with its result here, unless another question of the same owner
-        came meanwhile. Errors are told.
+    def run_in_worker(self, function: Callable[[], Any], done: Callable[[Any], None], owner: str) -> None:
+        """Call ``function`` on a worker thread, then ``done`` with its result on the GUI thread.
+
+        ``done`` is not called if another function was submitted for the same owner in the meantime. Errors are
+        shown to the user.
         """
-        self.worker.forget(owner)
+        self.worker.cancel(owner)
         self.worker.submit(function, done, self.show_error, owner)
 
-    def ask_of_image(self, function: Callable[[], Any], done: Callable[[Any], None], owner: str) -> None:
-        """As ``ask``; the answer is dropped as well if another image is in front by then."""
+    def run_for_image(self, function: Callable[[], Any], done: Callable[[Any], None], owner: str) -> None:
+        """Call ``run_in_worker``; ``done`` is also not called if another image is displayed by then."""
         image = self.image
-        self.ask(function, lambda found: done(found) if self.image is image else None, owner)
+        self.run_in_worker(function, lambda result: done(result) if self.image is image else None, owner)
 
     # -- opening -----------------------------------------------------------------------------------------------
 
     def open_location(self, location: str | Store, path: str = "") -> None:
-        """Open a path, URL, link or store; the answer comes when a worker has it."""
-        self.say("")
+        """Open a path, URL, link or store on a worker thread. Returns at once; ``opened`` or ``failed`` follows."""
+        self.show_message("")
         view: View | None = None
         if isinstance(location, str):
             try:
                 location, view = from_link(location)
                 location = absolute_location(location)
             except ZarrError as error:
-                self._not_opened("", error)
+                self._report_open_error(error)
                 return
         self._open(location, path, view)
 
     def open_view(self, view: View) -> None:
-        """Open what a view shows, as it shows it."""
-        self.say("")
+        """Open the image of a saved view and restore its display settings."""
+        self.show_message("")
         self._open(view.location, "", view)
 
     def _open(self, location: str | Store, path: str, view: View | None) -> None:
         name = location.url if isinstance(location, Store) else location
-        self.worker.forget("image")
+        self.worker.cancel("image")
         self.worker.submit(
             lambda: _open(location, name, path, view),
-            lambda found: self._opened(name, view, *found),
-            lambda error: self._not_opened(name, error),
+            lambda result: self._finish_opening(name, view, *result),
+            self._report_open_error,
             "open",
         )
 
-    def _opened(self, location: str, view: View | None, node: Any, found: Found) -> None:
+    def _finish_opening(self, location: str, view: View | None, node: Any, opened: OpenedDataset) -> None:
         self.opened.emit(location, node)
         self.node_changed.emit(node)
-        self._show_found(found, view)
+        self._show_dataset_image(opened, view)
 
-    def _not_opened(self, location: str, error: Exception) -> None:
-        self.say(str(error), True)
+    def _report_open_error(self, error: Exception) -> None:
+        self.show_message(str(error), True)
         self.failed.emit(str(error))
 
-    def look_at(self, node: Any) -> None:
-        """Show the metadata of a node that is open already; the picture stays."""
+    def show_metadata(self, node: Any) -> None:
+        """Show the metadata of an open node. The displayed image does not change."""
         self.node_changed.emit(node)
 
     def show_node(self, node: Any, location: str, path: str) -> None:
-        """Show the image of a node that is open already; the image in front stays as the user has set it."""
+        """Display the image of an open node. Nothing changes if it is displayed already."""
         self.node_changed.emit(node)
         if self.is_shown(location, path):
             return
-        self.ask(lambda: _first_image(describe(node, location, path), None), self._show_if_image, "image")
+        self.run_in_worker(
+            lambda: _first_image(describe(node, location, path), None), self._show_if_image, "image"
+        )
 
     def is_shown(self, location: str, path: str) -> bool:
-        """Return whether the image in front is that of the node at a path."""
+        """Return whether the displayed image belongs to the node at a path."""
         dataset, image = self.dataset, self.image
         if dataset is None or image is None or dataset.location != location:
             return False
         inner = image.path.partition("#")[0]
         return path in (dataset.path, within(dataset.path, inner) if dataset.path else inner)
 
-    def _show_if_image(self, found: Found) -> None:
-        dataset, image, _, notes = found
+    def _show_if_image(self, opened: OpenedDataset) -> None:
+        dataset, image, _, notes = opened
         if image is not None or dataset.plate is not None:
-            self.say("")
-            self._show_found(found, None)
+            self.show_message("")
+            self._show_dataset_image(opened, None)
         else:
-            self.say("  ".join(notes))
+            self.show_message("  ".join(notes))
 
     def open_image(self, path: str) -> None:
-        """Show an image of the dataset."""
+        """Display an image of the dataset."""
         dataset = self.dataset
         if dataset is not None:
-            self.worker.forget("image")
+            self.worker.cancel("image")
             self.worker.submit(
                 lambda: _with_labels(dataset, path),
-                lambda found: self.show_image(found[0], found[1], found[2], None, not self.auto_each),
-                lambda error: self._show_nothing(str(error)),
+                lambda result: self.show_image(
+                    result[0], result[1], result[2], keep_settings=not self.auto_contrast_per_image
+                ),
+                lambda error: self._clear_image(str(error)),
                 "image",
             )
 
-    def _show_found(self, found: Found, view: View | None) -> None:
-        dataset, image, overlays, notes = found
+    def _show_dataset_image(self, opened: OpenedDataset, view: View | None) -> None:
+        dataset, image, overlays, notes = opened
         self.dataset = dataset
         self.dataset_changed.emit()
         if image is not None:
             self.show_image(image, overlays, notes, view)
         elif dataset.plate is None:
-            self._show_nothing("  ".join(notes))
+            self._clear_image("  ".join(notes))
         else:
-            self._show_nothing("")
-            self.say("Choose a well of the plate.")
+            self._clear_image("")
+            self.show_message("Select a well of the plate.")
 
-    def _show_nothing(self, why: str) -> None:
-        self._replace(None, (), None)
-        if why:
-            self.say(why, True)
-            self.failed.emit(why)
+    def _clear_image(self, reason: str) -> None:
+        self._set_image(None, (), None)
+        if reason:
+            self.show_message(reason, True)
+            self.failed.emit(reason)
 
     def show_image(
         self,
@@ -203,29 +211,35 @@ class Session(QObject):
         overlays: tuple[Image, ...],
         notes: tuple[str, ...] = (),
         view: View | None = None,
-        keep_look: bool = False,
+        keep_settings: bool = False,
     ) -> None:
-        """Put an image in front, as a view has it, or with the look of the one before it, or as usual."""
+        """Display an image with the settings of a view, of the previous image, or the default ones.
+
+        With ``keep_settings``, the channel settings of the previous image are kept if both have the same kind and
+        data type. ``view`` takes precedence.
+        """
         intent = initial_intent(image, len(overlays))
-        before, shown = self.image, self.intent
-        equivalent_specs = before is not None and (before.kind, before.dtype) == (image.kind, image.dtype)
-        if keep_look and equivalent_specs and shown is not None:
-            intent = with_look(intent, shown)
+        previous_image, previous_intent = self.image, self.intent
+        same_type = previous_image is not None and (
+            (previous_image.kind, previous_image.dtype) == (image.kind, image.dtype)
+        )
+        if keep_settings and same_type and previous_intent is not None:
+            intent = with_look(intent, previous_intent)
         warnings = [*notes, *image.notes]
-        self.wanted_viewport = None
+        self.pending_viewport = None
         if view is not None:
             try:
                 intent = fitted_intent(view, image, intent)
-                self.wanted_viewport = view.viewport
+                self.pending_viewport = view.viewport
             except ZarrError as error:
                 warnings.append(str(error))
-        self._replace(image, overlays, intent)
-        self.say("  ".join(warnings))
+        self._set_image(image, overlays, intent)
+        self.show_message("  ".join(warnings))
 
-    def _replace(self, image: Image | None, overlays: tuple[Image, ...], intent: ViewIntent | None) -> None:
-        old, self.image, self.overlays, self.intent = self.image, image, overlays, intent
-        if old is not None:
-            self.streamer.forget(old)
+    def _set_image(self, image: Image | None, overlays: tuple[Image, ...], intent: ViewIntent | None) -> None:
+        previous, self.image, self.overlays, self.intent = self.image, image, overlays, intent
+        if previous is not None:
+            self.streamer.forget(previous)
         self.image_changed.emit()
         self.axes_changed.emit()
         self.intent_changed.emit()
@@ -233,27 +247,27 @@ class Session(QObject):
     # -- the intent --------------------------------------------------------------------------------------------
 
     def change(self, intent: ViewIntent) -> None:
-        """Want something else of the same image."""
-        before, self.intent = self.intent, intent
-        if before is None or before == intent:
-            self.intent = before
+        """Replace the display settings of the image. Does nothing without an image or if they are equal."""
+        previous = self.intent
+        if previous is None or previous == intent:
             return
-        if before.displayed != intent.displayed:
+        self.intent = intent
+        if previous.displayed != intent.displayed:
             self.axes_changed.emit()
         self.intent_changed.emit()
 
     def change_channel(self, number: int, **changes: Any) -> None:
-        """Want a channel to look otherwise."""
+        """Change settings of a channel. A number out of range is ignored."""
         if self.intent is not None and number < len(self.intent.channels):
             self.change(with_channel(self.intent, number, **changes))
 
     def change_labels(self, number: int, **changes: Any) -> None:
-        """Want a label image to look otherwise."""
+        """Change settings of a label image. A number out of range is ignored."""
         if self.intent is not None and number < len(self.intent.labels):
             self.change(with_labels(self.intent, number, **changes))
 
     def view(self, name: str, viewport: Viewport | None) -> View | None:
-        """Return what is seen as a view; None without an image."""
+        """Return the displayed image and its settings as a view; None without an image."""
         if self.dataset is None or self.image is None or self.intent is None:
             return None
         location = within(self.dataset.location, self.dataset.path)
@@ -263,13 +277,16 @@ class Session(QObject):
 # -- on a worker -----------------------------------------------------------------------------------------------
 
 
-def _open(location: str | Store, name: str, path: str, view: View | None) -> tuple[Any, Found]:
-    """Open a location and the image of a view, else its first; where there is none, say why."""
+def _open(location: str | Store, name: str, path: str, view: View | None) -> tuple[Any, OpenedDataset]:
+    """Open a location, and the image of the view or else its first image. Blocks.
+
+    If no image can be opened, the image is None and the notes contain the reason.
+    """
     node = zarrfs.open(location, path)
     return node, _first_image(describe(node, name, path), None if view is None else view.image)
 
 
-def _first_image(dataset: Dataset, path: str | None) -> Found:
+def _first_image(dataset: Dataset, path: str | None) -> OpenedDataset:
     try:
         image, labels, problems = _with_labels(dataset, path)
     except ZarrError as error:

@@ -1,1 +1,1 @@
-"""Panes, and the canvas that draws a picture."""
+"""The image display: panes, the canvas widget and its overlays."""

@@ -1,7 +1,7 @@
-"""The picture: draws the newest frame under the current viewport, and turns mouse and keys into pan, zoom and shapes.
+"""The canvas widget: draws the latest frame in the current viewport and handles mouse and keyboard input.
 
-Nothing is read, decoded or composed here: a frame arrives ready, and panning moves the one that is there until a
-better one comes.
+Nothing is read, decoded or composed here: frames arrive complete. While the user pans or zooms, the previous frame
+is drawn at its new position until the next frame arrives.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.canvas.painting import (
     Rect,
-    draw_bar,
+    device_rect,
     draw_cross,
     draw_grid,
     draw_missing,
+    draw_scale_bar,
     draw_shape,
-    draw_sign,
-    rect_of,
+    draw_status,
 )
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import Viewport, fit, one_to_one, pan, zoom_at
@@ -43,29 +43,29 @@ from zarrfs_viewer.state.view_state import Viewport, fit, one_to_one, pan, zoom_
 __all__ = ["KEY_ZOOM", "Canvas", "Tool"]
 
 Tool = Literal["move", "line", "rectangle", "ellipse"]
-"""What dragging does: moves the picture, or draws."""
+"""The effect of dragging with the left button: move the image, or draw a shape."""
 
 BACKGROUND = QColor(18, 18, 22)
 ZOOM_STEP = 1.0015
 KEY_ZOOM = 1.25
 KEY_PAN = 60
-CLICK_REACH = 4
-"""A press that moves less than so many pixels is a click."""
+MAX_CLICK_DISTANCE = 4
+"""Pixels. A press and release at a smaller distance is a click."""
 
 
 class Canvas(QWidget):
-    """One pane's picture.
+    """The image of one pane.
 
     Attributes:
-        tool: what dragging with the left button does; the middle button always moves.
-        title: the axes, written beside the sign.
+        tool: the effect of dragging with the left button. The middle button always moves the image.
+        title: the names of the displayed axes, drawn beside the loading state.
 
     Signals:
-        viewport_changed: another part of the plane is to be seen.
-        pointed: the pointer is at (row, column) in data coordinates; None when it left.
-        clicked: a click without a drag at (row, column).
-        stepped: the wheel with Control held, or the keys, ask for so many slices on.
-        shape_changed: (shape or None, whether the user let go of it).
+        viewport_changed: another part of the plane is displayed.
+        pointed: the pointer is at (row, column) in data coordinates; None when it left the canvas.
+        clicked: (row, column) a click without a drag.
+        stepped: (slices) Ctrl and the wheel, Page Up or Page Down.
+        shape_changed: (shape or None, finished); ``finished`` is False while the user drags.
     """
 
     viewport_changed = pyqtSignal()
@@ -96,17 +96,17 @@ class Canvas(QWidget):
         self._shape: Shape | None = None
         self._pointer: QPointF | None = None
         self._pressed: QPointF | None = None
-        self._last: QPointF | None = None
-        self._held: Literal["picture", "start", "end", "all"] | None = None
+        self._last_position: QPointF | None = None
+        self._dragged_part: Literal["image", "start", "end", "all"] | None = None
 
     def sizeHint(self) -> QSize:
         return QSize(900, 700)
 
-    # -- what is shown -----------------------------------------------------------------------------------------
+    # -- display -----------------------------------------------------------------------------------------------
 
     @property
     def viewport(self) -> Viewport:
-        """The window onto the plane, in device pixels."""
+        """The displayed part of the plane. Its size is in device pixels."""
         return self._viewport
 
     @property
@@ -116,47 +116,47 @@ class Canvas(QWidget):
 
     @property
     def shape(self) -> Shape | None:
-        """What was drawn to measure with."""
+        """The shape that was drawn for measuring, or None."""
         return self._shape
 
     def show_image(self, image: Image | None, displayed: tuple[int, int]) -> None:
-        """Prepare for another image or other axes; the old frame, grid and shape go."""
+        """Prepare for another image or other axes. Removes the frame, the chunk grid, the cross-hair and the shape."""
         self._image, self._displayed = image, displayed
         self._frame = self._pixels = self._grid = self._shape = self._cross = None
         self._missing = ()
         self.fit()
 
     def show_frame(self, frame: Frame) -> None:
-        """Draw a frame from now on."""
+        """Draw this frame until the next one is set."""
         self._frame = frame
         height, width = frame.pixels.shape
-        # The array stays alive with the frame; the image is a view of it.
+        # The QImage is a view of the array, which the frame keeps alive.
         data: Any = frame.pixels.data
         self._pixels = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
         self.update()
         if self._pointer is not None:
-            # Another slice, level or window has other values below a pointer that rests.
+            # The value below the pointer changes with the slice, level and viewport, even if the pointer rests.
             self.pointed.emit(self._data(self._pointer))
 
     def show_grid(self, grid: ChunkGrid | None, missing: tuple[Rect, ...] = ()) -> None:
-        """Draw the borders of chunks, and hatch those that are missing."""
+        """Draw the chunk boundaries, and hatch the missing chunks. None removes the grid."""
         self._grid, self._missing = grid, missing
         self.update()
 
     def show_cross(self, point: tuple[float, float] | None) -> None:
-        """Draw a cross-hair at (row, column), or none."""
+        """Draw a cross-hair at (row, column). None removes it."""
         if point != self._cross:
             self._cross = point
             self.update()
 
-    def show_shape(self, shape: Shape | None, let_go: bool = True) -> None:
-        """Draw a shape, or none; tells of it."""
+    def show_shape(self, shape: Shape | None, finished: bool = True) -> None:
+        """Draw a shape and emit ``shape_changed``. None removes it."""
         self._shape = shape
         self.update()
-        self.shape_changed.emit(shape, let_go)
+        self.shape_changed.emit(shape, finished)
 
     def set_viewport(self, viewport: Viewport, fitted: bool = False) -> None:
-        """Show another part of the plane."""
+        """Display another part of the plane."""
         self._fitted = fitted
         if viewport != self._viewport:
             self._viewport = viewport
@@ -164,12 +164,12 @@ class Canvas(QWidget):
             self.viewport_changed.emit()
 
     def follow(self, viewport: Viewport) -> None:
-        """Show what another pane leads to, in this pane's own size."""
+        """Display the viewport that follows from a linked pane, with the size of this canvas."""
         width, height = self._device_size()
         self.set_viewport(replace(viewport, width=width, height=height))
 
     def fit(self) -> None:
-        """Show the whole plane."""
+        """Display the whole plane."""
         self._fitted = True
         if self._image is None:
             self.update()
@@ -180,11 +180,11 @@ class Canvas(QWidget):
         self.set_viewport(fit(width, height, rows, columns, aspect, 0.02), fitted=True)
 
     def one_to_one(self) -> None:
-        """Show one data pixel per screen pixel."""
+        """Display one data pixel per screen pixel."""
         self.set_viewport(one_to_one(self._viewport))
 
     def zoom(self, factor: float) -> None:
-        """Zoom around the middle."""
+        """Zoom around the center."""
         self.set_viewport(
             zoom_at(self._viewport, factor, self._viewport.width / 2, self._viewport.height / 2)
         )
@@ -205,7 +205,7 @@ class Canvas(QWidget):
         painter.scale(1 / ratio, 1 / ratio)
         if self._frame is not None and self._pixels is not None:
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, self._viewport.zoom < 1)
-            painter.drawImage(rect_of(self._viewport, self._frame.grid.rect), self._pixels)
+            painter.drawImage(device_rect(self._viewport, self._frame.grid.rect), self._pixels)
         draw_missing(painter, self._viewport, self._missing)
         if self._grid is not None:
             draw_grid(painter, self._viewport, self._grid)
@@ -215,8 +215,8 @@ class Canvas(QWidget):
             draw_shape(painter, self._viewport, self._shape)
         if self.show_scale_bar:
             bar = scale_bar(self._image, self._displayed[1], self._viewport.zoom)
-            draw_bar(painter, self._viewport, bar.pixels, bar.text)
-        draw_sign(painter, self._viewport, self._frame, self.title)
+            draw_scale_bar(painter, self._viewport, bar.pixels, bar.text)
+        draw_status(painter, self._viewport, self._frame, self.title)
 
     # -- input -------------------------------------------------------------------------------------------------
 
@@ -247,52 +247,57 @@ class Canvas(QWidget):
     def mousePressEvent(self, event: QMouseEvent | None) -> None:
         if event is None or event.button() not in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
             return
-        self._pressed = self._last = event.position()
-        self._held = "picture"
+        self._pressed = self._last_position = event.position()
+        self._dragged_part = "image"
         if event.button() == Qt.MouseButton.LeftButton and self._image is not None:
             if self._shape is not None:
-                self._held = grab(self._shape, self._viewport, *self._device(event.position())) or "picture"
-            if self._held == "picture" and self.tool != "move":
-                here = self._data(event.position())
+                self._dragged_part = (
+                    grab(self._shape, self._viewport, *self._device(event.position())) or "image"
+                )
+            if self._dragged_part == "image" and self.tool != "move":
+                position = self._data(event.position())
                 kind: ShapeKind = self.tool
-                self.show_shape(Shape(kind, here, here), let_go=False)
-                self._held = "end"
+                self.show_shape(Shape(kind, position, position), finished=False)
+                self._dragged_part = "end"
         self.setCursor(
-            Qt.CursorShape.ClosedHandCursor if self._held == "picture" else Qt.CursorShape.CrossCursor
+            Qt.CursorShape.ClosedHandCursor if self._dragged_part == "image" else Qt.CursorShape.CrossCursor
         )
 
     def mouseMoveEvent(self, event: QMouseEvent | None) -> None:
         if event is None:
             return
-        here = event.position()
-        if self._last is not None and self._held == "picture":
-            x0, y0 = self._device(self._last)
-            x1, y1 = self._device(here)
+        position = event.position()
+        if self._last_position is not None and self._dragged_part == "image":
+            x0, y0 = self._device(self._last_position)
+            x1, y1 = self._device(position)
             self.set_viewport(pan(self._viewport, x1 - x0, y1 - y0))
-        elif self._last is not None and self._shape is not None:
-            old, new = self._data(self._last), self._data(here)
-            by = new[0] - old[0], new[1] - old[1]
-            part = "all" if self._held is None or self._held == "picture" else self._held
-            self.show_shape(moved(self._shape, part, by), let_go=False)
-        if self._last is not None:
-            self._last = here
-        self._pointer = here
-        self.pointed.emit(self._data(here))
+        elif self._last_position is not None and self._shape is not None:
+            old, new = self._data(self._last_position), self._data(position)
+            distance = new[0] - old[0], new[1] - old[1]
+            part = self._dragged_part
+            self.show_shape(
+                moved(self._shape, "all" if part is None or part == "image" else part, distance),
+                finished=False,
+            )
+        if self._last_position is not None:
+            self._last_position = position
+        self._pointer = position
+        self.pointed.emit(self._data(position))
 
     def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:
-        pressed, held = self._pressed, self._held
-        self._pressed = self._last = self._held = None
+        pressed, dragged_part = self._pressed, self._dragged_part
+        self._pressed = self._last_position = self._dragged_part = None
         self._show_tool_cursor()
         if event is None or pressed is None:
             return
-        if held != "picture":
+        if dragged_part != "image":
             shape = self._shape
             self.show_shape(None if shape is None or shape.empty else shape)
-        if (event.position() - pressed).manhattanLength() < CLICK_REACH:
+        if (event.position() - pressed).manhattanLength() < MAX_CLICK_DISTANCE:
             self.clicked.emit(*self._data(event.position()))
 
     def set_tool(self, tool: Tool) -> None:
-        """Choose what dragging does."""
+        """Set the effect of dragging with the left button."""
         self.tool = tool
         self._show_tool_cursor()
 
@@ -313,15 +318,15 @@ class Canvas(QWidget):
     def keyPressEvent(self, event: QKeyEvent | None) -> None:
         if event is None:
             return
-        moves = {
+        pans = {
             Qt.Key.Key_Left: (KEY_PAN, 0),
             Qt.Key.Key_Right: (-KEY_PAN, 0),
             Qt.Key.Key_Up: (0, KEY_PAN),
             Qt.Key.Key_Down: (0, -KEY_PAN),
         }
         key = Qt.Key(event.key())
-        if key in moves:
-            self.set_viewport(pan(self._viewport, *moves[key]))
+        if key in pans:
+            self.set_viewport(pan(self._viewport, *pans[key]))
         elif key in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
             self.stepped.emit(1 if key == Qt.Key.Key_PageUp else -1)
         elif key in (Qt.Key.Key_Escape, Qt.Key.Key_Delete) and self._shape is not None:

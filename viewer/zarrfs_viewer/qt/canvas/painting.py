@@ -1,4 +1,4 @@
-"""What is drawn over the picture: scale bar, signs, chunk grid, cross-hair, measuring shapes. In device pixels."""
+"""Painting over the image: scale bar, loading state, chunk grid, cross-hair and shapes. Units are device pixels."""
 
 from __future__ import annotations
 
@@ -13,11 +13,19 @@ from zarrfs_viewer.qt.support.plain_text import plain, plain_name
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import Viewport
 
-__all__ = ["draw_bar", "draw_cross", "draw_grid", "draw_missing", "draw_shape", "draw_sign", "rect_of"]
+__all__ = [
+    "device_rect",
+    "draw_cross",
+    "draw_grid",
+    "draw_missing",
+    "draw_scale_bar",
+    "draw_shape",
+    "draw_status",
+]
 
 Rect = tuple[float, float, float, float]
 
-VEIL = QColor(0, 0, 0, 110)
+LABEL_BACKGROUND = QColor(0, 0, 0, 110)
 CHUNKS, SHARDS = QColor(255, 210, 80, 110), QColor(80, 200, 255, 190)
 MISSING = QColor(255, 90, 90, 150)
 CROSS = QColor(120, 220, 255, 170)
@@ -25,18 +33,18 @@ SHAPE = QColor(255, 230, 90)
 MARGIN = 18
 HANDLE = 4.0
 MAX_BAR = 20
-"""Characters of the length below the scale bar: a unit may be any text."""
+"""Characters of the label of the scale bar: a unit may be any text."""
 
 
-def rect_of(viewport: Viewport, rect: Rect) -> QRectF:
-    """Return a box (top, left, bottom, right) of data coordinates on the screen."""
+def device_rect(viewport: Viewport, rect: Rect) -> QRectF:
+    """Return a box (top, left, bottom, right) of data coordinates in device coordinates."""
     x0, y0 = viewport.to_device(rect[0], rect[1])
     x1, y1 = viewport.to_device(rect[2], rect[3])
     return QRectF(QPointF(x0, y0), QPointF(x1, y1))
 
 
 def draw_grid(painter: QPainter, viewport: Viewport, grid: ChunkGrid) -> None:
-    """Draw the borders of chunks and of shards."""
+    """Draw the boundaries of chunks and shards."""
     for colour, rows, columns in (
         (CHUNKS, grid.chunk_rows, grid.chunk_columns),
         (SHARDS, grid.shard_rows, grid.shard_columns),
@@ -51,16 +59,16 @@ def draw_grid(painter: QPainter, viewport: Viewport, grid: ChunkGrid) -> None:
 
 
 def draw_missing(painter: QPainter, viewport: Viewport, missing: Iterable[Rect]) -> None:
-    """Hatch the chunks that are not stored."""
+    """Hatch the missing chunks."""
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QBrush(MISSING, Qt.BrushStyle.BDiagPattern))
     for rect in missing:
-        painter.drawRect(rect_of(viewport, rect))
+        painter.drawRect(device_rect(viewport, rect))
     painter.setBrush(Qt.BrushStyle.NoBrush)
 
 
 def draw_cross(painter: QPainter, viewport: Viewport, point: tuple[float, float]) -> None:
-    """Draw where the linked panes are cut."""
+    """Draw the cross-hair: the position of the linked planes."""
     x, y = viewport.to_device(*point)
     painter.setPen(QPen(CROSS, 0, Qt.PenStyle.DashLine))
     painter.drawLine(QPointF(x, 0), QPointF(x, viewport.height))
@@ -68,7 +76,7 @@ def draw_cross(painter: QPainter, viewport: Viewport, point: tuple[float, float]
 
 
 def draw_shape(painter: QPainter, viewport: Viewport, shape: Shape) -> None:
-    """Draw a line or region with its handles, visible on light and on dark."""
+    """Draw a line or region with its handles, visible on light and dark images."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     start, end = QPointF(*viewport.to_device(*shape.start)), QPointF(*viewport.to_device(*shape.end))
     painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -77,9 +85,9 @@ def draw_shape(painter: QPainter, viewport: Viewport, shape: Shape) -> None:
         if shape.kind == "line":
             painter.drawLine(start, end)
         elif shape.kind == "rectangle":
-            painter.drawRect(rect_of(viewport, shape.rect))
+            painter.drawRect(device_rect(viewport, shape.rect))
         else:
-            painter.drawEllipse(rect_of(viewport, shape.rect))
+            painter.drawEllipse(device_rect(viewport, shape.rect))
     painter.setBrush(SHAPE)
     painter.setPen(QPen(QColor(0, 0, 0, 200), 1))
     for point in (start, end):
@@ -87,11 +95,11 @@ def draw_shape(painter: QPainter, viewport: Viewport, shape: Shape) -> None:
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
 
-def draw_bar(painter: QPainter, viewport: Viewport, length: float, text: str) -> None:
+def draw_scale_bar(painter: QPainter, viewport: Viewport, length: float, text: str) -> None:
     """Draw the scale bar at the lower right."""
     y = viewport.height - MARGIN
     x = viewport.width - MARGIN - length
-    painter.fillRect(QRectF(x - 8, y - 24, length + 16, 34), VEIL)
+    painter.fillRect(QRectF(x - 8, y - 24, length + 16, 34), LABEL_BACKGROUND)
     painter.fillRect(QRectF(x, y, length, 3), QColor(255, 255, 255))
     painter.setPen(QColor(255, 255, 255))
     painter.setFont(QFont(painter.font().family(), 9))
@@ -100,16 +108,16 @@ def draw_bar(painter: QPainter, viewport: Viewport, length: float, text: str) ->
     )
 
 
-def draw_sign(painter: QPainter, viewport: Viewport, frame: Frame | None, title: str) -> None:
-    """Say at the lower left whether the picture is all there, and at which level."""
-    state = "loading"
+def draw_status(painter: QPainter, viewport: Viewport, frame: Frame | None, title: str) -> None:
+    """Draw the axes, the pyramid level and the loading state at the lower left."""
+    status = "loading"
     if frame is not None:
-        missing = "" if frame.exact else "  incomplete" if frame.settled else "  loading"
-        state = f"level {frame.state.level}{missing}"
-    text = plain_name(title) + "  " + state if title else state
+        progress = "" if frame.exact else "  incomplete" if frame.settled else "  loading"
+        status = f"level {frame.state.level}{progress}"
+    text = plain_name(title) + "  " + status if title else status
     painter.setFont(QFont(painter.font().family(), 9))
     width = painter.fontMetrics().horizontalAdvance(text) + 30
-    painter.fillRect(QRectF(12, viewport.height - 38, width, 24), VEIL)
+    painter.fillRect(QRectF(12, viewport.height - 38, width, 24), LABEL_BACKGROUND)
     painter.setPen(Qt.PenStyle.NoPen)
     exact = frame is not None and frame.exact
     painter.setBrush(QColor(90, 220, 120) if exact else QColor(240, 180, 60))

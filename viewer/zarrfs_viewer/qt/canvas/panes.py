@@ -1,6 +1,6 @@
-"""The panes: one picture, or three linked ones of the same point, each with a pipeline of its own.
+"""Panes: one image, or three linked orthogonal planes, each with its own render pipeline.
 
-They take the session's intent and show what follows from it; clicks and wheels go back as changes of the intent.
+Panes display the session's intent. Clicks and wheel events change the intent.
 """
 
 from __future__ import annotations
@@ -23,60 +23,62 @@ from zarrfs_viewer.streaming.streamer import TileError
 
 __all__ = ["Pane", "Panes"]
 
-Pair = tuple[int, int]
+AxisPair = tuple[int, int]
 
-MISSING_DELAY = 150
-"""The store is asked for missing chunks when the picture has stood still for so many milliseconds."""
+MISSING_DELAY_MILLISECONDS = 150
+"""Missing chunks are looked up when the displayed region has not changed for this long."""
 
 
 class Pane(QObject):
     """A canvas and its pipeline.
 
     Signals:
-        framed: (frame) another frame is on the screen.
-        pointed: (readout or None) what is below the pointer.
+        framed: (frame) another frame is displayed.
+        pointed: (readout or None) the values below the pointer.
     """
 
     framed = pyqtSignal(object)
     pointed = pyqtSignal(object)
-    _frame_came = pyqtSignal(object)
+    _frame_received = pyqtSignal(object)
     _tile_failed = pyqtSignal(object)
     _pane_failed = pyqtSignal(object)
 
     def __init__(self, session: Session, parent: QObject) -> None:
         super().__init__(parent)
         self._session = session
-        self.displayed: Pair = (0, 1)
+        self.displayed: AxisPair = (0, 1)
         self.canvas = Canvas()
         self.show_chunks = False
         self._missing: tuple[ChunkGrid, tuple[Rect, ...]] | None = None
         self._error = ""
         self.pipeline = ViewPipeline(
             session.streamer,
-            on_frame=self._frame_came.emit,
+            on_frame=self._frame_received.emit,
             on_error=self._tile_failed.emit,
             on_failure=self._pane_failed.emit,
         )
-        self._still = QTimer(self)
-        self._still.setSingleShot(True)
-        self._still.setInterval(MISSING_DELAY)
-        self._still.timeout.connect(self._look_for_missing)
-        self._frame_came.connect(self._show_frame)
-        self._tile_failed.connect(self._tell)
-        self._pane_failed.connect(lambda error: session.say(f"The picture could not be drawn: {error}", True))
+        self._missing_timer = QTimer(self)
+        self._missing_timer.setSingleShot(True)
+        self._missing_timer.setInterval(MISSING_DELAY_MILLISECONDS)
+        self._missing_timer.timeout.connect(self._find_missing)
+        self._frame_received.connect(self._show_frame)
+        self._tile_failed.connect(self._show_tile_error)
+        self._pane_failed.connect(
+            lambda error: session.show_message(f"The image could not be rendered: {error}", True)
+        )
         self.canvas.viewport_changed.connect(self.refresh)
-        self.canvas.pointed.connect(self._point)
+        self.canvas.pointed.connect(self._update_readout)
 
     @property
     def intent(self) -> ViewIntent | None:
-        """The session's intent with this pane's axes."""
+        """The session's intent with the axes of this pane."""
         intent = self._session.intent
         if intent is None or intent.displayed == self.displayed:
             return intent
         return with_displayed(intent, *self.displayed)
 
-    def show_axes(self, displayed: Pair) -> None:
-        """Show these axes of the session's image; the old picture goes."""
+    def show_axes(self, displayed: AxisPair) -> None:
+        """Display these axes of the session's image. Removes the previous frame."""
         self.displayed = displayed
         image = self._session.image
         self._missing = None
@@ -87,26 +89,28 @@ class Pane(QObject):
         self.canvas.show_image(image, displayed)
 
     def refresh(self) -> None:
-        """Hand the newest wish to the pipeline."""
+        """Send the current intent and viewport to the pipeline."""
         image, intent = self._session.image, self.intent
         if image is not None and intent is not None:
             self.pipeline.show(image, intent, self.canvas.viewport, self._session.overlays)
             self.draw_grid()
 
     def draw_grid(self) -> None:
-        """Draw the chunk grid, if it is to be seen."""
+        """Draw the chunk grid, if it is enabled."""
         image, intent, state = self._session.image, self.intent, self.pipeline.state
         if not self.show_chunks or image is None or intent is None:
-            self._still.stop()
+            self._missing_timer.stop()
             self.canvas.show_grid(None)
             return
         level = state.level if state is not None and state.image is image else 0
         grid = chunk_grid(image, intent, self.canvas.viewport, level)
-        known = self._missing
-        self.canvas.show_grid(grid, known[1] if known is not None and known[0].level == grid.level else ())
-        self._still.start()
+        missing = self._missing
+        self.canvas.show_grid(
+            grid, missing[1] if missing is not None and missing[0].level == grid.level else ()
+        )
+        self._missing_timer.start()
 
-    def _look_for_missing(self) -> None:
+    def _find_missing(self) -> None:
         image, intent, viewport = self._session.image, self.intent, self.canvas.viewport
         if image is None or intent is None or not self.show_chunks:
             return
@@ -114,40 +118,42 @@ class Pane(QObject):
         level = state.level if state is not None and state.image is image else 0
         grid = chunk_grid(image, intent, viewport, level)
 
-        def show(found: tuple[Rect, ...]) -> None:
-            self._missing = grid, found
+        def show(missing: tuple[Rect, ...]) -> None:
+            self._missing = grid, missing
             if self.show_chunks:
-                self.canvas.show_grid(grid, found)
+                self.canvas.show_grid(grid, missing)
 
         owner = f"missing {id(self)}"
-        self._session.ask_of_image(lambda: missing_chunks(image, intent, viewport, level), show, owner)
+        self._session.run_for_image(lambda: missing_chunks(image, intent, viewport, level), show, owner)
 
     def _show_frame(self, frame: Frame) -> None:
         if frame.state.image is self._session.image and frame.state.intent.displayed == self.displayed:
             self.canvas.show_frame(frame)
             if frame.exact:
-                # What could not be read belongs to another slice or another part of the plane.
-                self._session.take_back(self._error)
+                # The chunk that could not be read is not in the displayed region any more.
+                self._session.withdraw_message(self._error)
                 self._error = ""
             self.framed.emit(frame)
 
-    def _tell(self, error: TileError) -> None:
-        # The signal is queued: a retry, or another image, may have made the error obsolete in the meantime.
+    def _show_tile_error(self, error: TileError) -> None:
+        # The signal is queued: after a retry, or with another image, the error may be obsolete.
         if error in self._session.streamer.failures([error.key]):
             self._error = error.message
-            self._session.say(error.message, True)
+            self._session.show_message(error.message, True)
 
-    def _point(self, place: Pair | None) -> None:
+    def _update_readout(self, position: tuple[float, float] | None) -> None:
         state = self.pipeline.state
-        found = None if place is None or state is None else readout(state, self._session.streamer, *place)
-        self.pointed.emit(found)
-        self._show_properties(found)
+        values = None
+        if position is not None and state is not None:
+            values = readout(state, self._session.streamer, *position)
+        self.pointed.emit(values)
+        self._show_properties(values)
 
-    def _show_properties(self, found: Readout | None) -> None:
-        """Show the properties of the label below the pointer beside it."""
+    def _show_properties(self, values: Readout | None) -> None:
+        """Show a tooltip with the properties of the label below the pointer."""
         lines = [
             f"{label.name} {label.value}: " + ", ".join(f"{k} = {v}" for k, v in label.properties.items())
-            for label in (found.labels if found is not None else ())
+            for label in (values.labels if values is not None else ())
             if label.value and label.properties
         ]
         if lines:
@@ -157,17 +163,17 @@ class Pane(QObject):
 
     def close(self) -> None:
         """Stop the pipeline."""
-        self._still.stop()
+        self._missing_timer.stop()
         self.pipeline.close()
 
 
 class Panes(QWidget):
-    """The main pane, and the two that are linked to it when ``set_linked`` says so.
+    """The main pane, and two side panes while linked panes are enabled.
 
     Signals:
-        framed: (frame) the main pane has another frame.
-        pointed: (readout or None) what is below the pointer, in whichever pane.
-        stepped: (slices) along the first slider, from the main pane.
+        framed: (frame) the main pane displays another frame.
+        pointed: (readout or None) the values below the pointer, in any pane.
+        stepped: (slices) a step requested in the main pane.
     """
 
     framed = pyqtSignal(object)
@@ -177,33 +183,33 @@ class Panes(QWidget):
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self._following = False
+        self._is_synchronizing = False
         self.linked = False
-        self.main = self._pane()
+        self.main = self._create_pane()
         self.side: tuple[Pane, ...] = ()
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(2)
         self._grid.addWidget(self.main.canvas, 0, 0)
-        self.main.framed.connect(self._framed)
+        self.main.framed.connect(self._adopt_limits)
         self.main.canvas.stepped.connect(self.stepped)
         session.axes_changed.connect(self._show_axes)
         session.intent_changed.connect(self.refresh)
 
-    def _pane(self) -> Pane:
+    def _create_pane(self) -> Pane:
         pane = Pane(self._session, self)
         pane.pointed.connect(self.pointed)
-        pane.canvas.clicked.connect(lambda row, column: self._cut_at(pane, row, column))
-        pane.canvas.viewport_changed.connect(lambda: self._lead(pane))
+        pane.canvas.clicked.connect(lambda row, column: self._set_cross_position(pane, row, column))
+        pane.canvas.viewport_changed.connect(lambda: self._synchronize_viewports(pane))
         return pane
 
     @property
     def all(self) -> tuple[Pane, ...]:
-        """The panes that are seen, the main one first."""
+        """All panes, the main pane first."""
         return (self.main, *self.side)
 
     def set_linked(self, linked: bool) -> bool:
-        """Show three panes, or one. Returns whether that can be: an image needs a third axis."""
+        """Show three panes, or one. Returns False, with no change, if the image has no third axis."""
         image, intent = self._session.image, self._session.intent
         if linked and (image is None or intent is None or linked_axes(image, intent.displayed) is None):
             return False
@@ -212,20 +218,20 @@ class Panes(QWidget):
         return True
 
     def set_show_chunks(self, on: bool) -> None:
-        """Draw the chunk grid in all panes, or in none."""
+        """Show or hide the chunk grid in all panes."""
         for pane in self.all:
             pane.show_chunks = on
             pane.draw_grid()
 
     def set_show_scale_bar(self, on: bool) -> None:
-        """Draw the scale bar, or not."""
+        """Show or hide the scale bar in all panes."""
         for pane in self.all:
             pane.canvas.show_scale_bar = on
             pane.canvas.update()
 
     def refresh(self) -> None:
-        """Show the newest intent."""
-        self._draw_cross()
+        """Display the current intent."""
+        self._update_cross()
         for pane in self.all:
             pane.refresh()
 
@@ -239,21 +245,21 @@ class Panes(QWidget):
         pairs = None
         if self.linked and image is not None and intent is not None:
             pairs = linked_axes(image, intent.displayed)
-        self._have_side_panes(0 if pairs is None else len(pairs))
-        self._following = True
+        self._set_side_pane_count(0 if pairs is None else len(pairs))
+        self._is_synchronizing = True
         self.main.show_axes((0, 1) if intent is None else intent.displayed)
         for pane, pair in zip(self.side, pairs or (), strict=True):
             pane.show_axes(pair)
-        self._following = False
-        wanted, self._session.wanted_viewport = self._session.wanted_viewport, None
-        if wanted is not None:
-            self.main.canvas.set_viewport(fitted_viewport(wanted, self.main.canvas.viewport))
+        self._is_synchronizing = False
+        viewport, self._session.pending_viewport = self._session.pending_viewport, None
+        if viewport is not None:
+            self.main.canvas.set_viewport(fitted_viewport(viewport, self.main.canvas.viewport))
         if self.side:
-            self._lead(self.main)
+            self._synchronize_viewports(self.main)
         self.refresh()
 
-    def _have_side_panes(self, count: int) -> None:
-        """Make or end the panes at the right and below."""
+    def _set_side_pane_count(self, count: int) -> None:
+        """Create or delete the panes at the right and below."""
         if len(self.side) == count:
             return
         for pane in self.side:
@@ -261,25 +267,25 @@ class Panes(QWidget):
             pane.canvas.setParent(None)
             pane.canvas.deleteLater()
             pane.deleteLater()
-        self.side = tuple(self._pane() for _ in range(count))
-        for pane, place in zip(self.side, ((0, 1), (1, 0)), strict=False):
+        self.side = tuple(self._create_pane() for _ in range(count))
+        for pane, (row, column) in zip(self.side, ((0, 1), (1, 0)), strict=False):
             pane.show_chunks = self.main.show_chunks
             pane.canvas.show_scale_bar = self.main.canvas.show_scale_bar
             pane.canvas.stepped.connect(lambda count, pane=pane: self._step_depth(pane, count))
-            self._grid.addWidget(pane.canvas, *place)
+            self._grid.addWidget(pane.canvas, row, column)
         for number, stretch in enumerate((2, 1 if count else 0)):
             self._grid.setColumnStretch(number, stretch)
             self._grid.setRowStretch(number, stretch)
 
-    def _framed(self, frame: Frame) -> None:
-        """Keep the contrast that was chosen for a first look: it shows in the panel from now on."""
+    def _adopt_limits(self, frame: Frame) -> None:
+        """Copy the contrast limits that the renderer chose into the intent, so that the panel shows them."""
         intent = self._session.intent
         if intent is None:
             return
-        known = {(channel.index, channel.field): channel.limits for channel in frame.channels}
+        frame_limits = {(channel.index, channel.field): channel.limits for channel in frame.channels}
         for number, channel in enumerate(intent.channels):
-            limits = known.get((channel.index, channel.field))
-            # A frame with a chunk that cannot be read never becomes exact; the limits are those of the rest.
+            limits = frame_limits.get((channel.index, channel.field))
+            # A frame with an unreadable chunk never becomes exact. Its limits are those of the readable chunks.
             if channel.limits is None and limits is not None and frame.settled:
                 intent = with_channel(intent, number, limits=limits)
         self._session.change(intent)
@@ -287,22 +293,22 @@ class Panes(QWidget):
 
     # -- linking -----------------------------------------------------------------------------------------------
 
-    def _lead(self, leader: Pane) -> None:
-        """Let the other panes follow a window that has moved."""
+    def _synchronize_viewports(self, source: Pane) -> None:
+        """Apply the viewport of one pane to the other panes."""
         image = self._session.image
-        if self._following or not self.side or image is None:
+        if self._is_synchronizing or not self.side or image is None:
             return
-        self._following = True
+        self._is_synchronizing = True
         for pane in self.all:
-            if pane is not leader:
-                now = pane.canvas.viewport
+            if pane is not source:
+                current = pane.canvas.viewport
                 pane.canvas.follow(
-                    linked_viewport(image, leader.displayed, leader.canvas.viewport, pane.displayed, now)
+                    linked_viewport(image, source.displayed, source.canvas.viewport, pane.displayed, current)
                 )
-        self._following = False
+        self._is_synchronizing = False
 
-    def _cut_at(self, pane: Pane, row: float, column: float) -> None:
-        """Put the cross-hair where the user clicked: the other panes are cut there."""
+    def _set_cross_position(self, pane: Pane, row: float, column: float) -> None:
+        """Move the cross-hair, and with it the planes of the other panes, to the clicked position."""
         image, intent = self._session.image, self._session.intent
         if image is None or intent is None or not self.side or pane.canvas.tool != "move":
             return
@@ -319,7 +325,7 @@ class Panes(QWidget):
         value = min(max(intent.position[axis] + count, 0), image.shape[axis] - 1)
         self._session.change(with_position(intent, axis, value))
 
-    def _draw_cross(self) -> None:
+    def _update_cross(self) -> None:
         intent = self._session.intent
         for pane in self.all:
             cross = None

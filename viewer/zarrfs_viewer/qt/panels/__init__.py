@@ -1,1 +1,1 @@
-"""Docked panels and dialogs."""
+"""Panels and dialogs."""

@@ -1,4 +1,4 @@
-"""What the OME-NGFF check finds in the node that is looked at; a message leads to its key."""
+"""The results of the OME-NGFF check of the selected node."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ __all__ = ["CheckPanel"]
 
 POINTER = Qt.ItemDataRole.UserRole
 TIERS = {
-    "schema": "Schema: what makes the metadata invalid",
-    "strict": "Strict: what is recommended",
-    "semantic": "Semantic: what the text of the specification says, and what the store holds",
+    "schema": "Schema: violations of the JSON schema",
+    "strict": "Strict: violations of recommendations",
+    "semantic": "Semantic: violations of the text of the specification, and differences from the stored arrays",
 }
 
 
 class CheckPanel(QWidget):
-    """The verdict and the messages of three tiers. Read by the session's worker when the panel is looked at.
+    """The result of the check and its messages in three tiers. The check runs on a worker when the panel is visible.
 
     Signals:
-        pointed: (JSON pointer) the user wants to see a key.
+        pointer_activated: (JSON pointer) the user clicked a message.
     """
 
-    pointed = pyqtSignal(str)
+    pointer_activated = pyqtSignal(str)
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -37,20 +37,20 @@ class CheckPanel(QWidget):
         self._node: Any = None
         self._checked = False
         self.verdict = PlainLabel(wrap=True)
-        self.verdict.setAccessibleName("Presence")
+        self.verdict.setAccessibleName("Result of the check")
         self.messages = QTreeWidget()
         self.messages.setAccessibleName("Messages of the check")
         self.messages.setHeaderHidden(True)
         self.messages.setWordWrap(True)
-        self.messages.itemActivated.connect(self._go)
-        self.messages.itemClicked.connect(self._go)
+        self.messages.itemActivated.connect(self._activate)
+        self.messages.itemClicked.connect(self._activate)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.verdict)
         layout.addWidget(self.messages)
 
     def show_node(self, node: zarrfs.Array | zarrfs.Group | None) -> None:
-        """Check another node, at once if the panel is seen, else when it is."""
+        """Check another node: at once if the panel is visible, else when it becomes visible."""
         self._node = node
         self._checked = False
         self.verdict.setText("")
@@ -63,13 +63,13 @@ class CheckPanel(QWidget):
         self.check()
 
     def check(self) -> None:
-        """Check the node, once."""
+        """Check the node, unless it has been checked already."""
         node = self._node
         if node is None or self._checked:
             return
         self._checked = True
-        self.verdict.setText("checking ...")
-        self._session.worker.forget("check")
+        self.verdict.setText("Checking...")
+        self._session.worker.cancel("check")
         self._session.worker.submit(
             lambda: check_node(node),
             self._show,
@@ -80,24 +80,24 @@ class CheckPanel(QWidget):
     def _show(self, report: Report) -> None:
         self.messages.clear()
         if report.version is None:
-            self.verdict.setText("There is no OME-NGFF metadata here to check.")
+            self.verdict.setText("This node has no OME-NGFF metadata.")
             return
-        state = "valid" if report.valid else "NOT valid"
-        rest = "" if report.messages else ", without a remark"
-        self.verdict.setText(plain(f"OME-NGFF {report.version}: {state}{rest}"))
+        result = "valid" if report.valid else "not valid"
+        suffix = "" if report.messages else ", no messages"
+        self.verdict.setText(plain(f"OME-NGFF {report.version}: {result}{suffix}"))
         for tier, title in TIERS.items():
-            found = [message for message in report.messages if message.tier == tier]
-            if not found:
+            tier_messages = [message for message in report.messages if message.tier == tier]
+            if not tier_messages:
                 continue
-            top = QTreeWidgetItem(self.messages, [plain(f"{title} ({len(found)})")])
-            for message in found:
+            top = QTreeWidgetItem(self.messages, [plain(f"{title} ({len(tier_messages)})")])
+            for message in tier_messages:
                 text = f"{plain(message.pointer) or '/'}\n{plain(message.message)}"
                 item = QTreeWidgetItem(top, [plain_lines(text)])
                 item.setData(0, POINTER, message.pointer)
                 item.setToolTip(0, tooltip(message.message))
             top.setExpanded(True)
 
-    def _go(self, item: QTreeWidgetItem) -> None:
+    def _activate(self, item: QTreeWidgetItem) -> None:
         pointer = item.data(0, POINTER)
         if pointer is not None:
-            self.pointed.emit(pointer)
+            self.pointer_activated.emit(pointer)

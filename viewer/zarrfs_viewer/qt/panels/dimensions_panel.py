@@ -1,4 +1,4 @@
-"""A slider, a number and a play button for every axis that is not displayed; and the slab that is projected."""
+"""A slider, a spin box and a play button for every axis that is not displayed, and the slab projection."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ from PyQt6.QtWidgets import (
 from zarrfs_viewer.analysis.readout import short_unit
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_name, tooltip
-from zarrfs_viewer.qt.support.widgets import returns_focus, scrolls_past, tool_button
+from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
 from zarrfs_viewer.state.view_state import Projection, ViewIntent
 
 __all__ = ["DimensionsPanel"]
 
-PLAY_MILLISECONDS = 80
-SLAB = (("one slice", None), ("maximum of a slab", "max"), ("mean of a slab", "mean"))
-USUAL_THICKNESS = 10
+PLAY_INTERVAL_MILLISECONDS = 80
+SLAB_MODES = (("Single slice", None), ("Maximum of slab", "max"), ("Mean of slab", "mean"))
+DEFAULT_THICKNESS = 10
 MAX_AXIS = 20
-"""Characters of the name of an axis beside its slider; the tooltip has all of it."""
+"""Characters of the name of an axis beside its slider. The tooltip contains the whole name."""
 
 
 class DimensionsPanel(QWidget):
-    """Where the slice is, and how thick.
+    """The position of the displayed slice along the other axes, and the slab projection.
 
     Attributes:
-        can_go_on: asked before playing steps on, so that no slice is skipped that has not been seen.
+        is_ready_for_next: called before each step of playback. While it returns False, playback waits, so that every
+            slice is displayed.
 
     Signals:
-        moved: (axis, data coordinate) the user wants to see.
-        projected: (Projection or None) the user wants.
+        moved: (axis, data coordinate) the user moved a slider.
+        projected: (Projection or None) the user changed the projection.
     """
 
     moved = pyqtSignal(int, float)
@@ -53,51 +54,51 @@ class DimensionsPanel(QWidget):
         self._buttons: dict[int, QToolButton] = {}
         self._image: Image | None = None
         self._playing: int | None = None
-        self._filling = False
-        self.can_go_on: Callable[[], bool] = lambda: True
+        self._is_updating = False
+        self.is_ready_for_next: Callable[[], bool] = lambda: True
         self._timer = QTimer(self)
-        self._timer.setInterval(PLAY_MILLISECONDS)
-        self._timer.timeout.connect(self._play_on)
+        self._timer.setInterval(PLAY_INTERVAL_MILLISECONDS)
+        self._timer.timeout.connect(self._play_next)
         self._grid = QGridLayout()
         self._grid.setColumnStretch(1, 1)
-        self._make_slab()
+        self._create_slab()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(8, 2, 8, 6)
         layout.setSpacing(2)
         layout.addLayout(self._grid)
         layout.addWidget(self.slab)
 
-    def _make_slab(self) -> None:
+    def _create_slab(self) -> None:
         self.slab = QWidget()
         self.mode = QComboBox()
-        self.mode.setAccessibleName("What is shown of the depth")
-        for title, mode in SLAB:
+        self.mode.setAccessibleName("Slab projection")
+        for title, mode in SLAB_MODES:
             self.mode.addItem(plain(title), mode)
         self.axis = QComboBox()
         self.axis.setAccessibleName("Axis of the slab")
         self.thickness = QSpinBox()
         self.thickness.setAccessibleName("Thickness of the slab in slices")
         self.thickness.setRange(1, 1_000_000)
-        self.thickness.setValue(USUAL_THICKNESS)
+        self.thickness.setValue(DEFAULT_THICKNESS)
         self.thickness.setSuffix(" slices")
         self.thickness.setKeyboardTracking(False)
         self.physical = PlainLabel()
-        scrolls_past(self.mode, self.axis, self.thickness)
-        returns_focus(self.thickness)
+        ignore_wheel_unless_focused(self.mode, self.axis, self.thickness)
+        return_focus_on_enter(self.thickness)
         row = QHBoxLayout(self.slab)
         row.setContentsMargins(0, 0, 0, 0)
         for widget in (PlainLabel("Show"), self.mode, self.axis, self.thickness, self.physical):
             row.addWidget(widget)
         row.addStretch(1)
-        self.mode.activated.connect(self._project)
-        self.axis.activated.connect(self._project)
-        self.thickness.valueChanged.connect(self._project)
+        self.mode.activated.connect(self._emit_projection)
+        self.axis.activated.connect(self._emit_projection)
+        self.thickness.valueChanged.connect(self._emit_projection)
         self._show_slab(None)
 
-    # -- what is shown -----------------------------------------------------------------------------------------
+    # -- display -----------------------------------------------------------------------------------------------
 
     def show_image(self, image: Image | None, intent: ViewIntent | None) -> None:
-        """Make a row for each axis that is left."""
+        """Create a row for each axis that is not displayed and has more than one element."""
         self.stop()
         while self._grid.count():
             entry = self._grid.takeAt(0)
@@ -112,31 +113,31 @@ class DimensionsPanel(QWidget):
         if image is not None and intent is not None:
             for axis in image.slider_axes:
                 if axis not in intent.displayed and image.shape[axis] > 1:
-                    self._add(image, axis, round(intent.position[axis]))
+                    self._add_axis(image, axis, round(intent.position[axis]))
         self.axis.clear()
         for axis in self._sliders:
             self.axis.addItem("" if image is None else plain_name(f"along {image.axes[axis].name}"), axis)
         if self.axis.count():
-            # Most stacks are t, c, z, y, x: the last slider is the depth.
+            # Most stacks have the axes t, c, z, y, x: the last slider is z.
             self.axis.setCurrentIndex(self.axis.count() - 1)
         self.slab.setVisible(bool(self._sliders))
         if intent is not None:
             self.show_intent(intent)
 
-    def warm_up(self) -> None:
-        """Make a row and drop it: the first one takes PyQt several times as long as the next."""
+    def create_first_row(self) -> None:
+        """Create and delete a row: the first row takes PyQt several times as long as the next ones."""
         self._add_row(0, "", 1, 0)
         self.show_image(None, None)
 
-    def _add(self, image: Image, axis: int, value: int) -> None:
+    def _add_axis(self, image: Image, axis: int, value: int) -> None:
         self._add_row(axis, image.axes[axis].name, image.shape[axis] - 1, value)
-        self._tell(axis, value)
+        self._show_physical_position(axis, value)
 
     def _add_row(self, axis: int, name: str, last: int, value: int) -> None:
         row = len(self._sliders)
         play = tool_button("▶", f"Play along {name}", checkable=True)
         play.setAutoRaise(True)
-        play.toggled.connect(partial(self._toggle, axis))
+        play.toggled.connect(partial(self._toggle_playback, axis))
         slider = QSlider(Qt.Orientation.Horizontal)
         slider.setAccessibleName(plain(f"Slice along {name}"))
         slider.setRange(0, last)
@@ -146,15 +147,15 @@ class DimensionsPanel(QWidget):
         box.setRange(0, last)
         box.setSuffix(plain(f" / {last}"))
         box.setKeyboardTracking(False)
-        scrolls_past(box)
-        returns_focus(box)
+        ignore_wheel_unless_focused(box)
+        return_focus_on_enter(box)
         label = PlainLabel()
         label.setMinimumWidth(80)
         slider.setValue(value)
         box.setValue(value)
         slider.valueChanged.connect(box.setValue)
         box.valueChanged.connect(slider.setValue)
-        slider.valueChanged.connect(partial(self._moved, axis))
+        slider.valueChanged.connect(partial(self._slider_moved, axis))
         title = PlainLabel(plain(name, MAX_AXIS))
         title.setToolTip(tooltip(name))
         title.setMinimumWidth(20)
@@ -163,46 +164,46 @@ class DimensionsPanel(QWidget):
         self._sliders[axis], self._labels[axis], self._buttons[axis] = slider, label, play
 
     def show_intent(self, intent: ViewIntent) -> None:
-        """Show what was changed elsewhere, without telling anybody."""
-        self._filling = True
+        """Display settings that were changed elsewhere, without emitting signals."""
+        self._is_updating = True
         for axis, slider in self._sliders.items():
             if slider.value() != round(intent.position[axis]):
                 slider.setValue(round(intent.position[axis]))
         self._show_slab(intent.projection)
-        self._filling = False
+        self._is_updating = False
 
     def _show_slab(self, projection: Projection | None) -> None:
-        on = projection is not None
+        is_projected = projection is not None
         self.mode.setCurrentIndex(self.mode.findData(projection.mode) if projection is not None else 0)
         if projection is not None:
-            place = self.axis.findData(projection.axis)
-            if place >= 0:
-                self.axis.setCurrentIndex(place)
+            index = self.axis.findData(projection.axis)
+            if index >= 0:
+                self.axis.setCurrentIndex(index)
             self.thickness.setValue(round(projection.thickness))
-        self.axis.setVisible(on and self.axis.count() > 1)
-        self.thickness.setVisible(on)
-        self.physical.setVisible(on)
+        self.axis.setVisible(is_projected and self.axis.count() > 1)
+        self.thickness.setVisible(is_projected)
+        self.physical.setVisible(is_projected)
         image = self._image
         if image is not None and projection is not None:
             unit = image.axes[projection.axis].unit
             size = abs(image.levels[0].scale[projection.axis]) * projection.thickness
             self.physical.setText(plain_name(f"{size:.4g} {short_unit(unit)}") if unit else "")
 
-    # -- what the user does ------------------------------------------------------------------------------------
+    # -- user actions ------------------------------------------------------------------------------------------
 
-    def _project(self) -> None:
+    def _emit_projection(self) -> None:
         axis = self.axis.currentData()
-        if self._filling or axis is None:
+        if self._is_updating or axis is None:
             return
         mode = self.mode.currentData()
         self.projected.emit(None if mode is None else Projection(axis, mode, float(self.thickness.value())))
 
-    def _moved(self, axis: int, value: int) -> None:
-        self._tell(axis, value)
-        if not self._filling:
+    def _slider_moved(self, axis: int, value: int) -> None:
+        self._show_physical_position(axis, value)
+        if not self._is_updating:
             self.moved.emit(axis, float(value))
 
-    def _tell(self, axis: int, value: int) -> None:
+    def _show_physical_position(self, axis: int, value: int) -> None:
         image = self._image
         if image is not None:
             unit = image.axes[axis].unit
@@ -215,29 +216,29 @@ class DimensionsPanel(QWidget):
         return tuple(self._sliders)
 
     def set_position(self, axis: int, value: int) -> None:
-        """Move a slider, as the user would."""
+        """Move a slider. Emits ``moved``, as when the user moves it."""
         if axis in self._sliders:
             self._sliders[axis].setValue(value)
 
     def step(self, count: int) -> None:
-        """Move the last slider, the depth of most stacks, by so many slices."""
+        """Move the last slider, which is z in most stacks, by ``count`` slices."""
         for slider in list(self._sliders.values())[-1:]:
             slider.setValue(slider.value() + count)
 
     def next_mode(self) -> None:
-        """Show the next of: one slice, the maximum of a slab, its mean."""
+        """Select the next mode: single slice, maximum of slab, mean of slab."""
         if self._sliders:
             self.mode.setCurrentIndex((self.mode.currentIndex() + 1) % self.mode.count())
-            self._project()
+            self._emit_projection()
 
-    # -- playing -----------------------------------------------------------------------------------------------
+    # -- playback ----------------------------------------------------------------------------------------------
 
     def play(self) -> None:
-        """Play along the last axis, or stop."""
+        """Start or stop playback along the last axis."""
         for button in list(self._buttons.values())[-1:]:
             button.toggle()
 
-    def _toggle(self, axis: int, playing: bool) -> None:
+    def _toggle_playback(self, axis: int, playing: bool) -> None:
         for other, button in self._buttons.items():
             button.setText("▶")
             if other != axis and playing:
@@ -251,11 +252,11 @@ class DimensionsPanel(QWidget):
             self._timer.stop()
 
     def stop(self) -> None:
-        """Stop playing."""
+        """Stop playback."""
         self._timer.stop()
         self._playing = None
 
-    def _play_on(self) -> None:
+    def _play_next(self) -> None:
         slider = self._sliders.get(self._playing if self._playing is not None else -1)
-        if slider is not None and self.can_go_on():
+        if slider is not None and self.is_ready_for_next():
             slider.setValue(0 if slider.value() == slider.maximum() else slider.value() + 1)

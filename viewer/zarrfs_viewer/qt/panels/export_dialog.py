@@ -1,4 +1,4 @@
-"""Asking what to write to a file, and writing it on a worker with progress and a way to stop."""
+"""The export dialog, and the export on a worker thread with a progress dialog."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ __all__ = ["ExportDialog", "ExportFormat", "Exporter"]
 ExportFormat = Literal["png", "tiff", "npy", "ome-zarr"]
 
 FORMATS: dict[ExportFormat, tuple[str, str]] = {
-    "png": ("PNG: the picture, as its colours are now", ".png"),
-    "tiff": ("OME-TIFF: the values, with physical sizes", ".ome.tif"),
-    "npy": ("NumPy: the values", ".npy"),
-    "ome-zarr": ("OME-Zarr: the values, with axes and channels", ".ome.zarr"),
+    "png": ("PNG: rendered image with the current colors", ".png"),
+    "tiff": ("OME-TIFF: array values with physical sizes", ".ome.tif"),
+    "npy": ("NumPy: array values", ".npy"),
+    "ome-zarr": ("OME-Zarr: array values with axes and channels", ".ome.zarr"),
 }
 
-MAX_PICTURE_PIXELS = 1 << 28
-"""Pixels. A PNG is drawn in memory."""
+MAX_PNG_PIXELS = 1 << 28
+"""Pixels. A PNG is rendered in memory."""
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the user wants written."""
+class ExportChoice:
+    """The selected region and format."""
 
     region: ExportRegion
     format: ExportFormat
 
 
 class ExportDialog(QDialog):
-    """Which part, at which level, as what."""
+    """A dialog for the region, the pyramid level and the format of an export."""
 
     def __init__(
         self,
@@ -71,10 +71,10 @@ class ExportDialog(QDialog):
         self.part, self.level, self.format = QComboBox(), QComboBox(), QComboBox()
         rows, columns = (image.shape[axis] for axis in intent.displayed)
         if shape is not None and shape.kind != "line":
-            self.part.addItem("the region drawn", shape.rect)
-        self.part.addItem("what is seen", viewport.rect)
-        self.part.addItem("the whole slice", (-0.5, -0.5, rows - 0.5, columns - 0.5))
-        self.part.addItem("all slices", None)
+            self.part.addItem("Drawn region", shape.rect)
+        self.part.addItem("Visible region", viewport.rect)
+        self.part.addItem("Whole slice", (-0.5, -0.5, rows - 0.5, columns - 0.5))
+        self.part.addItem("All slices", None)
         for number, entry in enumerate(image.levels):
             self.level.addItem(plain(f"{number}: {' x '.join(map(str, entry.shape))}"), number)
         self.level.setCurrentIndex(level)
@@ -87,40 +87,41 @@ class ExportDialog(QDialog):
         self.buttons.accepted.connect(self.accept)
         self.buttons.rejected.connect(self.reject)
         form = QFormLayout(self)
-        for title, box in (("Part", self.part), ("Level", self.level), ("As", self.format)):
-            box.setAccessibleName(plain(f"{title} to export"))
-            box.currentIndexChanged.connect(self._tell)
+        for title, box in (("Region", self.part), ("Level", self.level), ("Format", self.format)):
+            box.setAccessibleName(plain(f"{title} of the export"))
+            box.currentIndexChanged.connect(self._update_summary)
             form.addRow(PlainLabel(plain(title)), box)
         form.addRow("Size", self.summary)
         form.addRow(self.buttons)
-        self._tell()
+        self._update_summary()
 
-    def choice(self) -> Choice:
-        """Return what is chosen. Raises ZarrError where that is nothing."""
+    def choice(self) -> ExportChoice:
+        """Return the selected region and format. Raises UnsupportedError if a PNG cannot contain the region."""
         level, rect = self.level.currentData(), self.part.currentData()
         form: ExportFormat = self.format.currentData()
         if rect is None:
             if form == "png":
-                raise UnsupportedError("a PNG holds one slice: choose another part or another format")
+                raise UnsupportedError("A PNG contains only one slice. Select another region or format.")
             shape = self._image.levels[level].shape
-            return Choice(ExportRegion(self._image, level, tuple(slice(0, n) for n in shape)), form)
+            return ExportChoice(ExportRegion(self._image, level, tuple(slice(0, n) for n in shape)), form)
         region = ExportRegion.visible(self._image, self._intent, tuple(rect), level)
         row, column = (region.shape[axis] for axis in self._intent.displayed)
-        if form == "png" and row * column > MAX_PICTURE_PIXELS:
+        if form == "png" and row * column > MAX_PNG_PIXELS:
             raise UnsupportedError(
-                f"{row} x {column} pixels are too many for one PNG: choose a coarser level or a smaller part"
+                f"{row} x {column} pixels are too many for a PNG, which has at most {MAX_PNG_PIXELS:,}. Select a "
+                "coarser level or a smaller region."
             )
-        return Choice(region, form)
+        return ExportChoice(region, form)
 
-    def _tell(self) -> None:
-        """Say how large it gets, or why it cannot be."""
+    def _update_summary(self) -> None:
+        """Show the size of the export, or why it is not possible."""
         save = self.buttons.button(QDialogButtonBox.StandardButton.Save)
-        possible = True
+        is_possible = True
         try:
             region = self.choice().region
         except ZarrError as error:
             self.summary.setText(plain_lines(error))
-            possible = False
+            is_possible = False
         else:
             nbytes = self._image.dtype.itemsize
             for length in region.shape:
@@ -128,14 +129,14 @@ class ExportDialog(QDialog):
             size = f"{' x '.join(map(str, region.shape))} values, {format_bytes(nbytes)}"
             self.summary.setText(plain(size))
         if save is not None:
-            save.setEnabled(possible)
+            save.setEnabled(is_possible)
 
 
 class Exporter(QObject):
-    """Writes one choice after the other.
+    """Writes exports on a worker thread, with a progress dialog.
 
     Signals:
-        finished: (file) something was written.
+        finished: (file) an export is complete.
     """
 
     finished = pyqtSignal(str)
@@ -150,7 +151,7 @@ class Exporter(QObject):
         self._progressed.connect(self._show_progress)
 
     def ask(self, dialog: ExportDialog, intent: ViewIntent) -> None:
-        """Let the user choose a part and a file, and write it."""
+        """Run the dialog, ask for a file, and write the export to it."""
         if dialog.exec() != QDialog.DialogCode.Accepted:
             return
         choice = dialog.choice()
@@ -160,68 +161,69 @@ class Exporter(QObject):
         if file:
             self.write(choice, Path(file), intent)
 
-    def write(self, choice: Choice, file: Path, intent: ViewIntent) -> None:
-        """Write a choice to a file, on a worker."""
+    def write(self, choice: ExportChoice, file: Path, intent: ViewIntent) -> None:
+        """Write an export to a file on a worker thread. Returns at once."""
         self._stop.clear()
-        self._dialog = QProgressDialog("", "Stop", 0, 1000, self._parent)
-        self._dialog.setLabel(PlainLabel(plain(f"Writing {file.name} ...")))
+        self._dialog = QProgressDialog("", "Cancel", 0, 1000, self._parent)
+        self._dialog.setLabel(PlainLabel(plain(f"Exporting {file.name}...")))
         self._dialog.setWindowTitle("Export")
         self._dialog.setMinimumDuration(400)
         self._dialog.canceled.connect(self._stop.set)
         overlays = self._session.overlays
         self._session.worker.submit(
-            lambda: _write(choice, file, intent, overlays, self._go_on),
-            lambda _: self._done(file),
-            self._failed,
+            lambda: _write(choice, file, intent, overlays, self._report_progress),
+            lambda _: self._report_finished(file),
+            self._report_error,
             "export",
         )
 
     def close(self) -> None:
-        """Stop what is being written; nothing is left of it."""
+        """Cancel the running export. A partly written file is deleted."""
         self._stop.set()
 
-    def _go_on(self, done: float) -> bool:
-        self._progressed.emit(done)
+    def _report_progress(self, fraction: float) -> bool:
+        """Emit the progress. Returns whether to continue. Called on the worker thread."""
+        self._progressed.emit(fraction)
         return not self._stop.is_set()
 
-    def _show_progress(self, done: float) -> None:
+    def _show_progress(self, fraction: float) -> None:
         if self._dialog is not None:
-            self._dialog.setValue(min(999, int(done * 1000)))
+            self._dialog.setValue(min(999, int(fraction * 1000)))
 
-    def _end(self) -> None:
+    def _close_dialog(self) -> None:
         dialog, self._dialog = self._dialog, None
         if dialog is not None:
             dialog.canceled.disconnect()
             dialog.close()
             dialog.deleteLater()
 
-    def _done(self, file: Path) -> None:
-        self._end()
-        self._session.say(f"Exported to {file}")
+    def _report_finished(self, file: Path) -> None:
+        self._close_dialog()
+        self._session.show_message(f"Exported to {file}")
         self.finished.emit(str(file))
 
-    def _failed(self, error: Exception) -> None:
-        self._end()
+    def _report_error(self, error: Exception) -> None:
+        self._close_dialog()
         if isinstance(error, Cancelled):
-            self._session.say("The export was stopped; nothing was written.")
+            self._session.show_message("The export was cancelled. No file was written.")
         else:
             self._session.show_error(error)
 
 
 def file_name(name: str) -> str:
-    """Return a name for a file, without its suffix, for an image of any name."""
-    kept = re.sub(r"[^\w \-+()]", "_", name.partition(".")[0][:MAX_NAME]).strip()
-    return kept or "image"
+    """Return a safe file name without a suffix for an image of any name."""
+    stem = re.sub(r"[^\w \-+()]", "_", name.partition(".")[0][:MAX_NAME]).strip()
+    return stem or "image"
 
 
 def _write(
-    choice: Choice,
+    choice: ExportChoice,
     file: Path,
     intent: ViewIntent,
     overlays: tuple[Image, ...],
     progress: Callable[[float], bool],
 ) -> None:
-    """Write what was chosen. Blocks. Raises ZarrError, or Cancelled."""
+    """Write an export. Blocks. Raises ZarrError, or Cancelled if ``progress`` returns False."""
     if choice.format == "png":
         write_png(file, render_region(choice.region, intent, overlays))
     elif choice.format == "tiff":

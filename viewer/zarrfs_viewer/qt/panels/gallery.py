@@ -1,4 +1,4 @@
-"""The images of a dataset to choose among, by thumbnails: the series of a conversion, the fields of a well."""
+"""Thumbnails of the images of a dataset: the series of a bioformats2raw conversion, or the fields of a well."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from PyQt6.QtGui import QIcon, QResizeEvent, QShowEvent
 from PyQt6.QtWidgets import QListView, QListWidget, QListWidgetItem, QWidget
 
 from zarrfs_viewer.images.dataset import Dataset
-from zarrfs_viewer.qt.panels.thumbnails import SIDE, Thumbnails, placeholder
+from zarrfs_viewer.qt.panels.thumbnails import THUMBNAIL_SIZE, ThumbnailLoader, placeholder
 from zarrfs_viewer.qt.support.plain_text import plain, plain_name, tooltip
 from zarrfs_viewer.qt.support.worker import Worker
 
@@ -19,13 +19,13 @@ PATH = Qt.ItemDataRole.UserRole
 
 
 class Gallery(QListWidget):
-    """One entry per image; only those in sight are read.
+    """A list with one item per image. Thumbnails are read only for visible items.
 
     Signals:
-        chosen: (path of the image within the dataset).
+        image_selected: (path of the image within the dataset).
     """
 
-    chosen = pyqtSignal(str)
+    image_selected = pyqtSignal(str)
 
     def __init__(self, worker: Worker, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -33,29 +33,29 @@ class Gallery(QListWidget):
         self.setViewMode(QListView.ViewMode.IconMode)
         self.setResizeMode(QListView.ResizeMode.Adjust)
         self.setMovement(QListView.Movement.Static)
-        self.setIconSize(QSize(SIDE, SIDE))
-        self.setGridSize(QSize(SIDE + 20, SIDE + 34))
+        self.setIconSize(QSize(THUMBNAIL_SIZE, THUMBNAIL_SIZE))
+        self.setGridSize(QSize(THUMBNAIL_SIZE + 20, THUMBNAIL_SIZE + 34))
         self.setWordWrap(True)
         self.setUniformItemSizes(True)
         self._dataset: Dataset | None = None
-        self.thumbnails = Thumbnails(worker, self._show, self._fail, self)
-        # A list lays itself out a turn of the loop later; then it is known what is in sight.
-        self._later = QTimer(self)
-        self._later.setSingleShot(True)
-        self._later.setInterval(0)
-        self._later.timeout.connect(self._look)
+        self.thumbnails = ThumbnailLoader(worker, self._show, self._show_error, self)
+        # The list is laid out in the next iteration of the event loop. Only then are the visible items known.
+        self._request_timer = QTimer(self)
+        self._request_timer.setSingleShot(True)
+        self._request_timer.setInterval(0)
+        self._request_timer.timeout.connect(self._request_visible)
         bar = self.verticalScrollBar()
         if bar is not None:
-            bar.valueChanged.connect(lambda _: self._later.start())
-        self.itemActivated.connect(self._choose)
-        self.itemClicked.connect(self._choose)
+            bar.valueChanged.connect(lambda _: self._request_timer.start())
+        self.itemActivated.connect(self._select)
+        self.itemClicked.connect(self._select)
 
     def show_dataset(self, dataset: Dataset) -> None:
-        """Show the images of another dataset. A dataset that was chosen from this one keeps it as it is."""
+        """Show the images of another dataset. Nothing changes if it is displayed already."""
         if dataset is self._dataset:
             return
         self._dataset = dataset
-        self.thumbnails.forget()
+        self.thumbnails.clear()
         self.clear()
         for entry in dataset.images:
             item = QListWidgetItem(placeholder(), plain_name(entry.name or entry.path or "image"))
@@ -63,36 +63,36 @@ class Gallery(QListWidget):
             item.setData(PATH, entry.path)
             self.addItem(item)
         self.setCurrentRow(0)
-        self._later.start()
+        self._request_timer.start()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
         super().resizeEvent(event)
-        self._later.start()
+        self._request_timer.start()
 
     def showEvent(self, event: QShowEvent | None) -> None:
         super().showEvent(event)
-        self._later.start()
+        self._request_timer.start()
 
-    def _look(self) -> None:
-        """Ask for the thumbnails of what is in sight."""
+    def _request_visible(self) -> None:
+        """Request the thumbnails of the visible items."""
         viewport = self.viewport()
         if self._dataset is None or viewport is None or not self.isVisible():
             return
         for row in range(self.count()):
             item = self.item(row)
             if item is not None and self.visualItemRect(item).intersects(viewport.rect()):
-                self.thumbnails.want(row, self._dataset, partial(str, item.data(PATH)))
+                self.thumbnails.request(row, self._dataset, partial(str, item.data(PATH)))
 
     def _show(self, row: object, icon: QIcon) -> None:
         item = self.item(row) if isinstance(row, int) else None
         if item is not None:
             item.setIcon(icon)
 
-    def _fail(self, row: object, why: str) -> None:
+    def _show_error(self, row: object, reason: str) -> None:
         item = self.item(row) if isinstance(row, int) else None
         if item is not None:
-            item.setToolTip(tooltip(why))
-            item.setText(plain(f"{item.text()} (cannot be shown)"))
+            item.setToolTip(tooltip(reason))
+            item.setText(plain(f"{item.text()} (cannot be displayed)"))
 
-    def _choose(self, item: QListWidgetItem) -> None:
-        self.chosen.emit(item.data(PATH))
+    def _select(self, item: QListWidgetItem) -> None:
+        self.image_selected.emit(item.data(PATH))

@@ -1,4 +1,4 @@
-"""How each label image is laid over the picture."""
+"""The settings of the label images that are drawn over the image."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from PyQt6.QtWidgets import QCheckBox, QFormLayout, QGroupBox, QSlider, QSpinBox
 
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, button_text, plain, plain_name, tooltip
-from zarrfs_viewer.qt.support.widgets import returns_focus, scrolls_past
+from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter
 from zarrfs_viewer.state.view_state import LabelsSettings
 
 __all__ = ["LabelsPanel", "label_names"]
 
 NO_LABEL = 0
-MOST = (1 << 31) - 1
+MAX_LABEL = (1 << 31) - 1
 
 
 class LabelsRow(QGroupBox):
     """The controls of one label image.
 
     Signals:
-        changed: a dictionary of the settings that the user changed.
+        changed: (settings) a dictionary of the settings that the user changed.
     """
 
     changed = pyqtSignal(dict)
@@ -32,50 +32,50 @@ class LabelsRow(QGroupBox):
         super().__init__(button_text(name), parent)
         self.setToolTip(tooltip(name))
         name = plain_name(name)
-        self._filling = False
-        self.visible = QCheckBox("shown")
+        self._is_updating = False
+        self.visible = QCheckBox("Visible")
         self.visible.setAccessibleName(plain(f"Show {name}"))
         self.opacity = QSlider(Qt.Orientation.Horizontal)
         self.opacity.setRange(0, 100)
         self.opacity.setAccessibleName(plain(f"Opacity of {name}"))
         self.contour = QSpinBox()
         self.contour.setRange(0, 20)
-        self.contour.setSpecialValueText("filled")
+        self.contour.setSpecialValueText("Filled")
         self.contour.setSuffix(" px")
-        self.contour.setAccessibleName(plain(f"Contour of {name}"))
+        self.contour.setAccessibleName(plain(f"Contour width of {name}"))
         self.selected = QSpinBox()
-        self.selected.setRange(NO_LABEL, MOST)
-        self.selected.setSpecialValueText("all labels")
+        self.selected.setRange(NO_LABEL, MAX_LABEL)
+        self.selected.setSpecialValueText("All labels")
         self.selected.setKeyboardTracking(False)
-        self.selected.setAccessibleName(plain(f"The only label shown of {name}"))
-        scrolls_past(self.opacity, self.contour, self.selected)
-        returns_focus(self.contour, self.selected)
+        self.selected.setAccessibleName(plain(f"Selected label of {name}"))
+        ignore_wheel_unless_focused(self.opacity, self.contour, self.selected)
+        return_focus_on_enter(self.contour, self.selected)
         form = QFormLayout(self)
         form.addRow(self.visible)
         form.addRow("Opacity", self.opacity)
         form.addRow("Contour", self.contour)
-        form.addRow("Only label", self.selected)
-        self.visible.toggled.connect(lambda on: self._tell(visible=on))
-        self.opacity.valueChanged.connect(lambda value: self._tell(opacity=value / 100))
-        self.contour.valueChanged.connect(lambda value: self._tell(contour=value))
-        self.selected.valueChanged.connect(lambda value: self._tell(selected=value or None))
+        form.addRow("Label", self.selected)
+        self.visible.toggled.connect(lambda on: self._emit_changed(visible=on))
+        self.opacity.valueChanged.connect(lambda value: self._emit_changed(opacity=value / 100))
+        self.contour.valueChanged.connect(lambda value: self._emit_changed(contour=value))
+        self.selected.valueChanged.connect(lambda value: self._emit_changed(selected=value or None))
 
     def show_settings(self, settings: LabelsSettings) -> None:
-        """Show these settings without telling anybody."""
-        self._filling = True
+        """Display these settings without emitting signals."""
+        self._is_updating = True
         self.visible.setChecked(settings.visible)
         self.opacity.setValue(round(settings.opacity * 100))
         self.contour.setValue(settings.contour)
         self.selected.setValue(settings.selected or NO_LABEL)
-        self._filling = False
+        self._is_updating = False
 
-    def _tell(self, **changes: Any) -> None:
-        if not self._filling:
+    def _emit_changed(self, **changes: Any) -> None:
+        if not self._is_updating:
             self.changed.emit(changes)
 
 
 class LabelsPanel(QWidget):
-    """All label images.
+    """The settings of all label images.
 
     Signals:
         changed: (number of the label image, dictionary of changed settings).
@@ -93,7 +93,7 @@ class LabelsPanel(QWidget):
         self._column.addStretch(1)
 
     def show_labels(self, names: tuple[str, ...], settings: tuple[LabelsSettings, ...]) -> None:
-        """Make the controls of these label images."""
+        """Create the controls of these label images."""
         for row in self.rows:
             row.setParent(None)
             row.deleteLater()
@@ -107,13 +107,13 @@ class LabelsPanel(QWidget):
         self.show_settings(settings)
 
     def show_settings(self, settings: tuple[LabelsSettings, ...]) -> None:
-        """Show settings that were changed elsewhere."""
+        """Display settings that were changed elsewhere, without emitting signals."""
         for row, entry in zip(self.rows, settings, strict=False):
             row.show_settings(entry)
 
 
 def label_names(image: Image | None, overlays: tuple[Image, ...]) -> tuple[str, ...]:
-    """Return the names of the label images, in the order of the intent's settings."""
+    """Return the names of the label images, in the order of ``ViewIntent.labels``."""
     if image is None:
         return ()
     own = (image.name or "labels",) if image.kind == "labels" else ()

@@ -1,4 +1,4 @@
-"""Everything that was said, to read again: messages of the window and log records of the engine."""
+"""The message log: messages of the window and log records of the engine."""
 
 from __future__ import annotations
 
@@ -12,26 +12,30 @@ from PyQt6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QPushButt
 from zarrfs_viewer.qt.support.plain_text import MAX_TEXT, plain
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard
 
-__all__ = ["LogPanel", "LogRelay"]
+__all__ = ["LogHandler", "LogPanel"]
 
 MAX_MESSAGES = 1000
 
 
-class LogRelay(logging.Handler):
-    """Carries warnings from any thread to the GUI thread, until ``close``."""
+class LogHandler(logging.Handler):
+    """A log handler that emits the warnings of any thread as a signal on the GUI thread, until ``close``.
 
-    class _Carrier(QObject):
-        came = pyqtSignal(str, bool)
+    Signals:
+        received: (text, True) a log record.
+    """
+
+    class _Signals(QObject):
+        received = pyqtSignal(str, bool)
 
     def __init__(self, name: str) -> None:
         super().__init__(logging.WARNING)
-        self._carrier = self._Carrier()
-        self.came = self._carrier.came
+        self._signals = self._Signals()
+        self.received = self._signals.received
         self._logger = logging.getLogger(name)
         self._logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._carrier.came.emit(record.getMessage(), True)
+        self.received.emit(record.getMessage(), True)
 
     def close(self) -> None:
         self._logger.removeHandler(self)
@@ -39,17 +43,17 @@ class LogRelay(logging.Handler):
 
 
 class LogPanel(QWidget):
-    """The messages, the newest last.
+    """A list of messages, the newest last.
 
     Signals:
-        counted: so many warnings are in the list.
+        warning_count_changed: (count) the number of warnings in the list.
     """
 
-    counted = pyqtSignal(int)
+    warning_count_changed = pyqtSignal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.warnings = 0
+        self.warning_count = 0
         self.messages = QListWidget()
         self.messages.setAccessibleName("Messages")
         self.messages.setWordWrap(True)
@@ -66,35 +70,35 @@ class LogPanel(QWidget):
         layout.addWidget(self.messages)
         layout.addLayout(buttons)
 
-    def add(self, text: str, warning: bool) -> None:
-        """Add a message; the oldest go beyond a thousand."""
+    def add(self, text: str, is_warning: bool) -> None:
+        """Add a message. An empty text is ignored. The oldest message is deleted if there are too many."""
         if not text:
             return
         item = QListWidgetItem(plain(f"{datetime.now():%H:%M:%S}  {text}", MAX_TEXT))
-        if warning:
+        if is_warning:
             item.setForeground(QColor(220, 130, 60))
             item.setData(Qt.ItemDataRole.UserRole, True)
         self.messages.addItem(item)
+        self.warning_count += is_warning
         if self.messages.count() > MAX_MESSAGES:
-            gone = self.messages.takeItem(0)
-            warning = warning and not (gone is not None and gone.data(Qt.ItemDataRole.UserRole))
+            oldest = self.messages.takeItem(0)
+            self.warning_count -= oldest is not None and bool(oldest.data(Qt.ItemDataRole.UserRole))
         self.messages.scrollToBottom()
-        self.warnings += warning
-        self.counted.emit(self.warnings)
+        self.warning_count_changed.emit(self.warning_count)
 
     def text(self) -> str:
-        """Return the selected messages, or all, one per line."""
+        """Return the selected messages, or all messages without a selection, one per line."""
         items = self.messages.selectedItems() or [
             item for row in range(self.messages.count()) if (item := self.messages.item(row)) is not None
         ]
         return "\n".join(item.text() for item in items)
 
     def copy(self) -> None:
-        """Put the messages on the clipboard."""
+        """Copy the selected messages, or all, to the clipboard."""
         copy_to_clipboard(self.text())
 
     def clear(self) -> None:
-        """Forget all messages."""
+        """Delete all messages."""
         self.messages.clear()
-        self.warnings = 0
-        self.counted.emit(0)
+        self.warning_count = 0
+        self.warning_count_changed.emit(0)

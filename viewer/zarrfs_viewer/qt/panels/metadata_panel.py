@@ -1,4 +1,4 @@
-"""What a node is: its facts, its attributes as a searchable tree, and the raw document."""
+"""The metadata of a node: a summary, the attributes as a searchable tree, the document, and the OME-NGFF check."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ __all__ = ["MetadataPanel"]
 
 POINTER = Qt.ItemDataRole.UserRole
 VALUE = Qt.ItemDataRole.UserRole + 1
-MAX_ITEMS = 20_000
-"""Lines of the tree, which are made at once; the document is displayed as text in any case."""
-MAX_DEPTH = 60
-"""Levels of the tree; what is deeper is displayed as JSON."""
+MAX_TREE_ITEMS = 20_000
+"""Items of the tree. All are created at once. The document contains the rest."""
+MAX_TREE_DEPTH = 60
+"""Levels of the tree. Deeper values are displayed as JSON."""
 MAX_VALUE = 400
-"""Characters of a value in the tree; its tooltip has more, and the menu copies all of it."""
+"""Characters of a value in the tree. The tooltip contains up to ``MAX_TEXT``; the menu copies the whole value."""
 
 
 class MetadataPanel(QWidget):
-    """Facts, attributes and document of one node, and what the OME-NGFF check says of it."""
+    """The metadata of one node."""
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
         self.check = CheckPanel(session)
-        self.check.pointed.connect(self.go_to)
-        self.search = search_box("Find a key or value")
+        self.check.pointer_activated.connect(self.go_to)
+        self.search = search_box("Find key or value")
         self.search.textChanged.connect(self._filter)
-        self.facts = self._tree("Facts")
-        self.attributes = self._tree("Attributes")
+        self.facts = self._create_tree("Summary")
+        self.attributes = self._create_tree("Attributes")
         self.document = QPlainTextEdit()
         self.document.setReadOnly(True)
         self.document.setAccessibleName("Metadata document")
@@ -73,7 +73,7 @@ class MetadataPanel(QWidget):
         layout.addWidget(self.search)
         layout.addWidget(self.tabs)
 
-    def _tree(self, name: str) -> QTreeWidget:
+    def _create_tree(self, name: str) -> QTreeWidget:
         tree = QTreeWidget()
         tree.setAccessibleName(plain(name))
         tree.setHeaderLabels(["Key", "Value"])
@@ -84,8 +84,8 @@ class MetadataPanel(QWidget):
         return tree
 
     def show_node(self, node: zarrfs.Array | zarrfs.Group) -> None:
-        """Show what the metadata of a node say; how much of an array is stored follows from a worker."""
-        self._session.worker.forget("stored")
+        """Display the metadata of a node. The stored size of an array is added later by a worker thread."""
+        self._session.worker.cancel("stored")
         facts = array_summary(node) if isinstance(node, zarrfs.Array) else group_summary(node)
         attributes = facts.pop("attributes")
         self._fill(self.facts, {key: value for key, value in facts.items() if value is not None})
@@ -98,9 +98,9 @@ class MetadataPanel(QWidget):
             self._session.worker.submit(
                 lambda: _stored(node),
                 self._add_facts,
-                lambda error: self._add_facts({"stored": f"not known: {error}"}),
+                lambda error: self._add_facts({"stored": f"unknown: {error}"}),
                 "stored",
-                last=True,
+                low_priority=True,
             )
 
     def _add_facts(self, facts: dict[str, Any]) -> None:
@@ -110,23 +110,23 @@ class MetadataPanel(QWidget):
         self._filter(self.search.text())
 
     def go_to(self, pointer: str) -> None:
-        """Show the attribute at a JSON pointer, or the nearest one above it that there is."""
+        """Select the attribute at a JSON pointer, or its nearest existing ancestor."""
         self.search.clear()
         self.tabs.setCurrentWidget(self.attributes)
         root = self.attributes.invisibleRootItem()
-        found = None
-        while root is not None and found is None:
-            found = _at_pointer(root, pointer)
-            if found is None and not pointer:
+        item = None
+        while root is not None and item is None:
+            item = _item_at(root, pointer)
+            if item is None and not pointer:
                 return
-            pointer = pointer.rpartition("/")[0] if found is None else pointer
-        if found is not None:
-            self.attributes.setCurrentItem(found)
-            self.attributes.scrollToItem(found)
+            pointer = pointer.rpartition("/")[0] if item is None else pointer
+        if item is not None:
+            self.attributes.setCurrentItem(item)
+            self.attributes.scrollToItem(item)
 
     def show_text(self, text: str) -> None:
-        """Show a message in place of a node that could not be opened."""
-        self._session.worker.forget("stored")
+        """Display an error message instead of the metadata of a node."""
+        self._session.worker.cancel("stored")
         self.facts.clear()
         self.attributes.clear()
         self.check.show_node(None)
@@ -153,8 +153,8 @@ class MetadataPanel(QWidget):
             return
         menu = QMenu(self)
         value: Value = item.data(0, VALUE)
-        where: str = item.data(0, POINTER)
-        for title, text in (("Copy value", value.text), ("Copy JSON pointer", lambda: where)):
+        item_pointer: str = item.data(0, POINTER)
+        for title, text in (("Copy value", value.text), ("Copy JSON pointer", lambda: item_pointer)):
             action = menu.addAction(button_text(title))
             if action is not None:
                 action.triggered.connect(lambda _=False, text=text: copy_to_clipboard(text()))
@@ -162,7 +162,7 @@ class MetadataPanel(QWidget):
 
 
 def _stored(node: zarrfs.Array) -> dict[str, Any]:
-    """Return how much of an array is stored. Walks its chunks: for a worker."""
+    """Return the stored chunks and bytes of an array. Lists its chunks and blocks."""
     stored = node.nbytes_stored()
     facts: dict[str, Any] = {
         "chunks stored": f"{node.nshards_initialized:,} of {node.nshards:,}",
@@ -173,80 +173,84 @@ def _stored(node: zarrfs.Array) -> dict[str, Any]:
     return facts
 
 
-def _at_pointer(parent: QTreeWidgetItem, pointer: str) -> QTreeWidgetItem | None:
-    """Return the item of exactly this pointer below another one."""
+def _item_at(parent: QTreeWidgetItem, pointer: str) -> QTreeWidgetItem | None:
+    """Return the descendant of an item with exactly this JSON pointer, or None."""
     for row in range(parent.childCount()):
         child = parent.child(row)
         if child is None:
             continue
-        own = child.data(0, POINTER)
-        if own == pointer:
+        child_pointer = child.data(0, POINTER)
+        if child_pointer == pointer:
             return child
-        if pointer.startswith(f"{own}/"):
-            return _at_pointer(child, pointer)
+        if pointer.startswith(f"{child_pointer}/"):
+            return _item_at(child, pointer)
     return None
 
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """The value of an item, converted to text only when it is copied."""
+    """The value of an item. It is converted to text only when needed."""
 
     value: Any
 
     def text(self) -> str:
-        """Return a string as it is, anything else as JSON."""
+        """Return a string unchanged, any other value as JSON."""
         return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False)
 
 
 def _add_all(parent: QTreeWidgetItem, values: Mapping[str, Any]) -> None:
-    """Add an item for each key and, down to ``MAX_DEPTH`` and up to ``MAX_ITEMS``, for what is inside the values."""
-    waiting = deque((parent, str(key), value, "", 0) for key, value in values.items())
-    for _ in range(MAX_ITEMS):
-        if not waiting:
+    """Add an item for each value and nested value, with at most ``MAX_TREE_DEPTH`` levels and ``MAX_TREE_ITEMS`` items.
+
+    Items are added in breadth-first order, so that all top-level keys are displayed.
+    """
+    queue = deque((parent, str(key), value, "", 0) for key, value in values.items())
+    for _ in range(MAX_TREE_ITEMS):
+        if not queue:
             return
-        holder, key, value, above, depth = waiting.popleft()
-        where = above + pointer(key)
+        holder, key, value, parent_pointer, depth = queue.popleft()
+        item_pointer = parent_pointer + pointer(key)
         item = QTreeWidgetItem(holder, [plain(key), ""])
-        item.setData(0, POINTER, where)
+        item.setData(0, POINTER, item_pointer)
         item.setData(0, VALUE, Value(value))
-        if depth < MAX_DEPTH and _has_members(value):
+        if depth < MAX_TREE_DEPTH and _is_branch(value):
             members = value.items() if isinstance(value, dict) else enumerate(value)
-            waiting.extend((item, str(name), inner, where, depth + 1) for name, inner in members)
+            queue.extend((item, str(name), inner, item_pointer, depth + 1) for name, inner in members)
         else:
             text = _short_text(value)
             item.setText(1, plain(text, MAX_VALUE))
             item.setToolTip(1, tooltip(text))
-    if waiting:
-        more = QTreeWidgetItem(parent, [plain(f"{len(waiting):,} more"), "see the tab Raw"])
+    if queue:
+        more = QTreeWidgetItem(parent, [plain(f"{len(queue):,} more"), "see the Raw tab"])
         more.setData(0, POINTER, "")
         more.setData(0, VALUE, Value(""))
 
 
-def _has_members(value: Any) -> bool:
-    """Return whether a value is displayed as a branch: a short list of numbers is a line of text."""
+def _is_branch(value: Any) -> bool:
+    """Return whether a value is displayed as a branch. A list without nested lists or objects is one line of text."""
     if isinstance(value, dict):
         return bool(value)
     return isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value)
 
 
 def _short_text(value: Any) -> str:
-    """Return the beginning of a value as text, without converting all of a long list."""
+    """Return a value as text. Only the first ``MAX_TEXT`` elements of a list are converted."""
     if isinstance(value, list) and len(value) > MAX_TEXT:
         return Value(value[:MAX_TEXT]).text().removesuffix("]") + ", …"
     return Value(value).text()
 
 
 def _show_matching(item: QTreeWidgetItem, text: str) -> bool:
-    """Hide what does not hold the text, itself or below; tell whether anything is left."""
-    own = not text or any(text in item.text(column).casefold() for column in range(2))
-    below = False
+    """Show an item if it or a descendant contains the text, else hide it. Returns whether it is shown."""
+    item_matches = not text or any(text in item.text(column).casefold() for column in range(2))
+    descendant_matches = False
     for row in range(item.childCount()):
         child = item.child(row)
         if child is not None:
-            below = _show_matching(child, "" if own and text else text) or below
-    found = own or below
+            child_text = "" if item_matches and text else text
+            descendant_matches = _show_matching(child, child_text) or descendant_matches
+    is_shown = item_matches or descendant_matches
     if item.parent() is not None or item.treeWidget() is not None:
-        item.setHidden(not found)
-        if text and below:
+        item.setHidden(not is_shown)
+        if text and descendant_matches:
             item.setExpanded(True)
-    return found
+    return is_shown

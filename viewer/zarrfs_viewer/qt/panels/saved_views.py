@@ -1,7 +1,8 @@
-"""Named views: keeping, showing and deleting them, and handing one on as a link or a command line."""
+"""The actions of the menu "Saved views": save, open and delete named views, and copy a view as a link or command."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from PyQt6.QtCore import QObject
@@ -17,7 +18,7 @@ __all__ = ["SavedViewsMenu"]
 
 
 class SavedViewsMenu(QObject):
-    """The views in one file. Reading and writing it are the worker's."""
+    """Saves, opens and deletes the views in one file. The file is read and written on a worker thread."""
 
     def __init__(self, session: Session, panes: Panes, file: Path, parent: QWidget) -> None:
         super().__init__(parent)
@@ -26,28 +27,26 @@ class SavedViewsMenu(QObject):
         self._file = file
         self._parent = parent
 
-    def now(self, name: str = "") -> View | None:
-        """Return what is seen; tells the user if that is nothing."""
+    def current_view(self, name: str = "") -> View | None:
+        """Return the current view. Without an image, shows a message and returns None."""
         view = self._session.view(name, self._panes.main.canvas.viewport)
         if view is None:
-            self._session.say("There is no picture to keep a view of.")
+            self._session.show_message("No image is open.")
         return view
 
-    def ask_name(self) -> None:
-        """Ask for a name and keep the view under it."""
+    def ask_save(self) -> None:
+        """Ask for a name and save the current view."""
         image = self._session.image
         if image is None:
-            self.now()
+            self.current_view()
             return
-        name, given = QInputDialog.getText(
-            self._parent, "Keep the view", "Name:", text=plain_name(image.name)
-        )
-        if given and name.strip():
-            self.keep(name.strip())
+        name, accepted = QInputDialog.getText(self._parent, "Save view", "Name:", text=plain_name(image.name))
+        if accepted and name.strip():
+            self.save(name.strip())
 
-    def keep(self, name: str) -> None:
-        """Keep the view; one of the same name is replaced."""
-        view = self.now(name)
+    def save(self, name: str) -> None:
+        """Save the current view. A view with the same name is replaced."""
+        view = self.current_view(name)
         if view is None:
             return
 
@@ -55,56 +54,58 @@ class SavedViewsMenu(QObject):
             others = tuple(other for other in load_views(self._file) if other.name != name)
             save_views(self._file, (*others, view))
 
-        self._session.ask(write, lambda _: self._session.say(f"The view {name!r} is kept."), "views")
+        self._session.run_in_worker(
+            write, lambda _: self._session.show_message(f"Saved the view {name!r}."), "views"
+        )
 
-    def ask_view(self) -> None:
-        """Ask which kept view to show."""
-        self._ask("Show a view", self._session.open_view)
+    def ask_open(self) -> None:
+        """Ask which saved view to open, and open it."""
+        self._ask_view("Open saved view", self._session.open_view)
 
     def ask_delete(self) -> None:
-        """Ask which kept view to delete."""
-        self._ask("Delete a view", self.delete)
+        """Ask which saved view to delete, and delete it."""
+        self._ask_view("Delete saved view", self.delete)
 
     def delete(self, view: View) -> None:
-        """Delete a kept view."""
+        """Delete a saved view."""
 
         def write() -> None:
             save_views(
                 self._file, tuple(other for other in load_views(self._file) if other.name != view.name)
             )
 
-        self._session.ask(write, lambda _: self._session.say(f"The view {view.name!r} is deleted."), "views")
+        self._session.run_in_worker(
+            write, lambda _: self._session.show_message(f"Deleted the view {view.name!r}."), "views"
+        )
 
-    def _ask(self, title: str, then: object) -> None:
+    def _ask_view(self, title: str, action: Callable[[View], None]) -> None:
         def choose(views: tuple[View, ...]) -> None:
             if not views:
-                self._session.say("No view is kept yet: Ctrl+K keeps the one that is seen.")
+                self._session.show_message("There are no saved views. Press Ctrl+K to save the current view.")
                 return
             names = [
-                # The number tells views apart whose texts are elided to the same.
+                # The number distinguishes views whose elided texts are equal.
                 plain(f"{number}: {view.name}    {view.location}")
                 for number, view in enumerate(views, 1)
             ]
-            text, given = QInputDialog.getItem(self._parent, plain(title), "View:", names, 0, False)
-            if given and callable(then):
-                then(views[names.index(text)])
+            text, accepted = QInputDialog.getItem(self._parent, plain(title), "View:", names, 0, False)
+            if accepted:
+                action(views[names.index(text)])
 
-        self._session.ask(lambda: load_views(self._file), choose, "views")
+        self._session.run_in_worker(lambda: load_views(self._file), choose, "views")
 
     def copy_link(self) -> None:
-        """Put a link on the clipboard that opens what is seen."""
-        view = self.now("link")
+        """Copy a link that opens the current view to the clipboard."""
+        view = self.current_view("link")
         if view is not None:
-            self._copy(
-                to_link(view), "A link to this view is on the clipboard; open it with Ctrl+L or Ctrl+V."
-            )
+            self._copy(to_link(view), "Copied a link to this view. Open it with Ctrl+L or Ctrl+V.")
 
     def copy_command(self) -> None:
-        """Put the command on the clipboard that opens what is seen."""
-        view = self.now("link")
+        """Copy the command that opens the current view to the clipboard."""
+        view = self.current_view("link")
         if view is not None:
-            self._copy(command_line(view), "The command that shows this view is on the clipboard.")
+            self._copy(command_line(view), "Copied the command that opens this view.")
 
-    def _copy(self, text: str, done: str) -> None:
+    def _copy(self, text: str, message: str) -> None:
         copy_to_clipboard(text)
-        self._session.say(done)
+        self._session.show_message(message)

@@ -1,4 +1,4 @@
-"""Little pictures, made by a worker when they come into sight."""
+"""Thumbnails, which a worker thread renders when their items become visible."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from zarrfs_viewer.qt.support.worker import Worker
 from zarrfs_viewer.rendering.compose import Pixels
 from zarrfs_viewer.rendering.thumbnail import thumbnail
 
-__all__ = ["SIDE", "Thumbnails", "icon_of", "placeholder"]
+__all__ = ["THUMBNAIL_SIZE", "ThumbnailLoader", "placeholder", "to_icon"]
 
-SIDE = 96
-"""Pixels along a side, on a screen of ordinary density."""
+THUMBNAIL_SIZE = 96
+"""Width and height of a thumbnail in device-independent pixels."""
 
 
-class Thumbnails(QObject):
-    """The thumbnails of one dataset, each asked for once.
+class ThumbnailLoader(QObject):
+    """Loads the thumbnails of one dataset, each at most once.
 
-    ``show`` is called with the key that was asked for, and the icon; ``fail`` with the key and the reason.
+    ``show`` is called with the requested key and the icon, ``fail`` with the key and the reason, on the GUI thread.
     """
 
     def __init__(
@@ -36,41 +36,41 @@ class Thumbnails(QObject):
         self._show = show
         self._fail = fail
         self._owner = f"thumbnails {id(self)}"
-        self._asked: set[object] = set()
+        self._requested: set[object] = set()
 
-    def forget(self) -> None:
-        """Begin anew: what is under way is dropped."""
-        self._worker.forget(self._owner)
-        self._asked.clear()
+    def clear(self) -> None:
+        """Cancel all requests, so that every thumbnail can be requested again."""
+        self._worker.cancel(self._owner)
+        self._requested.clear()
 
-    def want(self, key: object, dataset: Dataset, path: Callable[[], str]) -> None:
-        """Ask for the picture of an image; ``path`` is called on the worker and may read metadata."""
-        if key in self._asked:
+    def request(self, key: object, dataset: Dataset, path: Callable[[], str]) -> None:
+        """Request the thumbnail of an image. ``path`` is called on the worker thread and may read metadata."""
+        if key in self._requested:
             return
-        self._asked.add(key)
+        self._requested.add(key)
         self._worker.submit(
-            lambda: thumbnail(dataset.open_image(path()), SIDE),
-            lambda pixels: self._show(key, icon_of(pixels)),
+            lambda: thumbnail(dataset.open_image(path()), THUMBNAIL_SIZE),
+            lambda pixels: self._show(key, to_icon(pixels)),
             lambda error: self._fail(key, str(error)),
             self._owner,
-            last=True,
+            low_priority=True,
         )
 
 
-def icon_of(pixels: Pixels) -> QIcon:
-    """Return a picture as an icon, in the middle of a square."""
+def to_icon(pixels: Pixels) -> QIcon:
+    """Return pixels as an icon, centered in a square."""
     height, width = pixels.shape
     image = QImage(pixels.tobytes(), width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
-    square = QPixmap(SIDE, SIDE)
+    square = QPixmap(THUMBNAIL_SIZE, THUMBNAIL_SIZE)
     square.fill(QColor(0, 0, 0))
     painter = QPainter(square)
-    painter.drawImage((SIDE - width) // 2, (SIDE - height) // 2, image)
+    painter.drawImage((THUMBNAIL_SIZE - width) // 2, (THUMBNAIL_SIZE - height) // 2, image)
     painter.end()
     return QIcon(square)
 
 
 def placeholder() -> QIcon:
-    """Return the icon of a picture that is not there yet."""
-    square = QPixmap(SIDE, SIDE)
+    """Return the icon of a thumbnail that has not been loaded."""
+    square = QPixmap(THUMBNAIL_SIZE, THUMBNAIL_SIZE)
     square.fill(QColor(40, 42, 50))
     return QIcon(square)

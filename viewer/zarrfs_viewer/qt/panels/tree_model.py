@@ -1,4 +1,4 @@
-"""The hierarchy as a tree: filled level by level, by a worker, as its branches are opened."""
+"""The item model of the hierarchy. Members of a group are listed on a worker thread when its item is expanded."""
 
 from __future__ import annotations
 
@@ -16,50 +16,52 @@ from zarrfs_viewer.analysis.readout import format_bytes
 from zarrfs_viewer.qt.support.plain_text import plain, tooltip
 from zarrfs_viewer.qt.support.worker import Worker
 
-__all__ = ["HierarchyModel", "Item"]
+__all__ = ["HierarchyItem", "HierarchyModel"]
 
 COLUMNS = ("Name", "Shape", "Type", "Chunks", "Size")
 
 
 @dataclass(eq=False)
-class Item:
-    """A line of the tree. ``children`` is None until they were asked for."""
+class HierarchyItem:
+    """A row of the tree. ``children`` is None until the members have been listed."""
 
     name: str
     node: zarrfs.Array | zarrfs.Group | None
     location: str
     path: str = ""
-    parent: Item | None = None
+    parent: HierarchyItem | None = None
     error: str = ""
-    children: list[Item] | None = None
+    children: list[HierarchyItem] | None = None
     loading: bool = False
     columns: tuple[str, ...] = field(default=())
 
     @property
     def row(self) -> int:
-        """The position among its siblings."""
+        """The index among its siblings."""
         siblings = self.parent.children if self.parent is not None else None
         return siblings.index(self) if siblings else 0
 
 
-def describe(name: str, node: Any, location: str, path: str, parent: Item | None) -> Item:
-    """Return the line of a node, or of the error in its place."""
+def describe(name: str, node: Any, location: str, path: str, parent: HierarchyItem | None) -> HierarchyItem:
+    """Return the item of a node, or of the error that was raised instead."""
     if isinstance(node, ZarrError):
-        return Item(name, None, location, path, parent, str(node), [], columns=(name, "", "broken", "", ""))
+        return HierarchyItem(
+            name, None, location, path, parent, str(node), [], columns=(name, "", "error", "", "")
+        )
     if isinstance(node, zarrfs.Array):
         chunks = " x ".join(map(str, node.chunks))
         shape = " x ".join(map(str, node.shape)) or "scalar"
         size = "" if node.dtype.hasobject else format_bytes(node.nbytes)
         columns = (name, shape, node.spec.data_type.name, chunks, size)
-        return Item(name, node, location, path, parent, children=[], columns=columns)
-    return Item(name, node, location, path, parent, columns=(name, "", "group", "", ""))
+        return HierarchyItem(name, node, location, path, parent, children=[], columns=columns)
+    return HierarchyItem(name, node, location, path, parent, columns=(name, "", "group", "", ""))
 
 
-def members(item: Item) -> list[Item]:
-    """Look up what is below a group. Blocks on the store."""
+def members(item: HierarchyItem) -> list[HierarchyItem]:
+    """Return the items of the members of a group; empty for an array. Blocks."""
     if not isinstance(item.node, zarrfs.Group):
         return []
-    found = []
+    items = []
     for name in member_names(item.node):
         try:
             node: Any = item.node[name]
@@ -67,18 +69,19 @@ def members(item: Item) -> list[Item]:
             continue
         except ZarrError as error:
             node = error
-        found.append(describe(name, node, item.location, f"{item.path}/{name}".strip("/"), item))
-    return found
+        items.append(describe(name, node, item.location, f"{item.path}/{name}".strip("/"), item))
+    return items
 
 
 class HierarchyModel(QAbstractItemModel):
-    """A tree of stores and what is in them.
+    """A tree of the open locations and their nodes.
 
     Attributes:
-        file_of: called for each item that is dragged out; gives the file that other programs can open in its place.
+        file_for_drag: called for each item that is dragged to another program. Returns the file that represents the
+            node, or None.
 
     Signals:
-        failed: a branch could not be listed; with what the user is told.
+        failed: (text) the members of a group could not be listed, with the reason.
     """
 
     failed = pyqtSignal(str)
@@ -86,18 +89,18 @@ class HierarchyModel(QAbstractItemModel):
     def __init__(self, worker: Worker, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._worker = worker
-        self.file_of: Callable[[Item], Path | None] = lambda item: None
-        self._tops: list[Item] = []
-        self._removed: list[Item] = []
-        self._root = Item("", None, "", children=self._tops)
+        self.file_for_drag: Callable[[HierarchyItem], Path | None] = lambda item: None
+        self._tops: list[HierarchyItem] = []
+        self._removed: list[HierarchyItem] = []
+        self._root = HierarchyItem("", None, "", children=self._tops)
 
     def add(self, name: str, node: zarrfs.Array | zarrfs.Group, location: str) -> QModelIndex:
-        """Add a store at the top; return its line. One of the same location is replaced."""
+        """Add a location at the top level and return its index. An item of the same location is replaced."""
         tops = self._tops
         for row, item in enumerate(tops):
             if item.location == location:
                 self.beginRemoveRows(QModelIndex(), row, row)
-                # Qt may still hold an index of it, which is a bare pointer.
+                # Qt may still have indexes that point to the item: it must not be deleted.
                 self._removed.append(tops.pop(row))
                 self.endRemoveRows()
                 break
@@ -106,11 +109,11 @@ class HierarchyModel(QAbstractItemModel):
         self.endInsertRows()
         return self.index(len(tops) - 1, 0)
 
-    def item(self, index: QModelIndex) -> Item:
-        """Return the line of an index; the invisible root for an invalid one."""
+    def item(self, index: QModelIndex) -> HierarchyItem:
+        """Return the item of an index, or the invisible root item for an invalid index."""
         return index.internalPointer() if index.isValid() else self._root
 
-    # -- Qt ----------------------------------------------------------------------------------------------------
+    # -- QAbstractItemModel ------------------------------------------------------------------------------------
 
     def index(self, row: int, column: int, parent: QModelIndex = QModelIndex()) -> QModelIndex:  # noqa: B008
         children = self.item(parent).children or []
@@ -119,10 +122,8 @@ class HierarchyModel(QAbstractItemModel):
         return QModelIndex()
 
     def parent(self, index: QModelIndex = QModelIndex()) -> QModelIndex:  # type: ignore[override]  # noqa: B008
-        above = self.item(index).parent
-        return (
-            QModelIndex() if above is None or above is self._root else self.createIndex(above.row, 0, above)
-        )
+        item = self.item(index).parent
+        return QModelIndex() if item is None or item is self._root else self.createIndex(item.row, 0, item)
 
     def rowCount(self, parent: QModelIndex = QModelIndex()) -> int:  # noqa: B008
         return 0 if parent.column() > 0 else len(self.item(parent).children or [])
@@ -158,7 +159,7 @@ class HierarchyModel(QAbstractItemModel):
 
     def mimeData(self, indexes: Iterable[QModelIndex]) -> QMimeData | None:
         items = dict.fromkeys(self.item(index) for index in indexes)
-        files = [file for item in items if (file := self.file_of(item)) is not None]
+        files = [file for item in items if (file := self.file_for_drag(item)) is not None]
         if not files:
             return None
         data = QMimeData()
@@ -175,26 +176,26 @@ class HierarchyModel(QAbstractItemModel):
         item.loading = True
         self._worker.submit(
             lambda: members(item),
-            lambda found: self._fill(item, found),
+            lambda children: self._fill(item, children),
             lambda error: self._fail(item, error),
         )
 
-    def _fill(self, item: Item, found: list[Item]) -> None:
+    def _fill(self, item: HierarchyItem, children: list[HierarchyItem]) -> None:
         item.loading = False
         if self._is_removed(item):
             return
         index = self.createIndex(item.row, 0, item)
         item.children = []
-        if found:
-            self.beginInsertRows(index, 0, len(found) - 1)
-            item.children = found
+        if children:
+            self.beginInsertRows(index, 0, len(children) - 1)
+            item.children = children
             self.endInsertRows()
 
-    def _is_removed(self, item: Item) -> bool:
+    def _is_removed(self, item: HierarchyItem) -> bool:
         while item.parent is not None and item.parent is not self._root:
             item = item.parent
         return item in self._removed
 
-    def _fail(self, item: Item, error: Exception) -> None:
+    def _fail(self, item: HierarchyItem, error: Exception) -> None:
         self._fill(item, [])
         self.failed.emit(str(error))

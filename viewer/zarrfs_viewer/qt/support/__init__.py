@@ -1,1 +1,1 @@
-"""Qt helpers that several panels use."""
+"""Qt helpers that several panels share."""

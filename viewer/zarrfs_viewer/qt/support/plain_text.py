@@ -1,12 +1,11 @@
 """Text from a store as plain text in widgets.
 
 Qt and pyqtgraph interpret some texts as rich text, which can load files. A label such as ``<img src="/dev/zero">`` must
-therefore never reach them unescaped. Control characters and characters that change the direction of writing are
-replaced by their escapes, and long texts are elided, because the layout of a text of several megabytes blocks the
-window.
+therefore never reach them unescaped. Control characters and characters that change the text direction are replaced by
+escape sequences. Long texts are elided, because the layout of a text of several megabytes blocks the window.
 
-Every text that is not a literal passes through a function of this module; ``tests/viewer/qt/test_plain_text.py``
-checks the sources.
+Every text that is not a literal must pass through a function of this module. ``tests/viewer/qt/test_plain_text.py``
+checks this in the sources.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ __all__ = [
 ]
 
 MAX_NAME = 40
-"""Characters of a name in a control, such as a check box, whose width follows from its text."""
+"""Characters of a name in a control, such as a check box, whose width depends on its text."""
 
 MAX_TITLE = 150
-"""Characters of what the title of a window names."""
+"""Characters of a name in the title of a window."""
 
 MAX_LINE = 300
 """Characters of a line in a label, list or tree."""
@@ -49,7 +48,7 @@ MAX_DOCUMENT = 1 << 20
 """Characters of a document in a text editor."""
 
 MAX_DOCUMENT_LINE = 4000
-"""Characters of one line in a text editor, which lays out a line as a whole."""
+"""Characters of one line in a text editor, which lays out complete lines."""
 
 ELLIPSIS = "…"
 
@@ -58,7 +57,7 @@ LINE_BREAKS_AND_TABS = "\t\n"
 UNSAFE = re.compile(
     "["
     "\x00-\x1f\x7f-\x9f"  # control characters
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"  # direction of writing
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"  # text direction
     "\u180e\u200b\u2060-\u2065\ufeff\ufff9-\ufffc"  # invisible characters and place holders for objects
     "\u2028\u2029"  # line and paragraph separators
     "\ud800-\udfff"  # surrogates, which are not valid Unicode text
@@ -88,7 +87,7 @@ def plain_lines(text: object, limit: int = MAX_TEXT) -> str:
 
 
 def tooltip(text: object, limit: int = MAX_TEXT) -> str:
-    """Return HTML that displays the text as it is: a tooltip has no plain-text format. Empty for an empty text."""
+    """Return HTML that displays the text unchanged: a tooltip has no plain-text format. Empty for an empty text."""
     return f'<p style="white-space:pre-wrap">{html_text(text, limit)}</p>' if str(text) else ""
 
 
@@ -98,12 +97,12 @@ def html_text(text: object, limit: int = MAX_TEXT) -> str:
 
 
 def window_title(text: object) -> str:
-    """Return the title of a window that shows something; Qt replaces ``[*]`` in titles unless it is doubled."""
+    """Return the window title for a document. ``[*]`` is doubled, because Qt replaces a single one in titles."""
     return plain(f"{plain(text, MAX_TITLE)} - zarrfs viewer").replace("[*]", "[*][*]")
 
 
 def document_text(text: str) -> str:
-    """Return a document for a text editor: its size and the length of its lines are limited."""
+    """Return a document for a text editor, with limited size and line length."""
     cut = text[:MAX_DOCUMENT]
     lines = [_clean(line, MAX_DOCUMENT_LINE, "\t") for line in cut.split("\n")]
     if len(text) > len(cut):
@@ -114,7 +113,7 @@ def document_text(text: str) -> str:
 def _clean(text: str, limit: int, kept: str) -> str:
     if len(text) <= limit and text.isprintable():
         return text
-    # Cut first, so that the cost does not depend on the length of the text. Escapes are longer than what they replace.
+    # Cut first, so that the cost does not depend on the length of the text. Escaping makes the text longer again.
     escaped = UNSAFE.sub(lambda match: _escape(match[0], kept), text[: limit + 1])
     return escaped if len(escaped) <= limit else escaped[: limit - 1] + ELLIPSIS
 

@@ -1,4 +1,4 @@
-"""Plots by pyqtgraph, which takes a third of a second to import: a worker does it, when the first one is wanted."""
+"""Plots. Importing pyqtgraph takes a third of a second: a worker thread imports it before the first plot is created."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from PyQt6.QtWidgets import QVBoxLayout, QWidget
 
 from zarrfs_viewer.qt.support.plain_text import plain
 
-__all__ = ["PlotHolder", "with_plots"]
+__all__ = ["LazyPlot", "with_pyqtgraph"]
 
 Result = TypeVar("Result")
 
 
-def with_plots(function: Callable[[], Result]) -> Callable[[], Result]:
-    """Return a function for a worker that imports what plots need, and then calls the given one."""
+def with_pyqtgraph(function: Callable[[], Result]) -> Callable[[], Result]:
+    """Return a function for a worker thread that imports pyqtgraph and then calls ``function``."""
 
     def call() -> Result:
         import_module("pyqtgraph")
@@ -26,10 +26,10 @@ def with_plots(function: Callable[[], Result]) -> Callable[[], Result]:
     return call
 
 
-class PlotHolder(QWidget):
-    """The place of a plot, empty until ``plot`` is called. It takes the colours of the program.
+class LazyPlot(QWidget):
+    """A widget that contains a plot after the first call of ``plot``. Its background follows the theme.
 
-    Call ``plot`` when ``with_plots`` has run, or it blocks.
+    Call ``plot`` after a function of ``with_pyqtgraph`` has run. Otherwise it blocks while pyqtgraph is imported.
     """
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
@@ -41,24 +41,24 @@ class PlotHolder(QWidget):
         self._layout.setContentsMargins(0, 0, 0, 0)
 
     @property
-    def made(self) -> bool:
-        """Whether there is a plot yet."""
+    def is_created(self) -> bool:
+        """Whether the plot has been created."""
         return self._plot is not None
 
     def plot(self) -> Any:
-        """Return the ``pyqtgraph.PlotWidget``, made if there is none."""
+        """Return the ``pyqtgraph.PlotWidget``. Creates it at the first call."""
         if self._plot is None:
             self._plot = import_module("pyqtgraph").PlotWidget()
             self._plot.setAccessibleName(plain(self.accessibleName()))
             self._layout.addWidget(self._plot)
-            self._colour()
+            self._update_background()
         return self._plot
 
     def changeEvent(self, event: QEvent | None) -> None:
         super().changeEvent(event)
         if event is not None and event.type() == QEvent.Type.PaletteChange:
-            self._colour()
+            self._update_background()
 
-    def _colour(self) -> None:
+    def _update_background(self) -> None:
         if self._plot is not None:
             self._plot.setBackground(self.palette().base().color())

@@ -1,4 +1,4 @@
-"""Light and dark."""
+"""The light and the dark theme."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ DARK = {
 
 
 def apply_theme(application: QApplication, dark: bool) -> None:
-    """Colour the whole program."""
+    """Set the style and the palette of the application."""
     application.setStyle("Fusion")
     style = application.style()
     palette = QPalette() if style is None else style.standardPalette()
     if dark:
-        for role, colour in DARK.items():
-            palette.setColor(role, QColor(colour))
+        for role, color in DARK.items():
+            palette.setColor(role, QColor(color))
         for role in (QPalette.ColorRole.Text, QPalette.ColorRole.ButtonText, QPalette.ColorRole.WindowText):
             palette.setColor(QPalette.ColorGroup.Disabled, role, QColor("#777c86"))
     application.setPalette(palette)

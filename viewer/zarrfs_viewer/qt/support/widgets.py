@@ -1,4 +1,4 @@
-"""Ordinary widgets with the settings that several panels want."""
+"""Widgets and widget settings that several panels share."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from PyQt6.QtWidgets import QAbstractSpinBox, QLineEdit, QToolButton, QWidget
 
 from zarrfs_viewer.qt.support.plain_text import button_text, plain, tooltip
 
-__all__ = ["copy_to_clipboard", "returns_focus", "scrolls_past", "search_box", "tool_button"]
+__all__ = [
+    "copy_to_clipboard",
+    "ignore_wheel_unless_focused",
+    "return_focus_on_enter",
+    "search_box",
+    "tool_button",
+]
 
 
 def copy_to_clipboard(text: str) -> None:
-    """Put text on the clipboard, unchanged."""
+    """Copy text to the clipboard, unchanged."""
     clipboard = QGuiApplication.clipboard()
     if clipboard is not None:
         clipboard.setText(text)
 
 
 class _WheelFilter(QObject):
-    """Leaves the wheel to what scrolls, unless the user has clicked the widget."""
+    """Passes wheel events to the parent widget unless the watched widget has the focus."""
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
         if event is None or event.type() != QEvent.Type.Wheel or not isinstance(watched, QWidget):
@@ -30,39 +36,39 @@ class _WheelFilter(QObject):
         return True
 
 
-def scrolls_past(*widgets: QWidget) -> None:
-    """Let the wheel scroll the panel when it is over one of these widgets, unless the user has clicked it."""
+def ignore_wheel_unless_focused(*widgets: QWidget) -> None:
+    """Let the wheel scroll the panel when the pointer is over one of these widgets, unless the widget has the focus."""
     for widget in widgets:
         widget.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         widget.installEventFilter(_WheelFilter(widget))
 
 
-def returns_focus(*boxes: QAbstractSpinBox) -> None:
-    """Give the focus back to the picture when the user confirms a number with Enter."""
+def return_focus_on_enter(*boxes: QAbstractSpinBox) -> None:
+    """Move the focus to the canvas when the user confirms a number with Enter."""
     for box in boxes:
         edit = box.lineEdit()
         if edit is not None:
-            edit.returnPressed.connect(lambda box=box: _focus_picture(box))
+            edit.returnPressed.connect(lambda box=box: _focus_canvas(box))
 
 
-def _focus_picture(widget: QWidget) -> None:
+def _focus_canvas(widget: QWidget) -> None:
     window = widget.window()
-    focus = getattr(window, "focus_picture", None)
+    focus = getattr(window, "focus_canvas", None)
     if callable(focus):
         focus()
 
 
-def search_box(what: str) -> QLineEdit:
-    """Return a line to search with; ``what`` is its hint and its accessible name."""
+def search_box(title: str) -> QLineEdit:
+    """Return a search field. ``title`` is its placeholder text and its accessible name."""
     box = QLineEdit()
-    box.setPlaceholderText(plain(what))
-    box.setAccessibleName(plain(what))
+    box.setPlaceholderText(plain(title))
+    box.setAccessibleName(plain(title))
     box.setClearButtonEnabled(True)
     return box
 
 
 def tool_button(text: str, tip: str, checkable: bool = False) -> QToolButton:
-    """Return a small button; ``tip`` is its accessible name too."""
+    """Return a tool button. ``tip`` is its tooltip and its accessible name."""
     button = QToolButton()
     button.setText(button_text(text))
     button.setToolTip(tooltip(tip))

@@ -1,4 +1,4 @@
-"""Work off the GUI thread, its result back on it."""
+"""Functions on worker threads with callbacks on the GUI thread."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from PyQt6.QtCore import QObject, Qt, pyqtSignal
 
 __all__ = ["Worker"]
 
-Packet = tuple[Future[Any], Any, Any, str, int]
-"""What was submitted, to be delivered."""
+Submission = tuple[Future[Any], Any, Any, str, int]
+"""A finished future, its two callbacks, its owner and the generation of the owner."""
 
 
 class Worker(QObject):
-    """Runs functions on a few threads and calls back on the GUI thread.
+    """Runs functions on a thread pool and calls back on the GUI thread.
 
-    A callback that belongs to an owner is dropped when ``forget(owner)`` was called meanwhile: its question is no
-    longer asked.
+    ``cancel(owner)`` cancels the functions and callbacks of an owner that are not finished.
 
     Signals:
-        busy: the number of functions under way has changed.
+        busy: (count) the number of unfinished functions changed.
     """
 
     busy = pyqtSignal(int)
@@ -31,12 +30,12 @@ class Worker(QObject):
     def __init__(self, threads: int = 2) -> None:
         super().__init__()
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="viewer-work")
-        self._patient = ThreadPoolExecutor(1, thread_name_prefix="viewer-patient")
+        self._low_priority_pool = ThreadPoolExecutor(1, thread_name_prefix="viewer-patient")
         self._generations: dict[str, int] = {}
-        self._running = 0
-        self._closed = False
-        self._closing = threading.Lock()
-        # Queued: what is done at once is delivered later all the same, never within ``submit``.
+        self._running_count = 0
+        self._is_closed = False
+        self._close_lock = threading.Lock()
+        # A queued connection: a callback is never called within ``submit``.
         self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)  # type: ignore[call-arg]
 
     def submit(
@@ -45,49 +44,49 @@ class Worker(QObject):
         done: Callable[[Any], None],
         failed: Callable[[Exception], None],
         owner: str = "",
-        last: bool = False,
+        low_priority: bool = False,
     ) -> None:
-        """Call ``function`` on a thread, then ``done`` with its result or ``failed`` with its exception here.
+        """Call ``function`` on a thread, then ``done`` with its result or ``failed`` with its exception.
 
-        What nobody waits for is ``last``: it has a thread of its own, and holds nothing else up. Functions whose owner
-        was forgotten before they began are not called at all.
+        Both callbacks run on the GUI thread. Functions with ``low_priority`` share a separate thread, so that they do
+        not delay others. A function whose owner is cancelled before it starts is not called.
         """
         generation = self._generations.get(owner, 0)
-        self._running += 1
-        self.busy.emit(self._running)
+        self._running_count += 1
+        self.busy.emit(self._running_count)
 
         def call() -> Any:
             return function() if generation == self._generations.get(owner, 0) else None
 
-        future = (self._patient if last else self._pool).submit(call)
+        future = (self._low_priority_pool if low_priority else self._pool).submit(call)
         future.add_done_callback(lambda f: self._emit((f, done, failed, owner, generation)))
 
-    def _emit(self, packet: Packet) -> None:
-        with self._closing:
-            if not self._closed:  # else the object may be deleted
-                self._finished.emit(packet)
+    def _emit(self, submission: Submission) -> None:
+        with self._close_lock:
+            if not self._is_closed:  # after ``close`` the QObject may be deleted
+                self._finished.emit(submission)
 
     @property
-    def idle(self) -> bool:
-        """Whether nothing is under way."""
-        return self._running == 0
+    def is_idle(self) -> bool:
+        """Whether no function is unfinished."""
+        return self._running_count == 0
 
-    def forget(self, owner: str) -> None:
-        """Drop the callbacks of what was submitted for ``owner`` and has not come back."""
+    def cancel(self, owner: str) -> None:
+        """Cancel the functions of ``owner`` that have not started, and the callbacks of those that are running."""
         self._generations[owner] = self._generations.get(owner, 0) + 1
 
     def close(self) -> None:
-        """Call nothing back any more, and do not wait: what is running may be a read that takes minutes."""
-        with self._closing:
-            self._closed = True
+        """Cancel all callbacks. Does not wait for running functions: a read may take minutes."""
+        with self._close_lock:
+            self._is_closed = True
         self._finished.disconnect(self._deliver)
-        for pool in (self._pool, self._patient):
+        for pool in (self._pool, self._low_priority_pool):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _deliver(self, packet: Packet) -> None:
-        future, done, failed, owner, generation = packet
-        self._running -= 1
-        self.busy.emit(self._running)
+    def _deliver(self, submission: Submission) -> None:
+        future, done, failed, owner, generation = submission
+        self._running_count -= 1
+        self.busy.emit(self._running_count)
         if future.cancelled() or generation != self._generations.get(owner, 0):
             return
         error = future.exception()

@@ -1,1 +1,1 @@
-"""The main window, its session and its actions."""
+"""The application, the main window and its actions."""

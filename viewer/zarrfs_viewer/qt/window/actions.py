@@ -1,4 +1,4 @@
-"""Every action in one place: its menu, its shortcut, what it does. The palette and the key help are made of it."""
+"""Actions with their menus and shortcuts, the command palette and the list of keyboard shortcuts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from PyQt6.QtWidgets import (
 from zarrfs_viewer.qt.support.plain_text import html_text, plain
 from zarrfs_viewer.qt.support.widgets import search_box
 
-__all__ = ["ActionSpec", "Palette", "add_actions", "key_help"]
+__all__ = ["ActionSpec", "CommandPalette", "add_actions", "key_help"]
 
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """One thing that the user can do. ``checked`` is None for what is no switch; of a ``group`` just one is on."""
+    """A menu action. ``checked`` is None for an action without a check mark. Actions of a ``group`` are exclusive."""
 
     name: str
     menu: str
@@ -37,16 +37,16 @@ class ActionSpec:
 
 
 def add_actions(window: QMainWindow, specs: list[ActionSpec]) -> dict[str, QAction]:
-    """Make the actions and put each into its menu of the window's menu bar."""
+    """Create the actions and add each to its menu in the menu bar. Returns them by name."""
     bar = window.menuBar()
     menus: dict[str, QMenu] = {}
     groups: dict[str, QActionGroup] = {}
     actions: dict[str, QAction] = {}
     for spec in specs:
         if spec.menu not in menus and bar is not None:
-            made = bar.addMenu(plain(spec.menu))
-            if made is not None:
-                menus[spec.menu] = made
+            menu = bar.addMenu(plain(spec.menu))
+            if menu is not None:
+                menus[spec.menu] = menu
         action = QAction(plain(spec.title), window)
         action.setShortcut(QKeySequence(spec.shortcut))
         action.setCheckable(spec.checked is not None)
@@ -63,63 +63,63 @@ def add_actions(window: QMainWindow, specs: list[ActionSpec]) -> dict[str, QActi
 
 
 def key_help(actions: dict[str, QAction]) -> str:
-    """Return the keys as HTML."""
+    """Return the keyboard shortcuts as HTML."""
     rows = "".join(
-        f"<tr><td><b>{html_text(action.shortcut().toString())}</b>&nbsp;&nbsp;</td><td>{html_text(_plain(action))}</td></tr>"
+        f"<tr><td><b>{html_text(action.shortcut().toString())}</b>&nbsp;&nbsp;</td><td>{html_text(_title(action))}</td></tr>"
         for action in actions.values()
         if not action.shortcut().isEmpty()
     )
     mouse = (
-        "<p>Drag moves the picture, the wheel zooms, Ctrl and the wheel step through slices, a double click shows "
-        "all. Arrow keys move, Page Up and Page Down step.</p>"
+        "<p>Drag to pan. Use the wheel to zoom, and Ctrl and the wheel to step through slices. Double-click to fit the "
+        "image to the window. The arrow keys pan; Page Up and Page Down step through slices.</p>"
     )
-    return f"<h3>Keys</h3><table>{rows}</table>{mouse}"
+    return f"<h3>Keyboard shortcuts</h3><table>{rows}</table>{mouse}"
 
 
-def _plain(action: QAction) -> str:
+def _title(action: QAction) -> str:
     return action.text().replace("&", "").rstrip(".")
 
 
-class Palette(QDialog):
-    """All actions, found by typing a part of their names."""
+class CommandPalette(QDialog):
+    """A dialog that searches all actions by name and runs one."""
 
     def __init__(self, actions: dict[str, QAction], parent: QWidget) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Actions")
+        self.setWindowTitle("Command palette")
         self.setMinimumSize(460, 380)
         self._actions = list(actions.values())
-        self.search = search_box("What do you want to do?")
-        self.found = QListWidget()
-        self.found.setAccessibleName("Actions found")
+        self.search = search_box("Search actions")
+        self.matches = QListWidget()
+        self.matches.setAccessibleName("Matching actions")
         layout = QVBoxLayout(self)
         layout.addWidget(self.search)
-        layout.addWidget(self.found)
+        layout.addWidget(self.matches)
         self.search.textChanged.connect(self._filter)
         self.search.returnPressed.connect(self._run)
-        self.found.itemActivated.connect(lambda _: self._run())
+        self.matches.itemActivated.connect(lambda _: self._run())
         self._filter("")
 
     def _filter(self, text: str) -> None:
         words = text.casefold().split()
-        self.found.clear()
+        self.matches.clear()
         for action in self._actions:
-            title = _plain(action)
+            title = _title(action)
             if action.isEnabled() and all(word in title.casefold() for word in words):
                 keys = action.shortcut().toString()
                 item = QListWidgetItem(plain(f"{title}    {keys}" if keys else title))
                 item.setData(Qt.ItemDataRole.UserRole, action)
-                self.found.addItem(item)
-        self.found.setCurrentRow(0)
+                self.matches.addItem(item)
+        self.matches.setCurrentRow(0)
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:
         if event is not None and event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
             step = 1 if event.key() == Qt.Key.Key_Down else -1
-            self.found.setCurrentRow((self.found.currentRow() + step) % max(1, self.found.count()))
+            self.matches.setCurrentRow((self.matches.currentRow() + step) % max(1, self.matches.count()))
             return
         super().keyPressEvent(event)
 
     def _run(self) -> None:
-        item = self.found.currentItem()
+        item = self.matches.currentItem()
         self.accept()
         if item is not None:
             item.data(Qt.ItemDataRole.UserRole).trigger()

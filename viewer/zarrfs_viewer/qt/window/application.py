@@ -1,4 +1,4 @@
-"""Starting the program: with its windows, or for one picture of them."""
+"""The application: start it with its windows, or write a screenshot of one window."""
 
 from __future__ import annotations
 
@@ -20,38 +20,40 @@ from zarrfs_viewer.rendering.renderer import Frame
 __all__ = ["make_application", "open_window", "show", "take_screenshot"]
 
 
-ENGINE_CACHE_NBYTES = 128 << 20
-"""Tiles are kept by the viewer itself; the engine keeps the chunks that several of them are cut from."""
+ENGINE_CACHE_CAPACITY = 128 << 20
+"""Bytes. The viewer has its own cache of tiles. The engine's cache holds the chunks that several tiles share."""
 
-FINISHING_TRIES = 40
-"""Twentieths of a second that a screenshot waits for the panels once the picture is exact."""
+POLL_INTERVAL_MILLISECONDS = 50
 
-PLATE_TRIES = 600
-"""Twentieths of a second that a screenshot waits for the thumbnails of a plate."""
+MAX_PANEL_POLLS = 40
+"""A screenshot waits at most this many intervals for the panels after the image is complete."""
 
-THUMBNAILS_BEGIN = 200
-"""Milliseconds until a plate has asked for the thumbnails of the wells in sight."""
+MAX_PLATE_POLLS = 600
+"""A screenshot waits at most this many intervals for the thumbnails of a plate."""
 
-SWITCH_SECONDS = 0.0005
-"""A window that is painted asks for the interpreter a dozen times; by default a worker that imports or computes may
-keep it for 5 ms each time.
+THUMBNAIL_DELAY_MILLISECONDS = 200
+"""After this delay a plate has requested the thumbnails of the visible wells."""
+
+SWITCH_INTERVAL_SECONDS = 0.0005
+"""Interval for ``sys.setswitchinterval``. Painting a window takes the interpreter lock a dozen times. With the default
+interval, a worker thread that imports or computes can hold it for 5 ms each time.
 """
 
 DISPLAY_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 
-OFFSCREEN_CHATTER = "This plugin does not support propagateSizeHints()"
+OFFSCREEN_WARNING = "This plugin does not support propagateSizeHints()"
 
 
-def _only_what_matters(kind: QtMsgType, context: QMessageLogContext, text: str | None) -> None:
-    if text and text != OFFSCREEN_CHATTER:
+def _print_qt_message(kind: QtMsgType, context: QMessageLogContext, text: str | None) -> None:
+    if text and text != OFFSCREEN_WARNING:
         sys.stderr.write(f"Qt: {text}\n")
 
 
 class DisplayCheck:
-    """Reports that Qt cannot start, for example without a display, in one line instead of an abort.
+    """A context manager for the creation of the application that reports a missing display in one line.
 
-    Qt ends the process with a fatal message in that case. Use it as a context around the creation of the application;
-    ``fail`` is called with the reason and must not return. Other messages are printed at the end.
+    Without a usable display, Qt emits a fatal message and aborts the process. ``fail`` is called with the reason
+    instead, and must not return. Other messages are written to stderr at the end.
     """
 
     def __init__(self, fail: Callable[[str], NoReturn]) -> None:
@@ -75,19 +77,17 @@ class DisplayCheck:
 
 
 def no_display_message(warnings: list[str], fatal: str) -> str:
-    """Return why the window cannot open, in one line, and what to do."""
-    found = ", ".join(f"{name}={os.environ[name]}" for name in DISPLAY_VARIABLES if os.environ.get(name))
+    """Return one line with the reason why no window can be opened, and what to do."""
+    variables = ", ".join(f"{name}={os.environ[name]}" for name in DISPLAY_VARIABLES if os.environ.get(name))
     reason = "; ".join(warnings) or fatal.partition(". ")[0]
     hint = "set DISPLAY or WAYLAND_DISPLAY, or use --screenshot FILE, which needs no display"
-    return (
-        f"no window can be opened: {reason} (found {found or 'no ' + ' or '.join(DISPLAY_VARIABLES)}); {hint}"
-    )
+    return f"no window can be opened: {reason} (found {variables or 'no ' + ' or '.join(DISPLAY_VARIABLES)}); {hint}"
 
 
 def make_application(fail: Callable[[str], NoReturn] | None = None) -> QApplication:
-    """Return the application, made if there is none; ``fail`` is called with the reason if that is not possible."""
-    set_default_capacity(ENGINE_CACHE_NBYTES)
-    sys.setswitchinterval(SWITCH_SECONDS)
+    """Return the application; create it if necessary. ``fail`` is called with the reason if Qt cannot start."""
+    set_default_capacity(ENGINE_CACHE_CAPACITY)
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     running = QApplication.instance()
     if isinstance(running, QApplication):
         return running
@@ -100,14 +100,14 @@ def make_application(fail: Callable[[str], NoReturn] | None = None) -> QApplicat
 def _exit(reason: str) -> NoReturn:
     sys.stderr.write(f"{reason}\n")
     sys.stderr.flush()
-    # Qt would abort the process after this, and an exception does not leave its message handler.
+    # Qt aborts the process when its message handler returns, and an exception does not propagate out of the handler.
     os._exit(1)
 
 
 def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) -> int:
-    """Open a window with these locations; return the exit code when it is closed.
+    """Open a window with these locations. Returns the exit code when the last window is closed.
 
-    ``fail`` is called with the reason if no window can be opened, and must end the process.
+    ``fail`` is called with the reason if no window can be opened. It must end the process.
     """
     application = make_application(fail)
     window = open_window()
@@ -117,10 +117,10 @@ def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) ->
 
 
 def open_window(settings: QSettings | None = None) -> MainWindow:
-    """Open a window; it can open further ones. It goes when it is closed."""
+    """Open a window, which can open further windows. It is deleted when it is closed."""
     window = MainWindow(settings)
     window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    window.wants_window.connect(lambda: open_window(settings))
+    window.new_window_requested.connect(lambda: open_window(settings))
     _windows.add(window)
     window.destroyed.connect(lambda: _windows.discard(window))
     window.show()
@@ -128,25 +128,25 @@ def open_window(settings: QSettings | None = None) -> MainWindow:
 
 
 _windows: set[MainWindow] = set()
-"""Python would delete a window that nobody holds."""
+"""Open windows. PyQt deletes a window without a Python reference."""
 
 
 def take_screenshot(
     location: str,
     file: Path,
     size: tuple[int, int],
-    patience: float,
+    timeout_seconds: float,
     fail: Callable[[str], NoReturn] | None = None,
 ) -> str:
-    """Open a location, wait until its picture is exact, and write the window to a PNG file.
+    """Open a location, wait until its image is completely displayed, and write the window to a PNG file.
 
-    Returns why that was not possible, or an empty text. Needs no display.
+    Returns the reason if that fails, else an empty text. Needs no display.
     """
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     application = make_application(fail)
-    qInstallMessageHandler(_only_what_matters)
+    qInstallMessageHandler(_print_qt_message)
     with tempfile.TemporaryDirectory() as scratch:
-        # The state of the user's own window is neither used nor changed.
+        # The settings of the user are neither used nor changed.
         settings = QSettings(os.path.join(scratch, "settings.ini"), QSettings.Format.IniFormat)
         window = MainWindow(settings)
         window.resize(*size)
@@ -159,29 +159,34 @@ def take_screenshot(
 
         window.failed.connect(give_up)
 
-        def finish(tries: int) -> None:
-            """End when the panels are filled too, such as the histogram; but they are not waited for long."""
-            if window.session.worker.idle or not tries:
-                # One turn of the loop more, so that what has come is drawn.
+        def finish(polls: int) -> None:
+            """Quit when the panels, such as the histogram, are complete, or after a number of polls."""
+            if window.session.worker.is_idle or not polls:
+                # The event loop needs some time to paint the results.
                 QTimer.singleShot(150, application.quit)
             else:
-                QTimer.singleShot(50, lambda: finish(tries - 1))
+                QTimer.singleShot(POLL_INTERVAL_MILLISECONDS, lambda: finish(polls - 1))
 
         def done(frame: Frame) -> None:
             if frame.settled:
                 if not frame.exact:
-                    problems.append(window.notice.text() or "a part of the picture could not be read")
-                finish(FINISHING_TRIES)
+                    problems.append(window.notice.text() or "a part of the image could not be read")
+                finish(MAX_PANEL_POLLS)
 
         def show_plate() -> None:
-            """A plate has no picture of its own: its overview is complete when its thumbnails are."""
+            """Finish with the overview of a plate, which has no image of its own, when its thumbnails are complete."""
             dataset = window.session.dataset
             if dataset is not None and dataset.plate is not None and window.session.image is None:
-                finish(PLATE_TRIES)
+                finish(MAX_PLATE_POLLS)
 
         window.framed.connect(done)
-        window.session.image_changed.connect(lambda: QTimer.singleShot(THUMBNAILS_BEGIN, show_plate))
-        QTimer.singleShot(round(patience * 1000), lambda: give_up("the picture took too long"))
+        window.session.image_changed.connect(
+            lambda: QTimer.singleShot(THUMBNAIL_DELAY_MILLISECONDS, show_plate)
+        )
+        QTimer.singleShot(
+            round(timeout_seconds * 1000),
+            lambda: give_up(f"the image was not complete after {timeout_seconds:g} seconds"),
+        )
         window.open_location(node_location(location))
         application.exec()
         if not problems and not window.grab().save(str(file), "PNG"):

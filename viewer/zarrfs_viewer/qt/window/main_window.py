@@ -1,6 +1,6 @@
-"""The window: hierarchy at the left, the picture in the middle, channels and numbers at the right.
+"""The main window: hierarchy at the left, image in the center, channels, measurements and metadata at the right.
 
-It puts the panels together and holds nothing itself: what is open and wanted is the session's.
+The window connects the panels. The state is in the session.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from PyQt6.QtWidgets import (
 from zarrfs.engine.stores.base import Store
 from zarrfs_viewer.analysis.readout import Readout, format_bytes
 from zarrfs_viewer.analysis.shapes import Shape
-from zarrfs_viewer.export.picture import write_png
 from zarrfs_viewer.images.dataset import Dataset
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.mounts import Mounts
@@ -40,7 +39,7 @@ from zarrfs_viewer.qt.panels.dimensions_panel import DimensionsPanel
 from zarrfs_viewer.qt.panels.export_dialog import ExportDialog, Exporter
 from zarrfs_viewer.qt.panels.gallery import Gallery
 from zarrfs_viewer.qt.panels.labels_panel import LabelsPanel, label_names
-from zarrfs_viewer.qt.panels.log_panel import LogPanel, LogRelay
+from zarrfs_viewer.qt.panels.log_panel import LogHandler, LogPanel
 from zarrfs_viewer.qt.panels.measure_panel import MeasurePanel
 from zarrfs_viewer.qt.panels.metadata_panel import MetadataPanel
 from zarrfs_viewer.qt.panels.plate_panel import PlatePanel
@@ -56,11 +55,11 @@ from zarrfs_viewer.qt.support.plain_text import (
     tooltip,
     window_title,
 )
-from zarrfs_viewer.qt.support.plots import with_plots
+from zarrfs_viewer.qt.support.plots import with_pyqtgraph
 from zarrfs_viewer.qt.support.theme import apply_theme
-from zarrfs_viewer.qt.window.actions import Palette, add_actions, key_help
+from zarrfs_viewer.qt.window.actions import CommandPalette, add_actions, key_help
 from zarrfs_viewer.qt.window.commands import command_specs
-from zarrfs_viewer.qt.window.opening import Opening
+from zarrfs_viewer.qt.window.opening import LocationOpener
 from zarrfs_viewer.rendering.contrast import auto_limits, channel_values, histogram
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import (
@@ -76,29 +75,29 @@ __all__ = ["MainWindow"]
 
 EMPTY = """<div style="text-align:center; color:#9aa0ab">
 <p style="font-size:22px">Drop a Zarr image here</p>
-<p>a folder, a zip file, a <code>zarr.json</code>, a URL or a path as text</p>
-<p>or press <b>Ctrl+O</b> for a folder, <b>Ctrl+Shift+O</b> for a zip file, <b>Ctrl+L</b> to type a location</p>
-<p>OME-Zarr with its channels, pyramids, labels and plates, and any other Zarr or N5 array</p>
-<p><b>Ctrl+Shift+P</b> finds every action, <b>?</b> shows the keys</p></div>"""
+<p>A folder, a zip file, a <code>zarr.json</code>, a URL, or a path as text</p>
+<p>Or press <b>Ctrl+O</b> to open a folder, <b>Ctrl+Shift+O</b> a zip file, <b>Ctrl+L</b> a location</p>
+<p>Supports OME-Zarr with channels, pyramids, labels and plates, and any other Zarr or N5 array</p>
+<p><b>Ctrl+Shift+P</b> opens the command palette, <b>?</b> the keyboard shortcuts</p></div>"""
 
 DOCK_WIDTH = 320
-HISTOGRAM_DELAY = 150
-"""The histogram is counted when the slice has stood still for so many milliseconds."""
-WARNING, NOTE = "background: #7a3b1d; color: white;", "background: #2d4a7a; color: white;"
+HISTOGRAM_DELAY_MILLISECONDS = 150
+"""The histogram is computed when the slice has not changed for this long."""
+WARNING_STYLE, INFO_STYLE = "background: #7a3b1d; color: white;", "background: #2d4a7a; color: white;"
 
 
 class MainWindow(QMainWindow):
-    """The viewer.
+    """A window of the viewer.
 
     Signals:
-        framed: another frame is on the screen.
-        failed: something could not be opened; with the words for the user.
-        wants_window: the user wants another window.
+        framed: (frame) the main pane displays another frame.
+        failed: (text) a location could not be opened, with the reason.
+        new_window_requested: the user requested another window.
     """
 
     framed = pyqtSignal(object)
     failed = pyqtSignal(str)
-    wants_window = pyqtSignal()
+    new_window_requested = pyqtSignal()
 
     def __init__(self, settings: QSettings | None = None) -> None:
         super().__init__()
@@ -108,16 +107,16 @@ class MainWindow(QMainWindow):
         self.settings = settings if settings is not None else QSettings("zarrfs", "viewer")
         self.session = Session(self)
         self.mounts = Mounts()
-        self.opening = Opening(self.session, self.settings, self)
+        self.opener = LocationOpener(self.session, self.settings, self)
         self.exporter = Exporter(self.session, self)
-        self._histogram_of: object = None
+        self._histogram_source: object = None
         self._histogram_timer = QTimer(self)
         self._histogram_timer.setSingleShot(True)
-        self._histogram_timer.setInterval(HISTOGRAM_DELAY)
-        self._make_picture()
-        self._make_left()
-        self._make_right()
-        self._make_bottom()
+        self._histogram_timer.setInterval(HISTOGRAM_DELAY_MILLISECONDS)
+        self._create_center()
+        self._create_left_docks()
+        self._create_right_dock()
+        self._create_bottom()
         self.views = SavedViewsMenu(
             self.session, self.panes, Path(self.settings.fileName()).with_name("views.json"), self
         )
@@ -125,15 +124,15 @@ class MainWindow(QMainWindow):
         dark = self.settings.value("dark", True, bool)
         self.actions_by_name = add_actions(self, command_specs(self, dark))
         self.set_dark(dark)
-        self._warm_up()
+        self._create_first_widgets()
         self._restore()
 
-    # -- making ------------------------------------------------------------------------------------------------
+    # -- construction ------------------------------------------------------------------------------------------
 
-    def _make_picture(self) -> None:
+    def _create_center(self) -> None:
         self.panes = Panes(self.session)
         self.dimensions = DimensionsPanel()
-        self.dimensions.can_go_on = self._has_drawn
+        self.dimensions.is_ready_for_next = self._is_slice_drawn
         self.notice = PlainLabel(wrap=True)
         self.notice.setMargin(8)
         self.notice.setAccessibleName("Message")
@@ -142,25 +141,25 @@ class MainWindow(QMainWindow):
         self.empty = QLabel(EMPTY)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.empty.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.empty.setAccessibleName("Nothing is open yet")
-        picture = QWidget()
-        column = QVBoxLayout(picture)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.panes, 1)
-        column.addWidget(self.dimensions)
+        self.empty.setAccessibleName("No image is open")
+        image_view = QWidget()
+        image_layout = QVBoxLayout(image_view)
+        image_layout.setContentsMargins(0, 0, 0, 0)
+        image_layout.setSpacing(0)
+        image_layout.addWidget(self.panes, 1)
+        image_layout.addWidget(self.dimensions)
         self.stack = QStackedWidget()
         self.stack.addWidget(self.empty)
-        self.stack.addWidget(picture)
-        middle = QWidget()
-        rows = QVBoxLayout(middle)
-        rows.setContentsMargins(0, 0, 0, 0)
-        rows.setSpacing(0)
-        rows.addWidget(self.notice)
-        rows.addWidget(self.stack, 1)
-        self.setCentralWidget(middle)
+        self.stack.addWidget(image_view)
+        center = QWidget()
+        layout = QVBoxLayout(center)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.notice)
+        layout.addWidget(self.stack, 1)
+        self.setCentralWidget(center)
 
-    def _make_left(self) -> None:
+    def _create_left_docks(self) -> None:
         self.tree_panel = TreePanel(self.session, self.mounts)
         self.gallery = Gallery(self.session.worker)
         self.plate = PlatePanel(self.session)
@@ -171,7 +170,7 @@ class MainWindow(QMainWindow):
         for dock in (self.gallery_dock, self.plate_dock):
             dock.hide()
 
-    def _make_right(self) -> None:
+    def _create_right_dock(self) -> None:
         self.channels = ChannelsPanel()
         self.labels = LabelsPanel()
         self.measure = MeasurePanel(self.session)
@@ -189,15 +188,15 @@ class MainWindow(QMainWindow):
             self.panels.addTab(widget, button_text(title))
         self._dock("Image", self.panels, Qt.DockWidgetArea.RightDockWidgetArea)
 
-    def _make_bottom(self) -> None:
+    def _create_bottom(self) -> None:
         self.log = LogPanel()
-        self.relay = LogRelay("zarrfs")
+        self.log_handler = LogHandler("zarrfs")
         self.log_dock = self._dock("Messages", self.log, Qt.DockWidgetArea.BottomDockWidgetArea)
         self.log_dock.hide()
         self.position = PlainLabel()
         allow_narrow(self.position)
         self.memory = PlainLabel()
-        self.memory.setToolTip("Tiles kept for drawing, of the memory they may take")
+        self.memory.setToolTip("Memory used by cached tiles, and its limit")
         self.busy = QProgressBar()
         self.busy.setMaximum(0)
         self.busy.setTextVisible(False)
@@ -222,7 +221,7 @@ class MainWindow(QMainWindow):
 
     def _connect(self) -> None:
         session = self.session
-        session.said.connect(self._show_message)
+        session.message_changed.connect(self._show_message)
         session.failed.connect(self._show_failure)
         session.node_changed.connect(self.metadata.show_node)
         session.dataset_changed.connect(self._show_dataset)
@@ -234,31 +233,35 @@ class MainWindow(QMainWindow):
         self.panes.pointed.connect(self._show_readout)
         self.panes.stepped.connect(self.dimensions.step)
         self.canvas.shape_changed.connect(self._measure)
-        self.dimensions.moved.connect(self._move)
-        self.dimensions.projected.connect(self._project)
+        self.dimensions.moved.connect(self._set_position)
+        self.dimensions.projected.connect(self._set_projection)
         self.channels.changed.connect(lambda number, changes: session.change_channel(number, **changes))
         self.channels.auto.connect(self._auto_contrast)
-        self.channels.wants_histogram.connect(self._load_histogram)
-        self._histogram_timer.timeout.connect(self.channels.ask_again)
+        self.channels.histogram_requested.connect(self._load_histogram)
+        self._histogram_timer.timeout.connect(self.channels.request_histogram)
         self.labels.changed.connect(lambda number, changes: session.change_labels(number, **changes))
-        self.tree_panel.node_broken.connect(self.metadata.show_text)
-        self.tree_panel.looked.connect(lambda: self.panels.setCurrentWidget(self.metadata))
-        self.gallery.chosen.connect(session.open_image)
-        self.plate.chosen.connect(session.open_image)
-        self.relay.came.connect(self.log.add)
-        self.log.counted.connect(self._count_warnings)
+        self.tree_panel.unreadable_node_selected.connect(self.metadata.show_text)
+        self.tree_panel.clicked.connect(lambda: self.panels.setCurrentWidget(self.metadata))
+        self.gallery.image_selected.connect(session.open_image)
+        self.plate.image_selected.connect(session.open_image)
+        self.log_handler.received.connect(self.log.add)
+        self.log.warning_count_changed.connect(self._count_warnings)
         self.warnings.clicked.connect(lambda: self.actions_by_name["messages"].setChecked(True))
         self.log_dock.visibilityChanged.connect(
-            lambda seen: self.actions_by_name["messages"].setChecked(seen) if not self.isHidden() else None
+            lambda visible: (
+                self.actions_by_name["messages"].setChecked(visible) if not self.isHidden() else None
+            )
         )
 
-    def _warm_up(self) -> None:
-        """Make once what every image needs: first widgets of a kind cost PyQt several times the later ones, and that
-        time is better spent before the window is there than while a picture is awaited.
+    def _create_first_widgets(self) -> None:
+        """Create and delete one widget of each kind that every image needs.
+
+        The first widget of a kind takes PyQt several times as long as the later ones. This time is spent before the
+        window is visible instead of when the first image opens.
         """
         self.channels.show_channels((ChannelSettings(),), "u", False)
         self.channels.show_channels((), "u", False)
-        self.dimensions.warm_up()
+        self.dimensions.create_first_row()
 
     def _restore(self) -> None:
         for name, restore in (("geometry", self.restoreGeometry), ("windows", self.restoreState)):
@@ -268,48 +271,48 @@ class MainWindow(QMainWindow):
         for dock in (self.gallery_dock, self.plate_dock, self.log_dock):
             dock.hide()
 
-    # -- what others ask ---------------------------------------------------------------------------------------
+    # -- public interface --------------------------------------------------------------------------------------
 
     @property
     def canvas(self) -> Canvas:
-        """The main pane's picture."""
+        """The canvas of the main pane."""
         return self.panes.main.canvas
 
     @property
     def image(self) -> Image | None:
-        """The image in front."""
+        """The displayed image, or None."""
         return self.session.image
 
     @property
     def intent(self) -> ViewIntent | None:
-        """What of it the user wants to see."""
+        """The display settings of the image, or None."""
         return self.session.intent
 
     @property
     def dataset(self) -> Dataset | None:
-        """What was opened last."""
+        """The dataset that was opened last, or None."""
         return self.session.dataset
 
     def open_location(self, location: str | Store, path: str = "") -> None:
-        """Open a location; the answer comes when a worker has it."""
+        """Open a location on a worker thread. Returns at once."""
         self.session.open_location(location, path)
 
-    # -- showing -----------------------------------------------------------------------------------------------
+    # -- display -----------------------------------------------------------------------------------------------
 
-    def _show_message(self, text: str, warning: bool) -> None:
-        """Show a message above the picture until the next one; none for an empty text."""
+    def _show_message(self, text: str, is_warning: bool) -> None:
+        """Show a message above the image until the next one. An empty text hides it."""
         self.notice.setText(plain_lines(text))
-        self.notice.setStyleSheet(WARNING if warning else NOTE)
+        self.notice.setStyleSheet(WARNING_STYLE if is_warning else INFO_STYLE)
         self.notice.setVisible(bool(text))
-        self.log.add(text, warning)
+        self.log.add(text, is_warning)
 
-    def _show_failure(self, why: str) -> None:
+    def _show_failure(self, reason: str) -> None:
         if self.session.image is None:
             self.stack.setCurrentIndex(0 if self.session.dataset is None else 1)
             self.panels.setCurrentWidget(self.metadata)
         if self.session.dataset is None:
-            self.metadata.show_text(why)
-        self.failed.emit(why)
+            self.metadata.show_text(reason)
+        self.failed.emit(reason)
 
     def _show_dataset(self) -> None:
         dataset = self.session.dataset
@@ -317,22 +320,25 @@ class MainWindow(QMainWindow):
             return
         self.stack.setCurrentIndex(1)
         self.setWindowTitle(window_title(dataset.name or dataset.location))
-        several = len(dataset.images) > 1
-        if several:
+        has_series = len(dataset.images) > 1
+        if has_series:
             self.gallery.show_dataset(dataset)
         if dataset.plate is not None:
             self.plate.show_dataset(dataset)
-        for dock, wanted in ((self.gallery_dock, several), (self.plate_dock, dataset.plate is not None)):
-            if wanted and dock.isHidden():
+        for dock, visible in (
+            (self.gallery_dock, has_series),
+            (self.plate_dock, dataset.plate is not None),
+        ):
+            if visible and dock.isHidden():
                 dock.show()
                 self.resizeDocks([dock], [self.height() // 2], Qt.Orientation.Vertical)
-            dock.setVisible(wanted)
+            dock.setVisible(visible)
 
     def _show_image(self) -> None:
         session = self.session
         image, intent = session.image, session.intent
         self.measure.clear()
-        self._histogram_of = None
+        self._histogram_source = None
         self._histogram_timer.stop()
         self.stack.setCurrentIndex(1)
         if image is None or intent is None:
@@ -344,7 +350,7 @@ class MainWindow(QMainWindow):
         if self.panels.currentWidget() is not self.measure:
             only_labels = not intent.channels and intent.labels
             self.panels.setCurrentWidget(self.labels if only_labels else self.channels)
-        if not self.plate.table.hasFocus():  # arrow keys move on to the next well
+        if not self.plate.table.hasFocus():  # the arrow keys select the next well
             self.canvas.setFocus()
 
     def _show_intent(self) -> None:
@@ -356,91 +362,92 @@ class MainWindow(QMainWindow):
             self._measure_again()
 
     def _show_frame(self, frame: Frame) -> None:
-        use = self.session.streamer.memory
-        self._follow_slice(frame)
-        self.memory.setText(plain(f"{format_bytes(use.nbytes)} of {format_bytes(use.budget)}"))
+        usage = self.session.streamer.memory
+        self._schedule_histogram(frame)
+        self.memory.setText(plain(f"{format_bytes(usage.nbytes)} of {format_bytes(usage.budget)}"))
         self.framed.emit(frame)
 
-    def _show_readout(self, found: Readout | None) -> None:
-        self.position.setText("" if found is None else plain(found.text()))
+    def _show_readout(self, values: Readout | None) -> None:
+        self.position.setText("" if values is None else plain(values.text()))
 
     def _count_warnings(self, count: int) -> None:
         self.warnings.setText(button_text(f"⚠ {count}"))
-        self.warnings.setToolTip(tooltip(f"{count} warnings: click to read them"))
-        self.warnings.setAccessibleName(plain(f"{count} warnings"))
+        text = f"{count} warning" if count == 1 else f"{count} warnings"
+        self.warnings.setToolTip(tooltip(f"{text}: click to show the messages"))
+        self.warnings.setAccessibleName(plain(text))
         self.warnings.setVisible(count > 0)
 
-    def _has_drawn(self) -> bool:
-        """Whether the slice that is wanted has been seen: playing waits for it."""
+    def _is_slice_drawn(self) -> bool:
+        """Return whether the current slice is displayed. Playback waits for it."""
         frame, intent = self.canvas.frame, self.session.intent
         if frame is None or intent is None:
             return False
         return frame.settled and frame.state.intent.position == intent.position
 
-    # -- what the user does to the picture ---------------------------------------------------------------------
+    # -- user actions on the image -----------------------------------------------------------------------------
 
-    def _move(self, axis: int, value: float) -> None:
+    def _set_position(self, axis: int, value: float) -> None:
         if self.session.intent is not None:
             self.session.change(with_position(self.session.intent, axis, value))
 
-    def _project(self, projection: Any) -> None:
+    def _set_projection(self, projection: Any) -> None:
         if self.session.intent is not None:
             self.session.change(with_projection(self.session.intent, projection))
 
-    def turn(self) -> None:
-        """Display the next pair of axes: XY, XZ, YZ and so on."""
+    def show_next_axes(self) -> None:
+        """Display the next pair of axes: XY, XZ, YZ."""
         image, intent = self.session.image, self.session.intent
         if image is None or intent is None:
             return
         axes = image.slider_axes
         pairs = [(a, b) for i, a in enumerate(axes) for b in axes[i + 1 :]]
         if len(pairs) > 1:
-            now = pairs.index(intent.displayed) if intent.displayed in pairs else 0
-            self.session.change(with_displayed(intent, *pairs[(now - 1) % len(pairs)]))
+            current = pairs.index(intent.displayed) if intent.displayed in pairs else 0
+            self.session.change(with_displayed(intent, *pairs[(current - 1) % len(pairs)]))
 
     def show_linked(self, on: bool) -> None:
         """Show three linked panes, or one."""
         if not self.panes.set_linked(on):
-            self.session.say("Linked panes need an image with a third axis.")
+            self.session.show_message("Linked panes need an image with a third axis.")
             self.actions_by_name["linked"].setChecked(False)
 
     def ask_level(self) -> None:
-        """Ask for a pyramid level to stay on."""
+        """Ask for the pyramid level to display."""
         image, intent = self.session.image, self.session.intent
         if image is None or intent is None:
             return
-        names = ["chosen by the zoom"] + [
+        names = ["Automatic"] + [
             plain(f"{number}: {' x '.join(map(str, level.shape))}")
             for number, level in enumerate(image.levels)
         ]
         lock = intent.level_lock
-        text, given = QInputDialog.getItem(
+        text, accepted = QInputDialog.getItem(
             self, "Pyramid level", "Level:", names, 0 if lock is None else lock + 1, False
         )
-        if given:
+        if accepted:
             number = names.index(text) - 1
             self.session.change(with_level_lock(intent, None if number < 0 else number))
 
     def retry(self) -> None:
-        """Read again what could not be read."""
-        self.session.say("")
+        """Read the tiles again that could not be read."""
+        self.session.show_message("")
         self.session.streamer.retry()
         self.panes.refresh()
 
     def show_labels(self, on: bool) -> None:
-        """Show all label images, or none."""
+        """Show or hide all label images."""
         intent = self.session.intent
         for number in range(len(intent.labels) if intent is not None else 0):
             self.session.change_labels(number, visible=on)
 
     # -- channels ----------------------------------------------------------------------------------------------
 
-    def set_auto_each(self, on: bool) -> None:
-        """Choose the contrast of each well, field or series anew, or keep that of the one before."""
-        self.session.auto_each = on
+    def set_auto_contrast_per_image(self, on: bool) -> None:
+        """Choose new contrast limits for each well, field or series, or keep those of the previous image."""
+        self.session.auto_contrast_per_image = on
 
     def auto_contrast(self) -> None:
-        """Choose the limits of every channel anew."""
+        """Choose new contrast limits for every channel."""
         intent = self.session.intent
         for number in range(len(intent.channels) if intent is not None else 0):
             self._auto_contrast(number)
@@ -449,7 +456,7 @@ class MainWindow(QMainWindow):
         image, intent = self.session.image, self.session.intent
         if image is None or intent is None:
             return
-        self.session.ask_of_image(
+        self.session.run_for_image(
             lambda: auto_limits(channel_values(image, intent.channels[number], intent)),
             lambda limits: self.session.change_channel(number, limits=limits),
             f"contrast {number}",
@@ -459,52 +466,52 @@ class MainWindow(QMainWindow):
         image, intent = self.session.image, self.session.intent
         if image is None or intent is None or image.rgb_axis is not None:
             return
-        self.session.worker.forget("histogram")
+        self.session.worker.cancel("histogram")
         self.session.worker.submit(
-            with_plots(lambda: histogram(channel_values(image, intent.channels[number], intent, volume))),
-            lambda found: (
-                self.channels.show_histogram(number, found) if self.session.image is image else None
+            with_pyqtgraph(lambda: histogram(channel_values(image, intent.channels[number], intent, volume))),
+            lambda result: (
+                self.channels.show_histogram(number, result) if self.session.image is image else None
             ),
-            # The picture reports what cannot be read.
+            # Read errors are reported by the panes.
             lambda _: self.channels.show_histogram(number, None),
             "histogram",
         )
 
-    def _follow_slice(self, frame: Frame) -> None:
-        """Show the histogram of another slice, once it stands still."""
+    def _schedule_histogram(self, frame: Frame) -> None:
+        """Start the timer for a new histogram if another slice is displayed."""
         intent = frame.state.intent
-        shown = frame.state.image.uid, intent.displayed, intent.position, intent.projection
-        if frame.settled and shown != self._histogram_of:
-            first, self._histogram_of = self._histogram_of is None, shown
-            if not first and not self.channels.volume.isChecked():
+        source = frame.state.image.uid, intent.displayed, intent.position, intent.projection
+        if frame.settled and source != self._histogram_source:
+            is_first, self._histogram_source = self._histogram_source is None, source
+            if not is_first and not self.channels.volume.isChecked():
                 self._histogram_timer.start()
 
     # -- measuring ---------------------------------------------------------------------------------------------
 
     def set_tool(self, tool: Tool) -> None:
-        """Choose what dragging on the picture does."""
+        """Set the effect of dragging on the image."""
         self.canvas.set_tool(tool)
         if tool != "move":
             self.panels.setCurrentWidget(self.measure)
 
-    def _measure(self, shape: Shape | None, let_go: bool) -> None:
-        if let_go:
+    def _measure(self, shape: Shape | None, finished: bool) -> None:
+        if finished:
             pane: Pane = self.panes.main
             state = pane.pipeline.state
             self.measure.measure(shape, pane.intent, 0 if state is None else state.level)
 
     def _measure_again(self) -> None:
-        """Another slice or channel has other numbers."""
+        """Measure the shape again: the slice or a channel changed."""
         if self.canvas.shape is not None:
             self._measure(self.canvas.shape, True)
 
     # -- files -------------------------------------------------------------------------------------------------
 
     def ask_export(self) -> None:
-        """Ask what to write to a file."""
+        """Ask for the part and format to export, and export it."""
         image, intent = self.session.image, self.session.intent
         if image is None or intent is None:
-            self.session.say("There is no picture to export.")
+            self.session.show_message("No image is open.")
             return
         state = self.panes.main.pipeline.state
         level = state.level if state is not None and state.image is image else 0
@@ -512,56 +519,51 @@ class MainWindow(QMainWindow):
         self.exporter.ask(dialog, intent)
 
     def ask_screenshot(self) -> None:
-        """Ask for a file and write the picture, as it is drawn, to it."""
-        file, _ = QFileDialog.getSaveFileName(self, "Save the picture", "picture.png", "PNG (*.png)")
+        """Ask for a file and write the panes to it as they are drawn."""
+        file, _ = QFileDialog.getSaveFileName(self, "Save screenshot", "screenshot.png", "PNG (*.png)")
         if file and not self.panes.grab().save(file, "PNG"):
-            self.session.say(f"{file} could not be written", True)
-
-    def write_picture(self, file: Path) -> None:
-        """Write the frame that is drawn to a PNG file. Raises StoreError."""
-        if self.canvas.frame is not None:
-            write_png(file, self.canvas.frame.pixels)
+            self.session.show_message(f"{file} cannot be written", True)
 
     # -- the window --------------------------------------------------------------------------------------------
 
-    def focus_picture(self) -> None:
-        """Give the keys to the picture, so that none is typed into a field."""
+    def focus_canvas(self) -> None:
+        """Give the keyboard focus to the canvas."""
         (self.canvas if self.stack.currentIndex() else self.empty).setFocus()
 
     def showEvent(self, event: QShowEvent | None) -> None:
         super().showEvent(event)
-        self.focus_picture()
+        self.focus_canvas()
 
     def find_node(self) -> None:
-        """Begin to type what to find in the hierarchy."""
+        """Move the keyboard focus to the search field of the hierarchy."""
         self.tree_panel.search.setFocus()
         self.tree_panel.search.selectAll()
 
     def show_log(self, on: bool) -> None:
-        """Show what was said, or hide it."""
+        """Show or hide the messages."""
         self.log_dock.setVisible(on)
 
     def set_dark(self, on: bool) -> None:
-        """Colour the program dark, or light."""
+        """Use the dark or the light theme."""
         self.settings.setValue("dark", on)
         application = QApplication.instance()
         if isinstance(application, QApplication):
             apply_theme(application, on)
 
     def show_palette(self) -> None:
-        """Show all actions to choose from."""
-        Palette(self.actions_by_name, self).exec()
+        """Open the command palette."""
+        CommandPalette(self.actions_by_name, self).exec()
 
     def show_keys(self) -> None:
-        """Show what the keys do."""
+        """Show the keyboard shortcuts."""
         box = QMessageBox(self)
-        box.setWindowTitle("Keys")
+        box.setWindowTitle("Keyboard shortcuts")
         box.setText(key_help(self.actions_by_name))
         box.exec()
 
     def dragEnterEvent(self, event: QDragEnterEvent | None) -> None:
         data = event.mimeData() if event is not None else None
-        # What is dragged out of the window itself is meant for others.
+        # Items that are dragged out of this window are meant for other programs.
         if (
             event is not None
             and data is not None
@@ -573,7 +575,7 @@ class MainWindow(QMainWindow):
     def dropEvent(self, event: QDropEvent | None) -> None:
         data = event.mimeData() if event is not None else None
         if event is not None and data is not None:
-            self.opening.drop(data)
+            self.opener.drop(data)
             event.acceptProposedAction()
 
     def sizeHint(self) -> QSize:
@@ -588,6 +590,6 @@ class MainWindow(QMainWindow):
         self.exporter.close()
         self.panes.close_panes()
         self.session.close()
-        self.relay.close()
+        self.log_handler.close()
         self.mounts.close()
         super().closeEvent(event)

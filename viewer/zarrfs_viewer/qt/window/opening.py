@@ -1,4 +1,4 @@
-"""The ways to a location: dialogs, the clipboard, drops, and what was opened lately."""
+"""Opening locations from dialogs, the clipboard, dropped files and the list of recent locations."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from zarrfs_viewer.locations import locations_in
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import plain
 
-__all__ = ["Opening"]
+__all__ = ["LocationOpener"]
 
 MAX_RECENT = 12
 
 
-class Opening(QObject):
-    """Asks for locations and opens them in a session."""
+class LocationOpener(QObject):
+    """Opens locations that the user chooses in a session, and remembers recent locations."""
 
     def __init__(self, session: Session, settings: QSettings, parent: QWidget) -> None:
         super().__init__(parent)
@@ -27,15 +27,15 @@ class Opening(QObject):
 
     def ask_folder(self) -> None:
         """Ask for a folder and open it."""
-        folder = QFileDialog.getExistingDirectory(self._parent, "Open a Zarr folder")
+        folder = QFileDialog.getExistingDirectory(self._parent, "Open folder")
         if folder:
             self._session.open_location(folder)
 
     def ask_zip(self) -> None:
-        """Ask for zip files, or metadata documents, and open them."""
+        """Ask for zip files or metadata documents and open them."""
         files, _ = QFileDialog.getOpenFileNames(
             self._parent,
-            "Open zip files",
+            "Open zip file",
             "",
             "Zarr (*.zip zarr.json .zarray .zgroup .zattrs attributes.json)",
         )
@@ -43,27 +43,29 @@ class Opening(QObject):
 
     def ask_location(self) -> None:
         """Ask for a path, URL or link and open it."""
-        text, given = QInputDialog.getText(self._parent, "Open a location", "Path, URL or link to a view:")
-        if given:
+        text, accepted = QInputDialog.getText(self._parent, "Open location", "Path, URL or link to a view:")
+        if accepted:
             self.open_all(text)
 
     def ask_recent(self) -> None:
-        """Ask for one of the locations that were opened lately."""
+        """Ask for one of the recent locations and open it."""
         recent = self.recent()
         if not recent:
-            self._session.say("Nothing was opened before.")
+            self._session.show_message("There are no recent locations.")
             return
-        shown = [plain(f"{number}: {location}") for number, location in enumerate(recent, 1)]
-        text, given = QInputDialog.getItem(self._parent, "Open recent", "Location:", shown, 0, False)
-        if given:
-            self._session.open_location(recent[shown.index(text)])
+        entries = [plain(f"{number}: {location}") for number, location in enumerate(recent, 1)]
+        text, accepted = QInputDialog.getItem(self._parent, "Open recent", "Location:", entries, 0, False)
+        if accepted:
+            self._session.open_location(recent[entries.index(text)])
 
     def paste(self) -> None:
         """Open the locations on the clipboard."""
         clipboard = QGuiApplication.clipboard()
         text = clipboard.text() if clipboard is not None else ""
         if not locations_in(text):
-            self._session.say("There is no location on the clipboard: copy a path, a URL or a link first.")
+            self._session.show_message(
+                "The clipboard does not contain a location. Copy a path, a URL or a link first."
+            )
         self.open_all(text)
 
     def open_all(self, text: str) -> None:
@@ -72,12 +74,12 @@ class Opening(QObject):
             self._session.open_location(location)
 
     def drop(self, data: QMimeData) -> None:
-        """Open what was dropped: files, URLs or text."""
+        """Open dropped files, URLs or text."""
         urls = [url.toLocalFile() or url.toString() for url in data.urls()]
         self.open_all("\n".join(urls) if urls else data.text())
 
     def recent(self) -> list[str]:
-        """Return the locations that were opened lately, the newest first."""
+        """Return the recent locations, the newest first."""
         value = self._settings.value("recent", [])
         return [value] if isinstance(value, str) else list(value or [])
 
