@@ -1,4 +1,4 @@
-"""A virtual file: pieces one after the other, each known in size beforehand and read when asked for."""
+"""The content of a virtual file: a sequence of segments, whose sizes are known before any of them is read."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 
 from zarrfs.engine.nodes.array import Array
 
-__all__ = ["ArraySegment", "BytesSegment", "Piece", "VirtualFileContent"]
+__all__ = ["ArraySegment", "BytesSegment", "Segment", "VirtualFileContent"]
 
 
-class Piece(Protocol):
-    """A run of bytes of a virtual file."""
+class Segment(Protocol):
+    """A contiguous range of bytes of a virtual file."""
 
     nbytes: int
 
     def read_into(self, offset: int, out: memoryview) -> None:
-        """Fill ``out`` with the bytes from ``offset``; they are all there."""
+        """Fill ``out`` with the bytes from ``offset``. The range lies within the segment."""
 
 
 class BytesSegment:
-    """Bytes in memory: a header or trailer."""
+    """Bytes in memory, such as a header."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -34,65 +34,65 @@ class BytesSegment:
 
 
 class ArraySegment:
-    """The elements of an array in C or F order, decoded as they are read.
+    """The elements of an array in C or F order. They are decoded on each read.
 
-    ``swap`` reverses the bytes of each element (of each half of complex ones), for formats of the other byte order.
+    ``swap`` reverses the bytes of each element. In complex elements it reverses those of each part.
     """
 
     def __init__(self, array: Array, order: Literal["C", "F"] = "C", swap: bool = False) -> None:
         self._array = array
         self._order: Literal["C", "F"] = order
-        self._swap = array.itemsize // (2 if array.dtype.kind == "c" else 1) if swap else 1
+        self._swap_width = array.itemsize // (2 if array.dtype.kind == "c" else 1) if swap else 1
         self.nbytes = array.nbytes
 
     def read_into(self, offset: int, out: memoryview) -> None:
-        if self._swap == 1:
+        if self._swap_width == 1:
             self._array.read_bytes_into(offset, out, self._order)
             return
-        skip = offset % self._swap
-        start, stop = offset - skip, -(-(offset + len(out)) // self._swap) * self._swap
+        skip = offset % self._swap_width
+        start, stop = offset - skip, -(-(offset + len(out)) // self._swap_width) * self._swap_width
         raw = np.frombuffer(self._array.read_bytes(start, stop - start, self._order), np.uint8)
-        swapped = raw.reshape(-1, self._swap)[:, ::-1].reshape(-1)
+        swapped = raw.reshape(-1, self._swap_width)[:, ::-1].reshape(-1)
         out[:] = swapped[skip : skip + len(out)].tobytes()
 
 
 class VirtualFileContent:
-    """Pieces in order. ``size`` is exact and known without reading anything."""
+    """Segments in order. ``size`` is exact and is known without reading any data."""
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
-        self._pieces = [piece for piece in pieces if piece.nbytes]
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self._segments = [segment for segment in segments if segment.nbytes]
         self._starts: list[int] = []
         self.size = 0
-        for piece in self._pieces:
+        for segment in self._segments:
             self._starts.append(self.size)
-            self.size += piece.nbytes
+            self.size += segment.nbytes
 
     @property
     def in_memory(self) -> bool:
-        """Whether all bytes are in memory, so that the layout refers to no array."""
-        return all(isinstance(piece, BytesSegment) for piece in self._pieces)
+        """Whether all bytes are in memory, so that no array is referenced."""
+        return all(isinstance(segment, BytesSegment) for segment in self._segments)
 
     @property
-    def held_nbytes(self) -> int:
-        """The bytes that are in memory."""
-        return sum(piece.nbytes for piece in self._pieces if isinstance(piece, BytesSegment))
+    def memory_nbytes(self) -> int:
+        """The number of bytes that are in memory."""
+        return sum(segment.nbytes for segment in self._segments if isinstance(segment, BytesSegment))
 
     def read_into(self, offset: int, out: memoryview) -> int:
-        """Fill ``out`` from ``offset``, as far as the file goes; return how many bytes that is."""
+        """Copy the bytes from ``offset`` to ``out``, up to the end of the file, and return their number."""
         count = max(0, min(len(out), self.size - offset))
         done = 0
         index = bisect_right(self._starts, offset) - 1
         while done < count:
-            piece = self._pieces[index]
+            segment = self._segments[index]
             inside = offset + done - self._starts[index]
-            step = min(count - done, piece.nbytes - inside)
-            piece.read_into(inside, out[done : done + step])
+            step = min(count - done, segment.nbytes - inside)
+            segment.read_into(inside, out[done : done + step])
             done += step
             index += 1
         return count
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return up to ``size`` bytes from ``offset``."""
+        """Return at most ``size`` bytes from ``offset``."""
         out = bytearray(max(0, min(size, self.size - offset)))
         self.read_into(offset, memoryview(out))
         return bytes(out)
