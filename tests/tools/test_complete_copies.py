@@ -138,7 +138,7 @@ def test_the_exit_code_tells_an_incomplete_copy(verb: tuple[str, ...], tmp_path:
     done = command(*words, "--skip-broken")
     assert done.returncode == 3, done.stderr
     (line,) = done.stderr.splitlines()
-    assert line.startswith("zarrfs: left out: inner/bad: ")
+    assert line.startswith("zarrfs: skipped: inner/bad: ")
     done = command(verb[0], tmp_path / "s.zarr" / "good", tmp_path / "u.zarr", *verb[1:], "--skip-broken")
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -330,7 +330,7 @@ def test_an_interrupted_command_says_how_to_go_on_and_does(address: str, tmp_pat
                 gate.set()
             said = process.stderr.read()
             assert process.wait(TIMEOUT) == 130
-        assert said == "zarrfs: stopped; give the same command with --if-exists resume to go on\n"
+        assert said == "zarrfs: interrupted; run the same command with --if-exists resume to continue\n"
         there = [path for path in (tmp_path / "t" / "c").rglob("*") if path.is_file()]
         assert 0 < len(there) < 30
         before = {path: path.stat().st_mtime_ns for path in there}

@@ -140,7 +140,7 @@ def test_the_command(zarr_format: int, tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "g" / "new", data=np.zeros(2), zarr_format=zarr_format)
     done = CliRunner().invoke(main, ["check", str(tmp_path / "g")])
     assert done.exit_code == 1
-    assert "consolidated metadata are out of date (zarrfs consolidate writes them anew)" in done.output
+    assert "consolidated metadata is out of date (zarrfs consolidate writes it again)" in done.output
     assert MISSING in done.output
     done = CliRunner().invoke(main, ["check", str(tmp_path / "g"), "--json"])
     assert done.exit_code == 1
