@@ -27,7 +27,7 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(module, "SCRATCH", tmp_path / "demo")
+    monkeypatch.setattr(module, "OUTPUT_DIRECTORY", tmp_path / "demo")
     # The tests of the viewer cover the screenshot.
     monkeypatch.setattr(module, "show_picture", lambda store: None)
     return module
@@ -37,7 +37,7 @@ def test_the_demo_runs_with_the_synthetic_image(demo: ModuleType, capfd: pytest.
     assert demo.main([]) == 0
     output = capfd.readouterr().out
     assert re.search(r"^\s+60.0 MiB  0.npy$", output, re.MULTILINE)
-    assert "All 62,914,560 bytes equal what the engine reads" in output
+    assert "All 62,914,560 bytes equal the values that the engine reads" in output
     assert "$ zarrfs umount" in output
 
 
@@ -52,7 +52,7 @@ def test_the_demo_runs_with_a_given_store(
     else:
         zarrfs.create_array(location, data=data)
     assert demo.main([str(location)]) == 0
-    assert f"All {data.nbytes:,} bytes equal what the engine reads" in capfd.readouterr().out
+    assert f"All {data.nbytes:,} bytes equal the values that the engine reads" in capfd.readouterr().out
 
 
 def test_the_demo_reports_a_missing_store(
