@@ -39,7 +39,7 @@ if $quick; then
     else
         printf '\nTests of the changed files:\n'
         printf '    %s\n' "${tests[@]}"
-        check "pytest" "$PYTHON" -m pytest -q -n 2 --dist loadfile "${tests[@]}" "$@"
+        check "pytest" "$PYTHON" -m pytest -q "${tests[@]}" "$@"
     fi
 else
     check "pytest" "$PYTHON" -m pytest "$@"
