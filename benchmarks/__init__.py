@@ -1,1 +1,1 @@
-"""Ours and the peers, side by side in one run. ``python -m benchmarks --help`` says how."""
+"""Benchmarks that compare zarrfs with other implementations. See ``python -m benchmarks --help``."""

@@ -1,7 +1,7 @@
-"""The bar chart of the README and of docs/performance.md.
+"""The bar chart of README.md and docs/performance.md.
 
 ``python -m benchmarks.chart RESULTS.json CHART.svg`` draws selected cases. RESULTS.json is the output of
-``python -m benchmarks --json``, or docs/performance.json, which holds the medians only.
+``python -m benchmarks --json``, or docs/performance.json, which contains only the medians.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from benchmarks.summary import rows
+from benchmarks.summary import mean_milliseconds
 
 __all__ = ["chart", "medians"]
 
@@ -31,7 +31,7 @@ COLORS = {
     "zarrs": "#009e73",
     "zarr-python": "#999999",
 }
-"""Contenders in drawing order; the colors are distinguishable with colour-vision deficiencies (Okabe and Ito)."""
+"""Contenders in drawing order; the palette of Okabe and Ito suits color vision deficiencies."""
 
 WIDTH, LABEL_WIDTH, BAR_WIDTH = 760, 210, 440
 BAR_HEIGHT, CASE_GAP, TOP = 11, 14, 46
@@ -44,18 +44,18 @@ def medians(document: dict[str, Any]) -> Medians:
     results = document["results"]
     if "milliseconds" in results[0]:
         return {(result["data"], result["task"]): result["milliseconds"] for result in results}
-    table = rows(results)
+    table = mean_milliseconds(results)
     names = {"everything": "full read"}
     return {
         (data, names.get(task, task)): cells for data, tasks in table.items() for task, cells in tasks.items()
     }
 
 
-def chart(found: Medians) -> str:
+def chart(medians_by_case: Medians) -> str:
     """Return an SVG document: one group of bars per case, bar lengths relative to the slowest contender of the case."""
-    cases = [case for case in CASES if case in found]
+    cases = [case for case in CASES if case in medians_by_case]
     height = TOP + len(cases) * (len(COLORS) * BAR_HEIGHT + CASE_GAP)
-    parts = [
+    elements = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="11">',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
@@ -64,27 +64,27 @@ def chart(found: Medians) -> str:
     ]
     x = 8
     for name, color in COLORS.items():
-        parts.append(f'<rect x="{x}" y="25" width="10" height="10" fill="{color}"/>')
-        parts.append(f'<text x="{x + 14}" y="34">{escape(name)}</text>')
+        elements.append(f'<rect x="{x}" y="25" width="10" height="10" fill="{color}"/>')
+        elements.append(f'<text x="{x + 14}" y="34">{escape(name)}</text>')
         x += 30 + 7 * len(name)
     y = TOP
     for data, task in cases:
-        cells = found[data, task]
+        cells = medians_by_case[data, task]
         longest = max(cells.get(name, 0.0) for name in COLORS)
         middle = y + len(COLORS) * BAR_HEIGHT / 2 + 4
-        parts.append(f'<text x="8" y="{middle:.0f}">{escape(f"{data}: {task}")}</text>')
+        elements.append(f'<text x="8" y="{middle:.0f}">{escape(f"{data}: {task}")}</text>')
         for name, color in COLORS.items():
             if name in cells:
                 length = max(1.0, BAR_WIDTH * cells[name] / longest)
-                parts.append(
+                elements.append(
                     f'<rect x="{LABEL_WIDTH}" y="{y}" width="{length:.1f}" height="{BAR_HEIGHT - 2}" fill="{color}"/>'
                 )
-                parts.append(
+                elements.append(
                     f'<text x="{LABEL_WIDTH + length + 4:.1f}" y="{y + 9}" font-size="10">{cells[name]:g}</text>'
                 )
             y += BAR_HEIGHT
         y += CASE_GAP
-    return "\n".join([*parts, "</svg>", ""])
+    return "\n".join([*elements, "</svg>", ""])
 
 
 def main(arguments: list[str]) -> None:

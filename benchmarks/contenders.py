@@ -1,8 +1,8 @@
-"""One contender in a process of its own: ``python -m benchmarks.contenders NAME DIRECTORY SIDE REPEATS READ...``.
+"""Read benchmark of one contender: ``python -m benchmarks.contenders NAME DIRECTORY SIDE REPEATS READ...``.
 
-Prints JSON: for each read the seconds of every repetition and a checksum of what was read. An array is opened anew,
-outside the time taken, before each repetition, so that nobody has decoded chunks left over from the one before;
-the files are in the page cache for everybody.
+The program prints JSON: for each read, the seconds of all repetitions and a checksum of the values. Before each
+repetition the array is opened again, outside the measured time, so that no contender reuses decoded chunks of the
+previous repetition. The files are in the page cache for all contenders.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 VOXELS = 200
-"""Single voxels read in one repetition; the time given is that of one."""
+"""The number of voxels that one repetition reads. The reported time is that of one voxel."""
 
 Reader = Callable[[Any], Any]
 Opener = Callable[[str], Reader]
@@ -42,7 +42,7 @@ def _tensorstore() -> Opener:
     import tensorstore
 
     def opener(directory: str) -> Reader:
-        # A context of its own for each opening: nothing is shared with the one before.
+        # A new context, so that no cache is shared with previous repetitions.
         spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": directory}}
         array = tensorstore.open(spec, context=tensorstore.Context(), open=True, read=True).result()
         return lambda selection: array[selection].read().result()
@@ -60,15 +60,15 @@ CONTENDERS: dict[str, Callable[[], Opener]] = {
 
 
 def selections(read: str, side: int, repetition: int) -> list[Any]:
-    """What one repetition reads: another plane each time, voxels all over the place; the same for everybody. Of the
-    reads of "next plane" the first is not timed.
+    """Return the selections of one repetition: another plane in each repetition, or random voxels. They are equal
+    for all contenders. The first selection of "next plane" is not timed.
     """
     kind, _, axis = read.partition(":")
     if kind == "everything":
         return [(slice(None),) * 3]
     rng = np.random.default_rng(repetition)
     if axis:
-        # The plane after it lies in the same chunks, for all chunk sizes there are.
+        # An even index, so that the next plane is in the same chunks for all chunk sizes.
         index = int(rng.integers(side // 2)) * 2
         indices = [index] if kind == "plane" else [index, index + 1]
         return [
@@ -78,33 +78,33 @@ def selections(read: str, side: int, repetition: int) -> list[Any]:
 
 
 def measure(opener: Opener, directory: str, side: int, repeats: int, read: str) -> dict[str, Any]:
-    """Time one read; the first repetition warms up and does not count."""
+    """Measure one read. The first repetition is a warm-up and is not counted."""
     seconds = []
     checksum = 0
     for repetition in range(repeats + 1):
-        chosen = selections(read, side, repetition)
+        chosen_selections = selections(read, side, repetition)
         reader = opener(directory)
         if read.startswith("next"):
-            reader(chosen.pop(0))
+            reader(chosen_selections.pop(0))
         start = time.perf_counter()
-        found = [reader(selection) for selection in chosen]
+        values = [reader(selection) for selection in chosen_selections]
         elapsed = time.perf_counter() - start
         if repetition:
-            seconds.append(elapsed / len(chosen))
-        for piece in found:
-            checksum = zlib.crc32(np.ascontiguousarray(piece).data, checksum)
-        del found
+            seconds.append(elapsed / len(chosen_selections))
+        for part in values:
+            checksum = zlib.crc32(np.ascontiguousarray(part).data, checksum)
+        del values
     return {"seconds": seconds, "checksum": checksum}
 
 
-def main(name: str, directory: str, side: str, repeats: str, *wanted: str) -> None:
+def main(name: str, directory: str, side: str, repeats: str, *reads: str) -> None:
     opener = CONTENDERS[name]()
-    results = {read: measure(opener, directory, int(side), int(repeats), read) for read in wanted}
+    results = {read: measure(opener, directory, int(side), int(repeats), read) for read in reads}
     json.dump({"reads": results, "peak": peak_memory()}, sys.stdout)
 
 
 def peak_memory() -> int:
-    """Bytes that were resident at most. Not from getrusage, which counts the parent's before the exec too."""
+    """Return the peak resident memory in bytes. getrusage also counts the memory of the parent before exec."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 

@@ -1,4 +1,4 @@
-"""Makes the data, runs every contender on every data set, times imports, and prints the table."""
+"""The read benchmark: creates the data, runs all contenders on all data sets, measures imports, and prints a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders import CONTENDERS
-from benchmarks.plan import SMALL, DataSet, data_sets, reads
+from benchmarks.plan import SMALL_SIDE, DataSet, data_sets, reads
 from zarrfs import synthetic
 
 __all__ = ["IMPORTS", "describe", "line", "make_data", "ratio", "run", "scratch_directory"]
@@ -25,18 +25,18 @@ IMPORTS = ("numpy", "zarrfs", "zarr", "tensorstore")
 
 
 def scratch_directory() -> Path:
-    """Where the data are kept from one run to the next: $ZARRFS_BENCHMARKS, or below the user's cache directory."""
-    given = os.environ.get("ZARRFS_BENCHMARKS")
+    """Return the directory of the data: $ZARRFS_BENCHMARKS, or a directory in the cache directory of the user."""
+    configured = os.environ.get("ZARRFS_BENCHMARKS")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(given) if given else cache / "zarrfs-benchmarks"
+    return Path(configured) if configured else cache / "zarrfs-benchmarks"
 
 
-def make_data(wanted: list[DataSet], scratch: Path) -> None:
-    """Write the data sets that are not there yet. TensorStore writes them: none of them is to our own measure."""
+def make_data(selected: list[DataSet], scratch: Path) -> None:
+    """Write the data sets that do not exist. TensorStore writes them, so that they are not tuned to zarrfs."""
     import tensorstore
 
     volumes: dict[int, Any] = {}
-    for data_set in wanted:
+    for data_set in selected:
         target = scratch / data_set.directory
         if target.exists():
             continue
@@ -59,22 +59,24 @@ def run(
     side: int,
     repeats: int,
     contenders: list[str],
-    chosen: Callable[[DataSet], bool],
+    is_selected: Callable[[DataSet], bool],
     report: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Measure, report each line as it is known, and return everything."""
-    wanted = [data_set for data_set in data_sets(side) if chosen(data_set)]
+    """Run the benchmark, report each line of the table when it is complete, and return all results."""
+    selected = [data_set for data_set in data_sets(side) if is_selected(data_set)]
     scratch = scratch_directory()
     scratch.mkdir(parents=True, exist_ok=True)
-    make_data(wanted, scratch)
+    make_data(selected, scratch)
     report(_heading(side, repeats))
-    report(line("milliseconds, median", contenders, "best peer / each of ours"))
+    report(line("milliseconds, median", contenders, "fastest peer / zarrfs"))
     report(line("", ["---"] * len(contenders), "---", fill="-"))
     results = []
-    for data_set in wanted:
-        found = {name: _measure(name, data_set, scratch / data_set.directory, repeats) for name in contenders}
+    for data_set in selected:
+        measurements = {
+            name: _measure(name, data_set, scratch / data_set.directory, repeats) for name in contenders
+        }
         for read in reads(data_set):
-            timings = {name: found[name]["reads"][read.key] for name in contenders}
+            timings = {name: measurements[name]["reads"][read.key] for name in contenders}
             if len({timing["checksum"] for timing in timings.values()}) > 1:
                 raise SystemExit(
                     f"{data_set.name}, {read.name}: the contenders read different values: {timings}"
@@ -85,7 +87,7 @@ def run(
             results.append(
                 {"data": data_set.name, "side": data_set.side, "task": read.name, "seconds": timings}
             )
-        peaks = [f"{found[name]['peak'] / 2**20:.0f}" for name in contenders]
+        peaks = [f"{measurements[name]['peak'] / 2**20:.0f}" for name in contenders]
         report(line(f"{data_set.name}: peak memory, MiB", peaks, ""))
     imports = time_imports(repeats=max(5, repeats))
     report("\nimport, ms: " + ", ".join(f"{name} {1000 * seconds:.0f}" for name, seconds in imports.items()))
@@ -94,38 +96,38 @@ def run(
 
 def _measure(name: str, data_set: DataSet, directory: Path, repeats: int) -> dict[str, Any]:
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.contenders", name, str(directory)]
-    # What takes milliseconds is repeated more often than what takes seconds.
-    times = repeats * 5 if data_set.side == SMALL else repeats
-    command += [str(data_set.side), str(times), *(read.key for read in reads(data_set))]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    # Tasks that take milliseconds are repeated more often.
+    repetitions = repeats * 5 if data_set.side == SMALL_SIDE else repeats
+    command += [str(data_set.side), str(repetitions), *(read.key for read in reads(data_set))]
+    completed = subprocess.run(command, check=True, capture_output=True, text=True)
+    result: dict[str, Any] = json.loads(completed.stdout)
+    return result
 
 
 def time_imports(repeats: int) -> dict[str, float]:
-    """Seconds to start Python and import each package, less those to start Python alone; medians."""
-    taken: dict[str, list[float]] = {name: [] for name in ("", *IMPORTS)}
-    # The first round leaves compiled modules behind, as an installation does, and does not count.
+    """Return the median seconds to import each package, without the time to start Python."""
+    seconds_by_name: dict[str, list[float]] = {name: [] for name in ("", *IMPORTS)}
+    # The first round compiles the modules, as an installation does, and is not counted.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for _ in range(repeats + 1):
-        for name, seconds in taken.items():
+        for name, seconds in seconds_by_name.items():
             start = time.perf_counter()
             subprocess.run(
                 [sys.executable, "-c", f"import {name}" if name else ""], check=True, env=environment
             )
             seconds.append(time.perf_counter() - start)
-    medians = {name: statistics.median(seconds[1:]) for name, seconds in taken.items()}
+    medians = {name: statistics.median(seconds[1:]) for name, seconds in seconds_by_name.items()}
     return {name: medians[name] - medians[""] for name in IMPORTS}
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured on and with."""
+    """Return the properties of the machine and the versions of the packages."""
     versions = {}
     for package in ("zarrfs", "numpy", "numcodecs", "zarr", "zarrs", "tensorstore"):
         try:
             versions[package] = version(package)
         except PackageNotFoundError:
-            versions[package] = "absent"
+            versions[package] = "not installed"
     cores = len(os.sched_getaffinity(0))
     return {
         "cores": cores,
@@ -146,21 +148,21 @@ def _processor() -> str:
 
 
 def describe(side: int) -> str:
-    """Say what is measured on what, and with which versions."""
-    about = machine()
-    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    """Return a description of the data, the machine and the versions."""
+    properties = machine()
+    versions = ", ".join(f"{name} {number}" for name, number in properties["versions"].items())
     return (
-        f"{side} cubed uint16 of noisy nuclei, Zarr v3; {about['cores']} cores of {about['processor']}, "
-        f"Python {about['python']}\n{versions}\n"
+        f"a uint16 volume of {side} cubed with noisy nuclei, Zarr v3; {properties['cores']} cores of "
+        f"{properties['processor']}, Python {properties['python']}\n{versions}\n"
     )
 
 
 def _heading(side: int, repeats: int) -> str:
     return describe(side) + (
-        f"Each contender in its own process, {repeats} repetitions, the array opened anew before each "
-        "(nothing decoded is left over), files in the page cache.\n"
-        "'zarrfs' keeps decoded chunks as it does by default; 'zarrfs, no cache' was opened with cache_size=0, as "
-        "TensorStore and zarr-python keep none.\n"
+        f"Each contender runs in its own process with {repeats} repetitions. The array is opened again before each "
+        "repetition, without cached chunks. The files are in the page cache.\n"
+        "'zarrfs' uses its default cache of decoded chunks; 'zarrfs, no cache' is opened with cache_size=0, because "
+        "TensorStore and zarr-python do not cache decoded chunks.\n"
     )
 
 
@@ -174,13 +176,13 @@ def line(label: str, cells: list[str], last: str, fill: str = " ") -> str:
 
 
 def ratio(seconds: dict[str, float]) -> str:
-    """The time of the fastest peer against each of ours: above 1 we are ahead."""
+    """Return the time of the fastest peer divided by that of each zarrfs contender. Above 1, zarrfs is faster."""
     peers = {name: value for name, value in seconds.items() if not name.startswith("zarrfs")}
-    ours = [value for name, value in seconds.items() if name.startswith("zarrfs")]
-    if not ours or not peers:
+    zarrfs_seconds = [value for name, value in seconds.items() if name.startswith("zarrfs")]
+    if not zarrfs_seconds or not peers:
         return ""
-    best = min(peers, key=lambda name: peers[name])
-    return f"{best}: " + ", ".join(f"{peers[best] / value:.2f}" for value in ours)
+    fastest = min(peers, key=lambda name: peers[name])
+    return f"{fastest}: " + ", ".join(f"{peers[fastest] / value:.2f}" for value in zarrfs_seconds)
 
 
 ALL_CONTENDERS = list(CONTENDERS)

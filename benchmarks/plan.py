@@ -1,4 +1,4 @@
-"""What is measured: data sets that are read or written, and the reads asked of each. No contender is named here."""
+"""The data sets that are read or written, and the reads of each data set. This module is independent of contenders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SMALL", "VOLUME", "DataSet", "Read", "data_sets", "reads", "written_sets"]
+__all__ = ["SMALL_SIDE", "VOLUME_SIDE", "DataSet", "Read", "data_sets", "reads", "written_sets"]
 
 
 def _blosc(cname: str, clevel: int) -> dict[str, Any]:
@@ -28,14 +28,14 @@ CODECS: dict[str, list[dict[str, Any]]] = {
     "gzip": [{"name": "gzip", "configuration": {"level": 5}}],
 }
 
-VOLUME = 512
-SHARD = 256
-SMALL = 100
+VOLUME_SIDE = 512
+SHARD_SIDE = 256
+SMALL_SIDE = 100
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A cube of noisy nuclei, uint16, Zarr v3: its side, chunk side, shard side (None for none) and codec."""
+    """A uint16 cube of noisy nuclei in Zarr v3: its side, chunk side, shard side (None without shards) and codec."""
 
     side: int
     chunk: int
@@ -44,17 +44,17 @@ class DataSet:
 
     @property
     def name(self) -> str:
-        """For tables and directories."""
+        """The name in tables."""
         shard = f" in shards of {self.shard}" if self.shard else ""
         return f"{self.codec}, chunks of {self.chunk}{shard}"
 
     @property
     def directory(self) -> str:
-        """The name of the directory that holds it."""
+        """The name of its directory."""
         return f"{self.side}-{self.chunk}-{self.shard or 'plain'}-{self.codec.lower()}.zarr"
 
     def metadata(self) -> dict[str, Any]:
-        """The Zarr v3 document, but for what every one of them says."""
+        """Return the fields of the Zarr v3 document that differ between data sets."""
         little = {"name": "bytes", "configuration": {"endian": "little"}}
         chain = [little, *CODECS[self.codec]]
         if self.shard is not None:
@@ -78,8 +78,8 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Read:
-    """One read to be timed: everything, a plane along an axis, the plane after one that was just read (as in
-    scrolling), or single voxels one after the other.
+    """A read that is timed: everything, a plane along an axis, the plane after the previous read (as in scrolling), or
+    single voxels in sequence.
     """
 
     kind: str
@@ -87,41 +87,41 @@ class Read:
 
     @property
     def name(self) -> str:
-        """For tables."""
+        """The name in tables."""
         return self.kind if self.axis is None else f"{self.kind} along {'zyx'[self.axis]}"
 
     @property
     def key(self) -> str:
-        """For the command line of a contender."""
+        """The name on the command line of a contender."""
         return self.kind if self.axis is None else f"{self.kind}:{self.axis}"
 
 
-def data_sets(side: int = VOLUME) -> Iterator[DataSet]:
-    """The table of the large volume, then the small chunks."""
+def data_sets(side: int = VOLUME_SIDE) -> Iterator[DataSet]:
+    """Yield the data sets of the read benchmark: those of the large volume, then those with small chunks."""
     for codec in ("none", "Blosc-LZ4", "zstd", "gzip"):
         for chunk in (32, 64, 128):
             yield DataSet(side, chunk, None, codec)
     for codec in ("Blosc-LZ4", "zstd"):
         for chunk in (32, 64, 128):
-            yield DataSet(side, chunk, min(SHARD, side), codec)
-    yield DataSet(SMALL, 10, None, "Blosc-LZ4")
-    yield DataSet(SMALL, 10, SMALL, "Blosc-LZ4")
+            yield DataSet(side, chunk, min(SHARD_SIDE, side), codec)
+    yield DataSet(SMALL_SIDE, 10, None, "Blosc-LZ4")
+    yield DataSet(SMALL_SIDE, 10, SMALL_SIDE, "Blosc-LZ4")
 
 
-def written_sets(side: int = VOLUME) -> Iterator[DataSet]:
-    """The table of writes: the large volume, shards of two sizes, then the small chunks."""
+def written_sets(side: int = VOLUME_SIDE) -> Iterator[DataSet]:
+    """Yield the data sets of the write benchmark: the large volume, shards of two sizes, then small chunks."""
     for codec in CODECS:
         for chunk in (32, 64, 128):
             yield DataSet(side, chunk, None, codec)
     for codec in ("none", "Blosc-LZ4", "zstd"):
         for shard in (128, 256):
             yield DataSet(side, 32, min(shard, side), codec)
-    yield DataSet(SMALL, 10, None, "Blosc-LZ4")
-    yield DataSet(SMALL, 10, SMALL, "Blosc-LZ4")
+    yield DataSet(SMALL_SIDE, 10, None, "Blosc-LZ4")
+    yield DataSet(SMALL_SIDE, 10, SMALL_SIDE, "Blosc-LZ4")
 
 
 def reads(data_set: DataSet) -> list[Read]:
-    """What is read of a data set."""
-    if data_set.side == SMALL:
+    """Return the reads of a data set."""
+    if data_set.side == SMALL_SIDE:
         return [Read("everything"), Read("one voxel")]
     return [Read("everything"), *(Read("plane", axis) for axis in range(3)), Read("next plane", 0)]

@@ -1,7 +1,7 @@
-"""The short table of the README, out of what ``python -m benchmarks --json FILE``, or ``benchmarks.writing``, wrote.
+"""A summary of the results that ``python -m benchmarks --json FILE`` or ``python -m benchmarks.writing`` has written.
 
-``python -m benchmarks.summary FILE [TEXT]`` prints Markdown: for each data set (with TEXT in its name) the milliseconds
-to read or write everything, and those of a plane (the mean of the three axes).
+``python -m benchmarks.summary FILE [TEXT]`` prints a Markdown table of the data sets whose name contains TEXT. It
+contains the milliseconds per task. For planes they are the mean of the three axes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 
-def rows(results: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
+def mean_milliseconds(results: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
     """Return data set -> kind of task -> contender -> milliseconds."""
     table: dict[str, dict[str, dict[str, list[float]]]] = {}
     for result in results:
@@ -30,23 +30,25 @@ def rows(results: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]
     }
 
 
-def markdown(document: dict[str, Any], text: str = "") -> str:
-    """Return the table, the fastest of each row in bold."""
-    table = rows([result for result in document["results"] if text in result["data"]])
+def markdown(document: dict[str, Any], name_part: str = "") -> str:
+    """Return the table. The fastest contender of each row is bold."""
+    table = mean_milliseconds([result for result in document["results"] if name_part in result["data"]])
     names = list(document["results"][0]["seconds"])
     lines = [f"| ms | {' | '.join(names)} |", "|---|" + "---:|" * len(names)]
     for data, kinds in table.items():
         for kind, cells in kinds.items():
-            best = min(cells.values())
-            shown = (
-                f"**{_number(cells[name])}**" if cells[name] == best else _number(cells[name])
+            fastest = min(cells.values())
+            texts = (
+                f"**{_format_milliseconds(cells[name])}**"
+                if cells[name] == fastest
+                else _format_milliseconds(cells[name])
                 for name in names
             )
-            lines.append(f"| {data}: {kind} | {' | '.join(shown)} |")
+            lines.append(f"| {data}: {kind} | {' | '.join(texts)} |")
     return "\n".join(lines)
 
 
-def _number(milliseconds: float) -> str:
+def _format_milliseconds(milliseconds: float) -> str:
     return f"{milliseconds:.0f}" if milliseconds >= 100 else f"{milliseconds:.2g}"
 
 

@@ -1,13 +1,12 @@
-"""How fast the viewer's core is, without a window: composition, first pixels, stepping through slices,
-memory.
+"""Benchmark of the core of the viewer without a window: composition, time to the first frame, slice steps, and memory.
 
-``python -m benchmarks.viewer_core [--planes 256] [--size 2048] [--keep DIRECTORY]`` writes a uint16 pyramid
-of 64-cubed zstd chunks (2 GiB at these sizes, 1 GiB of it noise) into a temporary directory and measures, for
-a window of 1280 x 900:
+``python -m benchmarks.viewer_core [--planes 256] [--size 2048] [--keep DIRECTORY]`` writes a uint16 pyramid with zstd
+chunks of 64 cubed to a temporary directory. With these sizes it has 2 GiB, of which 1 GiB is noise. For a viewport of
+1280 x 900 pixels, the benchmark measures:
 
-- the composition of three channels, one of which changes its contrast with every frame;
-- from ``open_dataset`` to the first frame with anything in it, and to the exact one;
-- steps of one slice, from asking to the exact frame, at 30 steps a second, as by a finger on a slider.
+- the composition of three channels, of which one has other contrast limits in each frame;
+- the time from ``open_dataset`` to the first frame and to the exact frame;
+- the time from a request for the next slice to the exact frame, at 30 steps per second.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ STEP_SECONDS = 1 / 30
 
 
 def write_pyramid(directory: Path, planes: int, size: int) -> None:
-    """Write blobs over camera noise, three levels."""
+    """Write a pyramid of three levels: a smooth pattern with camera noise."""
     rng = np.random.default_rng(0)
     scales = [[1.0, 0.5 * 2**level, 0.5 * 2**level] for level in range(3)]
     axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"]
@@ -82,14 +81,14 @@ def write_pyramid(directory: Path, planes: int, size: int) -> None:
 
 
 def milliseconds(times: list[float]) -> str:
-    """Return median and 95th percentile as text."""
+    """Return the median and the 95th percentile as text."""
     ordered = sorted(times)
     p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
     return f"median {statistics.median(times) * 1e3:7.2f} ms   p95 {p95 * 1e3:7.2f} ms"
 
 
 def timed(action: Callable[[int], object], count: int = 31) -> list[float]:
-    """Return the seconds of each of ``count`` calls, after one to warm up."""
+    """Return the durations of ``count`` calls in seconds. One more call before them is a warm-up."""
     action(0)
     times = []
     for number in range(1, count + 1):
@@ -99,8 +98,8 @@ def timed(action: Callable[[int], object], count: int = 31) -> list[float]:
     return times
 
 
-def composition() -> None:
-    """Measure composing a window of three channels, one changing."""
+def measure_composition() -> None:
+    """Measure the composition of three channels, of which one changes."""
     width, height = WINDOW
     rng = np.random.default_rng(0)
     colors = ("#00FF00", "#FF00FF", "viridis")
@@ -121,36 +120,40 @@ def _draw(planes: list[np.ndarray[Any, Any]], changed: list[list[ChannelSettings
     compose(planes, changed[number])
 
 
-def _shows(intent: ViewIntent, frame: Frame) -> bool:
+def _is_exact_frame_of(intent: ViewIntent, frame: Frame) -> bool:
     return frame.exact and frame.state.intent.position == intent.position
 
 
-class Screen:
-    """Takes frames and lets a caller wait for one."""
+class FrameReceiver:
+    """Receives frames. A caller can wait for a frame that meets a condition."""
 
     def __init__(self) -> None:
-        self._arrived = threading.Condition()
+        self._condition = threading.Condition()
         self._frames: list[tuple[float, Frame]] = []
 
     def put(self, frame: Frame) -> None:
-        """Take a frame."""
-        with self._arrived:
+        """Store a frame."""
+        with self._condition:
             self._frames.append((time.perf_counter(), frame))
-            self._arrived.notify_all()
+            self._condition.notify_all()
 
-    def wait(self, wanted: Callable[[Frame], bool]) -> float:
-        """Return when the first wanted frame came; frames before it are forgotten, it itself is not."""
-        with self._arrived:
+    def wait(self, condition: Callable[[Frame], bool]) -> float:
+        """Wait for the first frame that meets the condition, and return its time of arrival. Earlier frames are
+        dropped.
+        """
+        with self._condition:
             while True:
-                for position, (moment, frame) in enumerate(self._frames):
-                    if wanted(frame):
+                for position, (time_of_arrival, frame) in enumerate(self._frames):
+                    if condition(frame):
                         del self._frames[:position]
-                        return moment
-                self._arrived.wait()
+                        return time_of_arrival
+                self._condition.wait()
 
 
-def opening(location: str, screen: Screen, pipeline: ViewPipeline) -> tuple[Image, ViewIntent, Viewport]:
-    """Measure from opening to the first and to the exact frame."""
+def measure_opening(
+    location: str, receiver: FrameReceiver, pipeline: ViewPipeline
+) -> tuple[Image, ViewIntent, Viewport]:
+    """Measure the time from opening to the first frame and to the exact frame."""
     start = time.perf_counter()
     image = open_dataset(location).open_image()
     intent = initial_intent(image)
@@ -158,17 +161,17 @@ def opening(location: str, screen: Screen, pipeline: ViewPipeline) -> tuple[Imag
     viewport = fit(*WINDOW, rows, columns, pixel_aspect(image, intent.displayed))
     opened = time.perf_counter()
     pipeline.show(image, intent, viewport)
-    first = screen.wait(lambda frame: True)
-    exact = screen.wait(lambda frame: frame.exact)
-    marks = [(moment - start) * 1e3 for moment in (opened, first, exact)]
-    print("open {:.1f} ms, first pixels {:.1f} ms, exact {:.1f} ms".format(*marks))
+    first = receiver.wait(lambda frame: True)
+    exact = receiver.wait(lambda frame: frame.exact)
+    durations = [(time_of_arrival - start) * 1e3 for time_of_arrival in (opened, first, exact)]
+    print("open {:.1f} ms, first pixels {:.1f} ms, exact {:.1f} ms".format(*durations))
     return image, intent, viewport
 
 
-def stepping(
-    image: Image, intent: ViewIntent, viewport: Viewport, screen: Screen, pipeline: ViewPipeline
+def measure_steps(
+    image: Image, intent: ViewIntent, viewport: Viewport, receiver: FrameReceiver, pipeline: ViewPipeline
 ) -> None:
-    """Measure steps of one slice at the rate of a moving slider; the first pass is cold, the second warm."""
+    """Measure steps of one slice at a fixed rate. The first pass is cold, the second is warm."""
     axis = next(a for a in image.slider_axes if a not in intent.displayed)
     count = min(STEPS, image.shape[axis] - 1)
     for name in ("cold", "warm"):
@@ -177,7 +180,7 @@ def stepping(
             moved = with_position(intent, axis, number)
             start = time.perf_counter()
             pipeline.show(image, moved, viewport)
-            done = screen.wait(partial(_shows, moved))
+            done = receiver.wait(partial(_is_exact_frame_of, moved))
             times.append(done - start)
             time.sleep(max(0.0, STEP_SECONDS - (time.perf_counter() - start)))
         print(f"jump to another slice, {name}        {times[0] * 1e3:14.2f} ms")
@@ -189,30 +192,28 @@ def stepping(
 
 
 def main() -> None:
-    """Write the data, measure, print."""
+    """Write the data, run the measurements, and print the results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--planes", type=int, default=256)
     parser.add_argument("--size", type=int, default=2048)
-    parser.add_argument("--keep", type=Path, help="write the data here, or use what is here already")
+    parser.add_argument("--keep", type=Path, help="the directory of the data; existing data is used")
     options = parser.parse_args()
-    composition()
+    measure_composition()
     with tempfile.TemporaryDirectory() as temporary:
         directory = (options.keep or Path(temporary)) / f"pyramid-{options.planes}-{options.size}.zarr"
         if not directory.exists():
             write_pyramid(directory, options.planes, options.size)
         streamer = TileStreamer()
-        screen = Screen()
-        pipeline = ViewPipeline(streamer, on_frame=screen.put)
-        image, intent, viewport = opening(str(directory), screen, pipeline)
-        stepping(image, intent, viewport, screen, pipeline)
+        receiver = FrameReceiver()
+        pipeline = ViewPipeline(streamer, on_frame=receiver.put)
+        image, intent, viewport = measure_opening(str(directory), receiver, pipeline)
+        measure_steps(image, intent, viewport, receiver, pipeline)
         print(streamer.memory)
         pipeline.close()
         streamer.close()
-    print(
-        f"most memory ever held by the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB"
-    )
+    print(f"peak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")
 
 
 if __name__ == "__main__":

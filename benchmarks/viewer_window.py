@@ -1,13 +1,15 @@
-"""The viewer's window beside napari, on the same pyramid, in one run.
+"""Benchmark of the window of the viewer, and of napari, with the same pyramid.
 
 ``python -m benchmarks.viewer_window [--napari PYTHON] [--planes 128] [--size 2048] [--keep DIRECTORY]`` writes the
-pyramid of ``benchmarks.viewer_core`` (uint16, chunks of 64 cubed), then starts each program in a process and on a
-virtual screen (Xvfb, 1280 x 900, software GL) of its own, and prints medians and ratios. ``PYTHON`` is an interpreter
-with napari, zarr and dask (``pip install 'napari[pyqt6]' zarr dask``); without it only ours runs.
+pyramid of ``benchmarks.viewer_core`` (uint16, chunks of 64 cubed). Then it runs each program in its own process
+with its own virtual screen (Xvfb, 1280 x 900, software GL), and prints medians and ratios. ``PYTHON`` is an
+interpreter with napari, zarr and dask (``pip install 'napari[pyqt6]' zarr dask``). Without it, only the viewer of
+zarrfs runs.
 
-Measured: from the start of the process to the window; from opening to the first pixels; steps of one slice at 30 a
-second, from asking to the exact picture being painted; the longest time that the event loop did not turn, while
-opening and while stepping; a change of contrast; resident memory at the end.
+The benchmark measures the time from the start of the process to the window, the time from opening to the first pixels,
+the time from a request for the next slice to the painted exact image at 30 steps per second, the longest interval
+in which the event loop was blocked during opening and stepping, the time of a contrast change, and the resident
+memory at the end.
 """
 
 from __future__ import annotations
@@ -26,39 +28,39 @@ from typing import Any
 
 STEPS = 90
 STEP_SECONDS = 1 / 30
-CONTRASTS = 30
-PATIENCE = 60.0
+CONTRAST_CHANGES = 30
+TIMEOUT_SECONDS = 60.0
 
 
-class Heart:
-    """Beats every millisecond on the event loop, and remembers its longest pause."""
+class EventLoopMonitor:
+    """Measures the longest interval between two timer events. The timer fires every millisecond."""
 
     def __init__(self, timer: Any) -> None:
         self._timer = timer
         self._last = time.perf_counter()
-        self.longest = 0.0
+        self.longest_interval = 0.0
         timer.setInterval(1)
-        timer.timeout.connect(self._beat)
+        timer.timeout.connect(self._on_timeout)
         timer.start()
 
-    def _beat(self) -> None:
+    def _on_timeout(self) -> None:
         now = time.perf_counter()
-        self.longest = max(self.longest, now - self._last)
+        self.longest_interval = max(self.longest_interval, now - self._last)
         self._last = now
 
-    def begin(self) -> None:
-        """Measure from now on."""
-        self._last, self.longest = time.perf_counter(), 0.0
+    def reset(self) -> None:
+        """Start a new measurement."""
+        self._last, self.longest_interval = time.perf_counter(), 0.0
 
 
 def resident_bytes() -> int:
-    """Return the memory of this process."""
+    """Return the resident memory of this process in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def process_start() -> float:
-    """Return when this process began, as ``time.time`` has it."""
+    """Return the start time of this process in seconds since the epoch."""
     ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     uptime = float(Path("/proc/uptime").read_text().split()[0])
     return time.time() - uptime + ticks / os.sysconf("SC_CLK_TCK")
@@ -67,62 +69,62 @@ def process_start() -> float:
 def drive(
     started: float,
     process_events: Callable[[], object],
-    heart: Heart,
+    monitor: EventLoopMonitor,
     open_image: Callable[[], object],
     has_pixels: Callable[[], bool],
     step: Callable[[int], object],
-    shows: Callable[[int], bool],
+    is_shown: Callable[[int], bool],
     planes: int,
     change_contrast: Callable[[int], object],
-    drawn: Callable[[], int],
+    count_frames: Callable[[], int],
 ) -> dict[str, float]:
-    """Do the same with either program; return seconds by name, and bytes."""
+    """Run the benchmark with one program. Return seconds by name, and the memory in bytes."""
 
-    def until(condition: Callable[[], bool]) -> float:
+    def wait_until(condition: Callable[[], bool]) -> float:
         start = time.perf_counter()
         while not condition():
             process_events()
-            if time.perf_counter() - start > PATIENCE:
-                raise TimeoutError("the program does not come to an end with a step")
+            if time.perf_counter() - start > TIMEOUT_SECONDS:
+                raise TimeoutError(f"a step took more than {TIMEOUT_SECONDS:.0f} s")
         return time.perf_counter()
 
     process_events()
     result = {"window": time.time() - started}
-    heart.begin()
-    begin = time.perf_counter()
+    monitor.reset()
+    start = time.perf_counter()
     open_image()
-    result["first pixels"] = until(has_pixels) - begin
-    result["blocked while opening"] = heart.longest
+    result["first pixels"] = wait_until(has_pixels) - start
+    result["blocked while opening"] = monitor.longest_interval
     first = planes // 2
     step(first)
-    until(lambda: shows(first))
-    heart.begin()
+    wait_until(lambda: is_shown(first))
+    monitor.reset()
     times = []
     for number in range(STEPS):
         z = (first + 1 + number) % planes
-        begin = time.perf_counter()
+        start = time.perf_counter()
         step(z)
-        times.append(until(lambda z=z: shows(z)) - begin)  # type: ignore[misc]
-        rest = begin + STEP_SECONDS
+        times.append(wait_until(lambda z=z: is_shown(z)) - start)  # type: ignore[misc]
+        rest = start + STEP_SECONDS
         while time.perf_counter() < rest:
             process_events()
     times.sort()
     result["step, median"] = times[len(times) // 2]
     result["step, 95 %"] = times[int(len(times) * 0.95)]
-    result["blocked while stepping"] = heart.longest
+    result["blocked while stepping"] = monitor.longest_interval
     times = []
-    for number in range(CONTRASTS):
-        before = drawn()
-        begin = time.perf_counter()
+    for number in range(CONTRAST_CHANGES):
+        before = count_frames()
+        start = time.perf_counter()
         change_contrast(number)
-        times.append(until(lambda before=before: drawn() > before) - begin)  # type: ignore[misc]
+        times.append(wait_until(lambda before=before: count_frames() > before) - start)  # type: ignore[misc]
     result["contrast"] = sorted(times)[len(times) // 2]
     result["memory"] = float(resident_bytes())
     return result
 
 
 def run_ours(location: str, planes: int, started: float) -> dict[str, float]:
-    """Drive our own window."""
+    """Run the benchmark with the viewer of zarrfs."""
     from PyQt6.QtCore import QSettings, QTimer
     from zarrfs_viewer.qt.window.application import make_application
     from zarrfs_viewer.qt.window.main_window import MainWindow
@@ -136,7 +138,7 @@ def run_ours(location: str, planes: int, started: float) -> dict[str, float]:
         frames = [0]
         window.framed.connect(lambda _: frames.__setitem__(0, frames[0] + 1))
 
-        def shows(z: int) -> bool:
+        def is_shown(z: int) -> bool:
             frame = window.canvas.frame
             return frame is not None and frame.exact and round(frame.state.intent.position[0]) == z
 
@@ -144,11 +146,11 @@ def run_ours(location: str, planes: int, started: float) -> dict[str, float]:
             return drive(
                 started,
                 application.processEvents,
-                Heart(timer),
+                EventLoopMonitor(timer),
                 lambda: window.open_location(location),
                 lambda: window.canvas.frame is not None,
                 lambda z: window.dimensions.set_position(0, z),
-                shows,
+                is_shown,
                 planes,
                 lambda number: window.session.change_channel(0, limits=(0.0, 900.0 + number)),
                 lambda: frames[0],
@@ -159,7 +161,7 @@ def run_ours(location: str, planes: int, started: float) -> dict[str, float]:
 
 
 def run_napari(location: str, planes: int, started: float) -> dict[str, float]:
-    """Drive napari, which reads through dask as its users do."""
+    """Run the benchmark with napari, which reads with dask as usual."""
     import dask.array
     import napari
     from qtpy.QtCore import QTimer
@@ -168,9 +170,9 @@ def run_napari(location: str, planes: int, started: float) -> dict[str, float]:
     viewer = napari.Viewer()
     application = QApplication.instance()
     viewer.window._qt_window.resize(1280, 900)
-    drawn = [0]
+    frame_count = [0]
     canvas = viewer.window._qt_viewer.canvas._scene_canvas
-    canvas.events.draw.connect(lambda _: drawn.__setitem__(0, drawn[0] + 1))
+    canvas.events.draw.connect(lambda _: frame_count.__setitem__(0, frame_count[0] + 1))
     timer = QTimer()
     wanted = [0]
     layers: list[Any] = []
@@ -180,10 +182,10 @@ def run_napari(location: str, planes: int, started: float) -> dict[str, float]:
         layers.append(
             viewer.add_image(levels, multiscale=True, scale=[1, 0.5, 0.5], contrast_limits=(0, 1000))
         )
-        wanted[0] = drawn[0] + 1
+        wanted[0] = frame_count[0] + 1
 
     def step(z: int) -> None:
-        wanted[0] = drawn[0] + 1
+        wanted[0] = frame_count[0] + 1
         viewer.dims.set_current_step(0, z)
 
     def change_contrast(number: int) -> None:
@@ -193,58 +195,58 @@ def run_napari(location: str, planes: int, started: float) -> dict[str, float]:
     return drive(
         started,
         application.processEvents,
-        Heart(timer),
+        EventLoopMonitor(timer),
         open_image,
-        lambda: drawn[0] >= wanted[0],
+        lambda: frame_count[0] >= wanted[0],
         step,
-        lambda z: viewer.dims.current_step[0] == z and drawn[0] >= wanted[0],
+        lambda z: viewer.dims.current_step[0] == z and frame_count[0] >= wanted[0],
         planes,
         change_contrast,
-        lambda: drawn[0],
+        lambda: frame_count[0],
     )
 
 
-def in_a_process(python: str, program: str, location: str, planes: int) -> dict[str, float]:
-    """Run one program on a virtual screen of its own; return what it measured."""
+def run_in_process(python: str, program: str, location: str, planes: int) -> dict[str, float]:
+    """Run one program with its own virtual screen, and return its measurements."""
     command = [python, "-m", "benchmarks.viewer_window", "--program", program, "--keep", location]
     command += ["--planes", str(planes)]
     xvfb = shutil.which("xvfb-run")
     if xvfb is not None:
         command = [xvfb, "-a", "-s", "-screen 0 1280x900x24", *command]
     environment = {**os.environ, "LIBGL_ALWAYS_SOFTWARE": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode:
-        raise SystemExit(f"{program} failed:\n{done.stderr}")
-    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    completed = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if completed.returncode:
+        raise SystemExit(f"{program} failed:\n{completed.stderr}")
+    result: dict[str, float] = json.loads(completed.stdout.splitlines()[-1])
     return result
 
 
 def table(results: dict[str, dict[str, float]]) -> str:
-    """Return the measurements side by side; a ratio above 1 says that ours is faster, or smaller."""
+    """Return a table of the measurements. Above a ratio of 1, zarrfs is faster or needs less memory."""
     programs = list(results)
     lines = [
         f"{'':<24}" + "".join(f"{name:>14}" for name in programs) + ("   ratio" if len(programs) > 1 else "")
     ]
-    for name, ours in results["zarrfs"].items():
+    for name, zarrfs_value in results["zarrfs"].items():
         values = [results[program][name] for program in programs]
-        shown = [
+        texts = [
             f"{value / 2**20:.0f} MiB" if name == "memory" else f"{value * 1e3:.1f} ms" for value in values
         ]
-        ratio = f"{values[1] / ours:8.1f}" if len(values) > 1 else ""
-        lines.append(f"{name:<24}" + "".join(f"{text:>14}" for text in shown) + ratio)
+        ratio = f"{values[1] / zarrfs_value:8.1f}" if len(values) > 1 else ""
+        lines.append(f"{name:<24}" + "".join(f"{text:>14}" for text in texts) + ratio)
     return "\n".join(lines)
 
 
 def main() -> None:
-    """Run both, or be one of them."""
+    """Run the programs and print the table, or run one program in this process."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--napari", metavar="PYTHON", help="an interpreter that has napari")
+    parser.add_argument("--napari", metavar="PYTHON", help="the interpreter of an environment with napari")
     parser.add_argument("--planes", type=int, default=128)
     parser.add_argument("--size", type=int, default=2048)
     parser.add_argument(
-        "--keep", type=Path, metavar="DIRECTORY", help="where the pyramid is, or is to be kept"
+        "--keep", type=Path, metavar="DIRECTORY", help="the directory of the pyramid; existing data is used"
     )
     parser.add_argument("--program", choices=("zarrfs", "napari"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -258,9 +260,9 @@ def main() -> None:
         directory = options.keep or Path(scratch) / "pyramid.zarr"
         if not directory.exists():
             write_pyramid(directory, options.planes, options.size)
-        results = {"zarrfs": in_a_process(sys.executable, "zarrfs", str(directory), options.planes)}
+        results = {"zarrfs": run_in_process(sys.executable, "zarrfs", str(directory), options.planes)}
         if options.napari is not None:
-            results["napari"] = in_a_process(options.napari, "napari", str(directory), options.planes)
+            results["napari"] = run_in_process(options.napari, "napari", str(directory), options.planes)
     sys.stdout.write(table(results) + "\n")
 
 

@@ -1,8 +1,9 @@
-"""One contender that writes, in a process of its own: ``python -m benchmarks.writers NAME VOLUME``.
+"""Write benchmark of one contender: ``python -m benchmarks.writers NAME VOLUME``.
 
-Takes orders and answers them one JSON line at a time, so that the parent can let the contenders take turns: an order is
-``[directory, task, number]``, the answer the seconds it took. The array (its ``zarr.json``) is there already and is
-opened outside the time taken; what was decoded before is not there any more. ``VOLUME`` is an ``.npy`` file.
+The program reads requests ``[directory, task, number]`` from standard input and writes the measured seconds to standard
+output, one JSON document per line. Thus the parent process can alternate between the contenders. The metadata document
+of the array exists. The array is opened outside the measured time, without cached chunks. ``VOLUME`` is an ``.npy``
+file.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from benchmarks.contenders import peak_memory
 __all__ = ["WRITERS", "plane_index"]
 
 VOXELS = 50
-"""Single voxels written in one order; the time given is that of one."""
+"""The number of voxels that one request writes. The reported time is that of one voxel."""
 
 Volume = np.ndarray[Any, Any]
 Writer = Callable[[Any, Any], object]
@@ -44,7 +45,7 @@ def _zarr_python(pipeline: str | None) -> Opener:
 def _tensorstore() -> Opener:
     import tensorstore
 
-    # As all others do: a temporary file that is renamed, no fsync, no locks against other processes.
+    # As the other contenders: a temporary file that is renamed, no fsync, no locks between processes.
     settings = {"file_io_sync": False, "file_io_locking": {"mode": "none"}}
 
     def opener(directory: str) -> Writer:
@@ -53,7 +54,7 @@ def _tensorstore() -> Opener:
         array = tensorstore.open(spec, context=context, open=True, read=True, write=True).result()
 
         def write(selection: Any, value: Any) -> None:
-            # The data stay as they are until it is done, so that it need not take a copy.
+            # The data does not change before the write is complete, so that no copy is necessary.
             target = array if selection is Ellipsis else array[selection]
             target.write(value, can_reference_source_data_indefinitely=True).result()
 
@@ -68,17 +69,17 @@ WRITERS: dict[str, Callable[[], Opener]] = {
     "TensorStore": _tensorstore,
     "zarrs": lambda: _zarr_python("zarrs.ZarrsCodecPipeline"),
 }
-"""The last of them writes into the files that are there: who reads meanwhile, or after a crash, finds half a chunk."""
+"""The contenders. zarrs overwrites files in place: concurrent readers and crashes can see partial chunks."""
 
 
 def plane_index(axis: int, side: int, number: int) -> tuple[Any, ...]:
-    """Return a plane along an axis, another for each number; the same for everybody."""
+    """Return the selection of a plane along an axis. It depends on the number and is equal for all contenders."""
     index = int(np.random.default_rng([axis, number]).integers(side))
     return tuple(index if dimension == axis else slice(None) for dimension in range(3))
 
 
 def changes(task: str, number: int, first: Volume, second: Volume) -> list[tuple[Any, Any]]:
-    """Return what one order writes: pairs of selection and values."""
+    """Return the writes of one request as pairs of selection and values."""
     kind, _, axis = task.partition(":")
     if kind == "everything":
         return [(Ellipsis, first)]
@@ -97,14 +98,14 @@ def main(name: str, volume: str) -> None:
     second = first + np.uint16(1)
     for line in sys.stdin:
         directory, task, number = json.loads(line)
-        todo = changes(task, number, first, second)
+        writes = changes(task, number, first, second)
         write = opener(directory)
         start = time.perf_counter()
-        for selection, values in todo:
+        for selection, values in writes:
             write(selection, values)
         elapsed = time.perf_counter() - start
         del write
-        print(json.dumps({"seconds": elapsed / len(todo), "peak": peak_memory()}), flush=True)
+        print(json.dumps({"seconds": elapsed / len(writes), "peak": peak_memory()}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Writes of ours beside the peers: ``python -m benchmarks.writing``.
+"""The write benchmark: ``python -m benchmarks.writing``.
 
-Every contender is a process of its own that lives through a whole data set. They take turns at each task, in another
-order each round, so that whatever else the machine does meets all of them alike; medians are shown. What was written is
-read back by TensorStore and must be the same for all.
+Each contender runs in one process per data set. The contenders alternate at each task, in another order in each round,
+so that other load on the machine affects all of them equally. Medians are shown. TensorStore reads the written values,
+which must be equal for all contenders.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from typing import Any, Self
 import numpy as np
 
 from benchmarks.engine import describe, line, ratio, scratch_directory
-from benchmarks.plan import SMALL, VOLUME, DataSet, written_sets
+from benchmarks.plan import SMALL_SIDE, VOLUME_SIDE, DataSet, written_sets
 from benchmarks.writers import WRITERS
 from zarrfs import synthetic
 
 MIN_ROUNDS = 3
-MAX_ROUNDS_SMALL = 5
-"""What takes milliseconds is repeated this many times as often."""
+SMALL_ROUNDS_FACTOR = 5
+"""Tasks of the small volume take milliseconds. They are repeated more often by this factor."""
 
 
 class Worker:
-    """A contender in its process, told what to do line by line."""
+    """The process of a contender. Requests and results are JSON lines."""
 
     def __init__(self, name: str, volume: Path) -> None:
         command = [sys.executable, "-W", "ignore", "-m", "benchmarks.writers", name, str(volume)]
@@ -50,33 +50,33 @@ class Worker:
         self._process.communicate()
 
     def time(self, directory: Path, task: str, number: int) -> float:
-        """Let it do a task; return the seconds."""
+        """Run a task and return its duration in seconds."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps([str(directory), task, number]), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
-            raise SystemExit(f"the contender ended with {self._process.wait()}")
-        found = json.loads(answer)
-        self.peak = found["peak"]
-        return float(found["seconds"])
+            raise SystemExit(f"the contender exited with status {self._process.wait()}")
+        measurements = json.loads(answer)
+        self.peak = measurements["peak"]
+        return float(measurements["seconds"])
 
 
 def tasks(data_set: DataSet) -> list[str]:
-    """What is written, in this order: each task finds what the ones before left."""
-    if data_set.side == SMALL:
+    """Return the tasks in order. Each task writes to the array that the previous tasks have written."""
+    if data_set.side == SMALL_SIDE:
         return ["everything", "overwriting", "one voxel"]
     return ["everything", "overwriting", *(f"plane:{axis}" for axis in range(3))]
 
 
 def task_name(task: str) -> str:
-    """For tables."""
+    """Return the name of a task in tables."""
     kind, _, axis = task.partition(":")
     return f"{kind} along {'zyx'[int(axis)]}" if axis else kind
 
 
 def volume_file(side: int) -> Path:
-    """Return the data to be written, made when first wanted."""
+    """Return the file of the data to be written. It is created on the first call."""
     path = scratch_directory() / f"volume-{side}.npy"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def volume_file(side: int) -> Path:
 
 
 def make_empty(directory: Path, data_set: DataSet) -> None:
-    """Write the metadata document of an array without chunks, the same one for everybody."""
+    """Write the metadata document of an array without chunks. It is equal for all contenders."""
     directory.mkdir(parents=True)
     document = {
         "zarr_format": 3,
@@ -109,15 +109,15 @@ def checksum(directory: Path) -> int:
 
 
 def stored_nbytes(directory: Path) -> int:
-    """Return how much was stored."""
+    """Return the number of stored bytes."""
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
 def default_directory() -> Path:
-    """Return where to write: a file system in memory where there is one.
+    """Return the directory to write to: a file system in memory if there is one.
 
-    On a disk each round would meet what the system still does for the round before: ext4, asked for a new file, looks
-    through all inodes that were freed in the last seconds, up to a millisecond for each file, and writes back.
+    On a disk, each round would be slowed by the previous one. ext4 scans all inodes that were freed in the last seconds
+    when it creates a file, which takes up to a millisecond per file, and it writes back dirty pages.
     """
     memory = Path("/dev/shm")
     return memory if os.access(memory, os.W_OK) else scratch_directory()
@@ -126,32 +126,32 @@ def default_directory() -> Path:
 def measure(
     data_set: DataSet, names: list[str], rounds: int, budget: float, directory: Path
 ) -> dict[str, Any]:
-    """Let all contenders write a data set ``rounds`` times, fewer (but ``MIN_ROUNDS``) once ``budget`` seconds are
-    over. The first round warms up and does not count.
+    """Measure all contenders on a data set in ``rounds`` rounds, or in fewer (at least ``MIN_ROUNDS``) if they take
+    more than ``budget`` seconds. The first round is a warm-up and is not counted.
     """
-    todo = tasks(data_set)
-    seconds: dict[str, dict[str, list[float]]] = {task: {name: [] for name in names} for task in todo}
+    task_keys = tasks(data_set)
+    seconds: dict[str, dict[str, list[float]]] = {task: {name: [] for name in names} for task in task_keys}
     volume = volume_file(data_set.side)
     scratch = directory / "zarrfs-benchmarks-written"
     shutil.rmtree(scratch, ignore_errors=True)
     workers = {name: Worker(name, volume) for name in names}
     stored = {}
-    began = time.monotonic()
+    started = time.monotonic()
     try:
         for number in range(rounds + 1):
-            if number > MIN_ROUNDS and time.monotonic() - began > budget:
+            if number > MIN_ROUNDS and time.monotonic() - started > budget:
                 break
-            places = {name: scratch / name.replace(" ", "-") for name in names}
-            for place in places.values():
-                make_empty(place, data_set)
-            for position, task in enumerate(todo):
-                for name in _turns(names, number + position):
-                    taken = workers[name].time(places[name], task, number)
+            targets = {name: scratch / name.replace(" ", "-") for name in names}
+            for target in targets.values():
+                make_empty(target, data_set)
+            for position, task in enumerate(task_keys):
+                for name in _rotated(names, number + position):
+                    duration = workers[name].time(targets[name], task, number)
                     if number:
-                        seconds[task][name].append(taken)
+                        seconds[task][name].append(duration)
             if number == 0:
-                _check_alike(data_set, places)
-                stored = {name: stored_nbytes(place) for name, place in places.items()}
+                _check_equal_values(data_set, targets)
+                stored = {name: stored_nbytes(target) for name, target in targets.items()}
             shutil.rmtree(scratch)
     finally:
         for worker in workers.values():
@@ -164,39 +164,39 @@ def measure(
     }
 
 
-def _turns(names: list[str], number: int) -> Iterator[str]:
+def _rotated(names: list[str], number: int) -> Iterator[str]:
     shift = number % len(names)
     yield from names[shift:]
     yield from names[:shift]
 
 
-def _check_alike(data_set: DataSet, places: dict[str, Path]) -> None:
-    found = {name: checksum(place) for name, place in places.items()}
-    if len(set(found.values())) > 1:
-        raise SystemExit(f"{data_set.name}: the contenders wrote different values: {found}")
+def _check_equal_values(data_set: DataSet, targets: dict[str, Path]) -> None:
+    checksums = {name: checksum(target) for name, target in targets.items()}
+    if len(set(checksums.values())) > 1:
+        raise SystemExit(f"{data_set.name}: the contenders wrote different values: {checksums}")
 
 
 def run(
     side: int, rounds: int, names: list[str], only: str, budget: float, directory: Path
 ) -> dict[str, Any]:
-    """Measure, print each line as it is known, and return everything."""
+    """Run the benchmark, print each line of the table when it is complete, and return all results."""
     print(
         describe(side)
-        + f"Writes: each contender in its own process, taking turns, at most {rounds} rounds, medians. The array is "
-        "opened anew\nbefore each task, outside the time taken. Temporary file and rename, no fsync, no locks between "
-        "processes; chunks\nthat hold only the fill value are not stored (all compare); nothing decoded is kept.\n"
-        f"Written below {directory}.\n"
+        + f"Writes: medians of at most {rounds} rounds. Each contender runs in its own process, and they alternate.\n"
+        "The array is opened again before each task, outside the measured time. All write a temporary file and\n"
+        "rename it, without fsync and without locks between processes. Chunks that contain only the fill value\n"
+        f"are not stored. Decoded chunks are not cached. The data is written to {directory}.\n"
     )
-    print(line("milliseconds, median", names, "best peer / ours"))
+    print(line("milliseconds, median", names, "fastest peer / zarrfs"))
     print(line("", ["---"] * len(names), "---", fill="-"), flush=True)
     results = []
     for data_set in written_sets(side):
         if only.lower() not in data_set.name.lower():
             continue
-        times = rounds * MAX_ROUNDS_SMALL if data_set.side == SMALL else rounds
-        found = measure(data_set, names, times, budget, directory)
-        for task, timings in found["seconds"].items():
-            medians = {name: statistics.median(taken) for name, taken in timings.items()}
+        repetitions = rounds * SMALL_ROUNDS_FACTOR if data_set.side == SMALL_SIDE else rounds
+        measurements = measure(data_set, names, repetitions, budget, directory)
+        for task, timings in measurements["seconds"].items():
+            medians = {name: statistics.median(duration) for name, duration in timings.items()}
             label = f"{data_set.name}: {task_name(task)}"
             print(line(label, [f"{1000 * medians[name]:.3g}" for name in names], ratio(medians)), flush=True)
             results.append(
@@ -204,42 +204,48 @@ def run(
                     "data": data_set.name,
                     "side": data_set.side,
                     "task": task_name(task),
-                    "seconds": {name: {"seconds": taken} for name, taken in timings.items()},
+                    "seconds": {name: {"seconds": duration} for name, duration in timings.items()},
                 }
             )
-        for what in ("stored", "peak"):
-            cells = [f"{found[what][name] / 2**20:.3g}" for name in names]
-            print(line(f"{data_set.name}: {what}, MiB", cells, ""), flush=True)
+        for quantity in ("stored", "peak"):
+            cells = [f"{measurements[quantity][name] / 2**20:.3g}" for name in names]
+            print(line(f"{data_set.name}: {quantity}, MiB", cells, ""), flush=True)
     return {"side": side, "rounds": rounds, "results": results}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.writing",
-        description="Writes of ours beside zarr-python, zarrs in zarr-python, and TensorStore, in one run.",
+        description="Compare writes of zarrfs, zarr-python, zarr-python with zarrs, and TensorStore.",
     )
     parser.add_argument("--quick", action="store_true", help="a volume of 256 cubed and 3 rounds")
-    parser.add_argument("--rounds", type=int, help="rounds (7)")
+    parser.add_argument("--rounds", type=int, help="number of rounds (default: 7)")
     parser.add_argument(
-        "--budget", type=float, default=60.0, help="seconds for a data set, then no more rounds (60)"
+        "--budget",
+        type=float,
+        default=60.0,
+        help="seconds per data set after which no more rounds start (default: 60)",
     )
     parser.add_argument(
-        "--directory", type=Path, default=default_directory(), help="where to write (%(default)s)"
+        "--directory",
+        type=Path,
+        default=default_directory(),
+        help="the directory to write to (default: %(default)s)",
     )
-    parser.add_argument("--only", metavar="TEXT", default="", help="only data sets whose name has this in it")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only data sets whose name contains TEXT")
     parser.add_argument(
         "--contenders",
         metavar="NAMES",
         default="; ".join(list(WRITERS)[:3]),
-        help=f"of {', '.join(WRITERS)}; separate by ; (%(default)s)",
+        help=f"implementations, separated by ';': {', '.join(WRITERS)} (default: %(default)s)",
     )
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write all timings there as well")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="also write all timings to FILE")
     options = parser.parse_args()
     names = [name.strip() for name in options.contenders.split(";") if name.strip()]
     unknown = set(names) - set(WRITERS)
     if unknown:
         parser.error(f"unknown contenders: {', '.join(sorted(unknown))}")
-    side = 256 if options.quick else VOLUME
+    side = 256 if options.quick else VOLUME_SIDE
     rounds = options.rounds or (3 if options.quick else 7)
     results = run(side, rounds, names, options.only, options.budget, options.directory)
     if options.json:

@@ -1,8 +1,7 @@
-"""What zarrfs does, shown in a minute: a Zarr store is mounted, and NumPy maps one of its arrays as a plain
-file.
+"""The demonstration of zarrfs: a Zarr store is mounted, and NumPy maps one of its arrays as a regular file.
 
-Run by ``demo.sh``, which sets everything up first. Without an argument the store is a microscopy stack of
-cells that is made up on the spot; with one it is yours, which is only read.
+``demo.sh`` sets up the checkout and runs this program. Without an argument, a synthetic microscopy image is created.
+With an argument, the store at that location is used. It is only read.
 """
 
 from __future__ import annotations
@@ -25,15 +24,16 @@ import zarrfs
 from zarrfs import synthetic
 
 ROOT = Path(__file__).resolve().parent.parent
-SCRATCH = ROOT / "build" / "demo"
+OUTPUT_DIRECTORY = ROOT / "build" / "demo"
 BIN = Path(sys.executable).parent
 
-MAX_COMPARED = 512 << 20
-"""Bytes compared between the mount and the engine; of larger arrays it is this much, spread over the
-whole."""
+MAX_COMPARED_NBYTES = 512 << 20
+"""The maximum number of bytes that are compared between the mount and the engine. Of larger arrays, evenly spaced
+planes are compared.
+"""
 
 SHADES = " .:-=+*#%@"
-"""Characters from dark to bright."""
+"""Characters in the order of brightness."""
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -42,64 +42,68 @@ def main(arguments: list[str]) -> int:
     if len(arguments) > 1:
         print("usage: packaging/demo.sh [STORE]", file=sys.stderr)
         return 2
-    console.print("[bold]zarrfs[/bold]: Zarr arrays as ordinary files\n")
+    console.print("[bold]zarrfs[/bold]: Zarr arrays as regular files\n")
     try:
         store = arguments[0] if arguments else make_store()
         with mounted(store) as mountpoint:
             show_files(mountpoint)
-            same = compare(store, mountpoint)
+            equal = compare(store, mountpoint)
         show_picture(store)
     except zarrfs.ZarrError as error:
-        console.print(f"\n[red]The demo cannot go on:[/red] {error}")
+        console.print(f"\n[red]The demo failed:[/red] {error}")
         return 1
-    if not same:
+    if not equal:
         return 1
-    console.print(f"\nThat was all. Now yours:  {BIN / 'zarrfs'} mount STORE MOUNTPOINT")
+    console.print(f"\nTo mount another store:  {BIN / 'zarrfs'} mount STORE MOUNTPOINT")
     return 0
 
 
 def make_store() -> str:
-    """Write the made-up stack with our own engine, and return where it is."""
-    location = SCRATCH / "cells.ome.zarr"
+    """Write the synthetic image with zarrfs, and return its location."""
+    location = OUTPUT_DIRECTORY / "cells.ome.zarr"
     location.parent.mkdir(parents=True, exist_ok=True)
-    say("Imagine some cells: 3 channels of 40 planes with 512 x 512 pixels, and a label for each nucleus.")
+    print_heading(
+        "Create a synthetic image of cells: 3 channels of 40 planes with 512 x 512 pixels, and labels of the nuclei."
+    )
     start = time.perf_counter()
     picture = synthetic.make_picture((40, 512, 512))
-    imagined = time.perf_counter()
+    created = time.perf_counter()
     synthetic.write_image(str(location), picture, chunks=(16, 128, 128), shards=(48, 512, 512))
     written = time.perf_counter()
     stored = sum(path.stat().st_size for path in location.rglob("*") if path.is_file())
     pixels = picture.intensities.nbytes
-    detail(f"{picture.labels.max()} cells imagined in {imagined - start:.1f} s")
-    detail(f"{size(pixels)} of pixels, pyramid and labels, written as OME-Zarr in {written - imagined:.1f} s")
-    detail(f"sharded and compressed: {size(stored)} in {location.relative_to(ROOT)}")
+    print_detail(f"{picture.labels.max()} cells created in {created - start:.1f} s")
+    print_detail(
+        f"{size(pixels)} of pixels, pyramid and labels, written as OME-Zarr in {written - created:.1f} s"
+    )
+    print_detail(f"sharded and compressed: {size(stored)} in {location.relative_to(ROOT)}")
     return str(location)
 
 
 @contextmanager
 def mounted(store: str) -> Iterator[Path]:
-    """Mount with the very commands that a person types."""
-    mountpoint = SCRATCH / "mnt"
+    """Mount with the commands that a user enters."""
+    mountpoint = OUTPUT_DIRECTORY / "mnt"
     mountpoint.mkdir(parents=True, exist_ok=True)
-    say("Mount it.")
+    print_heading("Mount the store.")
     command("zarrfs", "mount", store, str(mountpoint))
     try:
         yield mountpoint
     finally:
-        say("Unmount it.")
+        print_heading("Unmount the store.")
         command("zarrfs", "umount", str(mountpoint))
 
 
-def command(*words: str) -> None:
-    """Show a command and run it."""
-    console.print(f"   [green]$[/green] {' '.join(words)}", markup=True)
-    if subprocess.run([str(BIN / words[0]), *words[1:]], check=False).returncode:
-        raise zarrfs.ZarrError("the command failed, for the reason that it gave")
+def command(*arguments: str) -> None:
+    """Print a command and run it."""
+    console.print(f"   [green]$[/green] {' '.join(arguments)}", markup=True)
+    if subprocess.run([str(BIN / arguments[0]), *arguments[1:]], check=False).returncode:
+        raise zarrfs.ZarrError("the command failed; its error message is printed above")
 
 
 def show_files(mountpoint: Path) -> None:
-    """List the mount as ``ls`` would, two levels deep."""
-    say("Groups are directories now; each array is there as .npy, .raw and .json.")
+    """List the first three levels of the mount."""
+    print_heading("Groups are directories. Each array is a .npy, a .raw and a .json file.")
     for path, depth in walk(mountpoint):
         if path.is_dir():
             console.print(f"   {'':>10}  {'  ' * depth}[blue]{path.name}/[/blue]")
@@ -107,19 +111,19 @@ def show_files(mountpoint: Path) -> None:
             console.print(f"   {size(path.stat().st_size):>10}  {'  ' * depth}{path.name}")
 
 
-def walk(directory: Path, depth: int = 0, most: int = 24) -> Iterator[tuple[Path, int]]:
-    """Yield the first entries of a directory, and of those below it, with how deep they are."""
+def walk(directory: Path, depth: int = 0, max_entries: int = 24) -> Iterator[tuple[Path, int]]:
+    """Yield the first entries of a directory and of its subdirectories, with their depth."""
     names = sorted(name for name in os.listdir(directory) if not name.startswith("."))
-    for name in names[:most]:
+    for name in names[:max_entries]:
         yield directory / name, depth
         if depth < 2 and (directory / name).is_dir():
-            yield from walk(directory / name, depth + 1, most)
+            yield from walk(directory / name, depth + 1, max_entries)
 
 
 def compare(store: str, mountpoint: Path) -> bool:
-    """Map one array with NumPy through the kernel, and hold it against what the engine reads."""
+    """Map one array with NumPy, and compare it with the values that the engine reads."""
     array, file = pick_array(store, mountpoint)
-    say("NumPy maps one of the files; it knows nothing of Zarr.")
+    print_heading("NumPy maps one of the files into memory, without Zarr.")
     console.print(f'   >>> image = np.load("{file}", mmap_mode="r")')
     image = np.load(file, mmap_mode="r")
     console.print("   >>> image.shape, image.dtype")
@@ -127,28 +131,28 @@ def compare(store: str, mountpoint: Path) -> bool:
 
     start = time.perf_counter()
     compared = equal = 0
-    for part in parts(image):
-        through_kernel, from_engine = np.asarray(image[part]), np.asarray(array[part])
-        compared += through_kernel.nbytes
-        if through_kernel.dtype == from_engine.dtype and through_kernel.tobytes() == from_engine.tobytes():
-            equal += through_kernel.nbytes
+    for region in regions(image):
+        mapped, expected = np.asarray(image[region]), np.asarray(array[region])
+        compared += mapped.nbytes
+        if mapped.dtype == expected.dtype and mapped.tobytes() == expected.tobytes():
+            equal += mapped.nbytes
     elapsed = time.perf_counter() - start
     if equal != compared:
-        console.print(f"   [red]{compared - equal} of {compared} bytes are in parts that differ[/red]")
+        console.print(f"   [red]{compared - equal} of {compared} bytes are in regions that differ[/red]")
         return False
     draw(image)
     whole = "All" if compared == image.nbytes else "A sample of"
-    detail(
-        f"[green]{whole} {compared:,} bytes equal what the engine reads[/green] ({elapsed:.2f} s for both)"
+    print_detail(
+        f"[green]{whole} {compared:,} bytes equal the values that the engine reads[/green] ({elapsed:.2f} s for both)"
     )
     return True
 
 
 def draw(image: np.ndarray[Any, Any], columns: int = 76) -> None:
-    """Draw the middle plane with characters, as seen through the mount."""
+    """Draw the middle plane of the mapped array with characters."""
     if image.ndim < 2 or image.dtype.kind not in "iuf" or min(image.shape[-2:]) < 8:
         return
-    # The middle along z, the first of everything before it.
+    # The middle plane along z, and the first index of all dimensions before z.
     plane = np.asarray(image[(0,) * (image.ndim - 3)])
     if plane.ndim == 3:
         plane = plane[len(plane) // 2]
@@ -159,63 +163,63 @@ def draw(image: np.ndarray[Any, Any], columns: int = 76) -> None:
     picture = plane[np.ix_(ys, xs)].astype(float)
     low, high = np.nanpercentile(picture, (30, 99))
     shades = np.clip(np.nan_to_num((picture - low) / max(high - low, 1e-9)) * len(SHADES), 0, len(SHADES) - 1)
-    for line in shades.astype(int):
-        console.print("   " + "".join(SHADES[shade] for shade in line), markup=False, style="cyan")
+    for row_shades in shades.astype(int):
+        console.print("   " + "".join(SHADES[shade] for shade in row_shades), markup=False, style="cyan")
 
 
 def pick_array(store: str, mountpoint: Path) -> tuple[zarrfs.Array, Path]:
-    """Return the largest array that is a .npy file in the mount, opened with the engine, and the file."""
+    """Return the largest array that has a .npy file in the mount, and the path of that file."""
     node = zarrfs.open(store, cache_size=0)
     if isinstance(node, zarrfs.Array):
-        # An array alone is shown by the name of its store.
+        # The file of a root array has the name of the store.
         return node, next(mountpoint.glob("*.npy"))
-    found = []
+    candidates = []
     for path, member in node.walk():
         file = mountpoint / f"{path}.npy"
         if isinstance(member, zarrfs.Array) and file.exists():
-            found.append((member.nbytes, path, member, file))
-    if not found:
-        raise zarrfs.ZarrError(f"{store} has no array that can be a .npy file")
-    _, _, array, file = max(found, key=lambda entry: entry[:2])
+            candidates.append((member.nbytes, path, member, file))
+    if not candidates:
+        raise zarrfs.ZarrError(f"{store} contains no array that has a .npy file")
+    _, _, array, file = max(candidates, key=lambda entry: entry[:2])
     return array, file
 
 
-def parts(image: np.ndarray[Any, Any]) -> Iterator[Any]:
-    """Yield selections that cover the array, or, of a very large one, planes spread over it."""
+def regions(image: np.ndarray[Any, Any]) -> Iterator[Any]:
+    """Yield selections that cover the array, or evenly spaced planes of a very large array."""
     if image.ndim == 0 or image.nbytes == 0:
         yield ...
         return
     plane = max(1, image.nbytes // image.shape[0])
-    wanted = max(1, min(image.shape[0], MAX_COMPARED // plane))
-    for index in np.unique(np.linspace(0, image.shape[0] - 1, wanted).astype(int)):
+    count = max(1, min(image.shape[0], MAX_COMPARED_NBYTES // plane))
+    for index in np.unique(np.linspace(0, image.shape[0] - 1, count).astype(int)):
         yield int(index)
 
 
 def show_picture(store: str) -> None:
-    """Open the viewer where there is a display; without one, let it write a screenshot. It is an extra."""
+    """Open the viewer if it is installed. Without a display, the viewer writes a screenshot."""
     if not all(find_spec(name) for name in ("PyQt6", "pyqtgraph", "zarrfs_viewer.main")):
-        say("The desktop viewer is not installed here (the extra zarrfs[viewer]), so no picture this time.")
+        print_heading("The desktop viewer (the extra zarrfs[viewer]) is not installed.")
         return
     if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
-        say("Look at it. (Close the window to end the demo.)")
+        print_heading("Open the viewer. Close the window to end the demo.")
         command("zarrfs-viewer", store)
         return
-    picture = SCRATCH / "screenshot.png"
-    say("There is no display here, so the viewer draws into a file.")
+    picture = OUTPUT_DIRECTORY / "screenshot.png"
+    print_heading("There is no display, so the viewer writes a screenshot.")
     command("zarrfs-viewer", "--screenshot", str(picture), store)
-    detail(f"{size(picture.stat().st_size)} in {picture}")
+    print_detail(f"{size(picture.stat().st_size)} in {picture}")
 
 
-def say(text: str) -> None:
+def print_heading(text: str) -> None:
     console.print(Text("\n" + text, style="bold"))
 
 
-def detail(text: str) -> None:
+def print_detail(text: str) -> None:
     console.print(f"   {text}")
 
 
 def size(nbytes: float) -> str:
-    """Return a number of bytes as people write it."""
+    """Return a size with a binary unit, such as ``3.2 MiB``."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if nbytes < 1024 or unit == "PiB":
             break

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows what zarrfs does, on a picture of its own making or on yours. Sets the checkout up first where needed.
+# Demonstrates zarrfs with a synthetic image or with a given store. Sets up the checkout first if necessary.
 #
 #   packaging/demo.sh [STORE]
 set -euo pipefail

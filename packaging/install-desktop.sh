@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts the viewer into the desktop's menu: entry, icons, file types. For the current user, or with --system for all.
-# `--remove` takes it out again. Needs xdg-utils' databases only where they are there.
+# Installs the desktop entry, the icons and the MIME types of the viewer, for the current user, or with --system for all
+# users. --remove removes them. The desktop databases are updated if their tools are installed.
 set -euo pipefail
 
 resources=$(cd "$(dirname "${BASH_SOURCE[0]}")/../resources" && pwd)
@@ -11,7 +11,7 @@ for option in "$@"; do
         --system) data=/usr/local/share ;;
         --remove) remove=true ;;
         *)
-            echo "install-desktop: unknown option $option; known are --system and --remove" >&2
+            echo "install-desktop: unknown option $option; expected --system or --remove" >&2
             exit 2
             ;;
     esac

@@ -1,15 +1,15 @@
-# Sets the checkout up for one of its commands. Sourced by demo.sh and test.sh; does nothing by itself.
+# Set-up of the checkout for demo.sh and test.sh, which source this file. It only defines functions and variables.
 #
-#   zarrfs_setup demo|test     system packages, .venv and the project in it, each only when missing
+#   zarrfs_setup demo|test     installs the system packages, .venv, and the project in .venv, if they are missing
 #
-# Afterwards $PYTHON is the interpreter of .venv and the working directory is the checkout. A stamp in .venv, keyed
-# by pyproject.toml and these lists, makes the second run cost a fraction of a second.
+# Afterwards $PYTHON is the interpreter of .venv, and the working directory is the checkout. A stamp file in .venv
+# contains a checksum of pyproject.toml and of this file. If it matches, a second run takes a fraction of a second.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
 PYTHON=$venv/bin/python
 
-# Debian and Ubuntu packages; "a|b" is the first of them that the release has.
+# Debian and Ubuntu packages. "a|b" means the first package that the release provides.
 packages_common=(fuse3 attr)
 packages_qt=(
     libegl1 libgl1 libfontconfig1 libdbus-1-3 "libglib2.0-0t64|libglib2.0-0" libxkbcommon0 libxkbcommon-x11-0
@@ -19,22 +19,22 @@ packages_qt=(
 )
 packages_test=("libfuse2t64|libfuse2" rsync xvfb redis-server)
 
-azurite=3.35.0 # of npm
+azurite=3.35.0 # version in the npm registry
 
-say() { printf '%s\n' "$*" >&2; }
+print_message() { printf '%s\n' "$*" >&2; }
 fail() {
-    say "set-up: $*"
+    print_message "set-up: $*"
     exit 1
 }
 
-# Runs a command quietly; shows what it printed only when it fails.
+# Runs a command and prints its output only if it fails.
 quietly() {
     local log
     log=$(mktemp)
     if ! "$@" >"$log" 2>&1 </dev/null; then
         cat "$log" >&2
         rm -f "$log"
-        fail "this failed: $*"
+        fail "command failed: $*"
     fi
     rm -f "$log"
 }
@@ -55,7 +55,7 @@ available() {
     [ -n "$(apt-cache show --no-all-versions "$1" 2>/dev/null)" ]
 }
 
-# Prints those of the given packages that are not installed. One dpkg-query for all: it is the common case.
+# Prints the given packages that are not installed. All are queried at once, because usually all are installed.
 missing_packages() {
     local have entry name
     have=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' 2>/dev/null | sed -n 's/ installed$//p')
@@ -69,16 +69,16 @@ missing_packages() {
 
 is_debian() { command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; }
 
-# Leaves out packages without which the rest still works, when the release has none of them.
+# Installs the given packages that are missing. Packages that the release does not provide are skipped.
 install_packages() {
     local -a missing names=()
     local entry name
     mapfile -t missing < <(missing_packages "$@")
     [ ${#missing[@]} = 0 ] && return
     if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
-        fail "there is no sudo here: as root, run  apt-get install ${missing[*]//|*/}  and then this command again"
+        fail "sudo is not installed. Run this as root: apt-get install ${missing[*]//|*/}  Then run this command again"
     fi
-    say "set-up: installing ${missing[*]//|*/}"
+    print_message "set-up: installing ${missing[*]//|*/}"
     quietly as_root apt-get update
     for entry in "${missing[@]}"; do
         for name in ${entry//|/ }; do
@@ -87,12 +87,12 @@ install_packages() {
                 continue 2
             fi
         done
-        say "set-up: this release has no package ${entry//|/ or }; going on without it"
+        print_message "set-up: this release does not provide the package ${entry//|/ or }; continuing without it"
     done
     [ ${#names[@]} = 0 ] || quietly as_root apt-get install -y --no-install-recommends "${names[@]}"
 }
 
-# Prints the first Python that is new enough, or nothing.
+# Prints the path of the first Python that is new enough, or nothing.
 find_python() {
     local name
     for name in python3 python3.13 python3.12 python3.11 python3.14; do
@@ -124,36 +124,36 @@ install_python() {
         fi
     fi
     python=$(find_python)
-    [ -n "$python" ] || fail "Python 3.11 or newer is needed, and this release does not have it"
-    has_venv "$python" || fail "$python cannot make virtual environments: install its venv module"
+    [ -n "$python" ] || fail "Python 3.11 or newer is required, but this release does not provide it"
+    has_venv "$python" || fail "$python cannot create virtual environments: install its venv module"
 }
 
-# Elsewhere than on Debian and Ubuntu nothing is installed: it is said what must be there.
-check_by_hand() {
-    local -a lacking=()
-    command -v fusermount3 >/dev/null || command -v fusermount >/dev/null || lacking+=("FUSE 3 (fuse3; fusermount3)")
-    [ -n "$(find_python)" ] || lacking+=("Python 3.11 or newer with venv")
+# On other systems than Debian and Ubuntu nothing is installed. The missing requirements are listed.
+check_requirements() {
+    local -a missing=()
+    command -v fusermount3 >/dev/null || command -v fusermount >/dev/null || missing+=("FUSE 3 (fuse3; fusermount3)")
+    [ -n "$(find_python)" ] || missing+=("Python 3.11 or newer with venv")
     if [ "$1" = test ]; then
-        command -v rsync >/dev/null || lacking+=(rsync)
-        command -v getfattr >/dev/null || lacking+=("attr (getfattr)")
-        command -v Xvfb >/dev/null || lacking+=(Xvfb)
-        command -v redis-server >/dev/null || lacking+=("redis-server or valkey")
+        command -v rsync >/dev/null || missing+=(rsync)
+        command -v getfattr >/dev/null || missing+=("attr (getfattr)")
+        command -v Xvfb >/dev/null || missing+=(Xvfb)
+        command -v redis-server >/dev/null || missing+=("redis-server or valkey")
     fi
-    [ ${#lacking[@]} = 0 ] && return
-    say "set-up: this is neither Debian nor Ubuntu, so please install with your package manager:"
-    printf '    %s\n' "${lacking[@]}" >&2
-    say "    and, for the viewer, what Qt 6 needs (EGL, OpenGL, fontconfig, D-Bus, xkbcommon, xcb-cursor)"
-    fail "then run this command again"
+    [ ${#missing[@]} = 0 ] && return
+    print_message "set-up: this system is neither Debian nor Ubuntu. Install these packages with your package manager:"
+    printf '    %s\n' "${missing[@]}" >&2
+    print_message "    and the libraries that Qt 6 requires (EGL, OpenGL, fontconfig, D-Bus, xkbcommon, xcb-cursor)"
+    fail "run this command again after the installation"
 }
 
 install_system() {
-    local -a wanted=("${packages_common[@]}" "${packages_qt[@]}")
-    [ "$1" = test ] && wanted+=("${packages_test[@]}")
+    local -a required=("${packages_common[@]}" "${packages_qt[@]}")
+    [ "$1" = test ] && required+=("${packages_test[@]}")
     if is_debian; then
-        install_packages "${wanted[@]}"
+        install_packages "${required[@]}"
         install_python
     else
-        check_by_hand "$1"
+        check_requirements "$1"
     fi
 }
 
@@ -161,39 +161,39 @@ install_project() {
     local extras=viewer
     [ "$1" = test ] && extras=viewer,test
     if ! "$PYTHON" -c '' 2>/dev/null; then
-        say "set-up: making the virtual environment .venv"
+        print_message "set-up: creating the virtual environment .venv"
         rm -rf "$venv"
         quietly "$(find_python)" -m venv "$venv"
     fi
     "$PYTHON" -m pip --version >/dev/null 2>&1 || quietly "$PYTHON" -m ensurepip
-    say "set-up: installing zarrfs[$extras] into .venv (a minute or so, the first time)"
+    print_message "set-up: installing zarrfs[$extras] into .venv (about one minute the first time)"
     quietly "$PYTHON" -m pip install --disable-pip-version-check --editable "$root[$extras]"
 }
 
-# Servers for the tests of stores that pip does not have, into .servers of the checkout. Without npm, and where it fails,
-# the tests against them are skipped and say so.
+# Installs servers for tests of stores that pip does not provide into .servers. Without npm, or if npm fails, these tests
+# are skipped.
 install_servers() {
     if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
-        say "set-up: npm is not here, so the tests against Azure (Azurite) will be skipped"
+        print_message "set-up: npm is not installed; the tests with Azurite (Azure) will be skipped"
         return
     fi
-    say "set-up: installing Azurite into .servers (half a minute, the first time)"
+    print_message "set-up: installing Azurite into .servers (about half a minute the first time)"
     npm install --prefix "$root/.servers" --no-audit --no-fund "azurite@$azurite" >/dev/null 2>&1 </dev/null ||
-        say "set-up: npm could not install Azurite; the tests against Azure will be skipped"
+        print_message "set-up: npm could not install Azurite; the tests with Azurite (Azure) will be skipped"
 }
 
 zarrfs_setup() {
-    local what=$1 key stamp
+    local purpose=$1 key stamp
     cd "$root" || exit 1
-    install_system "$what"
+    install_system "$purpose"
     key=$(cat pyproject.toml packaging/setup.sh | cksum)
-    stamp=$venv/.zarrfs-setup-$what
+    stamp=$venv/.zarrfs-setup-$purpose
     if [ ! -x "$PYTHON" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$key" ]; then
-        install_project "$what"
-        [ "$what" = test ] && install_servers
+        install_project "$purpose"
+        [ "$purpose" = test ] && install_servers
         printf '%s\n' "$key" >"$stamp"
-        # What the tests need holds all that the demo needs.
-        [ "$what" = test ] && printf '%s\n' "$key" >"$venv/.zarrfs-setup-demo"
+        # The requirements of the tests include those of the demo.
+        [ "$purpose" = test ] && printf '%s\n' "$key" >"$venv/.zarrfs-setup-demo"
     fi
     return 0
 }

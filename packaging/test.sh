@@ -1,14 +1,25 @@
 #!/usr/bin/env bash
-# Checks everything: style, types, tests. Sets the checkout up first where needed.
+# Runs all checks: style, types and tests. Sets up the checkout first if necessary.
 #
-#   packaging/test.sh [PYTEST ARGUMENT...]      e.g.  packaging/test.sh tests/mount -x
-#   packaging/test.sh -n 2 --dist loadfile      on two processes
-#   packaging/test.sh --random-order            in another order each time; the seed is printed
+#   packaging/test.sh [PYTEST ARGUMENT...]      for example  packaging/test.sh tests/mount -x
+#   packaging/test.sh --quick [PYTEST ARGUMENT...]
+#                                               style, types and the tests of the changed files only; less than a
+#                                               minute for a small change. Changed means: different from the merge base
+#                                               with the main branch, or not tracked. packaging/changed_tests.py maps
+#                                               the files to their tests.
+#   packaging/test.sh -n 2 --dist loadfile      in two processes
+#   packaging/test.sh --random-order            in random order; the seed is printed
 #
-# Every check runs, even after one has failed; the exit code and the last line tell how it ended.
+# All checks run, even if one of them fails. The exit code and the last line show the result.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 zarrfs_setup test
+
+quick=false
+if [ "${1-}" = --quick ]; then
+    quick=true
+    shift
+fi
 
 failed=()
 check() {
@@ -21,11 +32,22 @@ check() {
 check "ruff check" "$PYTHON" -m ruff check .
 check "ruff format" "$PYTHON" -m ruff format --check .
 check "mypy" "$PYTHON" -m mypy
-check "pytest" "$PYTHON" -m pytest "$@"
+if $quick; then
+    mapfile -t tests < <("$PYTHON" packaging/changed_tests.py)
+    if [ ${#tests[@]} = 0 ]; then
+        printf '\n== pytest\nNo changed file has tests.\n'
+    else
+        printf '\nTests of the changed files:\n'
+        printf '    %s\n' "${tests[@]}"
+        check "pytest" "$PYTHON" -m pytest -q "${tests[@]}" "$@"
+    fi
+else
+    check "pytest" "$PYTHON" -m pytest "$@"
+fi
 
 echo
 if [ ${#failed[@]} = 0 ]; then
-    echo "test.sh: all is well (ruff check, ruff format, mypy, pytest)"
+    echo "test.sh: all checks passed (ruff check, ruff format, mypy, pytest)"
 else
     printf -v list '%s, ' "${failed[@]}"
     echo "test.sh: FAILED: ${list%, }"

@@ -1,4 +1,4 @@
-"""Every command, and every option of each, is in docs/command-line.md, under a heading of its own."""
+"""docs/command-line.md has a section for each command, and documents all of its options."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ COMMANDS = main.list_commands(CONTEXT)
 
 
 def sections() -> dict[str, str]:
-    """The text below each heading of the second level."""
+    """Return the text below each heading of the second level."""
     parts = re.split(r"^## (.*)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def options(command: click.Command) -> set[str]:
-    given = (parameter.opts for parameter in command.params if isinstance(parameter, click.Option))
-    return {name for names in given for name in names}
+    option_names = (parameter.opts for parameter in command.params if isinstance(parameter, click.Option))
+    return {name for names in option_names for name in names}
 
 
-def explained(heading: str) -> set[str]:
+def documented(heading: str) -> set[str]:
     return set(re.findall(r"^\|.*?`(--?[a-z][a-z-]*).*?\|", sections()[heading], flags=re.MULTILINE)) | set(
         re.findall(r", `(--[a-z-]+)` ", sections()[heading])
     )
 
 
-def test_every_command_has_its_section() -> None:
+def test_every_command_has_a_section() -> None:
     expected = ["zarrfs", *(f"zarrfs {name}" for name in COMMANDS), "zarrfs-viewer"]
     assert list(sections()) == expected
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_is_explained(name: str) -> None:
+def test_every_option_is_documented(name: str) -> None:
     command = main.get_command(CONTEXT, name)
     assert command is not None
-    assert explained(f"zarrfs {name}") - {"--help"} == options(command)
+    assert documented(f"zarrfs {name}") - {"--help"} == options(command)
 
 
-def test_the_options_before_the_command() -> None:
-    assert explained("zarrfs") - {"-h", "--help"} == options(main)
+def test_the_global_options_are_documented() -> None:
+    assert documented("zarrfs") - {"-h", "--help"} == options(main)
 
 
-def test_the_viewer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_options_of_the_viewer_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         zarrfs_viewer.main.run(["--help"])
-    offered = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
-    assert explained("zarrfs-viewer") - {"-h"} == offered
+    options_in_help = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+    assert documented("zarrfs-viewer") - {"-h"} == options_in_help

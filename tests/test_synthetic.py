@@ -27,7 +27,7 @@ def test_nuclei_are_brighter_than_the_background() -> None:
     assert picture.intensities.dtype == picture.labels.dtype == np.uint16
     nuclei = picture.intensities[0]
     assert nuclei[picture.labels > 0].mean() > 2 * nuclei[picture.labels == 0].mean()
-    assert abs(np.median(nuclei[picture.labels == 0]) - synthetic.OFFSET) < 20
+    assert abs(np.median(nuclei[picture.labels == 0]) - synthetic.CAMERA_OFFSET) < 20
     assert 0 < picture.labels.max() < 1000
 
 

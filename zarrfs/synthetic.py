@@ -1,9 +1,8 @@
-"""Microscopy that never was: a stack of cells with nuclei, membranes and spots, written as OME-Zarr.
+"""Synthetic microscopy images: a stack of cells with nuclei, membranes and spots, written as OME-Zarr.
 
-For demonstrations, tests and benchmarks that need a believable picture and no download: the same arguments
-give the same picture. Intensities have what real ones have: a camera offset, shot noise, uneven
-illumination, and much near-constant background that compresses well. What the documents mean is defined by
-OME-NGFF 0.4 and 0.5; reading them back is the business of ``zarrfs.ngff``.
+The images are for demonstrations, tests and benchmarks that need realistic data without a download. They depend on the
+arguments only. Intensities contain a camera offset, shot noise, uneven illumination, and a large, nearly constant
+background that compresses well. The metadata follows OME-NGFF 0.4 and 0.5; ``zarrfs.ngff`` reads it.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ Volume = np.ndarray[Any, np.dtype[Any]]
 NgffVersion = Literal["0.4", "0.5"]
 
 VOXEL_SIZE = (1.0, 0.325, 0.325)
-"""Micrometres per voxel along z, y, x: a 20x objective on a camera with 6.5 um pixels."""
+"""Micrometers per voxel along z, y, x: a 20x objective and a camera with 6.5 um pixels."""
 
-OFFSET = 100.0
+CAMERA_OFFSET = 100.0
 READ_NOISE = 3.0
 
 
 @dataclass(frozen=True)
 class Channel:
-    """How one channel is shown: its name and ``rrggbb`` colour."""
+    """The display settings of a channel: its name and its ``rrggbb`` color."""
 
     label: str
     color: str
@@ -43,8 +42,11 @@ CHANNELS = (Channel("nuclei", "4080ff"), Channel("membrane", "30d060"), Channel(
 
 @dataclass(frozen=True)
 class Picture:
-    """``intensities`` (c, z, y, x) uint16, one volume per entry of CHANNELS, and ``labels`` (z, y, x)
-    uint16, the number of the nucleus at each voxel or 0 for none.
+    """A synthetic image.
+
+    Attributes:
+        intensities: uint16 with the axes (c, z, y, x), one volume per entry of CHANNELS.
+        labels: uint16 with the axes (z, y, x), the number of the nucleus at each voxel, or 0 for the background.
     """
 
     intensities: Volume
@@ -53,21 +55,21 @@ class Picture:
 
 @dataclass(frozen=True)
 class _Cell:
-    """An ellipsoidal nucleus: centre and radii in voxels (z, y, x), and how bright it is."""
+    """An ellipsoidal nucleus: center and radii in voxels along (z, y, x), and its relative brightness."""
 
     center: tuple[float, float, float]
     radii: tuple[float, float, float]
     brightness: float
 
     def window(self, shape: tuple[int, ...], reach: float) -> tuple[slice, ...]:
-        """The box of voxels within ``reach`` radii of the centre."""
+        """Return the bounding box of the voxels within ``reach`` radii of the center."""
         return tuple(
             slice(max(0, int(c - reach * r)), max(0, min(n, int(c + reach * r) + 2)))
             for c, r, n in zip(self.center, self.radii, shape, strict=True)
         )
 
     def distance(self, window: tuple[slice, ...]) -> Volume:
-        """Distance from the centre in radii (1 on the surface), for each voxel of a window."""
+        """Return the distance of each voxel of a window from the center in radii. It is 1 on the surface."""
         axes = (
             (np.arange(s.start, s.stop, dtype=np.float32) - c) / r
             for s, c, r in zip(window, self.center, self.radii, strict=True)
@@ -77,60 +79,62 @@ class _Cell:
 
 
 def make_picture(shape: tuple[int, int, int] = (40, 512, 512), seed: int = 0) -> Picture:
-    """Make a stack of ``shape`` (z, y, x). Takes about a second for each 10 million voxels."""
+    """Return an image of ``shape`` (z, y, x). This takes about one second per 10 million voxels."""
     rng = np.random.default_rng(seed)
     signal = np.zeros((len(CHANNELS), *shape), np.float32)
     labels = np.zeros(shape, np.uint16)
     for number, cell in enumerate(_place_cells(shape, rng), start=1):
         _paint_cell(signal, labels, number, cell, rng)
-    light = _illumination(shape)
+    illumination = _illumination(shape)
     intensities = np.empty(signal.shape, np.uint16)
     for channel in range(len(CHANNELS)):
         for z in range(shape[0]):
-            intensities[channel, z] = _expose(signal[channel, z] * light, rng)
+            intensities[channel, z] = _expose(signal[channel, z] * illumination, rng)
     return Picture(intensities, labels)
 
 
 def volume(shape: tuple[int, int, int], seed: int = 0) -> Volume:
-    """One uint16 volume (z, y, x) of noisy nuclei: what benchmarks read and write."""
+    """Return one uint16 volume of ``shape`` (z, y, x) with noisy nuclei. The benchmarks use it."""
     rng = np.random.default_rng(seed)
     signal = np.zeros(shape, np.float32)
     for cell in _place_cells(shape, rng):
         window = cell.window(shape, 1.3)
         signal[window] += _nucleus(cell.distance(window), cell.brightness)
-    light = _illumination(shape)
-    return np.stack([_expose(plane * light, rng) for plane in signal])
+    illumination = _illumination(shape)
+    return np.stack([_expose(plane * illumination, rng) for plane in signal])
 
 
 def _place_cells(shape: tuple[int, ...], rng: np.random.Generator) -> Iterator[_Cell]:
-    """Cells at random places that keep a little distance, about one for each 40 x 40 pixels and 30 planes."""
+    """Yield cells at random positions with a minimum distance, about one per 60 x 60 pixels and 30 planes."""
     depth, height, width = shape
-    wanted = max(1, height * width * max(1.0, depth / 30) / 3600)
+    expected_count = max(1, height * width * max(1.0, depth / 30) / 3600)
     scale = min(1.0, min(height, width) / 80)
-    taken: list[tuple[float, float, float]] = []
-    for _ in range(int(wanted * 3)):
-        if len(taken) >= wanted:
+    centers: list[tuple[float, float, float]] = []
+    for _ in range(int(expected_count * 3)):
+        if len(centers) >= expected_count:
             return
         center = tuple(float(rng.uniform(0.04, 0.96) * n) for n in shape)
         radii = tuple(float(r * scale * rng.uniform(0.8, 1.25)) for r in (7.0, 17.0, 17.0))
-        gaps = (
+        squared_distances = (
             ((c[0] - center[0]) / 9) ** 2 + ((c[1] - center[1]) / 20) ** 2 + ((c[2] - center[2]) / 20) ** 2
-            for c in taken
+            for c in centers
         )
-        if any(gap < 4 * scale * scale for gap in gaps):
+        if any(squared_distance < 4 * scale * scale for squared_distance in squared_distances):
             continue
-        taken.append((center[0], center[1], center[2]))
-        yield _Cell(taken[-1], (radii[0], radii[1], radii[2]), float(rng.uniform(0.6, 1.4)))
+        centers.append((center[0], center[1], center[2]))
+        yield _Cell(centers[-1], (radii[0], radii[1], radii[2]), float(rng.uniform(0.6, 1.4)))
 
 
 def _nucleus(distance: Volume, brightness: float) -> Volume:
-    """A soft-edged ball, a little hollow in its middle as chromatin is."""
-    ball: Volume = 700 * brightness * _inside(distance, 1, 14) * (0.7 + 0.3 * np.minimum(distance, 1))
-    return ball
+    """Return the intensity of a nucleus: an ellipsoid with a soft edge that is darker in its center."""
+    intensity: Volume = (
+        700 * brightness * _smooth_step(distance, 1, 14) * (0.7 + 0.3 * np.minimum(distance, 1))
+    )
+    return intensity
 
 
-def _inside(distance: Volume, radius: float, steepness: float) -> Volume:
-    """1 well inside the radius, 0 well outside."""
+def _smooth_step(distance: Volume, radius: float, steepness: float) -> Volume:
+    """Return a smooth step: 1 inside the radius, 0 outside."""
     edge: Volume = (1 - np.tanh((distance - radius) * (steepness / 2))) / 2
     return edge
 
@@ -144,7 +148,7 @@ def _paint_cell(signal: Volume, labels: Volume, number: int, cell: _Cell, rng: n
 
     outer = cell.window(shape, 2.1)
     distance = cell.distance(outer)
-    shell = 420 * np.exp(-(((distance - 1.6) / 0.11) ** 2)) + 60 * _inside(distance, 1.6, 12)
+    shell = 420 * np.exp(-(((distance - 1.6) / 0.11) ** 2)) + 60 * _smooth_step(distance, 1.6, 12)
     np.maximum(signal[1][outer], shell, out=signal[1][outer])
 
     for _ in range(int(rng.poisson(7))):
@@ -157,16 +161,16 @@ def _paint_cell(signal: Volume, labels: Volume, number: int, cell: _Cell, rng: n
 
 
 def _illumination(shape: tuple[int, ...]) -> Volume:
-    """Brighter in the middle of the field of view than in its corners."""
+    """Return relative intensities that decrease from the center of the field of view to its corners."""
     y = np.linspace(-1, 1, shape[1], dtype=np.float32)[:, None]
     x = np.linspace(-1, 1, shape[2], dtype=np.float32)[None, :]
     return 1 - 0.18 * (x * x + y * y)
 
 
-def _expose(light: Volume, rng: np.random.Generator) -> Volume:
-    """Photons to camera counts: shot noise (its normal approximation), read noise, offset, 16 bits."""
-    sigma = np.sqrt(light + READ_NOISE**2)
-    counts = light + OFFSET + sigma * rng.standard_normal(light.shape, dtype=np.float32)
+def _expose(photons: Volume, rng: np.random.Generator) -> Volume:
+    """Convert photons to 16-bit camera counts with shot noise (normal approximation), read noise and offset."""
+    sigma = np.sqrt(photons + READ_NOISE**2)
+    counts = photons + CAMERA_OFFSET + sigma * rng.standard_normal(photons.shape, dtype=np.float32)
     return np.clip(np.rint(counts), 0, 65535).astype(np.uint16)
 
 
@@ -183,10 +187,10 @@ def write_image(
     shards: tuple[int, int, int] | None = None,
     name: str = "synthetic cells",
 ) -> Group:
-    """Write the picture as a multiscale image with a label image ``labels/nuclei``, and return its group.
+    """Write an image as a multiscale image with the label image ``labels/nuclei``, and return its group.
 
-    Each of the ``levels`` halves y and x. ``chunks`` and ``shards`` are (z, y, x); shards need version 0.5,
-    which is written as Zarr v3, while 0.4 is Zarr v2. What is at the location already is replaced.
+    Each of the ``levels`` halves y and x. ``chunks`` and ``shards`` are (z, y, x). Version 0.5 is written as Zarr v3,
+    and 0.4 as Zarr v2, which does not support shards. An existing node at the location is replaced.
     """
     import zarrfs
 
@@ -207,11 +211,15 @@ def write_image(
     labels = image.create_group("labels")
     _set_ome(labels, version, {"labels": ["nuclei"]})
     nuclei = labels.create_group("nuclei")
-    for level, data in enumerate(_pyramid(picture.labels, levels, _greatest_of_four)):
+    for level, data in enumerate(_pyramid(picture.labels, levels, _max_of_four)):
         _write_level(nuclei, str(level), data, chunks, shards, "zyx")
     colors = _label_colors(int(picture.labels.max()))
-    about = {"image-label": {"version": version, "colors": colors, "source": {"image": "../../"}}}
-    _set_ome(nuclei, version, _multiscales(version, "nuclei", space_axes, len(pyramid), "greatest") | about)
+    label_metadata = {"image-label": {"version": version, "colors": colors, "source": {"image": "../../"}}}
+    _set_ome(
+        nuclei,
+        version,
+        _multiscales(version, "nuclei", space_axes, len(pyramid), "greatest") | label_metadata,
+    )
     return image
 
 
@@ -240,17 +248,17 @@ def _pyramid(data: Volume, levels: int, reduce: Any) -> Iterator[Volume]:
         yield data
 
 
-def _quarters(data: Volume) -> list[Volume]:
+def _subgrids(data: Volume) -> list[Volume]:
     return [data[..., y::2, x::2] for y in (0, 1) for x in (0, 1)]
 
 
 def _mean_of_four(data: Volume) -> Volume:
-    a, b, c, d = (quarter.astype(np.uint32) for quarter in _quarters(data))
+    a, b, c, d = (subgrid.astype(np.uint32) for subgrid in _subgrids(data))
     return ((a + b + c + d + 2) // 4).astype(data.dtype)
 
 
-def _greatest_of_four(data: Volume) -> Volume:
-    a, b, c, d = _quarters(data)
+def _max_of_four(data: Volume) -> Volume:
+    a, b, c, d = _subgrids(data)
     return np.maximum(np.maximum(a, b), np.maximum(c, d))
 
 
@@ -262,11 +270,14 @@ def _multiscales(
     for level in range(levels):
         z, y, x = VOXEL_SIZE
         factor = 2**level
-        # The centre of the first coarse pixel lies between the fine ones that it sums up.
+        # The center of a coarse pixel lies between the centers of the fine pixels that it combines.
         shift = (factor - 1) / 2
         scale = {"type": "scale", "scale": [*leading, z, y * factor, x * factor]}
-        move = {"type": "translation", "translation": [*(0.0 for _ in leading), 0.0, y * shift, x * shift]}
-        datasets.append({"path": str(level), "coordinateTransformations": [scale, move]})
+        translation = {
+            "type": "translation",
+            "translation": [*(0.0 for _ in leading), 0.0, y * shift, x * shift],
+        }
+        datasets.append({"path": str(level), "coordinateTransformations": [scale, translation]})
     entry: dict[str, Any] = {"name": name, "axes": axes, "datasets": datasets, "type": method}
     entry["metadata"] = {"description": f"the {method} of 2 x 2 pixels", "method": "zarrfs.synthetic"}
     if version == "0.4":
@@ -275,7 +286,7 @@ def _multiscales(
 
 
 def _omero(coarsest: Volume) -> dict[str, Any]:
-    """Channel colours, and a window for each that shows its structures well."""
+    """Return the display settings of the channels: colors, and contrast limits from percentiles."""
     channels = []
     for channel, data in zip(CHANNELS, coarsest, strict=True):
         start, end = (float(value) for value in np.percentile(data, (20, 99.7)))
@@ -285,12 +296,12 @@ def _omero(coarsest: Volume) -> dict[str, Any]:
 
 
 def _label_colors(count: int) -> list[dict[str, Any]]:
-    """A colour for each label; the golden angle between hues keeps neighbours in number apart."""
+    """Return a color for each label. The golden ratio separates the hues of consecutive labels."""
     hues = (number * 0.618034 % 1 for number in range(count))
     colors = ([round(255 * part) for part in colorsys.hsv_to_rgb(hue, 0.65, 1.0)] for hue in hues)
     return [{"label-value": number, "rgba": [*rgb, 255]} for number, rgb in enumerate(colors, start=1)]
 
 
 def _set_ome(group: Group, version: NgffVersion, document: dict[str, Any]) -> None:
-    """0.5 keeps everything below the attribute ``ome``, 0.4 at the root."""
+    """Set OME-NGFF attributes: below the attribute ``ome`` in 0.5, at the root in 0.4."""
     group.attrs.update({"ome": {"version": version, **document}} if version == "0.5" else document)

@@ -1,4 +1,4 @@
-"""The commands as a user sees them: what they print, what they answer, and that errors are one clear line."""
+"""The commands: output, exit codes and error messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from zarrfs.cli.main import VERBS
 
 
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own."""
+    """Run the zarrfs command in a new process."""
     command = [sys.executable, "-m", "zarrfs", *map(str, arguments)]
     return subprocess.run(
         command,
@@ -34,11 +34,11 @@ def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
     )
 
 
-def strict(text: str) -> Any:
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no JSON")
+def parse_strict_json(text: str) -> Any:
+    def reject_constant(constant: str) -> None:
+        raise ValueError(f"{constant} is not JSON")
 
-    return json.loads(text, parse_constant=refuse)
+    return json.loads(text, parse_constant=reject_constant)
 
 
 @pytest.fixture(scope="module")
@@ -58,39 +58,41 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_info_of_an_array(store: Path) -> None:
-    done = run("info", store, "image", "--json")
-    assert done.returncode == 0, done.stderr
-    facts = strict(done.stdout)
+def test_info_shows_the_metadata_of_an_array(store: Path) -> None:
+    completed = run("info", store, "image", "--json")
+    assert completed.returncode == 0, completed.stderr
+    facts = parse_strict_json(completed.stdout)
     assert facts["shape"] == [4, 100, 100]
     assert facts["chunks"] == [2, 50, 50]
     assert facts["dimension_names"] == ["z", None, "x"]
     assert facts["chunks_total"] == facts["chunks_initialized"] == 8
     assert facts["bytes_stored"] == sum(f.stat().st_size for f in (store / "image").rglob("*") if f.is_file())
     assert facts["ratio"] > 1
-    for_people = run("info", store / "image").stdout
-    for words in ("4 x 100 x 100  (z, -, x)", "uint16", "8 of 8 (100.0%)", "blosc", "fill value"):
-        assert words in for_people
+    text_output = run("info", store / "image").stdout
+    for expected in ("4 x 100 x 100  (z, -, x)", "uint16", "8 of 8 (100.0%)", "blosc", "fill value"):
+        assert expected in text_output
 
 
-def test_info_of_a_group(store: Path) -> None:
-    facts = strict(run("info", store, "--json").stdout)
+def test_info_shows_the_members_and_attributes_of_a_group(store: Path) -> None:
+    facts = parse_strict_json(run("info", store, "--json").stdout)
     assert facts["attributes"] == {"title": "größe"}
     kinds = {member["name"]: member["kind"] for member in facts["members"]}
     assert kinds == {"broken": "broken", "image": "array", "inner": "group", "sharded": "array"}
-    for_people = run("info", store).stdout
-    assert "4 x 100 x 100" in for_people
-    assert "größe" in for_people
+    text_output = run("info", store).stdout
+    assert "4 x 100 x 100" in text_output
+    assert "größe" in text_output
 
 
-def test_info_counts_only_what_is_there(store: Path) -> None:
-    facts = strict(run("info", store, "inner/giant", "--json").stdout)
+def test_info_counts_stored_chunks_only(store: Path) -> None:
+    facts = parse_strict_json(run("info", store, "inner/giant", "--json").stdout)
     assert facts["nbytes"] == 10**15
     assert (facts["chunks_total"], facts["chunks_initialized"]) == (10**9, 0)
-    assert "chunks_total" not in strict(run("info", store, "inner/giant", "--json", "--no-count").stdout)
+    assert "chunks_total" not in parse_strict_json(
+        run("info", store, "inner/giant", "--json", "--no-count").stdout
+    )
 
 
-def test_info_says_which_way_the_ratio_goes(tmp_path: Path) -> None:
+def test_info_shows_whether_the_stored_size_is_smaller_or_larger(tmp_path: Path) -> None:
     small, large = tmp_path / "small.zarr", tmp_path / "large.zarr"
     zarrfs.create_array(small, data=np.zeros(100_000, "u1"), chunks=100_000)
     noise = np.random.default_rng(0).integers(0, 255, 100, "u1")
@@ -102,31 +104,34 @@ def test_info_says_which_way_the_ratio_goes(tmp_path: Path) -> None:
         assert (float(ratio[1]) > 1, ratio[2]) == (True, direction)
 
 
-def test_an_hdf5_file_is_named_with_what_reads_it(tmp_path: Path) -> None:
+def test_the_error_for_an_hdf5_file_shows_the_command_that_converts_it(tmp_path: Path) -> None:
     path = tmp_path / "a b.h5"
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=np.arange(3))
-    done = run("info", path)
-    assert done.returncode == 1
-    assert f"is an HDF5 file; copy it to a Zarr hierarchy first: zarrfs copy '{path}' NEW.zarr" in done.stderr
+    completed = run("info", path)
+    assert completed.returncode == 1
+    assert (
+        f"is an HDF5 file; copy it to a Zarr hierarchy first: zarrfs copy '{path}' NEW.zarr"
+        in completed.stderr
+    )
 
 
 @pytest.mark.parametrize("name", ["inner/words", "inner/scalar", "sharded"])
-def test_info_is_strict_json_for_every_kind(name: str, store: Path) -> None:
-    assert strict(run("info", store, name, "--json").stdout)["kind"] == "array"
+def test_info_prints_strict_json_for_all_kinds_of_arrays(name: str, store: Path) -> None:
+    assert parse_strict_json(run("info", store, name, "--json").stdout)["kind"] == "array"
 
 
 @pytest.mark.parametrize(
     "dtype", ["<M8[ns]", "<m8[s]", "|S3", "<U2", "|V4", "<c8", [("x", "<f4"), ("y", "<i2", (2,))]], ids=str
 )
-def test_info_of_odd_data_types(dtype: Any, tmp_path: Path) -> None:
+def test_info_supports_all_data_types(dtype: Any, tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "a.zarr", shape=3, dtype=np.dtype(dtype), zarr_format=2)
-    facts = strict(run("info", tmp_path / "a.zarr", "--json").stdout)
+    facts = parse_strict_json(run("info", tmp_path / "a.zarr", "--json").stdout)
     assert facts["shape"] == [3]
     assert run("info", tmp_path / "a.zarr").returncode == 0
 
 
-def test_tree(store: Path) -> None:
+def test_tree_shows_groups_arrays_and_broken_members(store: Path) -> None:
     lines = run("tree", store).stdout.splitlines()
     assert lines[0] == store.as_uri()
     assert any(line.startswith("├── broken  broken: ") for line in lines)
@@ -134,33 +139,33 @@ def test_tree(store: Path) -> None:
     assert "│   └── words  2 string, chunks 2" in lines
     assert "└── sharded  64 x 64 float64, chunks 8 x 8, shards 32 x 32" in lines
     assert len(run("tree", store, "--depth", "1").stdout.splitlines()) == 5
-    nested = strict(run("tree", store, "--json").stdout)
+    nested = parse_strict_json(run("tree", store, "--json").stdout)
     assert nested["members"]["inner"]["members"]["scalar"]["shape"] == []
     assert nested["members"]["broken"]["kind"] == "broken"
 
 
-def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
-    done = run("doctor", "--json")
-    answer = strict(done.stdout)
-    assert (done.returncode == 0) == answer["usable"]
-    names = {finding["name"]: finding for finding in answer["findings"]}
-    assert {"/dev/fuse", "libfuse", "Python binding"} <= set(names)
+def test_doctor_reports_all_requirements(tmp_path: Path) -> None:
+    completed = run("doctor", "--json")
+    result = parse_strict_json(completed.stdout)
+    assert (completed.returncode == 0) == result["usable"]
+    findings = {finding["name"]: finding for finding in result["findings"]}
+    assert {"/dev/fuse", "libfuse", "Python binding"} <= set(findings)
     assert run("doctor").stdout.splitlines()[-1].startswith("Mounting ")
 
 
-def test_every_verb_has_help_that_teaches() -> None:
+def test_every_command_has_a_help_text_with_an_example() -> None:
     overview = run("--help")
     assert overview.returncode == 0
-    for verb in [verb for verb in VERBS if find_spec(f"zarrfs.cli.{verb}")]:
-        assert f"\n  {verb} " in overview.stdout
-        done = run(verb, "--help")
-        assert done.returncode == 0, done.stderr
-        assert len(done.stdout) > 200
-        if verb != "doctor":
-            assert "Example" in done.stdout, verb
+    for name in [name for name in VERBS if find_spec(f"zarrfs.cli.{name}")]:
+        assert f"\n  {name} " in overview.stdout
+        completed = run(name, "--help")
+        assert completed.returncode == 0, completed.stderr
+        assert len(completed.stdout) > 200
+        if name != "doctor":
+            assert "Example" in completed.stdout, name
 
 
-def test_help_is_light() -> None:
+def test_help_does_not_import_the_dependencies_of_the_commands() -> None:
     code = """
 import sys
 sys.argv = ["zarrfs", "--help"]
@@ -170,16 +175,16 @@ try:
 finally:
     print(sorted({"rich", "numcodecs", "mfusepy"} & set(sys.modules)))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines()[-1] == "[]"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert completed.stdout.splitlines()[-1] == "[]"
 
 
-def test_version() -> None:
+def test_version_is_printed() -> None:
     assert run("--version").stdout.strip().endswith(zarrfs.__version__)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("info", "{tmp}/missing.zarr"), "no such file or directory"),
         (("info", "{tmp}/file"), "neither a zip file nor a database"),
@@ -192,54 +197,54 @@ def test_version() -> None:
         (("info", ""), "the location is empty"),
     ],
 )
-def test_an_error_is_one_clear_line(
-    arguments: tuple[str, ...], said: str, store: Path, tmp_path: Path
+def test_an_error_is_printed_in_one_line(
+    arguments: tuple[str, ...], message: str, store: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("hello")
-    done = run(*(argument.format(tmp=tmp_path, store=store) for argument in arguments))
-    assert done.returncode == 1
-    assert not done.stdout
-    (line,) = done.stderr.splitlines()
+    completed = run(*(argument.format(tmp=tmp_path, store=store) for argument in arguments))
+    assert completed.returncode == 1
+    assert not completed.stdout
+    (line,) = completed.stderr.splitlines()
     assert line.startswith("zarrfs: ")
-    assert said in line
+    assert message in line
 
 
-def test_wrong_use_is_told_from_errors() -> None:
+def test_incorrect_usage_exits_with_2() -> None:
     for arguments in (
         ("info",),
         ("nonsense",),
         ("info", "a", "b", "c"),
         ("mount", "a", "b", "--cache-size", "much"),
     ):
-        done = run(*arguments)
-        assert done.returncode == 2
-        assert "Usage: zarrfs" in done.stderr
-        assert "Traceback" not in done.stderr
+        completed = run(*arguments)
+        assert completed.returncode == 2
+        assert "Usage: zarrfs" in completed.stderr
+        assert "Traceback" not in completed.stderr
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(store: Path) -> None:
+def test_a_closed_output_pipe_is_not_an_error(store: Path) -> None:
     command = f"set -o pipefail; {sys.executable} -m zarrfs info {store} --json | head -c 10"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stderr
+    completed = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in completed.stderr
 
 
-def test_text_for_terminals_is_safe() -> None:
+def test_control_characters_are_escaped_and_sizes_are_formatted() -> None:
     assert safe("a\x1b[31mb\udcff\n") == "a\\x1b[31mb\\udcff\\n"
     assert readable_bytes(0) == "0 B"
     assert readable_bytes(1536) == "1.5 KiB"
     assert readable_bytes(10**18) == "888.2 PiB"
 
 
-def test_clean(store: Path, tmp_path: Path) -> None:
-    left = tmp_path / "data.zarr" / ".zarrfs-writing-x"
-    left.parent.mkdir()
-    left.write_bytes(b"half")
-    done = run("clean", left.parent)
-    assert (done.returncode, done.stdout) == (0, "0 files removed\n"), done.stderr
-    os.utime(left, (0, 0))
-    done = run("clean", left.parent, "--dry-run")
-    assert done.stdout == f"{left}\n1 file left behind\n", done.stderr
-    assert left.exists()
-    done = run("clean", left.parent)
-    assert done.stdout == f"{left}\n1 file removed\n", done.stderr
-    assert not left.exists()
+def test_clean_removes_old_temporary_files(store: Path, tmp_path: Path) -> None:
+    temporary_file = tmp_path / "data.zarr" / ".zarrfs-writing-x"
+    temporary_file.parent.mkdir()
+    temporary_file.write_bytes(b"half")
+    completed = run("clean", temporary_file.parent)
+    assert (completed.returncode, completed.stdout) == (0, "0 temporary files removed\n"), completed.stderr
+    os.utime(temporary_file, (0, 0))
+    completed = run("clean", temporary_file.parent, "--dry-run")
+    assert completed.stdout == f"{temporary_file}\n1 temporary file found\n", completed.stderr
+    assert temporary_file.exists()
+    completed = run("clean", temporary_file.parent)
+    assert completed.stdout == f"{temporary_file}\n1 temporary file removed\n", completed.stderr
+    assert not temporary_file.exists()

@@ -1,4 +1,4 @@
-"""Names and values that a terminal obeys, or that forge lines, in every command and in the log of a mount."""
+"""Control characters and forged lines in names and values are escaped by all commands and in the log of a mount."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from zarrfs.logs import logger
 TEXT = "\x1b]0;title\x07\x9b31m\nzarrfs: forged\x85\u202e"
 
 HOSTILE = f"{TEXT}\udcff"
-"""A name of a file may besides be no valid Unicode."""
+"""File names need not be valid Unicode."""
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def run_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """Runs a command in this process; returns exit code, output and errors."""
+    """A function that runs a command in this process and returns the exit code, standard output and standard error."""
     handlers, level = list(logger.handlers), logger.level
 
-    def run_here(*arguments: str | Path) -> tuple[int, str, str]:
+    def run_in_process(*arguments: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["zarrfs", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as exit_info:
             run()
         captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
+        return int(exit_info.value.code or 0), captured.out, captured.err
 
-    yield run_here
+    yield run_in_process
     logger.handlers[:] = handlers
     logger.setLevel(level)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A group with an array, a broken member and attributes, all of hostile names, in a directory of hostile name."""
+    """A group, an array, a broken member and attributes with hostile names, in a directory with a hostile name."""
     path = tmp_path / f"{HOSTILE}.zarr"
     root = zarrfs.create_group(path, attributes={TEXT: TEXT, "ome": {"version": TEXT}})
     root.create_array(HOSTILE, data=np.arange(4), attributes={TEXT: [TEXT]}, dimension_names=[TEXT])
@@ -55,7 +55,7 @@ def store(tmp_path: Path) -> Path:
     return path
 
 
-def check(output: str, errors: str) -> None:
+def assert_escaped(output: str, errors: str) -> None:
     for line in (output + errors).split("\n"):
         assert line.isprintable(), line
         assert not line.startswith("zarrfs: forged")
@@ -99,24 +99,24 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: ascii(" ".join(words))[:60])
+@pytest.mark.parametrize("template", COMMANDS, ids=lambda template: ascii(" ".join(template))[:60])
 def test_no_command_prints_control_characters(
-    words: tuple[str, ...], store: Path, tmp_path: Path, run_command: Run, caplog: pytest.LogCaptureFixture
+    template: tuple[str, ...], store: Path, tmp_path: Path, run_command: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
-    arguments = [word.format(store=store, new=tmp_path / f"{HOSTILE} new", tmp=tmp_path) for word in words]
+    arguments = [word.format(store=store, new=tmp_path / f"{HOSTILE} new", tmp=tmp_path) for word in template]
     status, output, errors = run_command(*arguments)
-    check(output, errors)
+    assert_escaped(output, errors)
     assert "unexpected error" not in errors
     assert "Traceback" not in errors
     assert status in (0, 1, 2, 3)
     assert output or errors or status == 0
 
 
-def test_every_verb_is_among_the_commands() -> None:
-    assert {words[0] for words in COMMANDS} >= set(VERBS)
+def test_every_command_is_covered() -> None:
+    assert {template[0] for template in COMMANDS} >= set(VERBS)
 
 
-def test_long_values_are_shortened(tmp_path: Path, run_command: Run) -> None:
+def test_long_values_are_truncated(tmp_path: Path, run_command: Run) -> None:
     text = "x" * 10**6
     zarrfs.create_group(tmp_path / "a.zarr", attributes={"long": text, "many": list(range(10_000))})
     status, output, _ = run_command("info", tmp_path / "a.zarr")
@@ -136,7 +136,7 @@ def test_long_values_are_shortened(tmp_path: Path, run_command: Run) -> None:
         assert len(errors) < 3000
 
 
-def test_an_unexpected_error_is_one_line_and_a_traceback_in_the_debug_log(
+def test_an_unexpected_error_is_one_line_and_its_traceback_is_logged_at_debug_level(
     run_command: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def fail(*arguments: object, **options: object) -> None:
@@ -148,11 +148,11 @@ def test_an_unexpected_error_is_one_line_and_a_traceback_in_the_debug_log(
     assert errors.count("\n") == 1
     assert errors.startswith("zarrfs: unexpected error: RuntimeError: \\x1b")
     status, output, errors = run_command("--log-level", "debug", "info", tmp_path)
-    check(output, errors)
+    assert_escaped(output, errors)
     assert "Traceback" in errors
 
 
-def test_one_broken_member_is_shown_as_broken(tmp_path: Path, run_command: Run) -> None:
+def test_a_broken_member_is_listed_as_broken(tmp_path: Path, run_command: Run) -> None:
     root = zarrfs.create_group(tmp_path / "a.zarr")
     root.create_array("good", data=np.arange(3))
     for name in ("fifo", "device"):
@@ -175,7 +175,7 @@ def test_one_broken_member_is_shown_as_broken(tmp_path: Path, run_command: Run) 
 
 
 @needs_fuse
-def test_the_log_of_a_mount_has_no_control_characters(store: Path, tmp_path: Path) -> None:
+def test_the_log_of_a_mount_contains_no_control_characters(store: Path, tmp_path: Path) -> None:
     chunk = next((store / HOSTILE / "c").iterdir())
     chunk.write_bytes(b"broken")
     with mounted(store, tmp_path / "mnt") as mnt:
@@ -191,22 +191,22 @@ def test_the_log_of_a_mount_has_no_control_characters(store: Path, tmp_path: Pat
 
 
 @needs_fuse
-def test_a_failed_mount_says_why_in_one_line(store: Path, tmp_path: Path) -> None:
+def test_the_error_of_a_failed_mount_is_one_line(store: Path, tmp_path: Path) -> None:
     (tmp_path / "mnt").mkdir()
-    done = zarrfs_command(
+    completed = zarrfs_command(
         "mount", store / f"{HOSTILE} broken", tmp_path / "mnt", "--log-file", tmp_path / "log"
     )
-    assert done.returncode == 1
-    check(done.stdout, done.stderr)
-    assert done.stderr.count("\n") == 1
+    assert completed.returncode == 1
+    assert_escaped(completed.stdout, completed.stderr)
+    assert completed.stderr.count("\n") == 1
     assert all(line.isprintable() for line in (tmp_path / "log").read_text().splitlines())
 
 
-def test_records_reach_the_terminal_safely(
+def test_log_records_on_the_terminal_are_escaped(
     run_command: Run, store: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A warning of the engine about a hostile name, on standard error."""
+    """The engine logs a warning that contains a hostile name."""
     with caplog.at_level(logging.WARNING):
         status, output, errors = run_command("copy", store, store.parent / "new.zarr")
-    check(output, errors)
+    assert_escaped(output, errors)
     assert status in (0, 1, 3)

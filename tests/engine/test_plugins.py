@@ -176,7 +176,7 @@ class CountView(View):
     def refusal(self, array):
         return None
 
-    def layout(self, array, name):
+    def content(self, array, name):
         return VirtualFileContent([str(array.size).encode()])
 
 

@@ -1,4 +1,4 @@
-"""A program that mounts a store one of whose chunks waits until somebody opens the other end of a named pipe.
+"""A program that mounts a store and blocks the reads of one chunk until a named pipe is opened for writing.
 
 Usage: python -m tests.mount.gated STORE MOUNTPOINT PIPE CHUNK
 """

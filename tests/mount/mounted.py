@@ -1,4 +1,4 @@
-"""Making real mounts for tests, and taking them down whatever happens."""
+"""Mounts for tests. They are removed even if the test fails."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from zarrfs.mount.mounting import is_mounted, unmount
 
 __all__ = ["BINDINGS", "mounted", "needs_fuse", "zarrfs_command"]
 
-needs_fuse = pytest.mark.skipif(
-    not os.path.exists("/dev/fuse"), reason="there is no /dev/fuse on this machine"
-)
+needs_fuse = pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="/dev/fuse does not exist")
 
 BINDINGS = {
     "mfusepy and libfuse 3": {"ZARRFS_FUSE_BINDING": "mfusepy", "FUSE_LIBRARY_NAME": "fuse3"},
@@ -29,7 +27,7 @@ BINDINGS = {
 
 
 def zarrfs_command(*arguments: str | Path, binding: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
+    """Run the zarrfs command in a new process."""
     environment = {**os.environ, **(BINDINGS[binding] if binding else {})}
     command = [sys.executable, "-m", "zarrfs", *map(str, arguments)]
     return subprocess.run(
@@ -37,8 +35,8 @@ def zarrfs_command(*arguments: str | Path, binding: str | None = None) -> subpro
     )
 
 
-def library_missing(binding: str) -> bool:
-    """Tell whether the library that the binding needs is not here."""
+def is_library_missing(binding: str) -> bool:
+    """Return whether the library of the binding is not installed."""
     return ctypes.util.find_library("fuse3" if binding.endswith("3") else "fuse") is None
 
 
@@ -46,14 +44,14 @@ def library_missing(binding: str) -> bool:
 def mounted(
     location: str | Path, mountpoint: Path, *options: str, binding: str | None = None
 ) -> Iterator[Path]:
-    """Mount in the background; give the mount point; unmount."""
-    # Not Path.mkdir: it looks at what is there, and a stale mount cannot be looked at.
+    """Mount in the background, yield the mount point, and unmount."""
+    # Path.mkdir calls stat, which fails for a stale mount.
     with suppress(FileExistsError):
         os.mkdir(mountpoint)
     log = mountpoint.parent / f"{mountpoint.name}.log"
-    done = zarrfs_command("mount", location, mountpoint, "--log-file", log, *options, binding=binding)
+    completed = zarrfs_command("mount", location, mountpoint, "--log-file", log, *options, binding=binding)
     try:
-        assert done.returncode == 0, done.stderr
+        assert completed.returncode == 0, completed.stderr
         yield mountpoint
     finally:
         if is_mounted(str(mountpoint)):

@@ -1,7 +1,7 @@
-"""A view of another package that fails, in whatever way, costs its own files and nothing else.
+"""Views of other packages that fail. A failure affects only the files of that view.
 
-The package is a real distribution, a module beside its ``dist-info``, in a directory that a fresh interpreter has on
-its path.
+The package is a distribution: a module and its ``dist-info`` directory, in a directory on the path of a new
+interpreter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Good(View):
     def refusal(self, array):
         return None
 
-    def layout(self, array, name):
+    def content(self, array, name):
         return VirtualFileContent([BytesSegment(b"good")])
 
 
@@ -65,21 +65,21 @@ class FailsToRefuse(Good):
         raise RuntimeError("no refusal\\n\\x1b[31m")
 
 
-class FailsToLayOut(Good):
-    suffix = ".layout"
+class FailsToCreateContent(Good):
+    suffix = ".content"
 
-    def layout(self, array, name):
-        raise RuntimeError("no layout")
+    def content(self, array, name):
+        raise RuntimeError("no content")
 
 
 class ReturnsNothing(Good):
     suffix = ".nothing"
 
-    def layout(self, array, name):
+    def content(self, array, name):
         return None
 
 
-class FailingPiece:
+class FailingSegment:
     nbytes = 10
 
     def read_into(self, offset, out):
@@ -89,25 +89,25 @@ class FailingPiece:
 class FailsToRead(Good):
     suffix = ".read"
 
-    def layout(self, array, name):
-        return VirtualFileContent([FailingPiece()])
+    def content(self, array, name):
+        return VirtualFileContent([FailingSegment()])
 """
 
-POINTS = [
+ENTRY_POINTS = [
     *("Good", "FailsToStart", "NoSuffix", "SlashSuffix", "TakenSuffix", "Abstract", "FailsToRefuse"),
-    *("FailsToLayOut", "ReturnsNothing", "FailsToRead"),
+    *("FailsToCreateContent", "ReturnsNothing", "FailsToRead"),
 ]
 
-ASK = """
+LOOKUP_SCRIPT = """
 import json, sys
 import zarrfs
 from zarrfs.mount.tree import Tree
 tree = Tree(zarrfs.open(sys.argv[1]))
-outcomes = {"": tree.names(tree.find("/"))}
+outcomes = {"": tree.list_names(tree.lookup("/"))}
 for name in sys.argv[2:]:
     try:
-        file = tree.find("/" + name)
-        outcomes[name] = None if file is None else file.layout.read(0, 1000).decode("latin-1")
+        file = tree.lookup("/" + name)
+        outcomes[name] = None if file is None else file.content.read(0, 1000).decode("latin-1")
     except Exception as error:
         outcomes[name] = f"{type(error).__name__}: {error}"
 print(json.dumps(outcomes))
@@ -122,7 +122,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     information = path / "broken_views-1.0.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-views\nVersion: 1.0\n")
-    lines = [f"{name} = broken_views:{name}" for name in POINTS]
+    lines = [f"{name} = broken_views:{name}" for name in ENTRY_POINTS]
     lines += ["exits = exits_on_import:View", "missing = broken_views:Missing"]
     (information / "entry_points.txt").write_text("[zarrfs.views]\n" + "\n".join(lines) + "\n")
     return path
@@ -135,31 +135,31 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_each_failure_costs_its_own_file(packages: Path, store: Path) -> None:
-    command = [sys.executable, "-c", ASK, str(store)]
-    command += ["a.raw", "a.json", "a.good", "a.refuse", "a.layout", "a.nothing", "a.read", "a.start"]
-    done = subprocess.run(
+def test_a_failing_view_affects_only_its_own_files(packages: Path, store: Path) -> None:
+    command = [sys.executable, "-c", LOOKUP_SCRIPT, str(store)]
+    command += ["a.raw", "a.json", "a.good", "a.refuse", "a.content", "a.nothing", "a.read", "a.start"]
+    completed = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(packages)}, check=False
     )
-    assert done.returncode == 0, done.stderr
-    outcomes: dict[str, Any] = json.loads(done.stdout)
-    listed = ["a.good", "a.json", "a.layout", "a.nothing", "a.npy", "a.raw", "a.read"]
+    assert completed.returncode == 0, completed.stderr
+    outcomes: dict[str, Any] = json.loads(completed.stdout)
+    listed = ["a.content", "a.good", "a.json", "a.nothing", "a.npy", "a.raw", "a.read"]
     assert outcomes[""] == [".group.json", *listed]
     assert outcomes["a.raw"] == "\0\1\2"
     assert outcomes["a.good"] == "good"
     assert outcomes["a.refuse"] is outcomes["a.start"] is None
-    assert "the view FailsToLayOut failed: RuntimeError: no layout" in outcomes["a.layout"]
+    assert "the view FailsToCreateContent failed: RuntimeError: no content" in outcomes["a.content"]
     assert "returned None, expected a VirtualFileContent" in outcomes["a.nothing"]
     assert outcomes["a.read"] == "RuntimeError: no reading"
     reasons = json.loads(outcomes["a.json"])["not_available"]
     assert "RuntimeError: no refusal\\n\\x1b[31m" in reasons["a.refuse"]
     for name in ("FailsToStart", "NoSuffix", "SlashSuffix", "TakenSuffix", "Abstract", "exits", "Missing"):
-        assert name in done.stderr
-    assert "Traceback" not in done.stderr
+        assert name in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
 @needs_fuse
-def test_a_mount_serves_the_other_files(
+def test_a_mount_serves_the_files_of_other_views(
     packages: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(packages))
@@ -167,10 +167,10 @@ def test_a_mount_serves_the_other_files(
         assert {"a.npy", "a.raw", "a.good"} <= set(os.listdir(mnt))
         assert np.load(mnt / "a.npy").tolist() == [0, 1, 2]
         assert (mnt / "a.good").read_bytes() == b"good"
-        for name in ("a.layout", "a.nothing", "a.read"):
+        for name in ("a.content", "a.nothing", "a.read"):
             for _ in range(2):
                 with pytest.raises(OSError, match="Input/output error"):
                     (mnt / name).read_bytes()
     log = (tmp_path / "mnt.log").read_text()
-    assert log.count("no reading") <= 3, "logged once: message, and traceback"
+    assert log.count("no reading") <= 3, "the error is logged once, with its traceback"
     assert "\x1b" not in log

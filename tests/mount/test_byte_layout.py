@@ -1,4 +1,4 @@
-"""Virtual files as pieces: any range of the whole."""
+"""The content of virtual files: reads of arbitrary ranges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
 
 
 @given(st.data())
-def test_any_range_is_that_of_the_whole(data: st.DataObject) -> None:
+def test_a_read_returns_the_requested_range(data: st.DataObject) -> None:
     numbers = np.arange(60, dtype="<u4").reshape(3, 4, 5)
     array = zarrfs.create_array(MemoryStore(), data=numbers, chunks=(2, 3, 2))
     choices = {
@@ -23,22 +23,22 @@ def test_any_range_is_that_of_the_whole(data: st.DataObject) -> None:
         "F": (ArraySegment(array, "F"), numbers.tobytes("F")),
         "swapped": (ArraySegment(array, swap=True), numbers.byteswap().tobytes()),
     }
-    picked = data.draw(st.lists(st.sampled_from(sorted(choices)), max_size=4))
-    layout = VirtualFileContent([choices[name][0] for name in picked])
-    whole = b"".join(choices[name][1] for name in picked)
-    assert layout.size == len(whole)
+    names = data.draw(st.lists(st.sampled_from(sorted(choices)), max_size=4))
+    content = VirtualFileContent([choices[name][0] for name in names])
+    whole = b"".join(choices[name][1] for name in names)
+    assert content.size == len(whole)
     for _ in range(5):
         offset = data.draw(st.integers(0, len(whole) + 3))
         size = data.draw(st.integers(0, len(whole) + 3))
-        assert layout.read(offset, size) == whole[offset : offset + size]
+        assert content.read(offset, size) == whole[offset : offset + size]
 
 
 @pytest.mark.parametrize("dtype", ["<u1", "<i2", "<f8", "<c8", "<c16", ">u4"])
-def test_swapping_is_numpys_byteswap(dtype: str) -> None:
+def test_swap_reverses_the_byte_order_like_numpy(dtype: str) -> None:
     numbers = np.arange(24).astype(dtype)
     array = zarrfs.create_array(MemoryStore(), data=numbers, chunks=5, zarr_format=2)
-    layout = VirtualFileContent([ArraySegment(array, swap=True)])
+    content = VirtualFileContent([ArraySegment(array, swap=True)])
     whole = numbers.byteswap().tobytes()
-    assert layout.read(0, layout.size) == whole
+    assert content.read(0, content.size) == whole
     for offset in range(0, len(whole), 3):
-        assert layout.read(offset, 5) == whole[offset : offset + 5]
+        assert content.read(offset, 5) == whole[offset : offset + 5]

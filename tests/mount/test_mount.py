@@ -1,4 +1,4 @@
-"""Real mounts, read through the kernel by ordinary programs."""
+"""Mounts that other programs read through the kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.mount.mounted import BINDINGS, library_missing, mounted, needs_fuse, zarrfs_command
+from tests.mount.mounted import BINDINGS, is_library_missing, mounted, needs_fuse, zarrfs_command
 from tests.processes import TIMEOUT, running, wait_until
 from zarrfs.mount.mounting import is_mounted, mounts
 
@@ -30,13 +30,13 @@ IMAGE = RNG.integers(0, 60_000, (20, 60, 70), "u2")
 
 
 def make_store(path: Path) -> None:
-    root = zarrfs.create_group(path, attributes={"made": "by a test"})
+    root = zarrfs.create_group(path, attributes={"author": "test"})
     root.create_array("image", data=IMAGE, chunks=(10, 32, 32))
     root.create_array("sharded", data=IMAGE, chunks=(5, 16, 16), shards=(10, 32, 32))
     root.create_array("order_f", data=IMAGE, chunks=(10, 32, 32), order="F")
     root.create_array("scalar", data=np.float64(2.5))
     root.create_array("empty", shape=(0, 3), dtype="f4")
-    root.create_array("absent", shape=(10**6, 10**9), dtype="u1", chunks=(1000, 1000), fill_value=7)
+    root.create_array("missing", shape=(10**6, 10**9), dtype="u1", chunks=(1000, 1000), fill_value=7)
     root.create_array("words", data=np.array(["a", "größer"], object), dtype="string")
     root.create_group("größe").create_array("0", data=np.arange(5))
 
@@ -55,8 +55,8 @@ def mountpoint(store: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("binding", BINDINGS)
-def test_every_binding_serves_the_same_bytes(binding: str, store: Path, tmp_path: Path) -> None:
-    if library_missing(binding):
+def test_every_binding_returns_the_same_bytes(binding: str, store: Path, tmp_path: Path) -> None:
+    if is_library_missing(binding):
         pytest.skip(f"the library of {binding} is not installed")
     with mounted(store, tmp_path / "mnt", binding=binding) as mnt:
         for name in ("image", "sharded", "order_f"):
@@ -78,7 +78,7 @@ def test_every_binding_serves_the_same_bytes(binding: str, store: Path, tmp_path
     assert os.listdir(mnt) == []
 
 
-def test_what_is_there(mountpoint: Path) -> None:
+def test_a_mount_contains_the_files_of_all_members(mountpoint: Path) -> None:
     listed = os.listdir(mountpoint)
     assert {"image.npy", "image.raw", "image.json", "words.json", "größe", ".group.json"} <= set(listed)
     assert "words.npy" not in listed
@@ -92,22 +92,22 @@ def test_what_is_there(mountpoint: Path) -> None:
     assert b"vary in length" in (mountpoint / "words.json").read_bytes()
 
 
-def test_a_giant_of_absent_chunks_is_instant_and_sparse(mountpoint: Path) -> None:
-    found = os.stat(mountpoint / "absent.raw")
+def test_a_very_large_array_of_missing_chunks_is_sparse(mountpoint: Path) -> None:
+    found = os.stat(mountpoint / "missing.raw")
     assert found.st_size == 10**15
     assert found.st_blocks < 100
-    with open(mountpoint / "absent.raw", "rb") as file:
+    with open(mountpoint / "missing.raw", "rb") as file:
         file.seek(10**15 - 3)
         assert file.read() == b"\7\7\7"
 
 
-PROGRAMS = [
+COMMANDS = [
     "cp {mnt}/image.npy {out}/copy.npy && cmp {mnt}/image.npy {out}/copy.npy",
     "dd if={mnt}/image.raw of={out}/dd.raw bs=64k status=none && cmp {mnt}/image.raw {out}/dd.raw",
     "dd if={mnt}/image.raw bs=1000 skip=3 count=2 status=none | cmp - <(tail -c +3001 {mnt}/image.raw | head -c 2000)",
     "md5sum {mnt}/image.npy && od -A d -t x1 {mnt}/scalar.raw",
     "test $(find {mnt} -type f -name '*.npy' | wc -l) = 7",
-    "mkdir {out}/r && rsync -a --exclude 'absent*' {mnt}/ {out}/r && cmp {out}/r/sharded.npy {mnt}/sharded.npy",
+    "mkdir {out}/r && rsync -a --exclude 'missing*' {mnt}/ {out}/r && cmp {out}/r/sharded.npy {mnt}/sharded.npy",
     "cat {mnt}/image.raw | wc -c | grep -q 168000",
     "getfattr -n user.zarr.dtype --only-values {mnt}/image.npy | grep -q u2",
     "du -s {mnt}/image.npy && df {mnt} && ls -la {mnt}",
@@ -119,24 +119,24 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize("line", PROGRAMS)
-def test_ordinary_programs(line: str, mountpoint: Path, tmp_path: Path) -> None:
-    words = {word for word in ("rsync", "getfattr") if word in line}
-    for word in words:
-        if shutil.which(word) is None:
-            pytest.skip(f"{word} is not installed")
-    command = "set -e; " + line.format(mnt=mountpoint, out=tmp_path)
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+@pytest.mark.parametrize("command_line", COMMANDS)
+def test_other_programs_can_read_the_files(command_line: str, mountpoint: Path, tmp_path: Path) -> None:
+    programs = {program for program in ("rsync", "getfattr") if program in command_line}
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    command = "set -e; " + command_line.format(mnt=mountpoint, out=tmp_path)
+    completed = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
 
 
-def test_numpy_in_a_process_of_its_own(mountpoint: Path) -> None:
+def test_numpy_can_map_a_file_in_another_process(mountpoint: Path) -> None:
     code = f"import numpy as np; a = np.load('{mountpoint}/image.npy', mmap_mode='r'); print(int(a[7].sum()))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(done.stdout) == int(IMAGE[7].sum())
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(completed.stdout) == int(IMAGE[7].sum())
 
 
-def test_several_readers_at_once(mountpoint: Path) -> None:
+def test_several_threads_read_concurrently(mountpoint: Path) -> None:
     expected = hashlib.md5((mountpoint / "image.raw").read_bytes()).digest()
     assert expected == hashlib.md5(IMAGE.tobytes()).digest()
     results: list[bytes] = []
@@ -175,7 +175,7 @@ def test_one_slow_chunk_does_not_block_others(tmp_path: Path) -> None:
                     assert file.read(1000) == data.tobytes()[300_000:301_000]
             assert slow.is_alive()
             while slow.is_alive():
-                # Each wait of the chunk ends when the pipe is opened for writing; until then opening would wait too.
+                # A blocked read ends when the pipe is opened for writing. O_NONBLOCK fails while there is no reader.
                 with suppress(OSError):
                     os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
                 slow.join(0.01)
@@ -186,12 +186,12 @@ def test_one_slow_chunk_does_not_block_others(tmp_path: Path) -> None:
     assert not is_mounted(str(mnt))
 
 
-def test_a_broken_chunk_is_an_error_for_its_bytes_alone_and_said_once(tmp_path: Path) -> None:
+def test_a_corrupt_chunk_affects_only_its_bytes_and_is_logged_once(tmp_path: Path) -> None:
     path = tmp_path / "broken.zarr"
     data = np.arange(64 * 4096, dtype="u1").reshape(64, 4096)
     zarrfs.create_array(path, data=data, chunks=(8, 4096))
-    victim = path / "c" / "3" / "0"
-    victim.write_bytes(victim.read_bytes()[:20])
+    corrupt_chunk = path / "c" / "3" / "0"
+    corrupt_chunk.write_bytes(corrupt_chunk.read_bytes()[:20])
     os.unlink(path / "c" / "5" / "0")
     expected = data.copy()
     expected[40:48] = 0
@@ -215,7 +215,7 @@ def test_a_broken_chunk_is_an_error_for_its_bytes_alone_and_said_once(tmp_path: 
     assert "(3, 0)" in log
 
 
-def test_changes_are_seen_while_mounted(tmp_path: Path) -> None:
+def test_a_mount_presents_changes_of_the_store(tmp_path: Path) -> None:
     path = tmp_path / "live.zarr"
     array = zarrfs.create_array(path, data=np.zeros(1000, "u1"), chunks=100)
     with mounted(path, tmp_path / "mnt") as mnt:
@@ -223,24 +223,24 @@ def test_changes_are_seen_while_mounted(tmp_path: Path) -> None:
         array[150] = 9
         os.utime(path / "c" / "1", ns=(10**18, 4 * 10**18))
 
-        def seen() -> bool:
+        def is_visible() -> bool:
             return (mnt / "live.raw").read_bytes()[150] == 9
 
         for _ in range(10_000):
-            if seen():
+            if is_visible():
                 break
-        assert seen()
+        assert is_visible()
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_unmounts(how: signal.Signals, store: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_unmounts(signal_number: signal.Signals, store: Path, tmp_path: Path) -> None:
     mnt = tmp_path / "mnt"
     mnt.mkdir()
     command = [sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)]
     with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         wait_until(lambda: is_mounted(str(mnt)), process)
         assert (mnt / "scalar.npy").exists()
-        process.send_signal(how)
+        process.send_signal(signal_number)
         _, error = process.communicate(timeout=TIMEOUT)
     assert not is_mounted(str(mnt))
     assert process.returncode == 0, error
@@ -248,13 +248,13 @@ def test_a_signal_unmounts(how: signal.Signals, store: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["a b", "a\tb", "a\nb", "a\rb", "a\\b", "a\x0c\x85\u2028b"])
-def test_mount_point_with_separators_in_its_name_is_found(name: str, store: Path, tmp_path: Path) -> None:
+def test_a_mount_point_with_separators_in_its_name_is_found(name: str, store: Path, tmp_path: Path) -> None:
     with mounted(store, tmp_path / name) as mnt:
         assert is_mounted(str(mnt))
     assert not is_mounted(str(tmp_path / name))
 
 
-def test_a_stale_mount_is_recognised_and_cleared(store: Path, tmp_path: Path) -> None:
+def test_a_stale_mount_is_detected_and_removed(store: Path, tmp_path: Path) -> None:
     mnt = tmp_path / "mnt"
     mnt.mkdir()
     with running([sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)]) as process:
@@ -265,45 +265,45 @@ def test_a_stale_mount_is_recognised_and_cleared(store: Path, tmp_path: Path) ->
         assert (mnt / "scalar.npy").exists()
     with running([sys.executable, "-m", "zarrfs", "mount", "-f", str(store), str(mnt)]) as process:
         wait_until(lambda: is_mounted(str(mnt)), process)
-    done = zarrfs_command("umount", mnt)
-    assert done.returncode == 0, done.stderr
+    completed = zarrfs_command("umount", mnt)
+    assert completed.returncode == 0, completed.stderr
     assert os.listdir(mnt) == []
 
 
-def test_wrong_uses_are_one_clear_line(store: Path, tmp_path: Path) -> None:
+def test_an_incorrect_use_prints_one_line(store: Path, tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.mkdir()
     (full / "file").touch()
     empty = tmp_path / "empty"
     empty.mkdir()
     (tmp_path / "no.zarr").mkdir()
-    for arguments, said in [
+    for arguments, expected in [
         (("mount", store, tmp_path / "nowhere"), "no such directory"),
         (("mount", store, full), "not empty"),
-        (("mount", store, full / "file"), "is no directory"),
+        (("mount", store, full / "file"), "is not a directory"),
         (("mount", tmp_path / "missing.zarr", empty), "no such file or directory"),
         (("mount", tmp_path / "no.zarr", empty), "no Zarr array or group here"),
         (("mount", full / "file", empty), "is empty"),
         (("mount", store, empty, "--path", "nothing"), "no Zarr array or group here"),
         (("mount", store, empty, "-o", "nonsense=1"), "libfuse could not mount"),
-        (("umount", empty), "no zarrfs mount here"),
+        (("umount", empty), "is not a zarrfs mount"),
     ]:
-        done = zarrfs_command(
+        completed = zarrfs_command(
             *arguments, *(["--log-file", tmp_path / "log"] if arguments[0] == "mount" else [])
         )
-        lines = [line for line in done.stderr.splitlines() if not line.startswith("fuse:")]
-        assert done.returncode == 1, arguments
-        assert len(lines) == 1, done.stderr
+        lines = [line for line in completed.stderr.splitlines() if not line.startswith("fuse:")]
+        assert completed.returncode == 1, arguments
+        assert len(lines) == 1, completed.stderr
         assert lines[0].startswith("zarrfs: ")
-        assert said in lines[0]
-        assert not done.stdout
+        assert expected in lines[0]
+        assert not completed.stdout
     with mounted(store, empty):
-        done = zarrfs_command("mount", store, empty)
-        assert "there is a zarrfs mount already" in done.stderr
+        completed = zarrfs_command("mount", store, empty)
+        assert "is already a zarrfs mount" in completed.stderr
     assert not [path for path, _ in mounts() if str(tmp_path) in path]
 
 
-def test_zip_files_branches_and_single_arrays(store: Path, tmp_path: Path) -> None:
+def test_zip_files_groups_and_single_arrays_can_be_mounted(store: Path, tmp_path: Path) -> None:
     archive = shutil.make_archive(str(tmp_path / "data.zarr"), "zip", store)
     with mounted(archive, tmp_path / "a") as mnt:
         np.testing.assert_array_equal(np.load(mnt / "image.npy"), IMAGE)
@@ -315,7 +315,7 @@ def test_zip_files_branches_and_single_arrays(store: Path, tmp_path: Path) -> No
         np.testing.assert_array_equal(np.load(mnt / "0.npy"), np.arange(5))
 
 
-def test_the_table_of_mounts_shows_no_control_characters(store: Path, tmp_path: Path) -> None:
+def test_the_mount_table_contains_no_control_characters(store: Path, tmp_path: Path) -> None:
     location = tmp_path / "a\x1b]0;x\x07\r\x85\nb, c\\d.zarr"
     location.symlink_to(store)
     mountpoint = tmp_path / "mnt\r\x85 \n"
@@ -329,38 +329,38 @@ def test_the_table_of_mounts_shows_no_control_characters(store: Path, tmp_path: 
     assert not is_mounted(str(mountpoint))
 
 
-CLOSES_BADLY = """
+CLOSE_FAILS = """
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.errors import StoreError
 
 
-class ClosesBadly(LocalStore):
+class CloseFails(LocalStore):
     def close(self):
-        raise StoreError("the disk is gone\\n\\x1b[31m")
+        raise StoreError("the disk was removed\\n\\x1b[31m")
 
 
 def open_store(url, mode):
-    return ClosesBadly(url.partition("://")[2], read_only=True)
+    return CloseFails(url.partition("://")[2], read_only=True)
 """
 
 
 def test_an_error_after_the_mount_was_ready_is_logged(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The parent has gone by then, so that only the log can tell of it."""
+    """The parent process has exited by then, so the error can only be logged."""
     packages = tmp_path / "packages"
-    information = packages / "closes_badly-1.0.dist-info"
+    information = packages / "close_fails-1.0.dist-info"
     information.mkdir(parents=True)
-    (packages / "closes_badly.py").write_text(CLOSES_BADLY)
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: closes-badly\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text("[zarrfs.stores]\nbadly = closes_badly:open_store\n")
+    (packages / "close_fails.py").write_text(CLOSE_FAILS)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: close-fails\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[zarrfs.stores]\nfailing = close_fails:open_store\n")
     monkeypatch.setenv("PYTHONPATH", str(packages))
     log = tmp_path / "mnt.log"
-    with mounted(f"badly://{store}", tmp_path / "mnt") as mnt:
+    with mounted(f"failing://{store}", tmp_path / "mnt") as mnt:
         assert (mnt / "scalar.npy").exists()
         assert not log.exists()
     while not log.exists() or not log.read_text().endswith("\n"):
-        os.sched_yield()  # the process ends after the mount is gone; pytest's time limit ends this if it does not
+        os.sched_yield()  # the process exits after the unmount; the time limit of pytest applies
     (line,) = log.read_text().splitlines()
-    assert "ERROR the disk is gone\\n\\x1b[31m" in line
+    assert "ERROR the disk was removed\\n\\x1b[31m" in line
     assert not is_mounted(str(mnt))

@@ -1,4 +1,4 @@
-"""What the kernel is answered, asked of the operations themselves, without a mount."""
+"""The FUSE operations, called directly without a mount."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.mount.test_members import LARGE, RefusingStore
+from tests.mount.test_members import LARGE_ATTRIBUTES, RefusingStore
 from tests.mount.test_tree import Clock
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
@@ -29,7 +29,7 @@ from zarrfs.errors import (
 )
 from zarrfs.mount.binding import load_binding
 from zarrfs.mount.operations import error_number, make_operations
-from zarrfs.mount.tree import FRESH_SECONDS, Tree
+from zarrfs.mount.tree import REVALIDATION_SECONDS, Tree
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,11 @@ def binding() -> ModuleType:
         pytest.skip(str(error))
 
 
-def operations(binding: ModuleType, store: Store, **options: Any) -> Any:
+def make_test_operations(binding: ModuleType, store: Store, **options: Any) -> Any:
     return make_operations(binding, Tree(zarrfs.open(store), **options), lambda: None, mounted_at=1000.0)
 
 
-def image() -> MemoryStore:
+def create_store() -> MemoryStore:
     store = MemoryStore()
     root = zarrfs.create_group(store, attributes={"small": 1})
     root.create_array("img", data=np.arange(5000, dtype="u2"), chunks=1000, compressors=None)
@@ -52,21 +52,21 @@ def image() -> MemoryStore:
     return store
 
 
-def number_of(binding: ModuleType, operation: Any, *arguments: Any) -> int:
-    with pytest.raises(binding.FuseOSError) as caught:
+def errno_of(binding: ModuleType, operation: Any, *arguments: Any) -> int:
+    with pytest.raises(binding.FuseOSError) as error_info:
         operation(*arguments)
-    number: int = caught.value.errno
+    number: int = error_info.value.errno
     return number
 
 
 @pytest.mark.parametrize(
     ("error", "number"),
     [
-        (NodeNotFoundError("gone"), errno.ENOENT),
+        (NodeNotFoundError("missing"), errno.ENOENT),
         (ReadOnlyError("no"), errno.EROFS),
         (StoreError("no", errno.EACCES), errno.EACCES),
         (StoreError("no", errno.EPERM), errno.EACCES),
-        (StoreError("gone", errno.ENOENT), errno.ENOENT),
+        (StoreError("missing", errno.ENOENT), errno.ENOENT),
         (StoreError("full", errno.EMFILE), errno.EMFILE),
         (StoreError("large", errno.EFBIG), errno.EIO),
         (StoreError("none"), errno.EIO),
@@ -80,22 +80,24 @@ def number_of(binding: ModuleType, operation: Any, *arguments: Any) -> int:
     ],
     ids=repr,
 )
-def test_each_exception_has_its_error_number(error: Exception, number: int) -> None:
+def test_an_exception_is_converted_to_its_error_number(error: Exception, number: int) -> None:
     assert error_number(error) == number
 
 
 def test_an_unreadable_member_has_the_error_number_of_its_cause(
     binding: ModuleType, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = image()
+    store = create_store()
     for cause, number in ((errno.EACCES, errno.EACCES), (errno.EIO, errno.EIO), (None, errno.EIO)):
-        found = operations(binding, RefusingStore(store, "img", StoreError("refused\n\x1b[31m", cause)))
+        operations = make_test_operations(
+            binding, RefusingStore(store, "img", StoreError("refused\n\x1b[31m", cause))
+        )
         for _ in range(3):
-            assert number_of(binding, found.getattr, "/img.npy") == number
-            assert number_of(binding, found.open, "/img.npy", os.O_RDONLY) == number
-        assert number_of(binding, found.getattr, "/other.npy") == errno.ENOENT
-        assert "img.error.txt" in found.readdir("/", 0)
-    assert 0 < len(caplog.records) <= 3, "each error is logged once for a mount"
+            assert errno_of(binding, operations.getattr, "/img.npy") == number
+            assert errno_of(binding, operations.open, "/img.npy", os.O_RDONLY) == number
+        assert errno_of(binding, operations.getattr, "/other.npy") == errno.ENOENT
+        assert "img.error.txt" in operations.readdir("/", 0)
+    assert 0 < len(caplog.records) <= 3, "each error is logged once per mount"
     for record in caplog.records:
         assert record.getMessage().isprintable()
 
@@ -111,44 +113,44 @@ def test_an_unreadable_member_has_the_error_number_of_its_cause(
     ],
     ids=repr,
 )
-def test_an_error_while_reading_is_an_input_output_error_and_logged_once(
+def test_a_read_error_is_returned_as_eio_and_logged_once(
     error: Exception, binding: ModuleType, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Failing(WrapperStore):
+    class FailingStore(WrapperStore):
         def _before(self, operation: str, key: str) -> None:
             if key == "img/c/2" and operation.startswith("get"):
                 raise error
 
-    found = operations(binding, Failing(image()))
-    handle = found.open("/img.raw", os.O_RDONLY)
+    operations = make_test_operations(binding, FailingStore(create_store()))
+    handle = operations.open("/img.raw", os.O_RDONLY)
     for _ in range(3):
-        assert number_of(binding, found.read, "/img.raw", 100, 4100, handle) == errno.EIO
-    assert bytes(found.read("/img.raw", 4, 0, handle)) == b"\0\0\1\0"
+        assert errno_of(binding, operations.read, "/img.raw", 100, 4100, handle) == errno.EIO
+    assert bytes(operations.read("/img.raw", 4, 0, handle)) == b"\0\0\1\0"
     assert len(caplog.records) == 1
     assert "/img.raw" in caplog.text
 
 
-def test_wrong_uses_have_their_error_numbers(binding: ModuleType) -> None:
-    found = operations(binding, image())
-    assert number_of(binding, found.open, "/inner", os.O_RDONLY) == errno.EISDIR
-    assert number_of(binding, found.open, "/img.npy", os.O_RDWR) == errno.EROFS
-    assert number_of(binding, found.open, "/img.npy", os.O_WRONLY) == errno.EROFS
-    assert number_of(binding, found.open, "/nothing", os.O_RDONLY) == errno.ENOENT
-    assert number_of(binding, found.opendir, "/img.npy") == errno.ENOTDIR
-    assert number_of(binding, found.readdir, "/img.npy", 0) == errno.ENOTDIR
-    assert number_of(binding, found.read, "/inner", 10, 0, 99) == errno.EISDIR
-    assert number_of(binding, found.access, "/img.npy", os.W_OK) == errno.EROFS
-    assert number_of(binding, found.access, "/nothing", os.R_OK) == errno.ENOENT
-    assert found.access("/img.npy", os.R_OK) == 0
-    assert number_of(binding, found.readlink, "/img.npy") == errno.EINVAL
+def test_an_incorrect_use_returns_its_error_number(binding: ModuleType) -> None:
+    operations = make_test_operations(binding, create_store())
+    assert errno_of(binding, operations.open, "/inner", os.O_RDONLY) == errno.EISDIR
+    assert errno_of(binding, operations.open, "/img.npy", os.O_RDWR) == errno.EROFS
+    assert errno_of(binding, operations.open, "/img.npy", os.O_WRONLY) == errno.EROFS
+    assert errno_of(binding, operations.open, "/nothing", os.O_RDONLY) == errno.ENOENT
+    assert errno_of(binding, operations.opendir, "/img.npy") == errno.ENOTDIR
+    assert errno_of(binding, operations.readdir, "/img.npy", 0) == errno.ENOTDIR
+    assert errno_of(binding, operations.read, "/inner", 10, 0, 99) == errno.EISDIR
+    assert errno_of(binding, operations.access, "/img.npy", os.W_OK) == errno.EROFS
+    assert errno_of(binding, operations.access, "/nothing", os.R_OK) == errno.ENOENT
+    assert operations.access("/img.npy", os.R_OK) == 0
+    assert errno_of(binding, operations.readlink, "/img.npy") == errno.EINVAL
     for name in ("write", "unlink", "mkdir", "chmod", "rename", "truncate", "setxattr"):
-        assert number_of(binding, getattr(found, name), "/img.npy", b"", 0, 0) == errno.EROFS
+        assert errno_of(binding, getattr(operations, name), "/img.npy", b"", 0, 0) == errno.EROFS
 
 
-def test_the_size_mode_blocks_and_time_of_files(binding: ModuleType) -> None:
-    store = image()
-    found = operations(binding, store)
-    raw = found.getattr("/img.raw")
+def test_getattr_returns_size_mode_blocks_and_time(binding: ModuleType) -> None:
+    store = create_store()
+    operations = make_test_operations(binding, store)
+    raw = operations.getattr("/img.raw")
     assert raw["st_size"] == 10_000
     assert raw["st_mode"] == stat.S_IFREG | 0o444
     assert raw["st_nlink"] == 1
@@ -156,105 +158,107 @@ def test_the_size_mode_blocks_and_time_of_files(binding: ModuleType) -> None:
     assert stored > 10_000
     assert raw["st_blocks"] == -(-stored // 512)
     assert (raw["st_uid"], raw["st_gid"]) == (os.getuid(), os.getgid())
-    directory = found.getattr("/inner")
+    directory = operations.getattr("/inner")
     assert directory["st_mode"] == stat.S_IFDIR | 0o555
     assert (directory["st_nlink"], directory["st_size"], directory["st_blocks"]) == (2, 0, 0)
-    assert directory["st_mtime"] == int(1000.0 * 1e9), "the time of mounting, where the store has none"
-    document = found.getattr("/.group.json")
+    assert directory["st_mtime"] == int(1000.0 * 1e9), "the time of mounting if the store has no time"
+    document = operations.getattr("/.group.json")
     assert document["st_blocks"] == -(-document["st_size"] // 512) == 1
 
 
-def test_blocks_of_a_sparse_array_are_those_of_what_is_stored(binding: ModuleType) -> None:
+def test_blocks_of_a_sparse_array_count_stored_bytes_only(binding: ModuleType) -> None:
     store = MemoryStore()
     zarrfs.create_group(store)
     zarrfs.create_array(store, "sparse", shape=10**9, dtype="u1", chunks=1000)
-    found = operations(binding, store)
-    assert found.getattr("/sparse.raw")["st_size"] == 10**9
-    assert found.getattr("/sparse.raw")["st_blocks"] <= 8
+    operations = make_test_operations(binding, store)
+    assert operations.getattr("/sparse.raw")["st_size"] == 10**9
+    assert operations.getattr("/sparse.raw")["st_blocks"] <= 8
 
 
-def test_the_count_of_what_is_stored_is_used_again(binding: ModuleType) -> None:
-    store, clock = CountingStore(image()), Clock()
-    found = operations(binding, store, clock=clock)
-    found.getattr("/img.raw")
+def test_the_stored_size_is_cached(binding: ModuleType) -> None:
+    store, clock = CountingStore(create_store()), Clock()
+    operations = make_test_operations(binding, store, clock=clock)
+    operations.getattr("/img.raw")
     assert store.calls["usage"] == 1
-    found.getattr("/img.npy")
-    found.getattr("/img.raw")
+    operations.getattr("/img.npy")
+    operations.getattr("/img.raw")
     assert store.calls["usage"] == 1
-    clock.now += 2 * FRESH_SECONDS
-    found.getattr("/img.raw")
+    clock.now += 2 * REVALIDATION_SECONDS
+    operations.getattr("/img.raw")
     assert store.calls["usage"] == 2
 
 
-def test_the_longer_a_count_takes_the_longer_it_is_used() -> None:
+def test_an_expensive_stored_size_is_cached_longer() -> None:
     clock = Clock()
 
-    class Slow(CountingStore):
+    class SlowStore(CountingStore):
         def _before(self, operation: str, key: str) -> None:
             super()._before(operation, key)
             if operation == "usage":
                 clock.now += 2
 
-    store = Slow(image())
+    store = SlowStore(create_store())
     tree = Tree(zarrfs.open(store), clock=clock)
-    tree.find("/img.raw")
+    tree.lookup("/img.raw")
     clock.now += 39
-    tree.find("/img.raw")
+    tree.lookup("/img.raw")
     assert store.calls["usage"] == 1
     clock.now += 2
-    tree.find("/img.raw")
+    tree.lookup("/img.raw")
     assert store.calls["usage"] == 2
 
 
-def test_stores_far_away_are_not_counted() -> None:
-    class FarOff(CountingStore):
+def test_the_stored_size_of_high_latency_stores_is_not_determined() -> None:
+    class HighLatencyStore(CountingStore):
         def __init__(self, store: Store) -> None:
             super().__init__(store)
             self.concurrency = 8
 
-    store = FarOff(image())
+    store = HighLatencyStore(create_store())
     tree = Tree(zarrfs.open(store))
-    file = tree.find("/img.raw")
+    file = tree.lookup("/img.raw")
     assert file is not None
-    assert file.stored == 10_000  # type: ignore[union-attr]
+    assert file.stored_nbytes == 10_000  # type: ignore[union-attr]
     assert store.calls["usage"] == 0
 
 
-def test_extended_attributes_are_the_facts_of_the_node(binding: ModuleType) -> None:
-    store = image()
+def test_extended_attributes_contain_the_metadata_of_the_node(binding: ModuleType) -> None:
+    store = create_store()
     root = zarrfs.open_group(store, mode="r+")
     root.create_array("fits", data=np.zeros(1), attributes={"text": "x" * ((64 << 10) - len('{"text": ""}'))})
     root.create_array("too_long", data=np.zeros(1), attributes={"text": "x" * (64 << 10)})
-    root.create_array("large", data=np.zeros(1), attributes=LARGE)
-    found = operations(binding, store)
-    assert found.getxattr("/img.npy", "user.zarr.shape") == b"[5000]"
-    assert found.getxattr("/img.npy", "user.zarr.kind") == b"array"
-    assert json.loads(found.getxattr("/", "user.zarr.attributes")) == {"small": 1}
-    assert found.getxattr("/inner", "user.zarr.kind") == b"group"
-    assert len(found.getxattr("/fits.npy", "user.zarr.attributes")) == 64 << 10
+    root.create_array("large", data=np.zeros(1), attributes=LARGE_ATTRIBUTES)
+    operations = make_test_operations(binding, store)
+    assert operations.getxattr("/img.npy", "user.zarr.shape") == b"[5000]"
+    assert operations.getxattr("/img.npy", "user.zarr.kind") == b"array"
+    assert json.loads(operations.getxattr("/", "user.zarr.attributes")) == {"small": 1}
+    assert operations.getxattr("/inner", "user.zarr.kind") == b"group"
+    assert len(operations.getxattr("/fits.npy", "user.zarr.attributes")) == 64 << 10
     for name in ("/too_long.npy", "/large.npy", "/large.json"):
-        assert "user.zarr.attributes" not in found.listxattr(name)
-        assert "user.zarr.shape" in found.listxattr(name)
-        assert number_of(binding, found.getxattr, name, "user.zarr.attributes") == errno.ENODATA
-    assert number_of(binding, found.getxattr, "/img.npy", "security.capability") == errno.ENODATA
-    assert number_of(binding, found.getxattr, "/img.npy", "user.zarr.nothing") == errno.ENODATA
-    assert "user.zarr.shape" not in found.listxattr("/inner")
+        assert "user.zarr.attributes" not in operations.listxattr(name)
+        assert "user.zarr.shape" in operations.listxattr(name)
+        assert errno_of(binding, operations.getxattr, name, "user.zarr.attributes") == errno.ENODATA
+    assert errno_of(binding, operations.getxattr, "/img.npy", "security.capability") == errno.ENODATA
+    assert errno_of(binding, operations.getxattr, "/img.npy", "user.zarr.nothing") == errno.ENODATA
+    assert "user.zarr.shape" not in operations.listxattr("/inner")
 
 
-def test_reads_are_cut_at_the_end_and_handles_stay_valid(binding: ModuleType) -> None:
-    store, clock = image(), Clock()
-    found = operations(binding, store, clock=clock)
+def test_reads_end_at_the_end_of_the_file_and_handles_remain_valid(binding: ModuleType) -> None:
+    store, clock = create_store(), Clock()
+    operations = make_test_operations(binding, store, clock=clock)
     data = np.arange(5000, dtype="u2").tobytes()
-    handle = found.open("/img.raw", os.O_RDONLY)
-    other = found.open("/img.raw", os.O_RDONLY)
+    handle = operations.open("/img.raw", os.O_RDONLY)
+    other = operations.open("/img.raw", os.O_RDONLY)
     assert handle != other
-    assert bytes(found.read("/img.raw", 100, 9950, handle)) == data[9950:]
-    assert bytes(found.read("/img.raw", 100, 10_000, handle)) == b""
-    assert bytes(found.read("/img.raw", 100, 20_000, handle)) == b""
-    found.release("/img.raw", other)
+    assert bytes(operations.read("/img.raw", 100, 9950, handle)) == data[9950:]
+    assert bytes(operations.read("/img.raw", 100, 10_000, handle)) == b""
+    assert bytes(operations.read("/img.raw", 100, 20_000, handle)) == b""
+    operations.release("/img.raw", other)
     zarrfs.open_array(store, "img", mode="r+").append(np.zeros(10, "u2"))
-    clock.now += 2 * FRESH_SECONDS
-    assert found.getattr("/img.raw")["st_size"] == 10_020
-    assert bytes(found.read("/img.raw", 100, 0, handle)) == data[:100]
-    found.release("/img.raw", handle)
-    assert bytes(found.read("/img.raw", 100, 9990, handle)) == data[9990:] + bytes(20), "looked up again"
+    clock.now += 2 * REVALIDATION_SECONDS
+    assert operations.getattr("/img.raw")["st_size"] == 10_020
+    assert bytes(operations.read("/img.raw", 100, 0, handle)) == data[:100]
+    operations.release("/img.raw", handle)
+    assert bytes(operations.read("/img.raw", 100, 9990, handle)) == data[9990:] + bytes(20), (
+        "the path is looked up again"
+    )

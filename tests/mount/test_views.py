@@ -1,4 +1,4 @@
-"""Every view over arrays of every kind: sizes known beforehand, any range right, and NumPy reads what is NumPy's."""
+"""The contract suite of all views: exact sizes, reads of arbitrary ranges, and files that NumPy can load."""
 
 from __future__ import annotations
 
@@ -37,36 +37,38 @@ DTYPES = [
 SHAPES: list[tuple[int, ...]] = [(), (0,), (7,), (3, 0, 2), (5, 6)]
 
 
-def make(dtype: Any, shape: tuple[int, ...], order: str = "C") -> tuple[zarrfs.Array, np.ndarray]:
-    real = np.dtype([tuple(f) for f in dtype]) if isinstance(dtype, list) else np.dtype(dtype)
-    count = int(np.prod(shape)) * real.itemsize
-    raw = np.arange(count, dtype="u1") % 2 if real.kind in "bU" else np.arange(count, dtype="u1") % 120
-    if real.kind == "U":
+def make_array(dtype: Any, shape: tuple[int, ...], order: str = "C") -> tuple[zarrfs.Array, np.ndarray]:
+    numpy_dtype = np.dtype([tuple(f) for f in dtype]) if isinstance(dtype, list) else np.dtype(dtype)
+    count = int(np.prod(shape)) * numpy_dtype.itemsize
+    raw = np.arange(count, dtype="u1") % 2 if numpy_dtype.kind in "bU" else np.arange(count, dtype="u1") % 120
+    if numpy_dtype.kind == "U":
         raw[:] = 0
-    data = raw.view(real).reshape(shape) if count else np.zeros(shape, real)
+    data = raw.view(numpy_dtype).reshape(shape) if count else np.zeros(shape, numpy_dtype)
     chunks = tuple(max(1, n // 2) for n in shape)
     return zarrfs.create_array(MemoryStore(), "a", data=data, chunks=chunks, zarr_format=2, order=order), data
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_view_keeps_its_promises(dtype: Any, shape: tuple[int, ...]) -> None:
-    array, _ = make(dtype, shape)
+def test_every_view_has_an_exact_size_and_supports_partial_reads(dtype: Any, shape: tuple[int, ...]) -> None:
+    array, _ = make_array(dtype, shape)
     for view in all_views():
         if view.refusal(array) is not None:
             continue
-        layout = view.layout(array, "a")
-        whole = layout.read(0, layout.size + 10)
-        assert len(whole) == layout.size
-        assert b"".join(layout.read(at, 7) for at in range(0, layout.size, 7)) == whole
+        content = view.content(array, "a")
+        whole = content.read(0, content.size + 10)
+        assert len(whole) == content.size
+        assert b"".join(content.read(offset, 7) for offset in range(0, content.size, 7)) == whole
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_numpy_reads_npy_and_raw(dtype: Any, shape: tuple[int, ...], order: str, tmp_path: Path) -> None:
-    array, data = make(dtype, shape, order)
-    views = {view.suffix: view.layout(array, "a") for view in all_views() if view.refusal(array) is None}
+def test_numpy_can_load_npy_and_raw_files(
+    dtype: Any, shape: tuple[int, ...], order: str, tmp_path: Path
+) -> None:
+    array, data = make_array(dtype, shape, order)
+    views = {view.suffix: view.content(array, "a") for view in all_views() if view.refusal(array) is None}
     npy = views[".npy"].read(0, views[".npy"].size)
     path = tmp_path / "a.npy"
     path.write_bytes(npy)
@@ -79,37 +81,37 @@ def test_numpy_reads_npy_and_raw(dtype: Any, shape: tuple[int, ...], order: str,
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_the_header_is_numpys(dtype: Any) -> None:
-    real = np.dtype([tuple(f) for f in dtype]) if isinstance(dtype, list) else np.dtype(dtype)
-    header = npy_header(real, (2, 3))
+def test_numpy_accepts_the_npy_header(dtype: Any) -> None:
+    numpy_dtype = np.dtype([tuple(f) for f in dtype]) if isinstance(dtype, list) else np.dtype(dtype)
+    header = npy_header(numpy_dtype, (2, 3))
     assert len(header) % 64 == 0
-    stream = io.BytesIO(header + bytes(6 * real.itemsize))
+    stream = io.BytesIO(header + bytes(6 * numpy_dtype.itemsize))
     assert np.lib.format.read_array(stream, allow_pickle=False).shape == (2, 3)
 
 
-def test_long_headers_and_names_beyond_latin_1() -> None:
-    many = np.dtype([(f"field_{i:06d}", "<f8") for i in range(4000)])
-    header = npy_header(many, (1,))
+def test_npy_headers_that_are_long_or_not_latin_1() -> None:
+    many_fields = np.dtype([(f"field_{i:06d}", "<f8") for i in range(4000)])
+    header = npy_header(many_fields, (1,))
     assert header[6] == 2
     assert len(header) % 64 == 0
-    greek = np.dtype([("μ", "<f8")])
-    assert npy_header(greek, (1,))[6] == 3
-    stream = io.BytesIO(npy_header(greek, (1,)) + bytes(8))
-    assert np.lib.format.read_array(stream).dtype == greek
+    non_latin_1 = np.dtype([("μ", "<f8")])
+    assert npy_header(non_latin_1, (1,))[6] == 3
+    stream = io.BytesIO(npy_header(non_latin_1, (1,)) + bytes(8))
+    assert np.lib.format.read_array(stream).dtype == non_latin_1
 
 
-def test_elements_of_varying_length_have_json_only_and_it_says_why() -> None:
+def test_variable_length_elements_have_only_a_json_view_with_the_reason() -> None:
     words = zarrfs.create_array(MemoryStore(), "words", data=np.array(["a", "bc"], object), dtype="string")
-    shown = [view for view in all_views() if view.refusal(words) is None]
-    assert [view.suffix for view in shown if view.listed] == [".json"]
-    layout = next(view for view in shown if view.suffix == ".json").layout(words, "words")
-    document = json.loads(layout.read(0, layout.size))
+    available = [view for view in all_views() if view.refusal(words) is None]
+    assert [view.suffix for view in available if view.listed] == [".json"]
+    content = next(view for view in available if view.suffix == ".json").content(words, "words")
+    document = json.loads(content.read(0, content.size))
     assert document["data_type"] == "string"
     assert "vary in length" in document["not_available"]["words.npy"]
 
 
-def test_json_is_strict_whatever_the_fill_value() -> None:
-    def refuse(text: str) -> None:
+def test_json_is_strict_for_non_finite_fill_values() -> None:
+    def reject_constant(text: str) -> None:
         raise ValueError(text)
 
     for fill in (np.nan, np.inf, -np.inf):
@@ -117,8 +119,8 @@ def test_json_is_strict_whatever_the_fill_value() -> None:
             MemoryStore(), shape=3, dtype="f4", fill_value=fill, attributes={"a": "\ud800"[:0]}
         )
         view = next(view for view in all_views() if view.suffix == ".json")
-        layout = view.layout(array, "a")
-        assert json.loads(layout.read(0, layout.size), parse_constant=refuse)["fill_value"] in (
+        content = view.content(array, "a")
+        assert json.loads(content.read(0, content.size), parse_constant=reject_constant)["fill_value"] in (
             "NaN",
             "Infinity",
             "-Infinity",
@@ -126,12 +128,12 @@ def test_json_is_strict_whatever_the_fill_value() -> None:
 
 
 @pytest.mark.parametrize("rank", [0, 1, 5, 16, 31, 32])
-def test_files_of_any_rank(rank: int) -> None:
-    """TensorStore's bound is 32 dimensions; NumPy 1 has no more."""
+def test_arrays_of_any_rank_can_be_read(rank: int) -> None:
+    """32 is the maximum rank of TensorStore and of NumPy 1."""
     shape = tuple(3 if axis in (0, rank // 2, rank - 1) else 1 for axis in range(rank))
-    array, data = make("<u2", shape)
-    files = {view.suffix: view.layout(array, "a") for view in all_views()}
-    whole = {suffix: layout.read(0, layout.size) for suffix, layout in files.items()}
+    array, data = make_array("<u2", shape)
+    files = {view.suffix: view.content(array, "a") for view in all_views()}
+    whole = {suffix: content.read(0, content.size) for suffix, content in files.items()}
     assert whole[".raw"] == data.tobytes()
     loaded = np.load(io.BytesIO(whole[".npy"]))
     assert loaded.shape == shape

@@ -140,7 +140,7 @@ def test_the_exit_code_reports_an_incomplete_copy(command_words: tuple[str, ...]
     result = command(*arguments, "--skip-broken")
     assert result.returncode == 3, result.stderr
     (line,) = result.stderr.splitlines()
-    assert line.startswith("zarrfs: left out: inner/bad: ")
+    assert line.startswith("zarrfs: skipped: inner/bad: ")
     result = command(
         command_words[0],
         tmp_path / "s.zarr" / "good",

@@ -335,7 +335,7 @@ def test_an_interrupted_command_can_be_resumed(address: str, tmp_path: Path) -> 
                 gate.set()
             stderr = process.stderr.read()
             assert process.wait(TIMEOUT) == 130
-        assert stderr == "zarrfs: stopped; give the same command with --if-exists resume to go on\n"
+        assert stderr == "zarrfs: interrupted; run the same command with --if-exists resume to continue\n"
         copied_chunks = [path for path in (tmp_path / "t" / "c").rglob("*") if path.is_file()]
         assert 0 < len(copied_chunks) < 30
         before = {path: path.stat().st_mtime_ns for path in copied_chunks}

@@ -140,7 +140,7 @@ def test_the_check_command_reports_stale_metadata(zarr_format: int, tmp_path: Pa
     zarrfs.create_array(tmp_path / "g" / "new", data=np.zeros(2), zarr_format=zarr_format)
     result = CliRunner().invoke(main, ["check", str(tmp_path / "g")])
     assert result.exit_code == 1
-    assert "consolidated metadata are out of date (zarrfs consolidate writes them anew)" in result.output
+    assert "consolidated metadata is out of date (zarrfs consolidate writes it again)" in result.output
     assert MISSING in result.output
     result = CliRunner().invoke(main, ["check", str(tmp_path / "g"), "--json"])
     assert result.exit_code == 1

@@ -1,6 +1,4 @@
-"""``zarrfs check``: hold OME-NGFF metadata against their specification, offline, and consolidated metadata against the
-hierarchy.
-"""
+"""``zarrfs check``: validate OME-NGFF metadata offline, and compare consolidated metadata with the hierarchy."""
 
 from __future__ import annotations
 
@@ -15,9 +13,9 @@ from zarrfs.tools import stale_consolidation
 __all__ = ["command"]
 
 TIERS = {
-    "schema": "the JSON schema demands",
-    "strict": "the strict JSON schema recommends",
-    "semantic": "the specification's text demands, or the store lacks",
+    "schema": "violations of the JSON schema",
+    "strict": "violations of the strict JSON schema (recommendations)",
+    "semantic": "violations of the text of the specification, or differences from the content of the store",
 }
 
 
@@ -27,15 +25,15 @@ TIERS = {
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @storage_option
 def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -> None:
-    """Check the OME-NGFF metadata of the group at LOCATION, versions 0.1 to 0.5, without any network.
+    """Validate the OME-NGFF metadata (versions 0.1 to 0.5) of the group at LOCATION. No network access is needed.
 
-    There are three tiers: schema (what makes metadata invalid), strict (what is recommended), and semantic
-    (what the specification says beyond its schemas, and whether the store holds what the metadata say). Each
-    message has the JSON pointer of its place in the attributes.
+    There are three tiers: schema (errors that make the metadata invalid), strict (recommendations), and semantic
+    (rules of the specification that its schemas do not express, and differences between the metadata and the
+    content of the store). Each message contains the JSON pointer of its location in the attributes.
 
-    Consolidated metadata of the group, and of groups below it, are compared with the documents themselves.
+    The consolidated metadata of the group and of the groups below it are compared with the metadata documents.
 
-    The exit code is 0 for valid metadata and 1 for invalid or stale ones, whatever the other two tiers find.
+    The exit code is 1 if the schema tier reports an error or if consolidated metadata is out of date, else 0.
 
     \b
     Examples:
@@ -48,21 +46,23 @@ def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -
     if as_json:
         print_json({**report.to_json(), "stale": stale})
     else:
-        click.echo(_text(report))
+        click.echo(_format_report(report))
         if stale:
-            click.echo("\nconsolidated metadata are out of date (zarrfs consolidate writes them anew):")
+            click.echo("\nconsolidated metadata is out of date (zarrfs consolidate writes it again):")
         for problem in stale:
             click.echo(safe(f"  {problem}"))
     if stale or not report.valid:
         raise SystemExit(1)
 
 
-def _text(report: Report) -> str:
+def _format_report(report: Report) -> str:
     version = "no OME-NGFF metadata" if report.version is None else f"OME-NGFF {report.version}"
     lines = [f"{version}: {'valid' if report.valid else 'NOT valid'}"]
-    for tier, meaning in TIERS.items():
-        found = [message for message in report.messages if message.tier == tier]
-        if found:
-            lines.append(f"\n{tier} ({meaning}):")
-            lines += [safe(f"  {message.pointer or '/'}: {message.message}", MAX_LINE) for message in found]
+    for tier, description in TIERS.items():
+        messages = [message for message in report.messages if message.tier == tier]
+        if messages:
+            lines.append(f"\n{tier} ({description}):")
+            lines += [
+                safe(f"  {message.pointer or '/'}: {message.message}", MAX_LINE) for message in messages
+            ]
     return "\n".join(lines)

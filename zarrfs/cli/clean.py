@@ -1,4 +1,4 @@
-"""``zarrfs clean``: remove what killed writers left behind."""
+"""``zarrfs clean``: remove temporary files of writers that were killed."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from zarrfs.tools import clean
 __all__ = ["command"]
 
 
-@click.command(short_help="Remove what killed writers left behind.")
+@click.command(short_help="Remove temporary files of killed writers.")
 @click.argument("location")
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="List the files, but do not remove them.")
 @storage_option
 def command(location: str, dry_run: bool, storage: tuple[str, ...]) -> None:
-    """Remove the hidden files below the directory LOCATION, or beside the archive, that writers left behind.
+    """Remove temporary files of killed writers below the directory LOCATION, or next to the archive LOCATION.
 
-    A value is written to a hidden file that is renamed when it is complete. A writer that is killed leaves that file:
-    it is never shown, but takes room. What a living process writes is left alone; what another machine wrote counts
-    as left behind after a day.
+    A value is written to a hidden temporary file, which is renamed when it is complete. If the writer is killed, the
+    file remains. It is never part of the hierarchy, but it occupies disk space. Files of running processes are not
+    removed. Files of other machines are removed if they have not been modified for a day.
 
     \b
     Examples:
       zarrfs clean survey.zarr --dry-run
       zarrfs clean survey.zarr
     """
-    found = clean(location, dry_run=dry_run, storage_options=storage_options(storage))
-    for path in found:
+    paths = clean(location, dry_run=dry_run, storage_options=storage_options(storage))
+    for path in paths:
         click.echo(safe(path))
-    click.echo(
-        f"{len(found)} {'file' if len(found) == 1 else 'files'} {'left behind' if dry_run else 'removed'}"
-    )
+    noun = "temporary file" if len(paths) == 1 else "temporary files"
+    click.echo(f"{len(paths)} {noun} {'found' if dry_run else 'removed'}")

@@ -1,4 +1,4 @@
-"""How the commands show things: tables and trees on a terminal, plain text and JSON elsewhere."""
+"""Output of the commands: tables, properties, JSON and progress."""
 
 from __future__ import annotations
 
@@ -23,63 +23,63 @@ __all__ = [
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
-STEP = 1024
+UNIT_FACTOR = 1024
 
 MAX_LINE = 4000
-"""The longest line of text for people, in characters."""
+"""The maximum length of a line of text output in characters."""
 
 MAX_CELL = 300
-"""The longest cell of a table, in characters."""
+"""The maximum length of a table cell in characters."""
 
 MAX_LINES = 2000
-"""The most lines of attributes for people. JSON output is complete."""
+"""The maximum number of lines of attributes in text output. JSON output is complete."""
 
-BLOCK = 1 << 16
+OUTPUT_BUFFER_LENGTH = 1 << 16
 
 
 def readable_bytes(nbytes: int | float) -> str:
-    """Return a size as people read it: ``3.2 MiB``."""
+    """Return a size with a binary unit, such as ``3.2 MiB``."""
     value = float(nbytes)
     for unit in UNITS:
-        if value < STEP or unit == UNITS[-1]:
+        if value < UNIT_FACTOR or unit == UNITS[-1]:
             return f"{int(value)} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= STEP
+        value /= UNIT_FACTOR
     raise ValueError(nbytes)
 
 
 def print_json(value: Any) -> None:
-    """Print strict JSON, piece by piece: the indented text of large attributes is much larger than they are."""
+    """Print strict JSON incrementally. The indented text of large attributes is much larger than the values."""
     lines: list[str] = []
     nbytes = 0
-    for piece in json.JSONEncoder(indent=2, allow_nan=False).iterencode(value):
-        lines.append(piece)
-        nbytes += len(piece)
-        if nbytes > BLOCK:
+    for fragment in json.JSONEncoder(indent=2, allow_nan=False).iterencode(value):
+        lines.append(fragment)
+        nbytes += len(fragment)
+        if nbytes > OUTPUT_BUFFER_LENGTH:
             click.echo("".join(lines), nl=False)
             lines, nbytes = [], 0
     click.echo("".join(lines))
 
 
 def print_attributes(attributes: dict[str, Any]) -> None:
-    """Print attributes as indented JSON, at most MAX_LINES lines of it; nothing where there are none."""
+    """Print attributes as indented JSON, at most MAX_LINES lines. Nothing is printed if there are none."""
     if not attributes:
         return
     click.echo("\n" + click.style("attributes", fg="cyan"))
     text = ""
     count = 0
-    for piece in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(attributes):
-        *lines, text = (text + piece).split("\n")
+    for fragment in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(attributes):
+        *lines, text = (text + fragment).split("\n")
         for line in lines:
             click.echo(safe(line, MAX_LINE))
         count += len(lines)
         if count >= MAX_LINES:
-            click.echo("... (there is more; --json prints all attributes)")
+            click.echo("... (truncated; --json prints all attributes)")
             return
     click.echo(safe(text, MAX_LINE))
 
 
 def print_facts(facts: Iterable[tuple[str, str | list[str]]]) -> None:
-    """Print names and values in two columns; a value of several lines stays in its column."""
+    """Print names and values in two columns. The lines of a multi-line value are aligned."""
     rows = [(name, value if isinstance(value, list) else [value]) for name, value in facts]
     width = max((len(name) for name, _ in rows), default=0)
     for name, lines in rows:
@@ -89,7 +89,7 @@ def print_facts(facts: Iterable[tuple[str, str | list[str]]]) -> None:
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows in columns as wide as they need to be."""
+    """Print rows in aligned columns."""
     cells = [[safe(cell, MAX_CELL) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
     line = "  ".join(name.ljust(width) for name, width in zip(header, widths, strict=True)).rstrip()
@@ -98,8 +98,8 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def progress(items: Iterable[Any], what: str) -> Iterable[Any]:
-    """Yield the items; on a terminal a counter is shown on standard error while it takes long."""
+def progress(items: Iterable[Any], description: str) -> Iterable[Any]:
+    """Yield the items. If standard error is a terminal, a counter is displayed there."""
     if not sys.stderr.isatty():
         yield from items
         return
@@ -108,7 +108,7 @@ def progress(items: Iterable[Any], what: str) -> Iterable[Any]:
 
     columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed:,}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(description, total=None)
         for count, item in enumerate(items):
             if count % 1000 == 0:
                 bar.update(task, completed=count)

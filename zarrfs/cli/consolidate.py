@@ -1,4 +1,4 @@
-"""``zarrfs consolidate``: all metadata of a hierarchy in one document, or whether that is out of date."""
+"""``zarrfs consolidate``: write consolidated metadata, or check whether it is up to date."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from zarrfs.tools import consolidate_metadata, stale_consolidation
 __all__ = ["command"]
 
 
-@click.command(short_help="Gather all metadata in one document.")
+@click.command(short_help="Write consolidated metadata.")
 @click.argument("location")
 @click.option(
-    "--check", "only_check", is_flag=True, help="Only say whether it is up to date; exit with 1 if not."
+    "--check", "only_check", is_flag=True, help="Only check whether it is up to date. Exit with 1 if not."
 )
 @storage_option
 def command(location: str, only_check: bool, storage: tuple[str, ...]) -> None:
-    """Write the metadata of all nodes of the group at LOCATION into one document.
+    """Write the metadata of all nodes of the group at LOCATION to one document.
 
-    A web server lists no names: consolidated metadata are how a hierarchy is browsed there. Format 2 has them in
-    .zmetadata, format 3 inline in zarr.json, as zarr-python writes it. Do it again after every change of the
-    hierarchy.
+    A web server cannot list names, so a hierarchy can be browsed there only with consolidated metadata. Format 2
+    stores it in .zmetadata, and format 3 inline in zarr.json, as zarr-python does. Run the command again after every
+    change of the hierarchy.
 
     \b
     Examples:
@@ -34,7 +34,7 @@ def command(location: str, only_check: bool, storage: tuple[str, ...]) -> None:
     if not only_check:
         group = consolidate_metadata(location, storage_options=options)
         count = sum(1 for path in group.spec.consolidated or () if path)
-        click.echo(f"{count} nodes")
+        click.echo(f"{count} {'node' if count == 1 else 'nodes'}")
         return
     problems = stale_consolidation(open_group(location, storage_options=options))
     for problem in problems:

@@ -1,31 +1,34 @@
-"""``zarrfs convert``: copy a hierarchy into another format, or with other compression."""
+"""``zarrfs convert``: copy a hierarchy to another format or with another compression."""
 
 from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import copy_options, progress_bar, say_lines
+from zarrfs.cli.transfer import copy_options, print_report, progress_bar
 from zarrfs.cli.values import compression, format_name, lengths, storage_options
 from zarrfs.tools import convert
 
 __all__ = ["command"]
 
 
-@click.command(short_help="Copy into another format.")
+@click.command(short_help="Copy to another format.")
 @click.argument("source")
 @click.argument("destination")
 @click.option(
-    "--format", "zarr_format", type=click.Choice(["2", "3", "n5", "draft2019"]), help="The format to write."
+    "--format",
+    "zarr_format",
+    type=click.Choice(["2", "3", "n5", "draft2019"]),
+    help="The format to write. Default: the format of the source.",
 )
-@click.option("--chunks", help="Another chunk shape: 64, or 1,256,256; -1 for a whole dimension; auto.")
-@click.option("--shards", help="Another shard shape (format 3); auto; none.")
-@click.option("--compressor", help="Another compression: zstd, gzip:5, blosc, none.")
+@click.option("--chunks", help="The new chunk shape: 64, 1,256,256, or auto; -1 means the whole dimension.")
+@click.option("--shards", help="The new shard shape (format 3), auto, or none.")
+@click.option("--compressor", help="The new compression, such as zstd, gzip:5, blosc, or none.")
 @click.option(
     "--allow-loss",
     is_flag=True,
-    help="Where the format lacks a data type, write the NumPy type of its values; otherwise that is an error.",
+    help="If the format does not support a data type, write the NumPy type of its values instead of failing.",
 )
-@click.option("--keep-ngff", is_flag=True, help="Leave the version of OME-NGFF metadata as it is.")
+@click.option("--keep-ngff", is_flag=True, help="Do not change the version of OME-NGFF metadata.")
 @copy_options
 def command(
     source: str,
@@ -46,14 +49,14 @@ def command(
 ) -> None:
     """Copy the array or hierarchy at SOURCE to DESTINATION in another format.
 
-    Formats are 2, 3, n5 and draft2019; versions 1 and up are read. Chunks are copied as they are where only the
-    documents differ (1, 2 and 3), else decoded and encoded anew. Attributes, dimension names and missing values are
-    kept, each where xarray looks for it in that format. OME-NGFF 0.4 becomes 0.5 in format 3, and 0.5 becomes 0.4 in
-    format 2. Shards are kept with other chunks where these fit. What is not kept is said in the line of each array. A
-    copy that was interrupted goes on with --if-exists resume.
+    The formats 2, 3, n5 and draft2019 can be written; Zarr 1 can also be read. If only the metadata documents differ
+    (formats 1, 2 and 3), chunks are copied unchanged; otherwise they are decoded and encoded again. Attributes,
+    dimension names and missing values are preserved and stored where xarray expects them in the new format. OME-NGFF
+    0.4 becomes 0.5 in format 3, and 0.5 becomes 0.4 in format 2. Shards are preserved if the new chunks fit into them.
+    The line of each array lists what is not preserved. Use --if-exists resume to continue an interrupted copy.
 
-    Exit codes: 0 all was copied; 1 an error, named in one line; 2 wrong use; 3 members were left out because of
-    --skip-broken; 130 interrupted.
+    Exit codes: 0 success; 1 error; 2 incorrect usage; 3 members were skipped because of --skip-broken;
+    130 interrupted.
 
     \b
     Examples:
@@ -62,7 +65,7 @@ def command(
       zarrfs convert image.zarr s3://bucket/image.zarr --format 3 --shards 512,512,512 --verify
     """
     with progress_bar() as progress:
-        done = convert(
+        report = convert(
             source,
             destination,
             zarr_format=format_name(zarr_format),
@@ -80,4 +83,4 @@ def command(
             dask=dask,
             storage_options=storage_options(storage),
         )
-    say_lines(done, dry_run)
+    print_report(report, dry_run)

@@ -1,10 +1,10 @@
-"""``zarrfs copy``: copy a hierarchy as it is, between any two stores."""
+"""``zarrfs copy``: copy a hierarchy unchanged between any two stores."""
 
 from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import copy_options, progress_bar, say_lines
+from zarrfs.cli.transfer import copy_options, print_report, progress_bar
 from zarrfs.cli.values import allows_external, storage_options
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools import convert, from_hdf5, to_hdf5
@@ -29,13 +29,14 @@ def command(
     dask: str | None,
     storage: tuple[str, ...],
 ) -> None:
-    """Copy the array or hierarchy at SOURCE to DESTINATION, chunks as they are.
+    """Copy the array or hierarchy at SOURCE to DESTINATION. Chunks are copied unchanged.
 
-    Between directories, zip files, databases and URLs of any kind. (What is no longer written, Zarr 1, becomes 2.)
-    An HDF5 file on one side (.h5, .hdf5, .nc) is translated: each object once, other names of it are reported.
+    SOURCE and DESTINATION can be directories, zip files, databases and URLs. Zarr 1, which cannot be written, becomes
+    Zarr 2. If SOURCE or DESTINATION is an HDF5 file (.h5, .hdf5, .nc), the data is converted: each object is copied
+    once, and its other names are reported.
 
-    Exit codes: 0 all was copied; 1 an error, named in one line; 2 wrong use; 3 members were left out because of
-    --skip-broken; 130 interrupted.
+    Exit codes: 0 success; 1 error; 2 incorrect usage; 3 members were skipped because of --skip-broken;
+    130 interrupted.
 
     \b
     Examples:
@@ -48,12 +49,12 @@ def command(
     if is_hdf5(source) or is_hdf5(destination):
         if if_exists != "raise" or verify or dry_run or dask is not None:
             raise UnsupportedError(
-                "HDF5 is copied whole and anew: without --if-exists, --verify, --dry-run and --dask"
+                "--if-exists, --verify, --dry-run and --dask are not supported for HDF5 files"
             )
         _copy_hdf5(source, destination, skip_broken, allows_external())
         return
     with progress_bar() as progress:
-        done = convert(
+        report = convert(
             source,
             destination,
             if_exists=if_exists,  # type: ignore[arg-type]
@@ -65,16 +66,16 @@ def command(
             dask=dask,
             storage_options=storage_options(storage),
         )
-    say_lines(done, dry_run)
+    print_report(report, dry_run)
 
 
 def _copy_hdf5(source: str, destination: str, skip_broken: bool, allow_external: bool) -> None:
-    """Translate an HDF5 file, or into one."""
+    """Copy from or to an HDF5 file."""
     if is_hdf5(source) and is_hdf5(destination):
-        raise UnsupportedError("both are HDF5 files: copy them with cp, or repack them with h5repack")
+        raise UnsupportedError("SOURCE and DESTINATION are HDF5 files; copy them with cp or h5repack")
     with command_line():
         if is_hdf5(source):
-            done = from_hdf5(source, destination, skip_broken=skip_broken, allow_external=allow_external)
+            report = from_hdf5(source, destination, skip_broken=skip_broken, allow_external=allow_external)
         else:
-            done = to_hdf5(source, destination, skip_broken=skip_broken)
-    say_lines(done, False)
+            report = to_hdf5(source, destination, skip_broken=skip_broken)
+    print_report(report, False)

@@ -1,4 +1,4 @@
-"""``zarrfs doctor``: is FUSE usable here, and what to do if not."""
+"""``zarrfs doctor``: check whether FUSE is usable on this system, and how to make it usable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INSTALL = "Debian, Ubuntu: apt install fuse3; Fedora: dnf install fuse3; Arch: p
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. ``needed`` says whether mounting fails without it."""
+    """The result of one check. ``needed`` is whether a mount fails without it."""
 
     name: str
     ok: bool
@@ -31,13 +31,13 @@ class Finding:
     needed: bool = True
 
 
-@click.command(short_help="Say whether FUSE is usable here, and what to do if not.")
+@click.command(short_help="Check whether FUSE is usable on this system.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """Look at what mounting needs, and say what is missing and how to get it.
+    """Check the requirements of mounts, and show how to install what is missing.
 
-    Exits with 0 when mounting should work, and with 1 when it cannot.
+    The exit code is 0 if all requirements are met, else 1.
     """
     findings = list(examine())
     usable = all(finding.ok for finding in findings if finding.needed)
@@ -45,22 +45,22 @@ def command(ctx: click.Context, as_json: bool) -> None:
         print_json({"usable": usable, "findings": [asdict(finding) for finding in findings]})
     else:
         for finding in findings:
-            mark, colour = (
+            mark, color = (
                 ("ok", "green")
                 if finding.ok
                 else ("missing", "red")
                 if finding.needed
                 else ("note", "yellow")
             )
-            click.echo(f"{click.style(mark.ljust(8), fg=colour)}{safe(f'{finding.name}: {finding.found}')}")
+            click.echo(f"{click.style(mark.ljust(8), fg=color)}{safe(f'{finding.name}: {finding.found}')}")
             if not finding.ok and finding.advice:
                 click.echo(f"        {finding.advice}")
-        click.echo("Mounting should work." if usable else "Mounting cannot work yet; see above.")
+        click.echo("Mounting should work." if usable else "Mounting does not work; see above.")
     ctx.exit(0 if usable else 1)
 
 
 def examine() -> Iterator[Finding]:
-    """Yield what was found, the most basic first."""
+    """Yield the results of all checks, the most basic requirement first."""
     yield _platform()
     yield _device()
     helper = shutil.which("fusermount3") or shutil.which("fusermount")
@@ -73,11 +73,11 @@ def examine() -> Iterator[Finding]:
     bindings = [name for name, module in (("mfusepy", "mfusepy"), ("fusepy", "fuse")) if find_spec(module)]
     yield Finding("Python binding", bool(bindings), ", ".join(bindings) or "not found", "pip install mfusepy")
     yield _allow_other()
-    yield _stale()
+    yield _stale_mounts()
 
 
 def _platform() -> Finding:
-    advice = "mounting is for Linux; `zarrfs info`, the viewer and the Python package work without it"
+    advice = "mounts need Linux; `zarrfs info`, the viewer and the Python package also work elsewhere"
     return Finding("system", sys.platform.startswith("linux"), sys.platform, advice)
 
 
@@ -85,7 +85,7 @@ def _device() -> Finding:
     path = "/dev/fuse"
     container = "in a container, start it with: docker run --device /dev/fuse --cap-add SYS_ADMIN"
     if not os.path.exists(path):
-        return Finding(path, False, "not there", f"load the module: modprobe fuse; {container}")
+        return Finding(path, False, "does not exist", f"load the module: modprobe fuse; {container}")
     try:
         os.close(os.open(path, os.O_RDWR))
     except OSError as error:
@@ -102,14 +102,14 @@ def _allow_other() -> Finding:
             allowed = any(line.strip() == "user_allow_other" for line in file)
     except OSError:
         allowed = False
-    advice = f"only for --allow-other: put the line user_allow_other into {path}"
+    advice = f"needed only for --allow-other: add the line user_allow_other to {path}"
     return Finding("user_allow_other", allowed, "set" if allowed else "not set", advice, needed=False)
 
 
-def _stale() -> Finding:
-    stale = [path for path, kind in mounts() if kind == "fuse.zarrfs" and not _answers(path)]
+def _stale_mounts() -> Finding:
+    stale = [path for path, type_name in mounts() if type_name == "fuse.zarrfs" and not _is_responsive(path)]
     return Finding(
-        "mounts left behind",
+        "stale mounts",
         not stale,
         ", ".join(stale) or "none",
         "remove each with: zarrfs umount PATH",
@@ -117,7 +117,7 @@ def _stale() -> Finding:
     )
 
 
-def _answers(path: str) -> bool:
+def _is_responsive(path: str) -> bool:
     try:
         os.stat(path)
     except OSError:

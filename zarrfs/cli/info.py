@@ -1,4 +1,4 @@
-"""``zarrfs info``: what an array or a group is."""
+"""``zarrfs info``: show the metadata of an array or a group."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = ["command"]
 MAX_LISTED = 1000
 
 
-@click.command(short_help="Say what an array or group is.")
+@click.command(short_help="Show the metadata of an array or group.")
 @click.argument("location")
 @click.argument("path", default="")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--no-count", is_flag=True, help="Do not count the chunks that are stored, nor their bytes.")
+@click.option("--no-count", is_flag=True, help="Do not determine the number and size of the stored chunks.")
 @document_option
 @storage_option
 def command(
@@ -41,10 +41,10 @@ def command(
     max_document: int | None,
     storage: tuple[str, ...],
 ) -> None:
-    """Say what the array or group at LOCATION (and PATH below it) is.
+    """Show the metadata of the array or group at LOCATION, or at PATH below LOCATION.
 
-    For an array: shape, data type, chunks, shards, codecs, fill value, attributes, how many chunks are stored, how many
-    bytes they take, and how far they are compressed. For a group: its members and attributes.
+    For an array: shape, data type, chunks, shards, codecs, fill value, attributes, the number and size of the stored
+    chunks, and the compression ratio. For a group: its members and attributes.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def command(
 
 
 def stored_facts(array: zarrfs.Array) -> dict[str, Any]:
-    """Count what is stored. Costs a listing of what is there, however much is absent."""
+    """Return the number and size of the stored chunks. The cost depends on the number of stored chunks only."""
     usage = array.usage()
     count = sum(1 for _ in progress(array.storage.stored_chunks(), "counting chunks"))
     logical = array.nbytes if not array.dtype.hasobject else 0
@@ -85,7 +85,7 @@ def stored_facts(array: zarrfs.Array) -> dict[str, Any]:
 
 
 def member_facts(group: zarrfs.Group) -> list[dict[str, Any]]:
-    """Return a line for each member; one that is broken says why and hides no other."""
+    """Return a summary of each member. A member that cannot be opened has the reason instead."""
     members: list[dict[str, Any]] = []
     for name in member_names(group):
         try:
@@ -97,14 +97,14 @@ def member_facts(group: zarrfs.Group) -> list[dict[str, Any]]:
                 entry |= member_summary(node)
         except MemoryError:
             raise
-        except Exception as error:  # whatever is wrong with one member, the others are shown
+        except Exception as error:  # an error in one member must not hide the others
             entry = {"name": name, "kind": "broken", "error": describe_error(error)}
         members.append(entry)
     return members
 
 
 def member_summary(array: zarrfs.Array) -> dict[str, Any]:
-    """Return what the table of a group's members shows of an array."""
+    """Return the properties of an array for the table of the members of a group."""
     return {
         "kind": "array",
         "shape": list(array.shape),
@@ -114,16 +114,16 @@ def member_summary(array: zarrfs.Array) -> dict[str, Any]:
 
 
 def show_array(facts: dict[str, Any]) -> None:
-    """Print an array for people."""
+    """Print the properties of an array as text."""
     rows: list[tuple[str, str | list[str]]] = [
         ("array", f"{facts['path']} in {facts['location']}"),
         ("format", _format(facts["zarr_format"])),
         ("shape", _shape(facts)),
         ("data type", _dtype(facts)),
-        ("chunks", _times(facts["chunks"])),
+        ("chunks", _join_lengths(facts["chunks"])),
     ]
     if facts["shards"]:
-        rows.append(("shards", _times(facts["shards"])))
+        rows.append(("shards", _join_lengths(facts["shards"])))
     rows.append(("codecs", [_codec(codec) for codec in facts["codecs"]]))
     rows.append(("fill value", json.dumps(facts["fill_value"])))
     if facts["order"] != "C":
@@ -132,16 +132,19 @@ def show_array(facts: dict[str, Any]) -> None:
         rows.append(("size", _bytes(facts["nbytes"])))
     if "bytes_stored" in facts:
         rows.append(("stored", _bytes(facts["bytes_stored"]) + _ratio(facts["ratio"])))
-        total, there = facts["chunks_total"], facts["chunks_initialized"]
+        total, initialized = facts["chunks_total"], facts["chunks_initialized"]
         rows.append(
-            ("chunks stored", f"{there:,} of {total:,}" + (f" ({there / total:.1%})" if total else ""))
+            (
+                "chunks stored",
+                f"{initialized:,} of {total:,}" + (f" ({initialized / total:.1%})" if total else ""),
+            )
         )
     print_facts(rows)
     print_attributes(facts["attributes"])
 
 
 def show_group(facts: dict[str, Any]) -> None:
-    """Print a group for people."""
+    """Print the properties of a group as text."""
     print_facts(
         [("group", f"{facts['path']} in {facts['location']}"), ("format", _format(facts["zarr_format"]))]
     )
@@ -152,9 +155,9 @@ def show_group(facts: dict[str, Any]) -> None:
             (
                 m["name"],
                 m["kind"],
-                _times(m.get("shape")),
-                _plain(m.get("dtype", m.get("error", ""))),
-                _times(m.get("chunks")),
+                _join_lengths(m.get("shape")),
+                _dtype_text(m.get("dtype", m.get("error", ""))),
+                _join_lengths(m.get("chunks")),
             )
             for m in members[:MAX_LISTED]
         ]
@@ -172,7 +175,7 @@ def _format(zarr_format: int | str) -> str:
     )
 
 
-def _times(lengths: Any) -> str:
+def _join_lengths(lengths: Any) -> str:
     if lengths is None:
         return ""
     return " x ".join(str(n) for n in lengths) or "scalar"
@@ -180,15 +183,15 @@ def _times(lengths: Any) -> str:
 
 def _shape(facts: dict[str, Any]) -> str:
     names = facts["dimension_names"]
-    text = _times(facts["shape"])
+    text = _join_lengths(facts["shape"])
     return f"{text}  ({', '.join(name or '-' for name in names)})" if names else text
 
 
 def _dtype(facts: dict[str, Any]) -> str:
-    return f"{facts['data_type']}  (NumPy {_plain(facts['dtype'])})"
+    return f"{facts['data_type']}  (NumPy {_dtype_text(facts['dtype'])})"
 
 
-def _plain(value: Any) -> str:
+def _dtype_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -204,7 +207,7 @@ def _bytes(nbytes: int) -> str:
 
 
 def _ratio(ratio: float | None) -> str:
-    """Say how decoded and stored bytes compare."""
+    """Return the ratio of decoded and stored size as text."""
     if not ratio:
         return ""
     return f", {ratio} times smaller" if ratio > 1 else f", {1 / ratio:.3f} times larger" if ratio < 1 else ""

@@ -1,7 +1,7 @@
-"""The ``zarrfs`` command: finds its verbs, sets up logging, and makes every error one clear line.
+"""The ``zarrfs`` command. It loads the commands, configures logging, and prints every error in one line.
 
-A verb is a module here with a click command named ``command``. It is imported when it is called, so that
-``zarrfs --help`` needs none of what they do.
+Each command is a module of this package with a click command named ``command``. The module is imported when the
+command is called, so that ``zarrfs --help`` does not import the dependencies of the commands.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from zarrfs.text import MAX_MESSAGE, safe_text
 __all__ = ["VERBS", "main", "run"]
 
 VERBS = {
-    "mount": "Show a Zarr hierarchy as ordinary files.",
-    "umount": "Remove a mount made by zarrfs mount.",
-    "info": "Say what an array or group is.",
-    "tree": "Draw the hierarchy.",
+    "mount": "Mount a Zarr hierarchy as read-only files.",
+    "umount": "Unmount a hierarchy that zarrfs mount has mounted.",
+    "info": "Show the metadata of an array or group.",
+    "tree": "Show the hierarchy as a tree.",
     "copy": "Copy an array or hierarchy between stores.",
-    "convert": "Copy into another format, or with other compression.",
-    "rechunk": "Copy with chunks of another shape.",
-    "migrate": "Give a hierarchy the documents of a newer format, in place.",
-    "consolidate": "Gather all metadata of a hierarchy in one document.",
-    "clean": "Remove what killed writers left behind.",
-    "check": "Check OME-NGFF metadata, and consolidated ones.",
+    "convert": "Copy to another format or with another compression.",
+    "rechunk": "Copy with another chunk shape.",
+    "migrate": "Write the metadata documents of a newer format in place.",
+    "consolidate": "Write consolidated metadata.",
+    "clean": "Remove temporary files of killed writers.",
+    "check": "Validate OME-NGFF metadata and consolidated metadata.",
     "view": "Open the desktop viewer.",
-    "doctor": "Say whether FUSE is usable here, and what to do if not.",
+    "doctor": "Check whether FUSE is usable on this system.",
 }
-"""The verbs in the order of --help; each is the module of that name."""
+"""The commands in the order of --help. Each is the module of that name."""
 
-INTERRUPTED = 130
+INTERRUPTED_STATUS = 130
 
 
-class Verbs(click.Group):
+class CommandGroup(click.Group):
     """A group whose commands are modules of this package."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [verb for verb in VERBS if find_spec(f"zarrfs.cli.{verb}") is not None]
+        return [name for name in VERBS if find_spec(f"zarrfs.cli.{name}") is not None]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
@@ -56,24 +56,25 @@ class Verbs(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # The one-line texts are here, so that listing the verbs does not import them.
+        # The descriptions come from VERBS, so that the list of commands does not import the modules.
         with formatter.section("Commands"):
-            formatter.write_dl([(verb, VERBS[verb]) for verb in self.list_commands(ctx)])
+            formatter.write_dl([(name, VERBS[name]) for name in self.list_commands(ctx)])
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="zarrfs")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="warning",
     show_default=True,
-    help="How much to say on standard error.",
+    help="The minimum level of messages on standard error.",
 )
 def main(log_level: str) -> None:
-    """Open Zarr arrays with ordinary programs.
+    """Work with Zarr hierarchies: mount, inspect, copy, convert and validate them.
 
-    A LOCATION is a directory, a zip file, or a path into one: image.zarr, image.zarr/labels/0, survey.zarr.zip.
+    A LOCATION is a directory, a zip file, a URL, or a path inside one of them: image.zarr, image.zarr/labels/0,
+    survey.zarr.zip.
 
     \b
     Examples:
@@ -82,8 +83,8 @@ def main(log_level: str) -> None:
       zarrfs mount image.zarr /mnt/image
       zarrfs umount /mnt/image
 
-    Exit codes: 0 done, 1 an error (said in one line), 2 wrong use, 3 a copy without the members that --skip-broken
-    left out, 130 interrupted. Help on one command: zarrfs COMMAND --help.
+    Exit codes: 0 success; 1 error; 2 incorrect usage; 3 a copy without the members that --skip-broken skipped;
+    130 interrupted. zarrfs COMMAND --help shows the help of a command.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("zarrfs: %(levelname)s: %(message)s"))
@@ -92,29 +93,29 @@ def main(log_level: str) -> None:
 
 
 def run() -> None:
-    """Run the command line; never a traceback for what a user did or data contain."""
+    """Run the command line. Errors of the user and of the data are printed without a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal or pipe of another encoding shows what it lacks as an escape sequence.
+        # Characters that the encoding of the terminal or pipe lacks are printed as escape sequences.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = main.main(prog_name="zarrfs", standalone_mode=False)
     except click.exceptions.Abort:
-        _fail("interrupted", INTERRUPTED)
+        _fail("interrupted", INTERRUPTED_STATUS)
     except KeyboardInterrupt:
-        _fail("interrupted", INTERRUPTED)
+        _fail("interrupted", INTERRUPTED_STATUS)
     except click.ClickException as error:
         _show_usage_error(error)
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # Who reads us has seen enough (head, less).
+        # The reader, such as head or less, has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except (ZarrError, OSError) as error:
         _fail(str(error), 1)
     except RecursionError:
-        _fail("the data are nested deeper than can be followed", 1)
+        _fail("the data is nested too deeply", 1)
     except MemoryError:
-        _fail("there is not enough memory for this", 1)
+        _fail("there is not enough memory", 1)
     except Exception as error:
         logger.debug("unexpected error", exc_info=True)
         _fail(
@@ -126,12 +127,12 @@ def run() -> None:
 
 
 def _show_usage_error(error: click.ClickException) -> None:
-    """Print a usage error as click does, with the words of the command line made safe to display."""
+    """Print a usage error in the format of click. Text from the command line is escaped."""
     text = io.StringIO()
     error.show(text)
-    before, mark, message = text.getvalue().rstrip("\n").partition("Error: ")
-    # What precedes the message (usage, hint) is the program's own text; the message is one line.
-    sys.stderr.write(f"{before}{mark}{safe_text(message, MAX_MESSAGE)}\n")
+    usage, marker, message = text.getvalue().rstrip("\n").partition("Error: ")
+    # The text before the message (usage and hint) does not contain text from the command line.
+    sys.stderr.write(f"{usage}{marker}{safe_text(message, MAX_MESSAGE)}\n")
 
 
 def _fail(text: str, status: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""``zarrfs mount``: show a hierarchy as files."""
+"""``zarrfs mount``: mount a hierarchy as read-only files."""
 
 from __future__ import annotations
 
@@ -10,29 +10,37 @@ from zarrfs.mount.mounting import MountOptions, serve, serve_in_background
 __all__ = ["command"]
 
 
-@click.command(short_help="Show a Zarr hierarchy as ordinary files.")
+@click.command(short_help="Mount a Zarr hierarchy as read-only files.")
 @click.argument("location")
 @click.argument("mountpoint", type=click.Path())
-@click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground; Ctrl-C unmounts.")
+@click.option("-f", "--foreground", is_flag=True, help="Run in the foreground. Ctrl-C unmounts.")
 @click.option("--path", default="", help="Mount only the group or array at this path of the hierarchy.")
 @click.option(
     "--cache-size",
     type=SizeType(),
     default=None,
-    help="Memory for decoded chunks, such as 500M or 8G; 0 keeps none. Default: a quarter of the memory.",
+    help="Size of the cache of decoded chunks, such as 500M or 8G; 0 disables it. Default: a quarter of the memory.",
 )
 @click.option(
-    "--views", is_flag=True, help="List every kind of file for each array, not just .npy, .raw and .json."
+    "--views", is_flag=True, help="List all kinds of files of each array, not only .npy, .raw and .json."
 )
 @click.option(
-    "--immutable", is_flag=True, help="Promise that the data do not change: the kernel caches for good."
+    "--immutable",
+    is_flag=True,
+    help="The data never changes, so the kernel may cache it without revalidation.",
 )
 @click.option(
-    "--allow-other", is_flag=True, help="Let other users read (needs user_allow_other in /etc/fuse.conf)."
+    "--allow-other",
+    is_flag=True,
+    help="Allow other users to read the files (needs user_allow_other in /etc/fuse.conf).",
 )
-@click.option("--log-file", type=click.Path(dir_okay=False), help="Log of a mount in the background.")
+@click.option("--log-file", type=click.Path(dir_okay=False), help="Log file of a background mount.")
 @click.option(
-    "-o", "fuse_options", multiple=True, metavar="OPTION[=VALUE]", help="A further option for libfuse."
+    "-o",
+    "fuse_options",
+    multiple=True,
+    metavar="OPTION[=VALUE]",
+    help="An additional option for libfuse. Repeatable.",
 )
 @document_option
 @storage_option
@@ -50,11 +58,12 @@ def command(
     max_document: int | None,
     storage: tuple[str, ...],
 ) -> None:
-    """Show the Zarr hierarchy at LOCATION as files in the empty directory MOUNTPOINT.
+    """Mount the Zarr hierarchy at LOCATION as read-only files in the empty directory MOUNTPOINT.
 
-    LOCATION is a directory, a zip file, or a path into one. Groups become directories; an array IMG becomes IMG.npy
-    (for NumPy), IMG.raw (the bare elements) and IMG.json (what it is). Only the chunks that are read are decoded.
-    The mount is read-only. The command returns when the files are there; `zarrfs umount MOUNTPOINT` removes them.
+    LOCATION is a directory, a zip file, a URL, or a path inside one of them. Groups become directories. An array IMG
+    becomes IMG.npy (a NumPy file), IMG.raw (the elements without a header) and IMG.json (its metadata). Only the
+    chunks that are read are decoded. The command returns when the mount is ready, and the mount runs in the
+    background. Use `zarrfs umount MOUNTPOINT` to unmount.
 
     \b
     Examples:
@@ -63,8 +72,8 @@ def command(
       zarrfs mount image.zarr/labels /mnt/labels --cache-size 2G
       python -c "import numpy as np; print(np.load('/mnt/image/0.npy', mmap_mode='r')[0].mean())"
 
-    A broken chunk gives an input/output error for its bytes and a line in the log
-    (--log-file, by default ~/.local/state/zarrfs/mount.log; on the terminal with -f).
+    Reading bytes of a corrupt chunk fails with an input/output error. The log contains the reason (--log-file, by
+    default ~/.local/state/zarrfs/mount.log; standard error with -f).
     """
     options = MountOptions(
         path=path,

@@ -1,23 +1,23 @@
-"""``zarrfs rechunk``: copy with other chunks, in bounded memory."""
+"""``zarrfs rechunk``: copy with another chunk shape in bounded memory."""
 
 from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import copy_options, progress_bar, say_lines
+from zarrfs.cli.transfer import copy_options, print_report, progress_bar
 from zarrfs.cli.values import lengths, storage_options
 from zarrfs.tools import rechunk
 
 __all__ = ["command"]
 
 
-@click.command(short_help="Copy with other chunks.")
+@click.command(short_help="Copy with another chunk shape.")
 @click.argument("source")
 @click.argument("destination")
 @click.option(
-    "--chunks", required=True, help="Chunk shape: 64, or 1,256,256; -1 for a whole dimension; auto."
+    "--chunks", required=True, help="The chunk shape: 64, 1,256,256, or auto; -1 means the whole dimension."
 )
-@click.option("--shards", help="Shard shape (format 3); auto; none.")
+@click.option("--shards", help="The shard shape (format 3), auto, or none.")
 @copy_options
 def command(
     source: str,
@@ -32,14 +32,14 @@ def command(
     dask: str | None,
     storage: tuple[str, ...],
 ) -> None:
-    """Copy the array or hierarchy at SOURCE to DESTINATION with chunks of another shape.
+    """Copy the array or hierarchy at SOURCE to DESTINATION with another chunk shape.
 
-    Memory stays within --memory on each thread, and as much again for source chunks that are kept. Source chunks that
-    reach across several blocks of that size are decoded once for each: more memory makes it faster. Shards are kept
-    if the new chunks fit into them; otherwise --shards says what becomes of them.
+    Each thread uses at most --memory for a block of values, and the same amount for cached source chunks. A source
+    chunk that overlaps several blocks is decoded once for each of them, so more memory can make the copy faster.
+    Shards are preserved if the new chunks fit into them. Otherwise --shards is required.
 
-    Exit codes: 0 all was copied; 1 an error, named in one line; 2 wrong use; 3 members were left out because of
-    --skip-broken; 130 interrupted.
+    Exit codes: 0 success; 1 error; 2 incorrect usage; 3 members were skipped because of --skip-broken;
+    130 interrupted.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def command(
       zarrfs rechunk image.zarr sharded.zarr --chunks 64 --shards 512
     """
     with progress_bar() as progress:
-        done = rechunk(
+        report = rechunk(
             source,
             destination,
             lengths(chunks),
@@ -61,4 +61,4 @@ def command(
             dask=dask,
             storage_options=storage_options(storage),
         )
-    say_lines(done, dry_run)
+    print_report(report, dry_run)

@@ -1,4 +1,4 @@
-"""What the commands that copy have in common: their options, a progress bar, and words for an interruption."""
+"""The common parts of the commands that copy: options, progress bar, report and interruption."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from zarrfs.cli.values import SizeType, storage_option
 from zarrfs.tools.copying.advice import command_line
 from zarrfs.tools.copying.reports import CopyReport
 
-__all__ = ["copy_options", "progress_bar", "say_lines"]
+__all__ = ["copy_options", "print_report", "progress_bar"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-INCOMPLETE = 3
-"""The exit code of a copy that lacks members because of --skip-broken."""
+INCOMPLETE_STATUS = 3
+"""The exit code of a copy that skipped members because of --skip-broken."""
 
-INTERRUPTED = 130
+INTERRUPTED_STATUS = 130
 MAX_LINES = 40
 
 
@@ -35,25 +35,29 @@ def copy_options(function: F) -> F:
                 type=click.Choice(["raise", "replace", "skip", "resume"]),
                 default="raise",
                 show_default=True,
-                help="What to do about what is at the destination; resume goes on with an interrupted copy.",
+                help="What to do if the destination exists. resume continues an interrupted copy.",
             ),
-            click.option("--verify", is_flag=True, help="Read both afterwards and compare."),
-            click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing."),
+            click.option(
+                "--verify", is_flag=True, help="Read source and destination after the copy and compare them."
+            ),
+            click.option(
+                "--dry-run", is_flag=True, help="Show what would be done without changing anything."
+            ),
             click.option(
                 "--skip-broken",
                 is_flag=True,
-                help="Leave out members that cannot be copied, name them, and exit with 3; otherwise that is an error.",
+                help="Skip members that cannot be copied, list them, and exit with 3, instead of failing.",
             ),
             click.option(
                 "--memory",
                 type=SizeType(),
                 default=256 << 20,
-                help="Memory for decoded values on each thread, such as 1GiB. Default: 256MiB.",
+                help="Memory for decoded values per thread, such as 1GiB. Default: 256MiB.",
             ),
             click.option(
                 "--dask",
                 metavar="ADDRESS",
-                help="Copy on the Dask cluster of the scheduler at this address, such as tcp://host:8786.",
+                help="Copy on the Dask cluster with this scheduler address, such as tcp://host:8786.",
             ),
             storage_option,
         )
@@ -64,15 +68,17 @@ def copy_options(function: F) -> F:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], object] | None]:
-    """Yield what shows progress on a terminal; None where there is none. Ctrl-C says how to go on. Within, messages
-    name the options of the command.
+    """Yield a callback that displays the progress, or None if standard error is not a terminal.
+
+    Inside the context, messages name options as they are typed on the command line. Ctrl-C prints how to resume the
+    copy, and exits.
     """
     try:
         with command_line(), _bar() as show:
             yield show
     except KeyboardInterrupt:
-        click.echo("zarrfs: stopped; give the same command with --if-exists resume to go on", err=True)
-        raise SystemExit(INTERRUPTED) from None
+        click.echo("zarrfs: interrupted; run the same command with --if-exists resume to continue", err=True)
+        raise SystemExit(INTERRUPTED_STATUS) from None
 
 
 @contextmanager
@@ -97,14 +103,14 @@ def _bar() -> Iterator[Callable[[str, int, int], object] | None]:
         yield show
 
 
-def say_lines(lines: Sequence[str], dry_run: bool) -> None:
-    """Print what was done, or would be. Exits with 3 when something is missing from a copy."""
+def print_report(lines: Sequence[str], dry_run: bool) -> None:
+    """Print the lines of a report. Exits with INCOMPLETE_STATUS if members were skipped."""
     for line in lines[:MAX_LINES]:
         click.echo(("would be " if dry_run else "") + safe(line))
     if len(lines) > MAX_LINES:
         click.echo(f"... and {len(lines) - MAX_LINES} more")
-    missing = lines.missing if isinstance(lines, CopyReport) else {}
-    for path, reason in missing.items():
-        click.echo(f"zarrfs: left out: {safe(path)}: {safe(reason)}", err=True)
-    if missing:
-        raise SystemExit(INCOMPLETE)
+    skipped = lines.missing if isinstance(lines, CopyReport) else {}
+    for path, reason in skipped.items():
+        click.echo(f"zarrfs: skipped: {safe(path)}: {safe(reason)}", err=True)
+    if skipped:
+        raise SystemExit(INCOMPLETE_STATUS)

@@ -1,4 +1,4 @@
-"""``zarrfs tree``: the hierarchy at a glance."""
+"""``zarrfs tree``: show the hierarchy as a tree."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from zarrfs.ngff.members import member_names
 __all__ = ["command"]
 
 
-@click.command(short_help="Draw the hierarchy.")
+@click.command(short_help="Show the hierarchy as a tree.")
 @click.argument("location")
 @click.argument("path", default="")
-@click.option("--depth", type=click.IntRange(min=1), help="How many levels to go down; all by default.")
+@click.option("--depth", type=click.IntRange(min=1), help="The maximum number of levels. Default: all.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: nested objects with 'members'.")
 @document_option
 @storage_option
@@ -33,9 +33,9 @@ def command(
     max_document: int | None,
     storage: tuple[str, ...],
 ) -> None:
-    """Draw the hierarchy at LOCATION (and PATH below it): groups, and arrays with shape, data type and chunks.
+    """Show the hierarchy at LOCATION, or at PATH below LOCATION: groups, and arrays with shape, data type and chunks.
 
-    A member whose metadata are broken is shown with the reason.
+    A member with invalid metadata is listed with the error.
 
     \b
     Examples:
@@ -49,13 +49,13 @@ def command(
             print_json(as_object(node, depth))
             return
         click.echo(safe(node.store.url + (f"/{node.path}" if node.path else "")) + suffix(node))
-        for line in branches(node, "", depth):
+        for line in tree_lines(node, "", depth):
             click.echo(line)
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A member that cannot be shown, and why."""
+    """A member that cannot be opened, with the reason."""
 
     reason: str
 
@@ -63,7 +63,7 @@ class Broken:
 def members(
     node: zarrfs.Array | zarrfs.Group,
 ) -> Iterator[tuple[str, zarrfs.Array | zarrfs.Group | Broken]]:
-    """Yield each member, or why it cannot be opened; a group is opened when its members can be listed."""
+    """Yield the name and the node of each member. A member that cannot be opened is a Broken."""
     if isinstance(node, zarrfs.Array):
         return
     for name in member_names(node):
@@ -72,19 +72,19 @@ def members(
             member = node.get(name)
         except MemoryError:
             raise
-        except Exception as error:  # whatever is wrong with one member, the others are shown
+        except Exception as error:  # an error in one member must not hide the others
             member = Broken(describe_error(error))
         if member is not None:
             yield name, member
 
 
-def branches(node: zarrfs.Array | zarrfs.Group, indent: str, depth: int | None) -> Iterator[str]:
+def tree_lines(node: zarrfs.Array | zarrfs.Group, indent: str, depth: int | None) -> Iterator[str]:
     """Yield the lines below a node."""
     if depth == 0:
         return
-    found = list(members(node))
-    for position, (name, member) in enumerate(found):
-        last = position == len(found) - 1
+    entries = list(members(node))
+    for position, (name, member) in enumerate(entries):
+        last = position == len(entries) - 1
         head = f"{indent}{'└── ' if last else '├── '}{safe(name, MAX_LINE)}"
         try:
             line = broken(member.reason) if isinstance(member, Broken) else suffix(member)
@@ -96,21 +96,21 @@ def branches(node: zarrfs.Array | zarrfs.Group, indent: str, depth: int | None) 
         yield head + line
         if isinstance(member, Broken):
             continue
-        below = indent + ("    " if last else "│   ")
+        member_indent = indent + ("    " if last else "│   ")
         try:
-            yield from branches(member, below, None if depth is None else depth - 1)
+            yield from tree_lines(member, member_indent, None if depth is None else depth - 1)
         except OSError as error:
-            # The group is there, but its members cannot be listed.
-            yield f"{below}└──{broken(describe_error(error))}"
+            # The group exists, but its members cannot be listed.
+            yield f"{member_indent}└──{broken(describe_error(error))}"
 
 
 def broken(reason: str) -> str:
-    """Return what follows the name of a broken member."""
+    """Return the text after the name of a broken member."""
     return click.style(f"  broken: {safe(reason)}", fg="red")
 
 
 def suffix(node: zarrfs.Array | zarrfs.Group) -> str:
-    """Return what stands behind an array's name."""
+    """Return the text after the name of a node: the properties of an array, or nothing for a group."""
     if isinstance(node, zarrfs.Group):
         return ""
     facts = array_summary(node)
@@ -135,7 +135,7 @@ def as_object(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> dict[str,
 
 
 def member_object(member: zarrfs.Array | zarrfs.Group | Broken, depth: int | None) -> dict[str, Any]:
-    """Return a member as nested objects; one that is broken has its reason."""
+    """Return a member as nested objects. A broken member has the reason."""
     if isinstance(member, Broken):
         return {"kind": "broken", "error": member.reason}
     try:

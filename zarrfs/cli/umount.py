@@ -1,4 +1,4 @@
-"""``zarrfs umount``: remove a mount."""
+"""``zarrfs umount``: unmount a hierarchy."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from zarrfs.mount.mounting import unmount
 __all__ = ["command"]
 
 
-@click.command(short_help="Remove a mount made by zarrfs mount.")
+@click.command(short_help="Unmount a hierarchy that zarrfs mount has mounted.")
 @click.argument("mountpoint", type=click.Path())
 @click.option(
-    "--lazy", is_flag=True, help="Remove it although files are open; they stay readable until closed."
+    "--lazy",
+    is_flag=True,
+    help="Unmount even if files are open. Open files remain readable until they are closed.",
 )
 def command(mountpoint: str, lazy: bool) -> None:
-    """Remove the mount at MOUNTPOINT, also one whose process is gone ("Transport endpoint is not connected").
+    """Unmount MOUNTPOINT. Stale mounts ("Transport endpoint is not connected") are removed too.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""What is typed -> values: sizes, shapes, compressors, formats, options for URLs."""
+"""Parsing of command line values: sizes, shapes, compressors, formats, and storage options."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ EXTERNAL = "allow_external"
 
 
 def storage_option(function: F) -> F:
-    """Add the options of all commands that take a location; ``storage_options`` reads them."""
+    """Add the options of all commands that take a location. ``storage_options`` parses them."""
     add_external = click.option(
         "--allow-external",
         is_flag=True,
         expose_value=False,
         callback=_note_external,
-        help="Also read what the data name outside themselves: links, references to other hosts and files.",
+        help="Follow references of the data to other hosts and files, and links out of the store.",
     )
     add_storage = click.option(
         "--storage-option",
         "storage",
         multiple=True,
         metavar="KEY=VALUE",
-        help="For URLs, as fsspec has it; durable=true for files.",
+        help="An fsspec option for a URL; durable=true for files. Repeatable.",
     )
     return add_storage(add_external(function))
 
@@ -50,14 +50,14 @@ def _note_external(context: click.Context, parameter: click.Parameter, value: bo
         context.meta[EXTERNAL] = True
 
 
-WHOLE = r"[0-9]{1,18}"
-"""A whole number that is typed."""
+INTEGER_PATTERN = r"[0-9]{1,18}"
+"""A non-negative integer that fits into 64 bits."""
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic only to newer versions of click
-    """A number of bytes: ``0``, ``500M``, ``2GiB``; at least ``minimum``."""
+    """A number of bytes such as ``0``, ``500M`` or ``2GiB``, at least ``minimum``."""
 
     name = "size"
 
@@ -71,7 +71,9 @@ class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic only to ne
         match = re.fullmatch(pattern, str(value), re.IGNORECASE | re.ASCII)
         if match is None:
             self.fail(
-                f"{short_repr(value)} is no size; expected a number of bytes such as 500M or 2GiB", param, ctx
+                f"{short_repr(value)} is not a size; expected a number of bytes such as 500M or 2GiB",
+                param,
+                ctx,
             )
         size = int(float(match[1]) * UNITS[match[2].lower()])
         if size < self.minimum:
@@ -83,61 +85,69 @@ document_option = click.option(
     "--max-document",
     type=SizeType(minimum=1),
     default=None,
-    help="Refuse metadata documents larger than this, such as 256M. Default: 64M, or $ZARRFS_MAX_DOCUMENT.",
+    help="Reject larger metadata documents. Default: $ZARRFS_MAX_DOCUMENT, or 64M if it is not set.",
 )
-"""The option of commands that read metadata; ``Access`` takes it."""
+"""The option of commands that read metadata. Its value is passed to ``Access``."""
 
 
 def allows_external() -> bool:
-    """Return whether ``--allow-external`` was given to the command that runs."""
+    """Return whether ``--allow-external`` was given to the current command."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(EXTERNAL))
 
 
 def lengths(text: str | None) -> Any:
-    """Return a chunk or shard shape as typed: ``64`` or ``1,256,256`` or ``auto``; -1 for a whole dimension."""
+    """Parse a chunk or shard shape: ``64``, ``1,256,256``, ``auto`` or ``none``. -1 means the whole dimension."""
     if text is None or text in ("auto", "none"):
         return False if text == "none" else text
     try:
         values = tuple(int(part) for part in text.replace("x", ",").split(","))
     except ValueError:
         raise click.BadParameter(
-            f"{short_repr(text)} is no shape; expected numbers such as 64 or 1,256,256"
+            f"{short_repr(text)} is not a shape; expected integers such as 64 or 1,256,256"
         ) from None
     return values[0] if len(values) == 1 else values
 
 
 def format_name(text: str | None) -> int | str | None:
-    """Return a format as typed."""
-    return int(text) if text is not None and re.fullmatch(WHOLE, text) else text
+    """Parse the name of a format."""
+    return int(text) if text is not None and re.fullmatch(INTEGER_PATTERN, text) else text
 
 
 def compression(text: str | None) -> Any:
-    """Return a compressor as typed: ``zstd``, ``gzip:5``, ``blosc``, ``none``."""
+    """Parse a compressor such as ``zstd``, ``gzip:5``, ``blosc`` or ``none``."""
     if text is None or text in ("none", "auto"):
         return text
     name, colon, level = text.partition(":")
-    if colon and not re.fullmatch(WHOLE, level):
+    if colon and not re.fullmatch(INTEGER_PATTERN, level):
         raise click.BadParameter(
-            f"{short_repr(text)} is no compressor; expected a name, or a name and level such as gzip:5"
+            f"{short_repr(text)} is not a compressor; expected a name, or a name and a level such as gzip:5"
         )
     if name in ("blosc",):
         return "auto"
-    return {"name": name, "configuration": {"level": int(level)} if colon else DEFAULTS.get(name, {})}
+    return {
+        "name": name,
+        "configuration": {"level": int(level)} if colon else DEFAULT_CONFIGURATIONS.get(name, {}),
+    }
 
 
-DEFAULTS: dict[str, dict[str, Any]] = {"zstd": {"level": 3, "checksum": False}, "gzip": {"level": 5}}
+DEFAULT_CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    "zstd": {"level": 3, "checksum": False},
+    "gzip": {"level": 5},
+}
 
 
-def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
-    """Return KEY=VALUE pairs as a dictionary; true, false and whole numbers are taken for what they say."""
+def storage_options(pairs: Sequence[str]) -> dict[str, Any] | None:
+    """Parse KEY=VALUE pairs to a dictionary. The values true, false and integers are converted."""
     options: dict[str, Any] = {}
-    for pair in given:
+    for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
             raise click.BadParameter(f"{short_repr(pair)}: expected KEY=VALUE")
-        words: dict[str, Any] = {"true": True, "false": False}
-        options[key] = words.get(value.lower(), int(value) if re.fullmatch(WHOLE, value) else value)
+        booleans: dict[str, Any] = {"true": True, "false": False}
+        options[key] = booleans.get(
+            value.lower(), int(value) if re.fullmatch(INTEGER_PATTERN, value) else value
+        )
     if allows_external():
         options[EXTERNAL] = True
     return options or None

@@ -18,7 +18,7 @@ __all__ = ["command"]
 def command(locations: tuple[str, ...]) -> None:
     """Open the desktop viewer with LOCATIONS, as `zarrfs-viewer` does.
 
-    It needs the packages of the extra "viewer".
+    The viewer needs the packages of the extra "viewer".
 
     \b
     Examples:
@@ -26,5 +26,5 @@ def command(locations: tuple[str, ...]) -> None:
       zarrfs view image.ome.zarr survey.zarr.zip
     """
     if find_spec("zarrfs_viewer") is None or find_spec("PyQt6") is None:
-        raise UnsupportedError(f"the viewer is not installed; get it with: {install_hint('viewer')}")
+        raise UnsupportedError(f"the viewer is not installed; install it with: {install_hint('viewer')}")
     import_module("zarrfs_viewer.main").run(list(locations))

@@ -1,4 +1,4 @@
-"""The FUSE filesystem: a Zarr hierarchy as directories and ordinary files."""
+"""The FUSE filesystem. It presents a Zarr hierarchy as directories and regular files."""
 
 from zarrfs.mount.mounting import MountOptions, is_mounted, mount, unmount
 

@@ -1,4 +1,4 @@
-"""Finding the FUSE binding: mfusepy, or fusepy where that is not installed."""
+"""Import of the FUSE binding: mfusepy, or fusepy if mfusepy is not installed."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ MODULES = {"mfusepy": "mfusepy", "fusepy": "fuse"}
 
 
 def load_binding() -> ModuleType:
-    """Import the binding. Raises MountError that says what to install."""
-    wanted = os.environ.get(BINDING_VARIABLE, "")
-    if wanted and wanted not in MODULES:
-        raise MountError(f"{BINDING_VARIABLE} is {wanted!r}; expected one of {', '.join(MODULES)}")
+    """Return the module of the binding. Raises MountError, with instructions for installation, if there is none."""
+    requested = os.environ.get(BINDING_VARIABLE, "")
+    if requested and requested not in MODULES:
+        raise MountError(f"{BINDING_VARIABLE} is {requested!r}; expected one of {', '.join(MODULES)}")
     if "FUSE_LIBRARY_NAME" not in os.environ and ctypes.util.find_library("fuse3"):
-        # With both libraries there mfusepy takes the older one.
+        # mfusepy prefers libfuse 2 if both libraries are installed.
         os.environ["FUSE_LIBRARY_NAME"] = "fuse3"
-    reasons = []
-    for name in [wanted] if wanted else list(MODULES):
+    failures = []
+    for name in [requested] if requested else list(MODULES):
         try:
             return importlib.import_module(MODULES[name])
         except (ImportError, OSError, AttributeError) as error:
-            reasons.append(f"{name}: {error}")
+            failures.append(f"{name}: {error}")
     raise MountError(
-        f"FUSE cannot be used here ({'; '.join(reasons)}). Install libfuse (Debian, Ubuntu: apt install fuse3) and the "
-        "Python package mfusepy; `zarrfs doctor` tells more"
+        f"FUSE is not available ({'; '.join(failures)}). Install libfuse (Debian, Ubuntu: apt install fuse3) and the "
+        "Python package mfusepy. `zarrfs doctor` shows more"
     )

@@ -1,4 +1,4 @@
-"""A virtual file: pieces one after the other, each known in size beforehand and read when asked for."""
+"""The content of a virtual file: a sequence of segments, whose sizes are known before any of them is read."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["ArraySegment", "BytesSegment", "Segment", "VirtualFileContent"]
 
 
 class Segment(Protocol):
-    """A run of bytes of a virtual file."""
+    """A contiguous range of bytes of a virtual file."""
 
     nbytes: int
 
     def read_into(self, offset: int, out: memoryview) -> None:
-        """Fill ``out`` with the bytes from ``offset``; they are all there."""
+        """Fill ``out`` with the bytes from ``offset``. The range lies within the segment."""
 
 
 class BytesSegment:
-    """Bytes in memory: a header or trailer."""
+    """Bytes in memory, such as a header."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -35,16 +35,16 @@ class BytesSegment:
 
 
 class ArraySegment:
-    """The elements of an array in C or F order, decoded as they are read.
+    """The elements of an array in C or F order. They are decoded on each read.
 
-    ``swap`` reverses the bytes of each element (of each half of complex ones), for formats of the other byte order.
+    ``swap`` reverses the bytes of each element. In complex elements it reverses those of each part.
     """
 
     def __init__(self, array: Array, order: Literal["C", "F"] = "C", swap: bool = False) -> None:
         self._array = array
         self._order: Literal["C", "F"] = order
         self._blocks: BlockReader | None = None
-        self._swap = array.itemsize // (2 if array.dtype.kind == "c" else 1) if swap else 1
+        self._swap_width = array.itemsize // (2 if array.dtype.kind == "c" else 1) if swap else 1
         self.nbytes = array.nbytes
 
     def blocks(self, pool: BlockPool) -> BlockReader | None:
@@ -52,7 +52,7 @@ class ArraySegment:
 
         All open files that show the segment share the reader, and so its blocks.
         """
-        if self._swap != 1:
+        if self._swap_width != 1:
             return None
         reader = self._blocks
         if reader is None or reader.pool is not pool:
@@ -60,36 +60,36 @@ class ArraySegment:
         return reader
 
     def read_into(self, offset: int, out: memoryview) -> None:
-        if self._swap == 1:
+        if self._swap_width == 1:
             self._array.read_bytes_into(offset, out, self._order)
             return
-        skip = offset % self._swap
-        start, stop = offset - skip, -(-(offset + len(out)) // self._swap) * self._swap
+        skip = offset % self._swap_width
+        start, stop = offset - skip, -(-(offset + len(out)) // self._swap_width) * self._swap_width
         raw = np.frombuffer(self._array.read_bytes(start, stop - start, self._order), np.uint8)
-        swapped = raw.reshape(-1, self._swap)[:, ::-1].reshape(-1)
+        swapped = raw.reshape(-1, self._swap_width)[:, ::-1].reshape(-1)
         out[:] = swapped[skip : skip + len(out)].tobytes()
 
 
 class VirtualFileContent:
-    """Pieces in order. ``size`` is exact and known without reading anything."""
+    """Segments in order. ``size`` is exact and is known without reading any data."""
 
-    def __init__(self, pieces: Sequence[Segment]) -> None:
-        self._pieces = [piece for piece in pieces if piece.nbytes]
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self._segments = [segment for segment in segments if segment.nbytes]
         self._starts: list[int] = []
         self.size = 0
-        for piece in self._pieces:
+        for segment in self._segments:
             self._starts.append(self.size)
-            self.size += piece.nbytes
+            self.size += segment.nbytes
 
     @property
     def in_memory(self) -> bool:
-        """Whether all bytes are in memory, so that the layout refers to no array."""
-        return all(isinstance(piece, BytesSegment) for piece in self._pieces)
+        """Whether all bytes are in memory, so that no array is referenced."""
+        return all(isinstance(segment, BytesSegment) for segment in self._segments)
 
     @property
-    def held_nbytes(self) -> int:
-        """The bytes that are in memory."""
-        return sum(piece.nbytes for piece in self._pieces if isinstance(piece, BytesSegment))
+    def memory_nbytes(self) -> int:
+        """The number of bytes that are in memory."""
+        return sum(segment.nbytes for segment in self._segments if isinstance(segment, BytesSegment))
 
     def parts(self, offset: int, size: int) -> Iterator[tuple[Segment, int, int]]:
         """Yield (segment, offset in it, length) for each segment that a range intersects, in order.
@@ -99,7 +99,7 @@ class VirtualFileContent:
         stop = min(offset + size, self.size)
         index = bisect_right(self._starts, offset) - 1
         while offset < stop:
-            segment = self._pieces[index]
+            segment = self._segments[index]
             start = offset - self._starts[index]
             length = min(stop - offset, segment.nbytes - start)
             yield segment, start, length
@@ -115,7 +115,7 @@ class VirtualFileContent:
         return done
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return up to ``size`` bytes from ``offset``."""
+        """Return at most ``size`` bytes from ``offset``."""
         out = bytearray(max(0, min(size, self.size - offset)))
         self.read_into(offset, memoryview(out))
         return bytes(out)

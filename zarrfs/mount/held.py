@@ -1,4 +1,4 @@
-"""How much memory JSON values take once they are parsed: many times the text that they come from."""
+"""Estimate of the memory that parsed JSON values occupy. It is many times the size of their text."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["held_nbytes"]
+__all__ = ["json_memory_nbytes"]
 
 
-def held_nbytes(value: Any, limit: int) -> int:
-    """Return about how many bytes a JSON value takes in memory. Stops counting soon after ``limit``."""
+def json_memory_nbytes(value: Any, limit: int) -> int:
+    """Return the approximate number of bytes that a parsed JSON value occupies. Counting stops soon after ``limit``."""
     total = 0
     pending = [value]
     while pending and total <= limit:
@@ -19,7 +19,7 @@ def held_nbytes(value: Any, limit: int) -> int:
         if total > limit:
             break
         if isinstance(item, Mapping):
-            # Names are often shared by many objects; each is counted, which is on the safe side.
+            # Keys are often shared by many objects. Each occurrence is counted, so that the estimate is an upper bound.
             total += sum(map(sys.getsizeof, item))
             pending.extend(item.values())
         elif isinstance(item, list | tuple):

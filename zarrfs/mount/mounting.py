@@ -1,4 +1,4 @@
-"""Mounting and unmounting: processes, signals, and mounts that were left behind."""
+"""Mounting and unmounting, including background processes, signals and stale mounts."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ __all__ = [
 ]
 
 SUBTYPE = "zarrfs"
-TYPES = (f"fuse.{SUBTYPE}", "fuse.ZarrOperations")
+MOUNT_TYPES = (f"fuse.{SUBTYPE}", "fuse.ZarrOperations")
 
-READY = b"ready"
+READY_MESSAGE = b"ready"
 
-ENDED_BY_SIGNAL = 8
-"""What libfuse 3 answers when SIGINT, SIGTERM or SIGHUP ended it, having unmounted."""
+LIBFUSE_SIGNAL_STATUS = 8
+"""The status of libfuse 3 after SIGINT, SIGTERM or SIGHUP. The file system is then unmounted."""
 
-FRACTION_OF_MEMORY = 4
-"""A mount keeps decoded chunks in up to a quarter of the memory: a pass over a file comes back to the same chunks once
-for every plane that is in them.
+CACHE_MEMORY_DIVISOR = 4
+"""The default chunk cache uses at most a quarter of the memory. A sequential read of a file accesses each chunk once
+for every plane that the chunk contains.
 """
 
 MIN_SHARED_CACHE_NBYTES = 256 << 20
@@ -50,24 +50,24 @@ MIN_SHARED_CACHE_NBYTES = 256 << 20
 
 MAX_LOG_NBYTES = 1 << 20
 
-MAX_SOURCE = 1000
-"""The longest location, in characters, that the table of mounts shows."""
+MAX_SOURCE_LENGTH = 1000
+"""The maximum number of characters of the location in the mount table."""
 
 
 @dataclass(frozen=True)
 class MountOptions:
-    """How to mount.
+    """The options of a mount.
 
     Attributes:
         path: the node below the location that becomes the root of the mount.
-        cache_size: bytes of decoded chunks that are kept; None takes a quarter of the memory.
-        list_all_views: show every view in listings, not just the usual ones.
-        immutable: promise that the store does not change, so that the kernel need not ask again.
-        allow_other: let other users see the mount (file permissions are then checked by the kernel).
-        log_file: where a mount in the background writes its log; None for the state directory of the user.
-        fuse_options: further ``-o`` options for libfuse.
-        storage_options: credentials and the like for a URL.
-        max_document: the most bytes of a metadata document; None for the default.
+        cache_size: the size of the chunk cache in bytes; None for a quarter of the memory.
+        list_all_views: whether directory listings contain all views, not only the default ones.
+        immutable: whether the store is guaranteed not to change, so that the kernel may cache without revalidation.
+        allow_other: whether other users can access the mount. The kernel then checks file permissions.
+        log_file: the log file of a background mount; None for ``mount.log`` in the state directory of the user.
+        fuse_options: additional ``-o`` options of libfuse.
+        storage_options: the fsspec options for a URL, such as credentials.
+        max_document: the maximum size of a metadata document in bytes; None for the default.
     """
 
     path: str = ""
@@ -87,10 +87,10 @@ class MountOptions:
 def serve(
     location: str | Store, mountpoint: str, options: MountOptions, ready: Callable[[], None] = lambda: None
 ) -> None:
-    """Mount, and answer the kernel until the mount is removed or SIGINT or SIGTERM comes.
+    """Mount, and serve requests until the file system is unmounted or SIGINT or SIGTERM is received.
 
-    ``ready`` is called when the kernel has made contact. Raises ZarrError if the store cannot be opened or the mount
-    cannot be made. Must be called on the main thread, as libfuse sets signal handlers.
+    ``ready`` is called when libfuse has initialized the mount. Raises ZarrError if the store cannot be opened or the
+    mount fails. It must be called on the main thread because libfuse installs signal handlers.
     """
     import zarrfs
     from zarrfs.mount.binding import load_binding
@@ -117,26 +117,26 @@ def serve(
         tree = Tree(
             node, root_name(source), list_all_views=options.list_all_views, immutable=options.immutable
         )
-        served = False
+        is_ready = False
 
-        def contact() -> None:
-            nonlocal served
-            served = True
+        def mark_ready() -> None:
+            nonlocal is_ready
+            is_ready = True
             ready()
 
-        operations = make_operations(binding, tree, contact, pool=pool)
+        operations = make_operations(binding, tree, mark_ready, pool=pool)
         try:
             binding.FUSE(
                 operations, target, foreground=True, **_fuse_arguments(source, options, binding.__name__)
             )
         except RuntimeError as error:
-            if served and error.args == (ENDED_BY_SIGNAL,):
+            if is_ready and error.args == (LIBFUSE_SIGNAL_STATUS,):
                 return
-            if served:
-                raise MountError(f"{target}: the mount ended with an error of libfuse ({error})") from error
+            if is_ready:
+                raise MountError(f"{target}: the mount terminated with the libfuse status {error}") from error
             raise MountError(
-                f"{target}: libfuse could not mount (it answered {error}); what it said stands above, and "
-                "`zarrfs doctor` tells what may be missing"
+                f"{target}: libfuse could not mount (status {error}). Its own message is printed above; "
+                "`zarrfs doctor` shows missing requirements"
             ) from error
     finally:
         pool.close()
@@ -146,7 +146,7 @@ def serve(
 def _fuse_arguments(location: str, options: MountOptions, binding: str) -> dict[str, object]:
     arguments: dict[str, object] = {
         "ro": True,
-        "fsname": _clean(safe_text(location, MAX_SOURCE)),
+        "fsname": _escape_option(safe_text(location, MAX_SOURCE_LENGTH)),
         "subtype": SUBTYPE,
         "allow_other": options.allow_other,
         "default_permissions": options.allow_other,
@@ -154,10 +154,10 @@ def _fuse_arguments(location: str, options: MountOptions, binding: str) -> dict[
     if options.immutable:
         arguments.update(kernel_cache=True, attr_timeout=3600, entry_timeout=3600)
     else:
-        # Drop pages of a file whose size or time has changed when it is opened again.
+        # On open, the kernel drops cached pages of a file whose size or modification time has changed.
         arguments.update(auto_cache=True)
     if binding == "mfusepy" and "fuse3" in os.environ.get("FUSE_LIBRARY_NAME", ""):
-        # libfuse 3.14 complains of its own default.
+        # libfuse 3.14 prints a warning about its own default.
         arguments.update(max_idle_threads=10)
     for option in options.fuse_options:
         key, separator, value = option.partition("=")
@@ -165,64 +165,67 @@ def _fuse_arguments(location: str, options: MountOptions, binding: str) -> dict[
     return arguments
 
 
-def _clean(text: str) -> str:
-    """Escape what would end an option of libfuse."""
+def _escape_option(text: str) -> str:
+    """Escape the characters that separate libfuse options."""
     return text.replace("\\", "\\\\").replace(",", "\\,")
 
 
 def root_name(location: str) -> str:
-    """Return the name that a store whose root is an array shows it by: the location's, without .zarr or .zip."""
+    """Return the file name of an array that is the root of a store: the name of the location without .zarr and .zip."""
     name = Path(location.rstrip("/")).name
-    for ending in (".zip", ".zarr"):
-        name = name.removesuffix(ending)
+    for suffix in (".zip", ".zarr"):
+        name = name.removesuffix(suffix)
     return name or "array"
 
 
 def default_cache_size() -> int:
-    """Return how many bytes of decoded chunks a mount keeps unless told otherwise."""
+    """Return the default size of the chunk cache of a mount in bytes."""
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // FRACTION_OF_MEMORY
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // CACHE_MEMORY_DIVISOR
     except (ValueError, OSError):
         return 1 << 30
 
 
 def serve_in_background(location: str, mountpoint: str, options: MountOptions) -> int:
-    """Mount in a process of its own; return its id once the mount answers. Raises MountError with what it said.
+    """Mount in a child process. Return its process ID when the mount is ready. Raises MountError if the mount fails.
 
-    The process is forked before the store is opened and before there are threads: neither survives a fork.
+    The process is forked before the store is opened and before threads are started because neither survives a fork.
     """
-    reading, writing = os.pipe()
+    read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(reading)
+        os.close(read_end)
         status = 1
         try:
             os.setsid()
-            status = _background(location, mountpoint, options, writing)
+            status = _serve_in_child(location, mountpoint, options, write_end)
         finally:
             os._exit(status)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        said = pipe.read()
-    if said != READY:
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as pipe:
+        message = pipe.read()
+    if message != READY_MESSAGE:
         os.waitpid(child, 0)
-        raise MountError(said.decode("utf-8", "replace") or "the mounting process ended without a word")
+        raise MountError(
+            message.decode("utf-8", "replace") or "the mount process exited without an error message"
+        )
     os.stat(mountpoint)
     return child
 
 
-def _background(location: str, mountpoint: str, options: MountOptions, writing: int) -> int:
-    state = {"pipe": writing}
+def _serve_in_child(location: str, mountpoint: str, options: MountOptions, write_end: int) -> int:
+    pipe = write_end
 
-    def tell(words: bytes) -> None:
-        if state["pipe"] >= 0:
-            os.write(state["pipe"], words)
-            os.close(state["pipe"])
-            state["pipe"] = -1
+    def send(message: bytes) -> None:
+        nonlocal pipe
+        if pipe >= 0:
+            os.write(pipe, message)
+            os.close(pipe)
+            pipe = -1
 
     def ready() -> None:
         _detach()
-        tell(READY)
+        send(READY_MESSAGE)
 
     try:
         _log_to_file(options.log_file)
@@ -231,18 +234,18 @@ def _background(location: str, mountpoint: str, options: MountOptions, writing: 
         if isinstance(error, ZarrError | OSError):
             logger.error("%s", error)
         else:
-            logger.exception("the mount failed unexpectedly")
-        tell(describe_error(error).encode("utf-8", "replace"))
+            logger.exception("unexpected error in the mount")
+        send(describe_error(error).encode("utf-8", "replace"))
         return 1
     return 0
 
 
 def _detach() -> None:
-    """Let go of the terminal, which would otherwise wait for us."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for number in range(3):
-        os.dup2(null, number)
-    os.close(null)
+    """Detach from the terminal, so that it can be closed while the mount is running."""
+    null_descriptor = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(null_descriptor, descriptor)
+    os.close(null_descriptor)
     os.chdir("/")
 
 
@@ -254,7 +257,7 @@ def _log_to_file(path: str | None) -> None:
     except OSError as error:
         raise MountError(f"{target}: the log cannot be written: {error.strerror}") from error
     handler.setFormatter(logging.Formatter("%(asctime)s [%(process)d] %(levelname)s %(message)s"))
-    # In the place of the terminal, to which the parent says what went wrong.
+    # Replaces the terminal: the parent process prints the error message.
     logger.handlers[:] = [handler]
     logger.propagate = False
 
@@ -264,9 +267,9 @@ def _state_directory() -> Path:
 
 
 def mount(location: str, mountpoint: str, options: MountOptions | None = None) -> None:
-    """Mount in the background from a program that may have threads; returns when the mount answers.
+    """Mount in the background, and return when the mount is ready. Raises MountError if the mount fails.
 
-    Runs ``zarrfs mount`` in a fresh process. Raises MountError.
+    The function runs ``zarrfs mount`` in a new process, so that it can be called from a program with threads.
     """
     options = options or MountOptions()
     command = [sys.executable, "-m", "zarrfs", "mount", location, mountpoint]
@@ -283,15 +286,16 @@ def mount(location: str, mountpoint: str, options: MountOptions | None = None) -
         "--immutable": options.immutable,
         "--allow-other": options.allow_other,
     }
-    command += [flag for flag, given in flags.items() if given]
+    command += [flag for flag, is_set in flags.items() if is_set]
     for option in options.fuse_options:
         command += ["-o", option]
     for key, value in (options.storage_options or {}).items():
         command += ["--storage-option", f"{key}={value}"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode:
+    completed = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if completed.returncode:
         raise MountError(
-            done.stderr.strip().removeprefix("zarrfs: ") or f"zarrfs mount ended with {done.returncode}"
+            completed.stderr.strip().removeprefix("zarrfs: ")
+            or f"zarrfs mount exited with status {completed.returncode}"
         )
 
 
@@ -299,35 +303,33 @@ def mount(location: str, mountpoint: str, options: MountOptions | None = None) -
 
 
 def prepare_mountpoint(mountpoint: str) -> str:
-    """Return the absolute path of a directory that can be mounted on; a mount left behind there is cleared."""
+    """Return the absolute path of a mount point. A stale mount at the path is removed. Raises MountError."""
     target = os.path.abspath(mountpoint)
     try:
-        found = os.stat(target)
+        status = os.stat(target)
     except FileNotFoundError:
-        raise MountError(f"{target}: no such directory; make it first (mkdir {target})") from None
+        raise MountError(f"{target}: no such directory. Create it first (mkdir {target})") from None
     except OSError as error:
         if error.errno != errno.ENOTCONN:
-            raise MountError(f"{target} cannot be mounted on: {error.strerror}") from error
-        logger.info("%s: clearing a mount whose process is gone", target)
+            raise MountError(f"{target} cannot be used as a mount point: {error.strerror}") from error
+        logger.info("%s: removing a stale mount (its process no longer exists)", target)
         unmount(target)
-        found = os.stat(target)
-    if not stat.S_ISDIR(found.st_mode):
-        raise MountError(f"{target} is no directory")
+        status = os.stat(target)
+    if not stat.S_ISDIR(status.st_mode):
+        raise MountError(f"{target} is not a directory")
     if is_mounted(target):
-        raise MountError(
-            f"{target}: there is a zarrfs mount already; remove it with `zarrfs umount {target}`"
-        )
+        raise MountError(f"{target} is already a zarrfs mount. Unmount it with `zarrfs umount {target}`")
     if os.listdir(target):
         raise MountError(
-            f"{target} is not empty; mounting would hide what is in it. Choose an empty directory"
+            f"{target} is not empty, and a mount would hide its content. Choose an empty directory"
         )
     return target
 
 
 def mounts() -> Iterator[tuple[str, str]]:
-    """Yield (mount point, type) of every mount of this system, the newest last."""
+    """Yield (mount point, file system type) of every mount of the system, in the order of mounting."""
     try:
-        # The kernel escapes blanks and \n in names, but no other line break.
+        # The kernel escapes spaces, tabs and \n in names, but no other line breaks.
         with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape", newline="\n") as table:
             lines = table.readlines()
     except OSError:
@@ -344,50 +346,57 @@ def _unescape(text: str) -> str:
     return text
 
 
-def _absolute(mountpoint: str) -> str:
-    """Return the path as the mount table has it, without touching the mount itself, which may hang or be stale."""
+def _resolve_parent(mountpoint: str) -> str:
+    """Return the path in the form of the mount table. The mount itself is not accessed: it may hang or be stale."""
     absolute = os.path.abspath(mountpoint)
     return os.path.join(os.path.realpath(os.path.dirname(absolute)), os.path.basename(absolute))
 
 
 def is_mounted(mountpoint: str) -> bool:
-    """Tell whether there is a zarrfs mount at the path, alive or left behind."""
-    target = _absolute(mountpoint)
-    return any(path == target and kind in TYPES for path, kind in mounts())
+    """Return whether the path is a zarrfs mount. A stale mount counts as a mount."""
+    target = _resolve_parent(mountpoint)
+    return any(path == target and type_name in MOUNT_TYPES for path, type_name in mounts())
 
 
-def unmount(mountpoint: str, *, lazy: bool = False, patience: float = 10.0) -> None:
-    """Remove a zarrfs mount, also one whose process is gone. Returns when it is removed. Raises MountError.
+def unmount(mountpoint: str, *, lazy: bool = False, timeout: float = 10.0) -> None:
+    """Remove a zarrfs mount, and return when it is removed. Stale mounts are removed too. Raises MountError.
 
-    ``lazy`` removes it at once although files are open; they stay readable until they are closed.
+    ``lazy`` detaches the mount immediately even if files are open. Open files remain readable until they are closed.
+    ``timeout`` is the maximum time in seconds to wait until the mount is removed.
     """
-    target = _absolute(mountpoint)
+    target = _resolve_parent(mountpoint)
     if not is_mounted(target):
-        raise MountError(f"{target}: there is no zarrfs mount here")
-    said = "no program to unmount with was found (fusermount3, fusermount, umount)"
+        raise MountError(f"{target} is not a zarrfs mount")
+    message = "no unmount program was found (fusermount3, fusermount or umount)"
     for command in _unmount_commands(target, lazy or _is_stale(target)):
         if shutil.which(command[0]) is None:
             continue
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
+        completed = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if completed.returncode == 0:
             break
-        said = done.stderr.strip() or f"{command[0]} ended with {done.returncode}"
+        message = completed.stderr.strip() or f"{command[0]} exited with status {completed.returncode}"
     else:
-        hint = "; a program uses it (find it with lsof), or give --lazy" if "busy" in said.lower() else ""
-        raise MountError(f"{target} cannot be unmounted: {said}{hint}")
-    deadline = time.monotonic() + patience
+        hint = (
+            ". Close the files that are open (lsof lists them) or use --lazy"
+            if "busy" in message.lower()
+            else ""
+        )
+        raise MountError(f"{target} cannot be unmounted: {message}{hint}")
+    deadline = time.monotonic() + timeout
     while is_mounted(target):
         if time.monotonic() > deadline:
-            raise MountError(f"{target} is still mounted {patience:.0f} s after it was unmounted")
+            raise MountError(f"{target} is still mounted {timeout:.0f} s after the unmount command")
         time.sleep(0.01)
 
 
 def _unmount_commands(target: str, lazy: bool) -> list[list[str]]:
-    fuse = [["fusermount3", "-u"], ["fusermount", "-u"]]
-    plain = [["umount"]]
-    commands = plain + fuse if os.geteuid() == 0 else fuse + plain
-    flag = {"fusermount3": "-z", "fusermount": "-z", "umount": "-l"}
-    return [[*command, *([flag[command[0]]] if lazy else []), target] for command in commands]
+    fusermount = [["fusermount3", "-u"], ["fusermount", "-u"]]
+    umount = [["umount"]]
+    commands = umount + fusermount if os.geteuid() == 0 else fusermount + umount
+    lazy_flags = {"fusermount3": "-z", "fusermount": "-z", "umount": "-l"}
+    return [[*command, *([lazy_flags[command[0]]] if lazy else []), target] for command in commands]
 
 
 def _is_stale(target: str) -> bool:

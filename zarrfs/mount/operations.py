@@ -1,4 +1,4 @@
-"""What the kernel asks, answered from the tree. The only place where exceptions become error numbers."""
+"""FUSE operations on a Tree. Exceptions are converted to error numbers in this module only."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ __all__ = ["make_operations"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-BLOCK = 512
-"""The unit of ``st_blocks``, whatever the file system."""
-PREFERRED_READ = 1 << 20
-MAX_ATTRIBUTE = 64 << 10
-"""The kernel passes no extended attribute larger than this."""
-PREFIX = "user.zarr."
-MAX_REPORTED = 10_000
+BLOCK_NBYTES = 512
+"""The unit of ``st_blocks`` in bytes, independent of the file system."""
+PREFERRED_READ_NBYTES = 1 << 20
+MAX_XATTR_NBYTES = 64 << 10
+"""The maximum size of an extended attribute in Linux."""
+XATTR_PREFIX = "user.zarr."
+MAX_REPORTED_ERRORS = 10_000
 
-PASSED_ON = (errno.EACCES, errno.ENOENT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-"""Error numbers of the store that are answered as they are; all others become EIO."""
+PRESERVED_ERRNOS = (errno.EACCES, errno.ENOENT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""Error numbers of the store that are errnos unchanged. All others become EIO."""
 
-WRITING = [
+WRITE_OPERATIONS = [
     "chmod",
     "chown",
     "create",
@@ -64,12 +64,12 @@ def make_operations(
     mounted_at: float | None = None,
     pool: BlockPool | None = None,
 ) -> Any:
-    """Return the operations object for a binding. ``ready`` is called once the kernel has made contact."""
+    """Return the operations object for a binding. ``ready`` is called when libfuse has initialized the mount."""
     base: Any = binding.Operations
     fuse_error: Any = binding.FuseOSError
 
     class ZarrOperations(base):  # type: ignore[misc]
-        """Read-only operations on a Tree, called by libfuse from several threads at once."""
+        """Read-only operations on a Tree. libfuse calls them from several threads concurrently."""
 
         use_ns = True
 
@@ -80,9 +80,9 @@ def make_operations(
             self._handles = itertools.count(1)
             self._started = time.time() if mounted_at is None else mounted_at
             self._owner = (os.getuid(), os.getgid())
-            self._reports = _Reports()
+            self._error_log = _ErrorLog()
 
-        # -- life ----------------------------------------------------------------------------------------------
+        # -- initialization and destruction ------------------------------------------------------------------
 
         def init(self, path: str) -> None:
             ready()
@@ -94,15 +94,15 @@ def make_operations(
             self._files.clear()
             self._pool.close()
 
-        # -- looking -------------------------------------------------------------------------------------------
+        # -- lookup ------------------------------------------------------------------------------------------
 
         def _entry(self, path: str) -> Entry:
-            entry = self._tree.find(path)
+            entry = self._tree.lookup(path)
             if entry is None:
                 raise fuse_error(errno.ENOENT)
             return entry
 
-        @_translated(fuse_error)
+        @_errors_to_errno(fuse_error)
         def getattr(self, path: str, fh: Any = None) -> dict[str, Any]:
             entry = self._entry(path)
             modified = entry.modified or self._started
@@ -125,20 +125,20 @@ def make_operations(
             return {
                 "st_mode": stat.S_IFREG | 0o444,
                 "st_nlink": 1,
-                "st_size": entry.layout.size,
-                "st_blocks": -(-entry.stored // BLOCK),
-                "st_blksize": PREFERRED_READ,
+                "st_size": entry.content.size,
+                "st_blocks": -(-entry.stored_nbytes // BLOCK_NBYTES),
+                "st_blksize": PREFERRED_READ_NBYTES,
                 **common,
             }
 
-        @_translated(fuse_error)
+        @_errors_to_errno(fuse_error)
         def access(self, path: str, mode: int) -> int:
             self._entry(path)
             if mode & os.W_OK:
                 raise fuse_error(errno.EROFS)
             return 0
 
-        @_translated(fuse_error)
+        @_errors_to_errno(fuse_error)
         def opendir(self, path: str) -> int:
             if not isinstance(self._entry(path), Directory):
                 raise fuse_error(errno.ENOTDIR)
@@ -147,18 +147,18 @@ def make_operations(
         def releasedir(self, path: str, fh: Any) -> int:
             return 0
 
-        @_translated(fuse_error)
+        @_errors_to_errno(fuse_error)
         def readdir(self, path: str, fh: Any) -> list[str]:
             entry = self._entry(path)
             if not isinstance(entry, Directory):
                 raise fuse_error(errno.ENOTDIR)
-            return [".", "..", *self._tree.names(entry)]
+            return [".", "..", *self._tree.list_names(entry)]
 
         def readlink(self, path: str) -> NoReturn:
             raise fuse_error(errno.EINVAL)
 
         def statfs(self, path: str) -> dict[str, int]:
-            # Nothing is free, as nothing can be written; the block size is what reads come in.
+            # The file system is read-only, so no blocks are free.
             return {
                 "f_bsize": 4096,
                 "f_frsize": 4096,
@@ -171,7 +171,7 @@ def make_operations(
                 "f_namemax": 255,
             }
 
-        # -- extended attributes -------------------------------------------------------------------------------
+        # -- extended attributes -----------------------------------------------------------------------------
 
         def _attributes(self, path: str) -> dict[str, bytes]:
             entry = self._entry(path)
@@ -179,30 +179,30 @@ def make_operations(
             if node is None:
                 return {}
             summary = array_facts(node) if isinstance(node, Array) else group_facts(node)
-            if entry.complete:  # attributes that were not kept are larger than an extended attribute
+            if entry.has_attributes:  # attributes that are not cached are larger than MAX_XATTR_NBYTES
                 summary["attributes"] = json_safe(node.attrs.asdict())
             texts = {
-                PREFIX + key: (value if isinstance(value, str) else json.dumps(value)).encode()
+                XATTR_PREFIX + key: (value if isinstance(value, str) else json.dumps(value)).encode()
                 for key, value in summary.items()
                 if value is not None
             }
-            return {key: text for key, text in texts.items() if len(text) <= MAX_ATTRIBUTE}
+            return {key: text for key, text in texts.items() if len(text) <= MAX_XATTR_NBYTES}
 
-        @_translated(fuse_error)
+        @_errors_to_errno(fuse_error)
         def getxattr(self, path: str, name: str, position: int = 0) -> bytes:
-            # The kernel asks for security attributes with every access; they need no look at the tree.
-            found = self._attributes(path).get(name) if name.startswith(PREFIX) else None
-            if found is None:
+            # The kernel requests security attributes on every access. They do not require a lookup.
+            value = self._attributes(path).get(name) if name.startswith(XATTR_PREFIX) else None
+            if value is None:
                 raise fuse_error(errno.ENODATA)
-            return found
+            return value
 
-        @_translated(fuse_error)
+        @_errors_to_errno(fuse_error)
         def listxattr(self, path: str) -> list[str]:
             return sorted(self._attributes(path))
 
-        # -- reading -------------------------------------------------------------------------------------------
+        # -- reading -----------------------------------------------------------------------------------------
 
-        @_translated(fuse_error)
+        @_errors_to_errno(fuse_error)
         def open(self, path: str, flags: int) -> int:
             if flags & (os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_TRUNC | os.O_CREAT):
                 raise fuse_error(errno.EROFS)
@@ -210,23 +210,23 @@ def make_operations(
             if not isinstance(entry, VirtualFile):
                 raise fuse_error(errno.EISDIR)
             handle = next(self._handles)
-            self._files[handle] = OpenFile(entry.layout, self._pool)
+            self._files[handle] = OpenFile(entry.content, self._pool)
             return handle
 
-        @_translated(fuse_error)
+        @_errors_to_errno(fuse_error)
         def read(self, path: str, size: int, offset: int, fh: int) -> Any:
             file = self._files.get(fh)
             if file is None:
                 entry = self._entry(path)
                 if not isinstance(entry, VirtualFile):
                     raise fuse_error(errno.EISDIR)
-                file = OpenFile(entry.layout, self._pool)
+                file = OpenFile(entry.content, self._pool)
             try:
                 buffer = file.read(offset, size)
             except fuse_error:
                 raise
             except Exception as error:
-                self._reports.say(path, error)
+                self._error_log.report(path, error)
                 raise fuse_error(errno.EIO) from error
             # mfusepy copies from the array; fusepy accepts only bytes.
             return buffer if binding.__name__ == "mfusepy" else bytes(buffer)
@@ -244,45 +244,45 @@ def make_operations(
     def refuse(self: Any, *args: Any) -> NoReturn:
         raise fuse_error(errno.EROFS)
 
-    for name in WRITING:
+    for name in WRITE_OPERATIONS:
         setattr(ZarrOperations, name, refuse)
     return ZarrOperations()
 
 
-class _Reports:
-    """Logs each error once, however often the kernel comes back for it."""
+class _ErrorLog:
+    """Logs each error once, even if the kernel repeats the request."""
 
     def __init__(self) -> None:
-        self._said: set[int] = set()
+        self._reported_hashes: set[int] = set()
         self._lock = threading.Lock()
 
-    def say(self, what: str, error: Exception) -> None:
-        """Log an error, with its traceback if it is none that was foreseen."""
+    def report(self, context: str, error: Exception) -> None:
+        """Log an error. The traceback of an unexpected error is logged too."""
         text = describe_error(error)
         with self._lock:
-            if hash(text) in self._said:
+            if hash(text) in self._reported_hashes:
                 return
-            if len(self._said) >= MAX_REPORTED:
-                self._said.clear()
-            self._said.add(hash(text))
-        foreseen = isinstance(error, ZarrError | OSError | MemoryError)
-        logger.error("%s: %s", what, text, exc_info=None if foreseen else error)
+            if len(self._reported_hashes) >= MAX_REPORTED_ERRORS:
+                self._reported_hashes.clear()
+            self._reported_hashes.add(hash(text))
+        expected = isinstance(error, ZarrError | OSError | MemoryError)
+        logger.error("%s: %s", context, text, exc_info=None if expected else error)
 
 
 def error_number(error: Exception) -> int:
-    """Return the number by which the kernel is told of an exception."""
+    """Return the error number that the kernel receives for an exception."""
     if isinstance(error, NodeNotFoundError):
         return errno.ENOENT
     if isinstance(error, ReadOnlyError):
         return errno.EROFS
     if isinstance(error, MemoryError):
         return errno.ENOMEM
-    known = {errno.EPERM: errno.EACCES} | {number: number for number in PASSED_ON}
-    return known.get(error.errno or 0, errno.EIO) if isinstance(error, OSError) else errno.EIO
+    errnos = {errno.EPERM: errno.EACCES} | {number: number for number in PRESERVED_ERRNOS}
+    return errnos.get(error.errno or 0, errno.EIO) if isinstance(error, OSError) else errno.EIO
 
 
-def _translated(fuse_error: Any) -> Callable[[F], F]:
-    """Make an operation turn exceptions into error numbers, and log each once."""
+def _errors_to_errno(fuse_error: Any) -> Callable[[F], F]:
+    """Return a decorator that converts exceptions of an operation to ``fuse_error``. Each error is logged once."""
 
     def decorate(operation: F) -> F:
         @functools.wraps(operation)
@@ -294,7 +294,7 @@ def _translated(fuse_error: Any) -> Callable[[F], F]:
             except Exception as error:
                 number = error_number(error)
                 if number not in (errno.ENOENT, errno.EROFS):
-                    self._reports.say(f"{operation.__name__} {args[0] if args else ''}", error)
+                    self._error_log.report(f"{operation.__name__} {args[0] if args else ''}", error)
                 raise fuse_error(number) from error
 
         return translated  # type: ignore[return-value]

@@ -1,10 +1,11 @@
-"""Paths of the mount -> directories and virtual files. Knows nothing of FUSE, and is tested without it.
+"""Lookup of paths of the mount: directories and virtual files. This module is independent of FUSE.
 
-A group is a directory. An array ``img`` shows as ``img.npy``, ``img.raw``, ``img.json`` beside its siblings. Each
-directory has ``.group.json``; a member that cannot be opened, for whatever reason, shows as ``NAME.error.txt`` with the
-reason, so that it hides nothing else. The name of a real directory wins over that of a view.
+A group is a directory. An array ``img`` is presented as the files ``img.npy``, ``img.raw`` and ``img.json`` in the
+directory of its parent group. Each directory contains ``.group.json``. A member that cannot be opened is presented as
+``NAME.error.txt``, which contains the error message; the other members are not affected. If a group and a view have
+the same name, the name refers to the group.
 
-What was learnt of nodes is kept in one LRU that is bounded in bytes.
+Metadata of nodes is cached in an LRU cache whose size is bounded in bytes.
 """
 
 from __future__ import annotations
@@ -24,40 +25,40 @@ from zarrfs.engine.stores.base import Usage
 from zarrfs.errors import KeyNameError, MetadataError, StoreError, ZarrError, describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.content import BytesSegment, VirtualFileContent
-from zarrfs.mount.held import held_nbytes
+from zarrfs.mount.held import json_memory_nbytes
 from zarrfs.mount.views.json import group_json
-from zarrfs.mount.views.registry import View, all_views, make_layout, refusal
+from zarrfs.mount.views.registry import View, all_views, make_content, refusal
 from zarrfs.ngff.members import member_names
 
-__all__ = ["MAX_KEPT_ATTRIBUTES", "MAX_METADATA", "Directory", "Entry", "Tree", "VirtualFile"]
+__all__ = ["MAX_CACHED_ATTRIBUTES_NBYTES", "MAX_METADATA_NBYTES", "Directory", "Entry", "Tree", "VirtualFile"]
 
 GROUP_DOCUMENT = ".group.json"
 ERROR_SUFFIX = ".error.txt"
 
-FRESH_SECONDS = 1.0
-"""How long what was learnt of a node is taken to hold before the store is asked again."""
+REVALIDATION_SECONDS = 1.0
+"""Cached metadata of a node is used for this time without a request to the store."""
 
 USAGE_REFRESH_FACTOR = 20.0
-"""The bytes that an array occupies are counted anew after this many times what the counting took."""
+"""The stored size of an array is determined again after this multiple of the duration of the last determination."""
 
-MAX_METADATA = 128 << 20
-"""Bytes of memory for what is kept of nodes: metadata, and the virtual files that are made of them."""
+MAX_METADATA_NBYTES = 128 << 20
+"""The default memory limit of the metadata cache. It holds metadata and the in-memory content of virtual files."""
 
-MAX_KEPT_ATTRIBUTES = 2 << 20
-"""A node whose documents take more bytes of memory than this is kept without its user attributes. They are read again
-when a file is made of them. As text they are longer than an extended attribute can be.
+MAX_CACHED_ATTRIBUTES_NBYTES = 2 << 20
+"""A node whose documents occupy more bytes of memory than this is cached without its user attributes. They are read
+again when the content of a file depends on them. Their text exceeds the maximum size of an extended attribute.
 """
 
 NODE_NBYTES = 16 << 10
-"""What a node with small documents takes in memory."""
+"""The memory that a node with small documents occupies, without its JSON values."""
 
-ABSENCE_NBYTES = 512
-"""What the knowledge takes that there is no node at a path."""
+RECORD_NBYTES = 512
+"""The memory that a record without a node, or one more file of a record, occupies."""
 
-ABSENT = (None,) * len(METADATA_NAMES)
+MISSING_STAMPS = (None,) * len(METADATA_NAMES)
 
-MAX_NAME = 255
-MAX_REPORTED = 10_000
+MAX_NAME_NBYTES = 255
+MAX_REPORTED_NAMES = 10_000
 
 
 @dataclass(frozen=True)
@@ -66,42 +67,42 @@ class Directory:
 
     Attributes:
         node: the group; the root may be an array.
-        modified: seconds since the epoch, None where the store does not tell.
-        complete: whether ``node`` has its user attributes; large ones are not kept.
+        modified: the time of the last change in seconds since the epoch, or None if it is unknown.
+        has_attributes: whether ``node`` has its user attributes. Large attributes are not cached.
     """
 
     node: Group | Array
     modified: float | None = None
-    complete: bool = True
+    has_attributes: bool = True
 
 
 @dataclass(frozen=True)
 class VirtualFile:
-    """A file that is made as it is read.
+    """A file whose bytes are computed when they are read.
 
     Attributes:
-        layout: its bytes.
-        stored: how many bytes of the store it stands for.
-        modified: newest change of what it is made of, seconds since the epoch; None where the store does not tell.
-        node: the array or group it shows; None for one that could not be opened.
-        complete: whether ``node`` has its user attributes; large ones are not kept.
+        content: the bytes of the file.
+        stored_nbytes: the number of bytes that its data occupies in the store.
+        modified: the time of the last change of its data in seconds since the epoch, or None if it is unknown.
+        node: the array or group that the file presents, or None if the node could not be opened.
+        has_attributes: whether ``node`` has its user attributes. Large attributes are not cached.
     """
 
-    layout: VirtualFileContent
-    stored: int
+    content: VirtualFileContent
+    stored_nbytes: int
     modified: float | None
     node: Array | Group | None
-    complete: bool = True
+    has_attributes: bool = True
 
 
 Entry = Directory | VirtualFile
 
 
 @dataclass(frozen=True)
-class _Broken:
-    """Why a node cannot be opened. ``errno`` is None where the reason is in its metadata.
+class _BrokenNode:
+    """A node that cannot be opened, with the reason. ``errno`` is None if its metadata is invalid.
 
-    Not the exception: its traceback would keep the document alive.
+    The exception itself is not stored because its traceback would keep the document in memory.
     """
 
     reason: str
@@ -111,34 +112,41 @@ class _Broken:
         return StoreError(self.reason, self.errno)
 
 
-_Node = Array | Group | _Broken | None
+_Node = Array | Group | _BrokenNode | None
 
 
 @dataclass
-class _Known:
-    """What was learnt of a node, and when.
+class _NodeRecord:
+    """The cached state of the node at a path.
 
-    ``stamps`` are those of its documents, from before they were read; None where the store has none. ``complete`` says
-    whether ``node`` has its user attributes. ``layouts`` are files that were made of it, by suffix. ``nbytes`` is what
-    all of this takes.
+    Attributes:
+        path: the path relative to the root of the mount.
+        node: the node, the reason why it cannot be opened, or None if there is no node.
+        validated: the time of the last comparison with the store.
+        nbytes: the memory that the record occupies.
+        stamps: the stamps of its documents, taken before the documents were read. None if the store has no stamps.
+        has_attributes: whether ``node`` has its user attributes.
+        contents: the contents of its virtual files by suffix.
+        usage: the stored size, if it has been determined.
+        usage_expires: the time at which ``usage`` expires.
     """
 
     path: str
     node: _Node
-    learnt: float
+    validated: float
     nbytes: int
     stamps: Hashable | None = None
-    complete: bool = True
-    layouts: dict[str, VirtualFileContent] = field(default_factory=dict)
+    has_attributes: bool = True
+    contents: dict[str, VirtualFileContent] = field(default_factory=dict)
     usage: Usage | None = None
-    usage_until: float = 0.0
+    usage_expires: float = 0.0
 
 
 class Tree:
-    """The files and directories that a node of a store shows.
+    """The directories and files that present a node and its members. All methods are thread-safe.
 
-    Safe to use from several threads. With ``immutable`` nothing that was learnt is asked again.
-    ``max_metadata`` is the memory for what is kept, in bytes.
+    ``root_name`` is the name of the root if it is an array without a name. ``immutable`` disables revalidation.
+    ``max_metadata`` is the memory limit of the metadata cache in bytes.
     """
 
     def __init__(
@@ -148,65 +156,65 @@ class Tree:
         *,
         list_all_views: bool = False,
         immutable: bool = False,
-        max_metadata: int = MAX_METADATA,
+        max_metadata: int = MAX_METADATA_NBYTES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._root_name = root.basename or root_name
-        self._list_all = list_all_views
+        self._list_all_views = list_all_views
         self._immutable = immutable
         self._clock = clock
-        self._kept = ChunkCache(max_metadata)
-        self._root = self._learnt("", root)
-        self._too_long: set[str] = set()
+        self._cache = ChunkCache(max_metadata)
+        self._root = self._make_record("", root)
+        self._reported_names: set[str] = set()
 
     @property
     def root(self) -> Array | Group:
-        """The node that the mount shows, without its user attributes where they are very large."""
+        """The node that the mount presents. It lacks its user attributes if they are too large to be cached."""
         assert isinstance(self._root.node, Array | Group)
         return self._root.node
 
     @property
-    def kept_nbytes(self) -> int:
-        """Bytes of memory that are taken by what is kept."""
-        return self._kept.nbytes
+    def cached_nbytes(self) -> int:
+        """The number of bytes that the metadata cache occupies."""
+        return self._cache.nbytes
 
     # -- nodes -------------------------------------------------------------------------------------------------
 
-    def _look(self, path: str) -> _Known:
-        """Return what is known of the node at a path of the store below the root, asked anew when it is not fresh."""
+    def _get_record(self, path: str) -> _NodeRecord:
+        """Return the record of a path relative to the root. It is revalidated after ``REVALIDATION_SECONDS``."""
         if not path:
             return self._root
         now = self._clock()
-        known: _Known | None = self._kept.get(path, None)
-        if known is not None and (self._immutable or now - known.learnt < FRESH_SECONDS):
-            return known
+        record: _NodeRecord | None = self._cache.get(path, None)
+        if record is not None and (self._immutable or now - record.validated < REVALIDATION_SECONDS):
+            return record
         stamps = self._stamps(path)
-        unchanged = known is not None and stamps is not None and known.stamps == stamps
-        if known is not None and unchanged and not isinstance(known.node, _Broken):
-            known.learnt = now
-            return known
-        found = self._learnt(path, self._open(path), stamps)
-        if known is not None and _same(known, found):
-            # The node that we had keeps what is cached for it.
-            known.learnt, known.stamps = now, stamps
-            return known
-        self._kept.put(path, None, found, found.nbytes)
-        return found
+        unchanged = record is not None and stamps is not None and record.stamps == stamps
+        if record is not None and unchanged and not isinstance(record.node, _BrokenNode):
+            record.validated = now
+            return record
+        reopened = self._make_record(path, self._open(path), stamps)
+        if record is not None and _equivalent(record, reopened):
+            # The chunk cache holds chunks of the previous node object.
+            record.validated, record.stamps = now, stamps
+            return record
+        self._cache.put(path, None, reopened, reopened.nbytes)
+        return reopened
 
     def _stamps(self, path: str) -> Hashable | None:
-        """Return what is the same as long as no metadata document at the path changes; None where that is not known.
+        """Return a value that changes if a metadata document at the path changes, or None if it is not available.
 
-        It is not asked of far-off stores, where it costs as much as reading the documents.
+        High-latency stores are excluded: there a stamp costs as much as reading the document.
         """
         store = self.root.store
         if store.concurrency > 1:
             return None
-        place = "/".join(part for part in (self.root.path, path) if part)
+        prefix = "/".join(part for part in (self.root.path, path) if part)
         try:
-            stamps = tuple(store.stamp(f"{place}/{name}") for name in METADATA_NAMES)
-        except Exception:  # opening the node shows what is wrong
+            stamps = tuple(store.stamp(f"{prefix}/{name}") for name in METADATA_NAMES)
+        except Exception:  # opening the node reports the error
             return None
-        return None if stamps == ABSENT else stamps
+        return None if stamps == MISSING_STAMPS else stamps
 
     def _open(self, path: str) -> _Node:
         root = self.root
@@ -217,214 +225,216 @@ class Tree:
         except KeyNameError:
             return None
         except MetadataError as error:
-            return _Broken(describe_error(error))
+            return _BrokenNode(describe_error(error))
         except OSError as error:
             denied = error.errno in (errno.EACCES, errno.EPERM)
-            return _Broken(describe_error(error), errno.EACCES if denied else errno.EIO)
+            return _BrokenNode(describe_error(error), errno.EACCES if denied else errno.EIO)
         except MemoryError:
-            return _Broken("there is not enough memory to read its metadata", errno.ENOMEM)
+            return _BrokenNode("there is not enough memory to read its metadata", errno.ENOMEM)
         except Exception as error:
-            # Whatever is wrong with one member, the others must stay in reach.
+            # An error in one member must not make the other members inaccessible.
             if not isinstance(error, ZarrError):
-                logger.exception("%s: opening it failed unexpectedly", path)
-            return _Broken(describe_error(error), errno.EIO)
+                logger.exception("%s: unexpected error while opening the node", path)
+            return _BrokenNode(describe_error(error), errno.EIO)
         return node
 
-    def _learnt(self, path: str, node: _Node, stamps: Hashable | None = None) -> _Known:
-        """Return what is to be kept of a node: without its documents where they are large."""
+    def _make_record(self, path: str, node: _Node, stamps: Hashable | None = None) -> _NodeRecord:
+        """Return a record of a node. Large documents and user attributes are not retained."""
         now = self._clock()
         if node is None:
-            return _Known(path, None, now, ABSENCE_NBYTES, stamps)
-        if isinstance(node, _Broken):
-            return _Known(path, node, now, ABSENCE_NBYTES + 4 * len(node.reason), stamps)
+            return _NodeRecord(path, None, now, RECORD_NBYTES, stamps)
+        if isinstance(node, _BrokenNode):
+            return _NodeRecord(path, node, now, RECORD_NBYTES + 4 * len(node.reason), stamps)
         spec: ArraySpec | GroupSpec = node.spec
-        own = {key: value for key, value in spec.document.items() if key != "attributes"}
-        own_nbytes = held_nbytes(own, self._kept.capacity)
-        nbytes = own_nbytes + held_nbytes(spec.attributes, MAX_KEPT_ATTRIBUTES)
-        if nbytes <= MAX_KEPT_ATTRIBUTES:
-            return _Known(path, node, now, NODE_NBYTES + nbytes, stamps)
-        lean: ArraySpec | GroupSpec
+        document = {key: value for key, value in spec.document.items() if key != "attributes"}
+        document_nbytes = json_memory_nbytes(document, self._cache.capacity)
+        nbytes = document_nbytes + json_memory_nbytes(spec.attributes, MAX_CACHED_ATTRIBUTES_NBYTES)
+        if nbytes <= MAX_CACHED_ATTRIBUTES_NBYTES:
+            return _NodeRecord(path, node, now, NODE_NBYTES + nbytes, stamps)
+        reduced: ArraySpec | GroupSpec
         if isinstance(spec, ArraySpec):
-            # What was made of the document, such as a long list of chunk lengths, is still there.
-            lean, nbytes = replace(spec, document={}, attributes={}), own_nbytes
+            # The specification still contains the parsed values, such as a long list of chunk lengths.
+            reduced, nbytes = replace(spec, document={}, attributes={}), document_nbytes
         else:
             consolidated = spec.consolidated if not path else None
-            lean, nbytes = replace(spec, document={}, attributes={}, consolidated=consolidated), 0
-        kept = make_node(node.store, node.path, lean, node._cache, True, node.access)
-        return _Known(path, kept, now, NODE_NBYTES + nbytes, stamps, complete=False)
+            reduced, nbytes = replace(spec, document={}, attributes={}, consolidated=consolidated), 0
+        reduced_node = make_node(node.store, node.path, reduced, node._cache, True, node.access)
+        return _NodeRecord(path, reduced_node, now, NODE_NBYTES + nbytes, stamps, has_attributes=False)
 
-    def _complete(self, known: _Known) -> Array | Group:
-        """Return the node with its user attributes, read again where they were not kept."""
-        node = known.node
+    def _node_with_attributes(self, record: _NodeRecord) -> Array | Group:
+        """Return the node with its user attributes. They are read from the store if they are not cached."""
+        node = record.node
         assert isinstance(node, Array | Group)
-        if known.complete:
+        if record.has_attributes:
             return node
         spec = read_node(node.store, node.path, **node.access.reading)
         if spec is None:
-            raise StoreError(f"{node.store.url}: {node.name} is gone", errno.ENOENT)
+            raise StoreError(f"{node.store.url}: {node.name} has been deleted", errno.ENOENT)
         return make_node(node.store, node.path, spec, node._cache, True, node.access)
 
-    def _usage(self, known: _Known) -> Usage:
-        """Return what the node occupies in the store; counted again after a while, the rarer the longer it takes."""
+    def _usage(self, record: _NodeRecord) -> Usage:
+        """Return the stored size of the node. The result is cached for a time that grows with its computation time."""
         now = self._clock()
-        if known.usage is not None and (self._immutable or now < known.usage_until):
-            return known.usage
-        node = known.node
+        if record.usage is not None and (self._immutable or now < record.usage_expires):
+            return record.usage
+        node = record.node
         nbytes = node.nbytes if isinstance(node, Array) else 0
         if not isinstance(node, Array) or not node.store.listable or node.store.concurrency > 1:
-            # Far-off stores are not walked for a listing of a directory.
-            known.usage, known.usage_until = Usage(0, nbytes, None), float("inf")
-            return known.usage
+            # Listing all keys of a high-latency store is too expensive for getattr.
+            record.usage, record.usage_expires = Usage(0, nbytes, None), float("inf")
+            return record.usage
         try:
-            known.usage = node.usage()
+            record.usage = node.usage()
         except Exception as error:
-            # The array is there, and may be readable in part: only its size on disk is not known.
-            if known.usage is None:
-                logger.warning("%s: what it occupies cannot be counted: %s", node.name, describe_error(error))
-            known.usage = Usage(0, nbytes, None)
-        took = self._clock() - now
-        known.usage_until = now + took + max(FRESH_SECONDS, USAGE_REFRESH_FACTOR * took)
-        return known.usage
+            # The array may still be readable; only its stored size is unknown.
+            if record.usage is None:
+                logger.warning(
+                    "%s: its stored size cannot be determined: %s", node.name, describe_error(error)
+                )
+            record.usage = Usage(0, nbytes, None)
+        elapsed = self._clock() - now
+        record.usage_expires = now + elapsed + max(REVALIDATION_SECONDS, USAGE_REFRESH_FACTOR * elapsed)
+        return record.usage
 
-    # -- looking up --------------------------------------------------------------------------------------------
+    # -- lookup ------------------------------------------------------------------------------------------------
 
-    def find(self, path: str) -> Entry | None:
-        """Return what is at a path of the mount (``/a/b.npy``), or None.
+    def lookup(self, path: str) -> Entry | None:
+        """Return the entry at a path of the mount (``/a/b.npy``), or None if there is no entry.
 
-        Raises StoreError, with the number of the error, where the store could not be asked.
+        Raises StoreError, with an error number, if the store cannot be read.
         """
-        clean = path.strip("/")
-        if not clean:
-            return Directory(self.root, complete=self._root.complete)
-        parent, _, name = clean.rpartition("/")
+        normalized = path.strip("/")
+        if not normalized:
+            return Directory(self.root, has_attributes=self._root.has_attributes)
+        parent, _, name = normalized.rpartition("/")
         if isinstance(self.root, Array):
             return self._view_file("", self._root_name, name) if not parent else None
-        above = self._look(parent)
-        if isinstance(above.node, _Broken) and above.node.errno is not None:
-            raise above.node.error()
-        if not isinstance(above.node, Group):
+        parent_record = self._get_record(parent)
+        if isinstance(parent_record.node, _BrokenNode) and parent_record.node.errno is not None:
+            raise parent_record.node.error()
+        if not isinstance(parent_record.node, Group):
             return None
         if name == GROUP_DOCUMENT:
-            return self._group_document(above)
-        known = self._look(clean)
-        if isinstance(known.node, Group):
-            return Directory(known.node, complete=known.complete)
+            return self._group_document(parent_record)
+        record = self._get_record(normalized)
+        if isinstance(record.node, Group):
+            return Directory(record.node, has_attributes=record.has_attributes)
         if name.endswith(ERROR_SUFFIX):
-            broken = self._look(clean.removesuffix(ERROR_SUFFIX)).node
-            if isinstance(broken, _Broken):
-                text = f"{broken.reason}\n".encode()
+            member = self._get_record(normalized.removesuffix(ERROR_SUFFIX)).node
+            if isinstance(member, _BrokenNode):
+                text = f"{member.reason}\n".encode()
                 return VirtualFile(VirtualFileContent([BytesSegment(text)]), len(text), None, None)
-        return self._member_view(parent, name, known.node)
+        return self._member_view(parent, name, record.node)
 
-    def _group_document(self, known: _Known) -> VirtualFile:
-        assert isinstance(known.node, Group)
-        layout = known.layouts.get(GROUP_DOCUMENT)
-        if layout is None:
-            group = self._complete(known)
+    def _group_document(self, record: _NodeRecord) -> VirtualFile:
+        assert isinstance(record.node, Group)
+        content = record.contents.get(GROUP_DOCUMENT)
+        if content is None:
+            group = self._node_with_attributes(record)
             assert isinstance(group, Group)
-            layout = VirtualFileContent([BytesSegment(group_json(group))])
-            self._keep_layout(known, GROUP_DOCUMENT, layout)
-        return VirtualFile(layout, layout.size, None, known.node, known.complete)
+            content = VirtualFileContent([BytesSegment(group_json(group))])
+            self._cache_content(record, GROUP_DOCUMENT, content)
+        return VirtualFile(content, content.size, None, record.node, record.has_attributes)
 
     def _member_view(self, parent: str, name: str, node: _Node) -> VirtualFile | None:
-        """Return the file ``name`` if it is a view of a member. ``node`` is what was found at the name itself."""
-        broken = [node]
+        """Return the file ``name`` if it is a view of a member. ``node`` is the node whose name is ``name``."""
+        candidates = [node]
         for view in all_views():
             stem = name.removesuffix(view.suffix)
             if stem and stem != name:
                 path = f"{parent}/{stem}" if parent else stem
-                found = self._view_file(path, stem, name)
-                if found is not None:
-                    return found
-                broken.append(self._look(path).node)
-        for candidate in broken:
-            # It may be there, but the store does not tell.
-            if isinstance(candidate, _Broken) and candidate.errno is not None:
+                file = self._view_file(path, stem, name)
+                if file is not None:
+                    return file
+                candidates.append(self._get_record(path).node)
+        for candidate in candidates:
+            # The file may exist, but the store cannot be read.
+            if isinstance(candidate, _BrokenNode) and candidate.errno is not None:
                 raise candidate.error()
         return None
 
     def _view_file(self, path: str, stem: str, name: str) -> VirtualFile | None:
         """Return the file ``name`` if it is a view of the array at ``path``, whose name is ``stem``."""
-        known = self._look(path)
-        array = known.node
+        record = self._get_record(path)
+        array = record.node
         if not isinstance(array, Array):
             return None
         for view in all_views():
             if name == stem + view.suffix and refusal(view, array) is None:
-                layout = self._layout(known, array, view, stem)
-                usage = self._usage(known)
-                stored = usage.nbytes if layout.size > usage.nbytes or view.listed else layout.size
-                return VirtualFile(layout, stored, usage.modified, array, known.complete)
+                content = self._view_content(record, array, view, stem)
+                usage = self._usage(record)
+                stored_nbytes = usage.nbytes if content.size > usage.nbytes or view.listed else content.size
+                return VirtualFile(content, stored_nbytes, usage.modified, array, record.has_attributes)
         return None
 
-    def _layout(self, known: _Known, array: Array, view: View, stem: str) -> VirtualFileContent:
-        layout = known.layouts.get(view.suffix)
-        if layout is None:
-            complete = self._complete(known) if view.needs_attributes else array
-            assert isinstance(complete, Array)
-            layout = make_layout(view, complete, stem)
-            if complete is array or layout.in_memory:
-                self._keep_layout(known, view.suffix, layout)
-        return layout
+    def _view_content(self, record: _NodeRecord, array: Array, view: View, stem: str) -> VirtualFileContent:
+        content = record.contents.get(view.suffix)
+        if content is None:
+            source = self._node_with_attributes(record) if view.needs_attributes else array
+            assert isinstance(source, Array)
+            content = make_content(view, source, stem)
+            if source is array or content.in_memory:
+                self._cache_content(record, view.suffix, content)
+        return content
 
-    def _keep_layout(self, known: _Known, suffix: str, layout: VirtualFileContent) -> None:
-        nbytes = known.nbytes + ABSENCE_NBYTES + layout.held_nbytes
-        if nbytes > self._kept.capacity // 2:
+    def _cache_content(self, record: _NodeRecord, suffix: str, content: VirtualFileContent) -> None:
+        nbytes = record.nbytes + RECORD_NBYTES + content.memory_nbytes
+        if nbytes > self._cache.capacity // 2:
             return
-        known.layouts[suffix] = layout
-        known.nbytes = nbytes
-        if known is not self._root:
-            self._kept.put(known.path, None, known, nbytes)
+        record.contents[suffix] = content
+        record.nbytes = nbytes
+        if record is not self._root:
+            self._cache.put(record.path, None, record, nbytes)
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    def names(self, directory: Directory) -> list[str]:
-        """Return the names in a directory, sorted. Raises StoreError where the store cannot list it."""
+    def list_names(self, directory: Directory) -> list[str]:
+        """Return the names in a directory, sorted. Raises StoreError if the store cannot list the group."""
         node = directory.node
         if isinstance(node, Array):
             return sorted(self._view_names(node, self._root_name))
-        base = self._relative(node)
-        if not directory.complete and not node.store.listable:
-            # Attributes may tell the names.
-            complete = self._complete(self._look(base))
-            node = complete if isinstance(complete, Group) else node
+        base = self._relative_path(node)
+        if not directory.has_attributes and not node.store.listable:
+            # The attributes may contain the names of the members.
+            reread = self._node_with_attributes(self._get_record(base))
+            node = reread if isinstance(reread, Group) else node
         names = {GROUP_DOCUMENT}
         views: set[str] = set()
         for name in member_names(node):
-            member = self._look(f"{base}/{name}" if base else name).node
+            member = self._get_record(f"{base}/{name}" if base else name).node
             if isinstance(member, Group):
                 names.add(name)
             elif isinstance(member, Array):
                 views.update(self._view_names(member, name))
-            elif isinstance(member, _Broken):
+            elif isinstance(member, _BrokenNode):
                 names.add(name + ERROR_SUFFIX)
-        return sorted(name for name in names | views if self._fits(name))
+        return sorted(name for name in names | views if self._has_valid_length(name))
 
-    def _relative(self, node: Group) -> str:
+    def _relative_path(self, node: Group) -> str:
         return node.path[len(self.root.path) :].strip("/") if self.root.path else node.path
 
     def _view_names(self, array: Array, stem: str) -> list[str]:
-        wanted: list[View] = [view for view in all_views() if view.listed or self._list_all]
-        return [stem + view.suffix for view in wanted if refusal(view, array) is None]
+        views: list[View] = [view for view in all_views() if view.listed or self._list_all_views]
+        return [stem + view.suffix for view in views if refusal(view, array) is None]
 
-    def _fits(self, name: str) -> bool:
+    def _has_valid_length(self, name: str) -> bool:
         length = len(name.encode("utf-8", "surrogateescape"))
-        if length <= MAX_NAME:
+        if length <= MAX_NAME_NBYTES:
             return True
-        if name not in self._too_long:
-            if len(self._too_long) >= MAX_REPORTED:
-                self._too_long.clear()
-            self._too_long.add(name)
+        if name not in self._reported_names:
+            if len(self._reported_names) >= MAX_REPORTED_NAMES:
+                self._reported_names.clear()
+            self._reported_names.add(name)
             logger.warning(
-                "%r is not listed: its name has %d bytes, a file system takes %d", name, length, MAX_NAME
+                "%r is not listed: its name has %d bytes, expected at most %d", name, length, MAX_NAME_NBYTES
             )
         return False
 
 
-def _same(old: _Known, new: _Known) -> bool:
-    """Whether a node that was opened again says the same, so that the old one can stay."""
-    if not (old.complete and new.complete):
-        return False  # the documents are not there to be compared
+def _equivalent(old: _NodeRecord, new: _NodeRecord) -> bool:
+    """Whether the metadata of two records is equal, so that the old node remains valid."""
+    if not (old.has_attributes and new.has_attributes):
+        return False  # the documents are not in memory and cannot be compared
     if isinstance(old.node, Array | Group) and isinstance(new.node, Array | Group):
         before, after = old.node.spec, new.node.spec
         return (

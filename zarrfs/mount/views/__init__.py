@@ -1,1 +1,1 @@
-"""Views: the kinds of virtual files in which an array is presented. One module per kind; ``registry`` lists them."""
+"""Views: the kinds of virtual files that present an array. Each kind is one module; ``registry`` lists them."""

@@ -1,4 +1,4 @@
-"""The contract of a view: one kind of virtual file that an array is shown as."""
+"""The base class of views. A view is one kind of virtual file that presents an array."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MAX_FILE_NBYTES = 2**63 - 1 - (1 << 20)
 
 
 class View(ABC):
-    """One kind of virtual file. What it needs to know is in the array's metadata; no chunk is read for it.
+    """One kind of virtual file. Its size depends on the metadata of the array only; no chunk is read to create it.
 
     Attributes:
-        suffix: what is added to the array's name, the dot included.
-        listed: whether directory listings show it without being asked to. It opens by name in any case.
-        needs_attributes: whether the file depends on the user attributes of the array. If not, the array that it gets
-            may lack them where they are very large.
+        suffix: the suffix that is appended to the name of the array, including the dot.
+        listed: whether directory listings contain the file by default. It can always be opened by name.
+        needs_attributes: whether the content depends on the user attributes of the array. If False, ``content`` may
+            receive an array without its user attributes if they are very large.
     """
 
     suffix: ClassVar[str]
@@ -31,19 +31,19 @@ class View(ABC):
 
     @abstractmethod
     def refusal(self, array: Array) -> str | None:
-        """Return why the array cannot be shown in this way, or None if it can."""
+        """Return the reason why the view cannot present the array, or None if it can."""
 
     @abstractmethod
-    def layout(self, array: Array, name: str) -> VirtualFileContent:
-        """Return the file. ``name`` is the array's name in the mount, for files that refer to another one."""
+    def content(self, array: Array, name: str) -> VirtualFileContent:
+        """Return the content of the file. ``name`` is the name of the array in the mount."""
 
 
 def fixed_size_refusal(array: Array) -> str | None:
-    """Return why the array has no flat bytes, or None if it has."""
+    """Return the reason why the elements of the array have no fixed size, or None if they have one."""
     if array.dtype.hasobject:
-        return f"its elements ({array.spec.data_type.name}) vary in length and have no fixed place in a file"
+        return f"its elements ({array.spec.data_type.name}) vary in length"
     if array.nbytes > MAX_FILE_NBYTES:
-        return f"its {array.nbytes:,} bytes are more than a file can have ({MAX_FILE_NBYTES:,})"
+        return f"its {array.nbytes:,} bytes exceed the maximum file size ({MAX_FILE_NBYTES:,})"
     if array.dtype.itemsize == 0:
         return f"its elements ({array.dtype}) are empty"
     return None

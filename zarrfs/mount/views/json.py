@@ -1,4 +1,4 @@
-""".json: what the array is, and why it may lack other views."""
+""".json: the metadata of the array, its views, and the reasons why other views are not available."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.summary import array_facts, group_facts, json_safe
 from zarrfs.mount.content import BytesSegment, VirtualFileContent
-from zarrfs.mount.held import held_nbytes
+from zarrfs.mount.held import json_memory_nbytes
 from zarrfs.mount.views.base import View
 
 __all__ = ["JsonView", "group_json"]
 
-PIECE = 256 << 10
-"""A value of at most this many bytes of memory is encoded at once."""
+MAX_FRAGMENT_NBYTES = 256 << 10
+"""A value that occupies at most this many bytes of memory is encoded in one call."""
 
-NUMBERS = frozenset((int, float, bool, type(None)))
+NUMBER_TYPES = frozenset((int, float, bool, type(None)))
 
-RUN = 1000
-"""How many entries of a long list are encoded at once."""
+MAX_FRAGMENT_ENTRIES = 1000
+"""The maximum number of entries of a long list that are encoded in one call."""
 
-MAX_INDENTED = 2 << 20
-"""The largest document, in bytes of memory, that is indented."""
+MAX_INDENTED_NBYTES = 2 << 20
+"""A document that occupies more bytes of memory is not indented."""
 
 
 class JsonView(View):
@@ -34,71 +34,76 @@ class JsonView(View):
     listed: ClassVar[bool] = True
 
     def __init__(self, refusals: Callable[[Array], Mapping[str, str | None]]) -> None:
-        """``refusals`` returns, for each view by its suffix, why it cannot show an array, or None if it can."""
+        """``refusals`` returns, by suffix of the view, the reason why it cannot present an array, or None if it can."""
         self._refusals = refusals
 
     def refusal(self, array: Array) -> str | None:
         return None
 
-    def layout(self, array: Array, name: str) -> VirtualFileContent:
+    def content(self, array: Array, name: str) -> VirtualFileContent:
         refusals = self._refusals(array)
         views = {
             "views": [name + suffix for suffix, reason in refusals.items() if reason is None],
             "not_available": {
-                name + suffix: f"the array cannot be shown as {suffix}: {reason}"
+                name + suffix: f"the array cannot be presented as {suffix}: {reason}"
                 for suffix, reason in refusals.items()
                 if reason is not None
             },
         }
-        return VirtualFileContent(
-            [BytesSegment(_dump({**array_facts(array), "attributes": array.attrs.asdict(), **views}))]
-        )
+        document = {**array_facts(array), "attributes": array.attrs.asdict(), **views}
+        return VirtualFileContent([BytesSegment(_encode_document(document))])
 
 
 def group_json(group: Group) -> bytes:
-    """Return the contents of a directory's ``.group.json``."""
-    return _dump({**group_facts(group), "attributes": group.attrs.asdict()})
+    """Return the content of the file ``.group.json`` of a group."""
+    return _encode_document({**group_facts(group), "attributes": group.attrs.asdict()})
 
 
-def _dump(value: dict[str, Any]) -> bytes:
-    if held_nbytes(value, MAX_INDENTED) <= MAX_INDENTED:
-        return (_encoded(value, 2) + "\n").encode("ascii")
-    # Indented, a document that is large and deep would become many times as large.
+def _encode_document(value: dict[str, Any]) -> bytes:
+    if json_memory_nbytes(value, MAX_INDENTED_NBYTES) <= MAX_INDENTED_NBYTES:
+        return (_encode(value, 2) + "\n").encode("ascii")
+    # Indentation would multiply the size of a large, deeply nested document.
     text = bytearray()
-    for piece in _pieces(value):
-        text += piece.encode("ascii")
+    for fragment in _encode_fragments(value):
+        text += fragment.encode("ascii")
     return bytes(text + b"\n")
 
 
-def _pieces(value: Any) -> Iterator[str]:
-    """Yield a large value as JSON, piece by piece: the encoder of the standard library takes many times its size."""
-    if isinstance(value, Mapping) and held_nbytes(value, PIECE) > PIECE:
+def _encode_fragments(value: Any) -> Iterator[str]:
+    """Yield the JSON text of a large value in fragments. ``json.dumps`` would use many times the memory of the text."""
+    if isinstance(value, Mapping) and json_memory_nbytes(value, MAX_FRAGMENT_NBYTES) > MAX_FRAGMENT_NBYTES:
         separator = "{"
         for key, item in value.items():
             yield f"{separator}{json.dumps(str(key))}: "
-            yield from _pieces(item)
+            yield from _encode_fragments(item)
             separator = ", "
         yield "}"
-    elif isinstance(value, list | tuple) and held_nbytes(value, PIECE) > PIECE:
+    elif (
+        isinstance(value, list | tuple)
+        and json_memory_nbytes(value, MAX_FRAGMENT_NBYTES) > MAX_FRAGMENT_NBYTES
+    ):
         separator = "["
-        for start in range(0, len(value), RUN):
-            run = value[start : start + RUN]
-            if NUMBERS.issuperset(map(type, run)) or held_nbytes(run, PIECE) <= PIECE:
-                yield separator + _encoded(run)[1:-1]
+        for start in range(0, len(value), MAX_FRAGMENT_ENTRIES):
+            entries = value[start : start + MAX_FRAGMENT_ENTRIES]
+            if (
+                NUMBER_TYPES.issuperset(map(type, entries))
+                or json_memory_nbytes(entries, MAX_FRAGMENT_NBYTES) <= MAX_FRAGMENT_NBYTES
+            ):
+                yield separator + _encode(entries)[1:-1]
             else:
-                for item in run:
+                for item in entries:
                     yield separator
-                    yield from _pieces(item)
+                    yield from _encode_fragments(item)
                     separator = ", "
             separator = ", "
         yield "]"
     else:
-        yield _encoded(value)
+        yield _encode(value)
 
 
-def _encoded(value: Any, indent: int | None = None) -> str:
+def _encode(value: Any, indent: int | None = None) -> str:
     try:
         return json.dumps(value, indent=indent, allow_nan=False)
     except (TypeError, ValueError):
-        # It holds what strict JSON has no words for, such as NaN.
+        # The value contains values that strict JSON cannot represent, such as NaN.
         return json.dumps(json_safe(value), indent=indent, allow_nan=False)

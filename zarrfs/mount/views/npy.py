@@ -1,7 +1,7 @@
-""".npy: NumPy's file format, which ``np.load`` can also map into memory.
+""".npy: the NumPy file format. ``np.load`` can also map such a file into memory.
 
-Specification: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Version 1.0 where the header
-fits, 2.0 for long ones, 3.0 for field names that are not Latin-1.
+Specification: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. The version is 1.0 if the header
+is short enough, 2.0 for longer headers, and 3.0 for field names that cannot be encoded in Latin-1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["NpyView", "npy_header"]
 
 MAGIC = b"\x93NUMPY"
 ALIGNMENT = 64
-MAX_V1_HEADER = 65535
+MAX_V1_HEADER_NBYTES = 65535
 
 
 class NpyView(View):
@@ -32,32 +32,32 @@ class NpyView(View):
     def refusal(self, array: Array) -> str | None:
         refusal = fixed_size_refusal(array)
         if refusal is None and not _round_trips(array.dtype):
-            return f"NumPy files cannot name its data type ({array.spec.data_type.name})"
+            return f"its data type ({array.spec.data_type.name}) cannot be stored in a NumPy file"
         return refusal
 
-    def layout(self, array: Array, name: str) -> VirtualFileContent:
+    def content(self, array: Array, name: str) -> VirtualFileContent:
         return VirtualFileContent([BytesSegment(npy_header(array.dtype, array.shape)), ArraySegment(array)])
 
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Return the header of a .npy file in C order, padded so that the elements begin at a multiple of 64."""
-    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    text = "{" + "".join(f"{key!r}: {described[key]!r}, " for key in sorted(described)) + "}"
+    """Return the header of a .npy file in C order. Padding aligns the elements to a multiple of 64 bytes."""
+    fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    text = "{" + "".join(f"{key!r}: {fields[key]!r}, " for key in sorted(fields)) + "}"
     try:
         encoded, version = text.encode("latin-1"), 1
     except UnicodeEncodeError:
         encoded, version = text.encode("utf-8"), 3
-    if version == 1 and len(encoded) + ALIGNMENT > MAX_V1_HEADER:
+    if version == 1 and len(encoded) + ALIGNMENT > MAX_V1_HEADER_NBYTES:
         version = 2
     length = struct.Struct("<H" if version == 1 else "<I")
-    before = len(MAGIC) + 2 + length.size
-    padding = -(before + len(encoded) + 1) % ALIGNMENT
+    prefix_nbytes = len(MAGIC) + 2 + length.size
+    padding = -(prefix_nbytes + len(encoded) + 1) % ALIGNMENT
     body = encoded + b" " * padding + b"\n"
     return MAGIC + bytes([version, 0]) + length.pack(len(body)) + body
 
 
 def _round_trips(dtype: np.dtype[Any]) -> bool:
-    """Whether NumPy would read the dtype back as it is: not so for those of other packages (bfloat16)."""
+    """Whether NumPy reads the dtype back unchanged. This is not the case for dtypes of other packages (bfloat16)."""
     try:
         return bool(np.lib.format.descr_to_dtype(np.lib.format.dtype_to_descr(dtype)) == dtype)
     except (TypeError, ValueError):

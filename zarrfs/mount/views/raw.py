@@ -1,4 +1,4 @@
-""".raw: the elements in C order and nothing else, in the byte order that the dtype says (see the .json beside it)."""
+""".raw: the elements in C order, without a header, in the byte order of the dtype (see the .json file)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["RawView"]
 
 
 class RawView(View):
-    """The bare elements."""
+    """The bytes of the elements without a header."""
 
     suffix: ClassVar[str] = ".raw"
     listed: ClassVar[bool] = True
@@ -21,5 +21,5 @@ class RawView(View):
     def refusal(self, array: Array) -> str | None:
         return fixed_size_refusal(array)
 
-    def layout(self, array: Array, name: str) -> VirtualFileContent:
+    def content(self, array: Array, name: str) -> VirtualFileContent:
         return VirtualFileContent([ArraySegment(array)])

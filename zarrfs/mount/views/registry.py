@@ -1,8 +1,8 @@
-"""The kinds of virtual files. A new one is a module here and a line below; other packages add theirs by the entry
-point group ``zarrfs.views`` (any name -> subclass of View).
+"""The registry of views. A new view is a module of this package and an entry of ``BUILT_IN``. Other packages register
+subclasses of View in the entry point group ``zarrfs.views``, under any name.
 
-A view of another package may fail in any way. That costs its own files and nothing else, so views are called by the
-functions here.
+Views of other packages may raise any exception. The functions of this module call them, so that such an exception
+affects only the files of that view.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from zarrfs.mount.views.raw import RawView
 from zarrfs.plugins import load_plugins
 from zarrfs.text import short_repr
 
-__all__ = ["View", "all_views", "make_layout", "refusal"]
+__all__ = ["View", "all_views", "make_content", "refusal"]
 
 BUILT_IN: tuple[Callable[[], View], ...] = (NpyView, RawView, lambda: JsonView(refusals))
 
 ENTRY_POINTS = "zarrfs.views"
 
-MAX_SUFFIX = 64
+MAX_SUFFIX_LENGTH = 64
 
 
 @cache
 def all_views() -> tuple[View, ...]:
-    """Return one of each kind, those that come with the package first. A broken one is left out, with a warning."""
+    """Return one instance of each view, the built-in views first. A view that fails is skipped with a warning."""
     views: list[View] = []
-    for kind in (*BUILT_IN, *load_plugins(ENTRY_POINTS, type[View])):
+    for factory in (*BUILT_IN, *load_plugins(ENTRY_POINTS, type[View])):
         try:
-            view = kind()
+            view = factory()
             _check_suffix(view, views)
-        except Exception as error:  # another package's code may raise anything
+        except Exception as error:  # views of other packages may raise any exception
             logger.warning(
-                "the view %s of %s cannot be used: %s; it is left out",
-                getattr(kind, "__name__", kind),
-                kind.__module__,
+                "the view %s of %s is skipped: %s",
+                getattr(factory, "__name__", factory),
+                factory.__module__,
                 describe_error(error),
             )
         else:
@@ -58,42 +58,42 @@ def _check_suffix(view: View, others: list[View]) -> None:
         or not suffix
         or "/" in suffix
         or "\0" in suffix
-        or len(suffix) > MAX_SUFFIX
+        or len(suffix) > MAX_SUFFIX_LENGTH
     ):
         raise UnsupportedError(
-            f"its suffix is {short_repr(suffix)}, expected the end of a file name such as '.npy'"
+            f"its suffix is {short_repr(suffix)}, expected the suffix of a file name such as '.npy'"
         )
     if any(other.suffix == suffix for other in others):
-        raise UnsupportedError(f"its suffix {suffix!r} is that of another view")
+        raise UnsupportedError(f"its suffix {suffix!r} is already used by another view")
 
 
 def refusals(array: Array) -> dict[str, str | None]:
-    """Return, for each view by its suffix, why it cannot show the array, or None if it can."""
+    """Return, by suffix of the view, the reason why it cannot present the array, or None if it can."""
     return {view.suffix: refusal(view, array) for view in all_views()}
 
 
 def refusal(view: View, array: Array) -> str | None:
-    """Return why the array cannot be shown by the view, or None if it can."""
+    """Return the reason why the view cannot present the array, or None if it can."""
     try:
         return view.refusal(array)
-    except Exception as error:  # another package's code may raise anything
+    except Exception as error:  # views of other packages may raise any exception
         return f"the view failed: {describe_error(error)}"
 
 
-def make_layout(view: View, array: Array, name: str) -> VirtualFileContent:
-    """Return the file that the view shows of the array. Raises StoreError if the view fails."""
+def make_content(view: View, array: Array, name: str) -> VirtualFileContent:
+    """Return the content of the file in which the view presents the array. Raises StoreError if the view fails."""
     try:
-        layout: object = view.layout(array, name)
+        content: object = view.content(array, name)
     except (ZarrError, OSError, MemoryError):
         raise
-    except Exception as error:  # another package's code may raise anything
+    except Exception as error:  # views of other packages may raise any exception
         raise StoreError(
             f"{name}{view.suffix}: the view {type(view).__name__} failed: {describe_error(error)}", errno.EIO
         ) from error
-    if not isinstance(layout, VirtualFileContent):
+    if not isinstance(content, VirtualFileContent):
         raise StoreError(
-            f"{name}{view.suffix}: the view {type(view).__name__} returned {short_repr(layout)}, "
+            f"{name}{view.suffix}: the view {type(view).__name__} returned {short_repr(content)}, "
             "expected a VirtualFileContent",
             errno.EIO,
         )
-    return layout
+    return content
