@@ -136,7 +136,7 @@ def run_ours(location: str, planes: int, started: float) -> dict[str, float]:
         window.show()
         timer = QTimer()
         frames = [0]
-        window.framed.connect(lambda _: frames.__setitem__(0, frames[0] + 1))
+        window.frame_shown.connect(lambda _: frames.__setitem__(0, frames[0] + 1))
 
         def is_shown(z: int) -> bool:
             frame = window.canvas.frame

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck
 
-from tests.engine.stores.every_store import end_servers
+from tests.engine.stores.every_store import stop_all_servers
 from tests.stateful.array_twin import ArrayMachine
 from tests.stateful.running import EXAMPLES_FACTOR, WRITABLE, run
 
@@ -20,7 +20,7 @@ DEFAULT_EXAMPLES = 10
 @pytest.fixture(scope="module", autouse=True)
 def servers() -> Iterator[None]:
     yield
-    end_servers()
+    stop_all_servers()
 
 
 @pytest.mark.timeout(300 * EXAMPLES_FACTOR)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import zarrfs
-from tests.engine.stores.every_store import end_servers
+from tests.engine.stores.every_store import stop_all_servers
 from tests.stateful.running import EXAMPLES_FACTOR, WRITABLE, run
 from zarrfs.engine.stores.base import Store
 
@@ -112,7 +112,7 @@ class GroupMachine(RuleBasedStateMachine):
 @pytest.fixture(scope="module", autouse=True)
 def servers() -> Iterator[None]:
     yield
-    end_servers()
+    stop_all_servers()
 
 
 @pytest.mark.timeout(300 * EXAMPLES_FACTOR)

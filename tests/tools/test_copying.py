@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import zarrfs
 from zarrfs.cli.main import main
-from zarrfs.engine.parallel import at_most
+from zarrfs.engine.parallel import limit_threads
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -166,7 +166,7 @@ def test_rechunk_decodes_source_chunks_at_most_slab_size_divided_by_memory_times
     memory, threads = SLAB // passes, 2
     tracemalloc.start()
     try:
-        with at_most(threads):
+        with limit_threads(threads):
             rechunk(source, tmp_path / "t", new_chunks, memory=memory)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -202,7 +202,7 @@ def test_an_interrupted_copy_is_resumed(options: dict[str, Any], threads: int, t
                     return StoreError("the disk is full")
         return None
 
-    with at_most(threads), pytest.raises(StoreError, match="full"):
+    with limit_threads(threads), pytest.raises(StoreError, match="full"):
         convert(tmp_path / "s", FailingStore(target_store, failure), **options)
     result = {key for key in target_store.list_prefix() if key.startswith("c/")}
     assert len(result) == 5

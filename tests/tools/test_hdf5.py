@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import zarrfs
-from tests.engine.stores.special_files import SPECIAL_KINDS, special_file
+from tests.engine.stores.special_files import SPECIAL_KINDS, make_special_file
 from zarrfs.cli.main import main
 from zarrfs.errors import IncompleteCopyError, NodeExistsError, StoreError
 from zarrfs.tools import from_hdf5, to_hdf5
@@ -372,7 +372,7 @@ def test_a_virtual_dataset_of_the_same_file_is_copied(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", SPECIAL_KINDS)
 def test_only_regular_files_are_opened(kind: str, tmp_path: Path) -> None:
-    special_file(tmp_path / "s.h5", kind)
+    make_special_file(tmp_path / "s.h5", kind)
     with pytest.raises(StoreError, match=r"s\.h5 is not a regular file"):
         from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr")
     assert not (tmp_path / "t.zarr").exists()

@@ -10,13 +10,13 @@ import os
 import re
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["DOCUMENTS", "display_name", "locations_in", "node_location", "within"]
+__all__ = ["DOCUMENTS", "display_name", "node_location", "parse_locations", "within"]
 
 DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "attributes.json")
 """Names of metadata documents. A location that ends with one of them denotes the node."""
 
 
-def locations_in(text: str) -> list[str]:
+def parse_locations(text: str) -> list[str]:
     """Return the locations in a text with one location per line, without duplicates, in order.
 
     The text can be a ``text/uri-list``: a line that begins with ``#`` is a comment.

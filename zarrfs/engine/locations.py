@@ -327,9 +327,9 @@ def _open_remote(
     """Open a URL with fsspec. A zip file is opened as an archive; the name of a metadata document refers to the
     directory that contains it.
     """
-    from zarrfs.engine.stores.fsspec.store import RemoteStore, is_known
+    from zarrfs.engine.stores.fsspec.store import RemoteStore, is_known_protocol
 
-    if not all(is_known(part) for part in scheme.split("::")):
+    if not all(is_known_protocol(part) for part in scheme.split("::")):
         raise LocationError(
             f"{url}: {scheme!r} URLs are not supported; expected a path, or a URL such as file://, https:// or s3://"
         )
@@ -480,9 +480,9 @@ def _open_file(path: str, inner: str, mode: str, options: Options) -> tuple[Stor
 
 
 def _dbm_kind(path: str) -> str | None:
-    from zarrfs.engine.stores.databases.dbm import find_kind
+    from zarrfs.engine.stores.databases.dbm import find_library_name
 
-    return find_kind(path)
+    return find_library_name(path)
 
 
 def _open_zip(path: str, mode: str, options: Options) -> Store:

@@ -16,18 +16,18 @@ from zarrfs.engine.cache import ChunkCache, default_cache
 from zarrfs.engine.creation.array_options import (
     ArrayOptions,
     engine_options,
-    lists_options,
+    with_options_signature,
     without_defaults,
 )
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.formats.paths import normalise_path
+from zarrfs.engine.formats.paths import normalize_path
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.locations import Location, open_store
 from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group, make_node
 from zarrfs.engine.nodes.node import OpenStore, StoredNode
-from zarrfs.engine.options import check_names, check_type
+from zarrfs.engine.options import check_option_names, check_option_type
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore, Synchronizer
@@ -79,7 +79,7 @@ OPEN_OPTIONS = {
 """Options that only the functions that open nodes have, for suggestions in messages about unknown names."""
 
 
-@lists_options(ArrayOptions)
+@with_options_signature(ArrayOptions)
 def open(
     store: Location | None = None,
     path: str | None = "",
@@ -223,7 +223,7 @@ def _open(
         location, "r" if mode == "r" else "r+", storage_options, synchronizer, access
     )
     with _closing_on_failure(store, location):
-        full = "/".join(part for part in (inner, normalise_path(path)) if part)
+        full = "/".join(part for part in (inner, normalize_path(path)) if part)
         spec = formats.read_node(
             store, full, use_consolidated=access.use_consolidated is not False, **access.reading
         )
@@ -234,7 +234,7 @@ def _open(
         return node._share_store(shared)
 
 
-@lists_options(ArrayOptions)
+@with_options_signature(ArrayOptions)
 def open_array(
     store: Location | None = None,
     path: str | None = "",
@@ -425,14 +425,14 @@ def create_group(
     location: Location = MemoryStore() if store is None else store
     place, inner, shared = _store(location, "a", storage_options, synchronizer, access)
     with _closing_on_failure(place, location):
-        full = "/".join(part for part in (inner, normalise_path(path or "")) if part)
+        full = "/".join(part for part in (inner, normalize_path(path or "")) if part)
         spec = creation.create_group_node(
             place, full, translated.get("zarr_format", 3), attributes or {}, overwrite
         )
         return Group(place, full, spec, _cache(cache_size), False, access)._share_store(shared)
 
 
-@lists_options(ArrayOptions)
+@with_options_signature(ArrayOptions)
 def create_array(
     store: Location | None = None,
     path: str | None = "",
@@ -474,7 +474,7 @@ def create_array(
     location: Location = MemoryStore() if store is None else store
     place, inner, shared = _store(location, "a", storage_options, synchronizer, options.get("access"))
     with _closing_on_failure(place, location):
-        full = "/".join(part for part in (inner, normalise_path(name or path or "")) if part)
+        full = "/".join(part for part in (inner, normalize_path(name or path or "")) if part)
         array = creation.create_array_node(place, full, _cache(cache_size), **translated)
         array._read_only = bool(options.get("read_only"))
         return array._share_store(shared)
@@ -482,11 +482,11 @@ def create_array(
 
 def _check_names(function: str, options: Mapping[str, Any]) -> None:
     known = set(ArrayOptions.__annotations__) | creation.ARRAY_OPTIONS
-    check_names(function, options, known if function == "create_array()" else known | OPEN_OPTIONS)
+    check_option_names(function, options, known if function == "create_array()" else known | OPEN_OPTIONS)
 
 
 def _check_common(cache_size: Any, storage_options: Any, synchronizer: Any, access: Any) -> None:
-    check_type(
+    check_option_type(
         "cache_size",
         cache_size,
         (int, np.integer),
@@ -494,8 +494,8 @@ def _check_common(cache_size: Any, storage_options: Any, synchronizer: Any, acce
     )
     if cache_size is not None and cache_size < 0:
         raise OptionError(f"cache_size must be at least 0, found {cache_size}; 0 caches nothing")
-    check_type("storage_options", storage_options, Mapping, "a mapping of names to values")
-    check_type("access", access, Access, "an Access")
+    check_option_type("storage_options", storage_options, Mapping, "a mapping of names to values")
+    check_option_type("access", access, Access, "an Access")
     if synchronizer is not None and not hasattr(synchronizer, "lock"):
         raise OptionError(
             f"synchronizer must be a ProcessSynchronizer or ThreadSynchronizer, found {describe_value(synchronizer)}"

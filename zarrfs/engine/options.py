@@ -9,10 +9,10 @@ from typing import Any
 from zarrfs.engine.values import describe_value
 from zarrfs.errors import OptionError
 
-__all__ = ["check_names", "check_type"]
+__all__ = ["check_option_names", "check_option_type"]
 
 
-def check_names(function: str, given: Iterable[str], known: Collection[str]) -> None:
+def check_option_names(function: str, given: Iterable[str], known: Collection[str]) -> None:
     """Raise OptionError for the first name in ``given`` that is not in ``known``; suggest the closest known name."""
     for name in given:
         if name not in known:
@@ -21,7 +21,7 @@ def check_names(function: str, given: Iterable[str], known: Collection[str]) -> 
             raise OptionError(f"{function} has no option {name!r}; {advice}")
 
 
-def check_type(name: str, value: Any, expected: type | tuple[type, ...], description: str) -> None:
+def check_option_type(name: str, value: Any, expected: type | tuple[type, ...], description: str) -> None:
     """Raise OptionError unless the value of an option is None or has one of the types."""
     wrong_bool = isinstance(value, bool) and bool not in (
         expected if isinstance(expected, tuple) else (expected,)

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["CORES", "at_most", "for_each"]
+__all__ = ["CORES", "for_each", "limit_threads"]
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def at_most(threads: int | None) -> Iterator[None]:
+def limit_threads(threads: int | None) -> Iterator[None]:
     """Limit the number of threads of ``for_each`` calls on this thread during the block. None sets no limit.
 
     In nested blocks the smallest limit applies.

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from zarrfs.engine.creation.array_options import FilledOptions, lists_options
+from zarrfs.engine.creation.array_options import FilledOptions, with_options_signature
 from zarrfs.engine.locations import Location, open_store
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
@@ -40,7 +40,7 @@ def save(
         save_group(store, *args, zarr_format=zarr_format, zarr_version=zarr_version, path=path, **kwargs)
 
 
-@lists_options(FilledOptions)
+@with_options_signature(FilledOptions)
 def save_array(
     store: Location,
     arr: Any,

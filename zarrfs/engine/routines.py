@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from zarrfs.engine.creation.array_options import ArrayOptions, FilledOptions, StorageOptions, lists_options
+from zarrfs.engine.creation.array_options import (
+    ArrayOptions,
+    FilledOptions,
+    StorageOptions,
+    with_options_signature,
+)
 from zarrfs.engine.locations import Location
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.similar_arrays import options_like, spec_of
@@ -48,7 +53,7 @@ def _create(
     )
 
 
-@lists_options(FilledOptions)
+@with_options_signature(FilledOptions)
 def create(
     shape: Any,
     store: Location | None = None,
@@ -62,7 +67,7 @@ def create(
     return _create(store, path, {**options, "shape": shape}, storage_options, synchronizer)
 
 
-@lists_options(StorageOptions)
+@with_options_signature(StorageOptions)
 def full(
     shape: Any,
     fill_value: Any,
@@ -78,7 +83,7 @@ def full(
     return _create(store, path, array_options, storage_options, synchronizer)
 
 
-@lists_options(StorageOptions)
+@with_options_signature(StorageOptions)
 def zeros(
     shape: Any,
     store: Location | None = None,
@@ -93,7 +98,7 @@ def zeros(
     return _create(store, path, array_options, storage_options, synchronizer)
 
 
-@lists_options(StorageOptions)
+@with_options_signature(StorageOptions)
 def ones(
     shape: Any,
     store: Location | None = None,
@@ -108,7 +113,7 @@ def ones(
     return _create(store, path, array_options, storage_options, synchronizer)
 
 
-@lists_options(FilledOptions)
+@with_options_signature(FilledOptions)
 def empty(
     shape: Any,
     store: Location | None = None,
@@ -124,7 +129,7 @@ def empty(
     return _create(store, path, {**options, "shape": shape}, storage_options, synchronizer)
 
 
-@lists_options(FilledOptions)
+@with_options_signature(FilledOptions)
 def array(
     data: Any,
     store: Location | None = None,
@@ -149,7 +154,7 @@ def array(
     return _create(store, path, array_options, storage_options, synchronizer)
 
 
-@lists_options(FilledOptions)
+@with_options_signature(FilledOptions)
 def from_array(
     store: Location | None,
     *,
@@ -198,7 +203,7 @@ def _without_keep(options: Any) -> Any:
     }
 
 
-@lists_options(StorageOptions)
+@with_options_signature(StorageOptions)
 def full_like(
     other: Any,
     fill_value: Any = None,
@@ -220,7 +225,7 @@ def full_like(
     return _create(store, path, options_like(other, given), storage_options, synchronizer)
 
 
-@lists_options(StorageOptions)
+@with_options_signature(StorageOptions)
 def zeros_like(
     other: Any,
     store: Location | None = None,
@@ -236,7 +241,7 @@ def zeros_like(
     return _create(store, path, array_options, storage_options, synchronizer)
 
 
-@lists_options(StorageOptions)
+@with_options_signature(StorageOptions)
 def ones_like(
     other: Any,
     store: Location | None = None,
@@ -252,7 +257,7 @@ def ones_like(
     return _create(store, path, array_options, storage_options, synchronizer)
 
 
-@lists_options(FilledOptions)
+@with_options_signature(FilledOptions)
 def empty_like(
     other: Any,
     store: Location | None = None,
@@ -269,7 +274,7 @@ def empty_like(
     )
 
 
-@lists_options(ArrayOptions)
+@with_options_signature(ArrayOptions)
 def open_like(
     other: Any,
     store: Location,

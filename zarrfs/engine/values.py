@@ -15,7 +15,7 @@ import numpy as np
 from zarrfs.engine.dtypes import DataType
 from zarrfs.errors import DataError, DataShapeError, FillValueError
 
-__all__ = ["as_values", "converted", "describe_value", "fill_scalar", "with_fields"]
+__all__ = ["as_values", "assign_fields", "converted", "describe_value", "fill_scalar"]
 
 Array = np.ndarray[Any, Any]
 
@@ -81,7 +81,7 @@ def _data_error(value: Any, data_type: DataType, where: str, error: Exception) -
     )
 
 
-def with_fields(records: Array, fields: str | list[str], value: Any, where: str) -> Array:
+def assign_fields(records: Array, fields: str | list[str], value: Any, where: str) -> Array:
     """Assign ``value`` to one or more fields of ``records``, in place; return ``records``.
 
     Raises DataError and DataShapeError as ``as_values`` does.

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, NoReturn, TypeVar
 
 from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.summary import array_facts, group_facts, json_safe
+from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
 from zarrfs.errors import NodeNotFoundError, ReadOnlyError, ZarrError, describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.blocks import BlockPool
@@ -178,7 +178,9 @@ def make_operations(
             node = entry.node
             if node is None:
                 return {}
-            summary = array_facts(node) if isinstance(node, Array) else group_facts(node)
+            summary = (
+                array_metadata_summary(node) if isinstance(node, Array) else group_metadata_summary(node)
+            )
             if entry.has_attributes:  # attributes that are not cached are larger than MAX_XATTR_NBYTES
                 summary["attributes"] = json_safe(node.attrs.asdict())
             texts = {

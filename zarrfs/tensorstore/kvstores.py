@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-from zarrfs.engine.formats.paths import normalise_path
+from zarrfs.engine.formats.paths import normalize_path
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, MetadataError
@@ -82,7 +82,7 @@ def _file(spec: Mapping[str, Any], path: str, mode: str, context: Context) -> tu
 
 
 def _memory(spec: Mapping[str, Any], path: str, mode: str, context: Context) -> tuple[Store, str]:
-    return context.memory, normalise_path(path)
+    return context.memory, normalize_path(path)
 
 
 Address = tuple[str, dict[str, Any] | None]
@@ -124,13 +124,13 @@ def _zip(spec: Mapping[str, Any], path: str, mode: str, context: Context) -> tup
     driver = base.get("driver") if isinstance(base, Mapping) else None
     if driver == "file":
         store, inner = open_store(_text(base, "path"), mode=mode)
-        return store, normalise_path("/".join(part for part in (inner, path) if part))
+        return store, normalize_path("/".join(part for part in (inner, path) if part))
     if driver not in SERVERS:
         raise MetadataError(f"kvstore/base: expected a key-value store that holds a zip file, found {base!r}")
     url, options = SERVERS[driver](base, _text(base, "path", "").strip("/"))
     if mode != "r":
         raise LocationError(f"{url}: a remote zip file is read-only")
-    return open_store(f"zip::{url}", mode=mode, storage_options=options)[0], normalise_path(path)
+    return open_store(f"zip::{url}", mode=mode, storage_options=options)[0], normalize_path(path)
 
 
 DRIVERS: dict[str, Callable[[Mapping[str, Any], str, str, Context], tuple[Store, str]]] = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.formats.paths import normalise_path
+from zarrfs.engine.formats.paths import normalize_path
 from zarrfs.engine.locations import Location, open_store
 from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
@@ -317,8 +317,8 @@ def copy_store(
         raise ValueError(f"if_exists must be 'raise', 'replace' or 'skip', found {if_exists!r}")
     source_store, source_root = open_store(source, mode="r")
     dest_store, dest_root = open_store(dest, mode="a")
-    source_prefix = "/".join(part for part in (source_root, normalise_path(source_path)) if part)
-    dest_prefix = "/".join(part for part in (dest_root, normalise_path(dest_path)) if part)
+    source_prefix = "/".join(part for part in (source_root, normalize_path(source_path)) if part)
+    dest_prefix = "/".join(part for part in (dest_root, normalize_path(dest_path)) if part)
     try:
         is_selected = _key_selector(excludes, includes, flags)
         return _copy_keys(

@@ -13,7 +13,7 @@ from zarrfs.engine.chunking.chunk_grids import RectilinearGrid, RegularGrid
 from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
 from zarrfs.engine.codecs.registry import codecs_from_json
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.formats.paths import check_node_name, join, normalise_path
+from zarrfs.engine.formats.paths import check_node_name, join, normalize_path
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
@@ -127,14 +127,14 @@ def test_resized_changes_only_the_shape() -> None:
     ],
 )
 def test_paths_are_normalized(path: str, normal: str) -> None:
-    assert normalise_path(path) == normal
-    assert normalise_path(normal) == normal
+    assert normalize_path(path) == normal
+    assert normalize_path(normal) == normal
 
 
 @pytest.mark.parametrize("path", [".", "..", "a/../b", "a/./b", "a\\..\\b", "/..", "a\0b"])
 def test_invalid_paths(path: str) -> None:
     with pytest.raises(KeyNameError):
-        normalise_path(path)
+        normalize_path(path)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "__zarr", "__x", "a\0"])

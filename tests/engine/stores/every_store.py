@@ -55,7 +55,7 @@ from zarrfs.engine.stores.zarr_python import ZarrPythonStore
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import StoreError
 
-__all__ = ["STORES", "ReadOnlyWithWrites", "end_servers"]
+__all__ = ["STORES", "ReadOnlyWithWrites", "stop_all_servers"]
 
 
 class ReadOnlyWithWrites(ReadOnlyStore):
@@ -129,7 +129,7 @@ def existing_archive(path: Path) -> ZipStore:
 
 @cache
 def server_url(name: str) -> str:
-    """Return the URL of a server. It is started once and stopped by ``end_servers``."""
+    """Return the URL of a server. It is started once and stopped by ``stop_all_servers``."""
     with lasting():
         return SERVERS.enter_context(
             {
@@ -179,7 +179,7 @@ def s3_store() -> RemoteStore:
 SERVERS = ExitStack()
 
 
-def end_servers() -> None:
+def stop_all_servers() -> None:
     """Stop all started servers. They are started again when they are used again."""
     SERVERS.close()
     server_url.cache_clear()

@@ -6,12 +6,12 @@ import os
 import socket
 from pathlib import Path
 
-__all__ = ["SPECIAL_KINDS", "special_file"]
+__all__ = ["SPECIAL_KINDS", "make_special_file"]
 
 SPECIAL_KINDS = ("pipe", "socket", "zero")
 
 
-def special_file(path: Path, kind: str) -> Path:
+def make_special_file(path: Path, kind: str) -> Path:
     """Create a FIFO, a socket, or a link to /dev/zero at ``path``, and return the path."""
     if kind == "pipe":
         os.mkfifo(path)

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from tests.engine.stores.every_store import STORES, end_servers
+from tests.engine.stores.every_store import STORES, stop_all_servers
 from zarrfs.engine.stores.base import ByteRange, Store
 from zarrfs.engine.stores.databases.mongodb import MongoDBStore
 from zarrfs.engine.stores.local import LocalStore
@@ -28,7 +28,7 @@ from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError, ZarrError
 @pytest.fixture(scope="module", autouse=True)
 def stop_servers() -> Iterator[None]:
     yield
-    end_servers()
+    stop_all_servers()
 
 
 @pytest.fixture(params=STORES)

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 import zarrfs
 from tests.engine.stores.servers import WebServer, s3_server, web_server
-from tests.engine.stores.special_files import special_file
+from tests.engine.stores.special_files import make_special_file
 from tests.processes import TIMEOUT
 from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import ByteRange
@@ -409,12 +409,12 @@ def test_the_command_line_option_allows_external_references(web: WebServer, tmp_
 
 @pytest.mark.parametrize("kind", ["pipe", "zero", "socket"])
 def test_fsspec_stores_refuse_special_files(kind: str, tmp_path: Path) -> None:
-    path = special_file(tmp_path / "x", kind)
+    path = make_special_file(tmp_path / "x", kind)
     for location in (f"reference::file://{path}", f"zip::file://{path}", f"tar::local://{path}"):
         with pytest.raises(zarrfs.ZarrError, match=r"expected a regular file|leads out of the store"):
             zarrfs.open(location)
     (tmp_path / "s").mkdir()
-    special_file(tmp_path / "s" / "zarr.json", kind)
+    make_special_file(tmp_path / "s" / "zarr.json", kind)
     with pytest.raises(StoreError, match=r"expected a regular file|leads out of the store"):
         zarrfs.open(f"local://{tmp_path}/s")
     with pytest.raises(StoreError, match="expected a regular file"):

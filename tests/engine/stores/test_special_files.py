@@ -16,7 +16,7 @@ from zarrfs_viewer.images.dataset import open_dataset
 from zarrfs_viewer.saved_views.views import load_views
 
 import zarrfs
-from tests.engine.stores.special_files import SPECIAL_KINDS, special_file
+from tests.engine.stores.special_files import SPECIAL_KINDS, make_special_file
 from zarrfs.cli.main import main
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import ByteRange
@@ -34,7 +34,7 @@ DESCRIPTIONS = {"pipe": "a FIFO", "socket": "a socket", "zero": "a character dev
 
 @pytest.mark.parametrize("kind", SPECIAL_KINDS)
 def test_opening_a_special_file_is_an_error(kind: str, tmp_path: Path) -> None:
-    path = special_file(tmp_path / "x", kind)
+    path = make_special_file(tmp_path / "x", kind)
     for check in (open_regular_file, check_regular_file):
         with pytest.raises(StoreError, match=f"x is {DESCRIPTIONS[kind]}.*; expected a regular file"):
             check(path)
@@ -77,7 +77,7 @@ def test_a_special_file_as_a_location_is_an_error(
 ) -> None:
     text = location.format(tmp_path)
     name = text.removeprefix("file://").partition("://")[2] or text.removeprefix("file://")
-    special_file(Path(name.removesuffix("/inner/path").removesuffix("/inner")), kind)
+    make_special_file(Path(name.removesuffix("/inner/path").removesuffix("/inner")), kind)
     with pytest.raises(LocationError, match=DESCRIPTIONS[kind].replace("(", r"\(")):
         open_store(text, mode=mode)
 
@@ -100,7 +100,7 @@ def test_a_special_file_among_the_files_of_a_store_is_an_error(
     for number, name in enumerate(names):
         folder = tmp_path / str(number)
         (folder / name).parent.mkdir(parents=True)
-        special_file(folder / name, kind)
+        make_special_file(folder / name, kind)
         with pytest.raises(LocationError, match=DESCRIPTIONS[kind]):
             make(folder / "x")
 
@@ -149,7 +149,7 @@ def test_a_special_file_as_a_value_is_an_error(key: str, kind: str, tmp_path: Pa
     zarrfs.create_group(tmp_path / "s").create_array("a", data=np.arange(3), chunks=3)
     zarrfs.create_array(tmp_path / "s", "b", data=np.arange(3))
     (tmp_path / "s" / key).unlink()
-    special_file(tmp_path / "s" / key, kind)
+    make_special_file(tmp_path / "s" / key, kind)
     store = LocalStore(tmp_path / "s")
     expected = r"expected a regular file|leads out of the store"
     for read in (
@@ -172,7 +172,7 @@ def test_a_special_file_as_a_value_is_an_error(key: str, kind: str, tmp_path: Pa
 
 @pytest.mark.parametrize("kind", SPECIAL_KINDS)
 def test_commands_the_viewer_and_mounts_refuse_special_files(kind: str, tmp_path: Path) -> None:
-    path = special_file(tmp_path / "x", kind)
+    path = make_special_file(tmp_path / "x", kind)
     for command in ("info", "tree", "check"):
         result = CliRunner().invoke(main, [command, str(path)])
         assert isinstance(result.exception, LocationError)

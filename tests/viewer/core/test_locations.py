@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from zarrfs_viewer.locations import display_name, locations_in, node_location
+from zarrfs_viewer.locations import display_name, node_location, parse_locations
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def test_a_text_is_normalized_to_the_location_of_a_node(text: str, location: str
 
 def test_a_list_of_locations_may_contain_quotes_comments_and_duplicates() -> None:
     text = "# a list\r\nfile:///a.zarr\r\n\r\n  '/b c.zarr'  \r\n\"/d.zarr\"\r\n/a.zarr\r\n"
-    assert locations_in(text) == ["/a.zarr", "/b c.zarr", "/d.zarr"]
-    assert locations_in("") == []
+    assert parse_locations(text) == ["/a.zarr", "/b c.zarr", "/d.zarr"]
+    assert parse_locations("") == []
 
 
 def test_the_display_name_is_the_last_component() -> None:

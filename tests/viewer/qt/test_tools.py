@@ -176,7 +176,7 @@ def test_playback_displays_every_slice(qtbot: QtBot, open_in_window: OpenInWindo
     start = window.intent.position[0] if window.intent is not None else 0
     window.actions_by_name["play"].trigger()
     seen: list[float] = []
-    window.framed.connect(lambda frame: seen.append(frame.state.intent.position[0]))
+    window.frame_shown.connect(lambda frame: seen.append(frame.state.intent.position[0]))
     qtbot.waitUntil(lambda: len(set(seen) - {start}) >= 3, timeout=TIMEOUT_MILLISECONDS)
     window.actions_by_name["play"].trigger()
     order = [position for position in dict.fromkeys(seen) if position != start]

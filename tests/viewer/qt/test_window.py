@@ -220,7 +220,7 @@ def test_a_corrupt_chunk_is_reported_and_other_chunks_are_displayed(
     chunk = path / "c" / "1" / "1"
     chunk.write_bytes(chunk.read_bytes()[:15])
     with qtbot.waitSignal(
-        window.framed, timeout=TIMEOUT_MILLISECONDS, check_params_cb=lambda frame: frame.settled
+        window.frame_shown, timeout=TIMEOUT_MILLISECONDS, check_params_cb=lambda frame: frame.settled
     ):
         window.open_location(str(path))
     qtbot.waitUntil(lambda: "c/1/1" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
@@ -253,7 +253,7 @@ def test_the_event_loop_runs_while_a_chunk_is_read(qtbot: QtBot, window: MainWin
         assert window.canvas.frame is None
     finally:
         with qtbot.waitSignal(
-            window.framed, timeout=TIMEOUT_MILLISECONDS, check_params_cb=lambda frame: frame.exact
+            window.frame_shown, timeout=TIMEOUT_MILLISECONDS, check_params_cb=lambda frame: frame.exact
         ):
             gate.set()
 

@@ -19,7 +19,7 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.locations import absolute_location, within
 from zarrfs_viewer.qt.support.worker import Worker
 from zarrfs_viewer.saved_views.views import View, fitted_intent, from_link
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_channel, with_labels, with_look
+from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_appearance, with_channel, with_labels
 from zarrfs_viewer.streaming.streamer import TileStreamer
 
 __all__ = ["Session"]
@@ -224,7 +224,7 @@ class Session(QObject):
             (previous_image.kind, previous_image.dtype) == (image.kind, image.dtype)
         )
         if keep_settings and same_type and previous_intent is not None:
-            intent = with_look(intent, previous_intent)
+            intent = with_appearance(intent, previous_intent)
         warnings = [*notes, *image.notes]
         self.pending_viewport = None
         if view is not None:

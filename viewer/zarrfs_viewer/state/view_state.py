@@ -178,7 +178,7 @@ def with_displayed(intent: ViewIntent, row_axis: int, column_axis: int) -> ViewI
     return replace(intent, displayed=(row_axis, column_axis), projection=projection)
 
 
-def with_look(intent: ViewIntent, other: ViewIntent) -> ViewIntent:
+def with_appearance(intent: ViewIntent, other: ViewIntent) -> ViewIntent:
     """Copy the colours, the contrast and the visibility of channels and labels from another intent.
 
     Channels are matched by their position in the list. A channel whose label or field differs is not changed.

@@ -145,9 +145,9 @@ def _load(name: str) -> type[Codec] | None:
 
 def _load_core_adapter(bare: str) -> type[Codec]:
     """Return the adapter of a v3 codec for the name and the parameters of numcodecs."""
-    from zarrfs.engine.codecs.numcodecs.core import twin_codec
+    from zarrfs.engine.codecs.numcodecs.core import core_adapter
 
-    return twin_codec(bare)
+    return core_adapter(bare)
 
 
 # -- metadata --------------------------------------------------------------------------------------------------

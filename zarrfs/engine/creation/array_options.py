@@ -20,7 +20,7 @@ __all__ = [
     "FilledOptions",
     "StorageOptions",
     "engine_options",
-    "lists_options",
+    "with_options_signature",
     "without_defaults",
 ]
 
@@ -81,7 +81,7 @@ class ArrayOptions(FilledOptions, total=False):
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def lists_options(options: type) -> Callable[[Function], Function]:
+def with_options_signature(options: type) -> Callable[[Function], Function]:
     """Return a decorator that adds the keys of ``options`` to the signature of a function with ``**options``.
 
     Type checkers and editors use the annotation. Interactive completion and ``help`` use the signature.

@@ -29,8 +29,8 @@ __all__ = [
     "copy_root_document",
     "document_keys",
     "is_consolidated",
+    "node_document_keys",
     "node_keys",
-    "own_documents",
     "read_kind",
     "read_node",
     "resized",
@@ -151,7 +151,7 @@ def document_keys(store: Store, path: str, spec: NodeSpec) -> tuple[str, ...]:
     return _format(spec).document_keys(store, path, "array" if isinstance(spec, ArraySpec) else "group")
 
 
-def own_documents(store: Store, path: str) -> tuple[str, ...]:
+def node_document_keys(store: Store, path: str) -> tuple[str, ...]:
     """Return the keys of the documents of the node at the path, or no keys if there is no node.
 
     The documents need not all exist.

@@ -7,12 +7,14 @@ from typing import Any
 
 from zarrfs.engine.model import ArraySpec, NodeSpec
 
-__all__ = ["DIMENSIONS", "attributes_with_names", "names_in"]
+__all__ = ["DIMENSIONS", "attributes_with_names", "dimension_names_from_attributes"]
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 
 
-def names_in(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
+def dimension_names_from_attributes(
+    attributes: Mapping[str, Any], ndim: int
+) -> tuple[str | None, ...] | None:
     """Return the dimension names in the attributes, or None if they are missing or not valid for the rank."""
     names = attributes.get(DIMENSIONS)
     if not isinstance(names, list) or len(names) != ndim:

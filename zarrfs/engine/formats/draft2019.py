@@ -15,7 +15,7 @@ from typing import Any
 
 from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Separator, V2Keys
 from zarrfs.engine.formats.base import Format, NodeKeys, NodeKind
-from zarrfs.engine.formats.dimension_names import attributes_with_names, names_in
+from zarrfs.engine.formats.dimension_names import attributes_with_names, dimension_names_from_attributes
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, check_extensions, parse_array
 from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.paths import join
@@ -216,7 +216,7 @@ class Draft2019Format(Format):
         written = write_object(store, key, {**document, "attributes": attributes_with_names(spec)})
         attributes = written["attributes"]
         if isinstance(spec, ArraySpec):
-            names = names_in(attributes, len(spec.shape))
+            names = dimension_names_from_attributes(attributes, len(spec.shape))
             return replace(spec, document=written, attributes=attributes, dimension_names=names)
         return replace(spec, document=written, attributes=attributes)
 

@@ -13,7 +13,7 @@ from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
 from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Coords, Separator, V2Keys
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, data_type_from_v2, fill_from_v2, fill_to_v2
 from zarrfs.engine.formats.byte_order import stored_data_type
-from zarrfs.engine.formats.dimension_names import attributes_with_names, names_in
+from zarrfs.engine.formats.dimension_names import attributes_with_names, dimension_names_from_attributes
 from zarrfs.engine.formats.v2_codecs import chain_from_v2, chain_to_v2
 from zarrfs.engine.json_checks import (
     check_keys,
@@ -131,7 +131,7 @@ def parse_array(document: Mapping[str, Any], where: str, *, is_later: bool = Fal
         fill_value=fill_from_v2(
             data_type, document["fill_value"], f"{where}: /fill_value", numbers_as_text=False
         ),
-        dimension_names=names_in(attributes, len(shape)),
+        dimension_names=dimension_names_from_attributes(attributes, len(shape)),
         attributes=attributes,
         order="F" if order == "F" else "C",
         document=dict(document),

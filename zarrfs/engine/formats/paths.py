@@ -6,10 +6,10 @@ import re
 
 from zarrfs.errors import KeyNameError
 
-__all__ = ["check_node_name", "join", "normalise_path", "paths_above"]
+__all__ = ["check_node_name", "join", "normalize_path", "paths_above"]
 
 
-def normalise_path(path: str) -> str:
+def normalize_path(path: str) -> str:
     """Return a node's path as used in keys: single forward slashes as separators, none at the ends.
 
     Raises KeyNameError for ``.`` and ``..`` segments and for NUL.

@@ -22,7 +22,7 @@ from zarrfs.engine.dtypes import (
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
-from zarrfs.engine.formats.dimension_names import attributes_with_names, names_in
+from zarrfs.engine.formats.dimension_names import attributes_with_names, dimension_names_from_attributes
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object, write_object
 from zarrfs.engine.formats.paths import join, paths_above
 from zarrfs.engine.formats.v2_codecs import chain_from_v2, chain_to_v2
@@ -115,7 +115,7 @@ def parse_array(
         chunk_key_encoding=V2Keys(_separator(document, where) or separator or "."),
         codecs=codecs,
         fill_value=fill_from_v2(data_type, document["fill_value"], f"{where}: /fill_value"),
-        dimension_names=names_in(attributes, len(shape)),
+        dimension_names=dimension_names_from_attributes(attributes, len(shape)),
         attributes=dict(attributes),
         order=order,
         document=dict(document),
@@ -319,6 +319,6 @@ class V2Format(Format):
         if attributes or store.exists(key):
             attributes = write_object(store, key, attributes)
         if isinstance(spec, ArraySpec):
-            names = names_in(attributes, len(spec.shape))
+            names = dimension_names_from_attributes(attributes, len(spec.shape))
             return replace(spec, attributes=attributes, dimension_names=names)
         return replace(spec, attributes=attributes)

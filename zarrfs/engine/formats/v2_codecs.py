@@ -154,9 +154,9 @@ def _array_codec(codec_id: str, options: Mapping[str, Any]) -> ArrayArrayCodec:
 
 def _bytes_codec(codec_id: str, options: Mapping[str, Any]) -> BytesBytesCodec:
     if codec_id in SHARED_CODECS:
-        from zarrfs.engine.codecs.numcodecs.core import twin_codec
+        from zarrfs.engine.codecs.numcodecs.core import core_adapter
 
-        codec: BytesBytesCodec = twin_codec(codec_id).from_configuration(options)
+        codec: BytesBytesCodec = core_adapter(codec_id).from_configuration(options)
         return codec
     from zarrfs.engine.codecs.numcodecs.bytes import bytes_codec
 

@@ -31,7 +31,7 @@ __all__ = [
     "mask_selection",
     "orthogonal_selection",
     "pop_fields",
-    "vectorised_selection",
+    "vectorized_selection",
 ]
 
 Indices = np.ndarray[Any, np.dtype[np.intp]]
@@ -260,7 +260,7 @@ def coordinate_selection(selection: Any, shape: tuple[int, ...]) -> CoordinateSe
     return CoordinateSelection(tuple(np.ascontiguousarray(a).reshape(-1) for a in broadcast), result)
 
 
-def vectorised_selection(selection: Any, shape: tuple[int, ...]) -> CoordinateSelection:
+def vectorized_selection(selection: Any, shape: tuple[int, ...]) -> CoordinateSelection:
     """Normalize points given by their coordinates or by a mask of the array's shape. Raises SelectionError."""
     if not isinstance(selection, tuple | slice | int | EllipsisType):
         array = _as_array(selection)

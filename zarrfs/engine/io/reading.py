@@ -18,7 +18,7 @@ from zarrfs.engine.indexing.projections import ChunkProjection, flat_boxes
 from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSelection, Span
 from zarrfs.engine.io.planning import ChunkMethod, ReadPlan, choose_method, plan_read
 from zarrfs.engine.io.storage import ArrayStorage
-from zarrfs.engine.parallel import at_most, for_each
+from zarrfs.engine.parallel import for_each, limit_threads
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue, ValueTooLargeError
 from zarrfs.errors import MissingChunkError, SelectionError
 
@@ -145,7 +145,7 @@ def execute(plan: ReadPlan, out: Array) -> None:
         except MemoryError as error:
             raise storage.decode_error(coords, CodecError("it does not fit into memory")) from error
 
-    with at_most(storage.access.concurrency):
+    with limit_threads(storage.access.concurrency):
         for_each(read, plan.chunks(), plan.workers)
 
 

@@ -25,7 +25,7 @@ from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSel
 from zarrfs.engine.io.planning import MIN_PARALLEL_COMPRESSED_NBYTES, MIN_PARALLEL_UNCOMPRESSED_NBYTES
 from zarrfs.engine.io.reading import read_region
 from zarrfs.engine.io.storage import ArrayStorage
-from zarrfs.engine.parallel import CORES, at_most, for_each
+from zarrfs.engine.parallel import CORES, for_each, limit_threads
 from zarrfs.engine.stores.base import ValueTooLargeError
 
 __all__ = ["write_selection"]
@@ -64,7 +64,7 @@ def write_selection(
     if count > 1:
         threshold = MIN_PARALLEL_COMPRESSED_NBYTES if storage.compressed else MIN_PARALLEL_UNCOMPRESSED_NBYTES
         workers = max(WRITERS if storage.typical_nbytes >= threshold else 1, storage.store.concurrency)
-    with at_most(storage.access.concurrency):
+    with limit_threads(storage.access.concurrency):
         for_each(write, chunk_projections(selection, storage.axes), workers)
 
 

@@ -25,7 +25,7 @@ from zarrfs.engine.indexing.selections import (
     mask_selection,
     orthogonal_selection,
     pop_fields,
-    vectorised_selection,
+    vectorized_selection,
 )
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.io.reading import check_flat, read_flat, read_out, read_selection
@@ -39,7 +39,7 @@ from zarrfs.engine.nodes.digest import stored_digest
 from zarrfs.engine.nodes.node import StoredNode, difference
 from zarrfs.engine.nodes.summary import Info, array_summary
 from zarrfs.engine.stores.base import Buffer, Store
-from zarrfs.engine.values import as_values, converted, with_fields
+from zarrfs.engine.values import as_values, assign_fields, converted
 from zarrfs.errors import DataShapeError, SelectionError
 
 __all__ = ["Array"]
@@ -307,7 +307,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
     @property
     def vindex(self) -> _Indexer:
         """Vectorized indexing by coordinates, ``array.vindex[[0, 2], [1, 3]]``, or by a mask of the array's shape."""
-        return _Indexer(self, vectorised_selection)
+        return _Indexer(self, vectorized_selection)
 
     @property
     def blocks(self) -> _Indexer:
@@ -446,7 +446,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
             popped = check_fields(list(fields) if isinstance(fields, tuple) else fields, self.dtype)
         resolved = selector(rest, self._spec.shape)
         if popped is not None:
-            value = with_fields(np.array(self._read(resolved)), popped, value, self._storage.where)
+            value = assign_fields(np.array(self._read(resolved)), popped, value, self._storage.where)
         self._write(self._storage, resolved, value)
 
     def _write(

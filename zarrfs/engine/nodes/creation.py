@@ -25,7 +25,7 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.hierarchy import replacing
 from zarrfs.engine.nodes.similar_arrays import copy_values
-from zarrfs.engine.options import check_names, check_type
+from zarrfs.engine.options import check_option_names, check_option_type
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.undo import UndoStore
 from zarrfs.engine.values import as_values, converted, describe_value
@@ -161,8 +161,8 @@ def create_array_node(
         access: the access options of the returned array.
         options: the options of ``array_spec``.
     """
-    check_names("create_array()", options, ARRAY_OPTIONS)
-    check_type("access", access, Access, "an Access")
+    check_option_names("create_array()", options, ARRAY_OPTIONS)
+    check_option_type("access", access, Access, "an Access")
     access = access or Access()
     if write_empty_chunks is not None:
         access = replace(access, write_empty_chunks=write_empty_chunks)

@@ -7,10 +7,15 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.creation.array_options import ArrayOptions, FilledOptions, engine_options, lists_options
+from zarrfs.engine.creation.array_options import (
+    ArrayOptions,
+    FilledOptions,
+    engine_options,
+    with_options_signature,
+)
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.json_document import document_limit
-from zarrfs.engine.formats.paths import normalise_path
+from zarrfs.engine.formats.paths import normalize_path
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.nodes import creation
@@ -82,7 +87,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
     # -- members -----------------------------------------------------------------------------------------------
 
     def _join(self, name: str) -> str:
-        relative = normalise_path(name)
+        relative = normalize_path(name)
         return f"{self._path}/{relative}" if self._path and relative else self._path or relative
 
     @property
@@ -137,7 +142,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         return default if node is None else node
 
     def _find(self, name: str) -> Array | Group | None:
-        relative = normalise_path(name)
+        relative = normalize_path(name)
         if not relative:
             return self
         listed = None
@@ -159,7 +164,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and bool(normalise_path(name)) and self._find(name) is not None
+        return isinstance(name, str) and bool(normalize_path(name)) and self._find(name) is not None
 
     def _each_member(self) -> Iterator[tuple[str, Array | Group]]:
         """Yield (name, node) of each member, sorted by name; see ``members``."""
@@ -347,7 +352,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         """Create several groups; see ``create_group``."""
         return tuple(self.create_group(name, overwrite=overwrite) for name in names)
 
-    @lists_options(ArrayOptions)
+    @with_options_signature(ArrayOptions)
     def create_array(self, name: str, **options: Unpack[ArrayOptions]) -> Array:
         """Create an array at a name or path below this group, with its missing ancestors.
 
@@ -377,7 +382,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         """Return several groups; see ``require_group``."""
         return tuple(self.require_group(name) for name in names)
 
-    @lists_options(FilledOptions)
+    @with_options_signature(FilledOptions)
     def require_array(
         self, name: str, shape: Any, dtype: Any = None, exact: bool = False, **options: Any
     ) -> Array:

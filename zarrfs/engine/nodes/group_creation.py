@@ -8,7 +8,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Unpack
 
-from zarrfs.engine.creation.array_options import ArrayOptions, FilledOptions, StorageOptions, lists_options
+from zarrfs.engine.creation.array_options import (
+    ArrayOptions,
+    FilledOptions,
+    StorageOptions,
+    with_options_signature,
+)
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.similar_arrays import options_like, spec_of
 
@@ -31,24 +36,24 @@ class GroupRoutines(ABC):
     ) -> Array:
         """Return the array of that name, and create it if it does not exist."""
 
-    @lists_options(ArrayOptions)
+    @with_options_signature(ArrayOptions)
     def create(self, name: str, **options: Unpack[ArrayOptions]) -> Array:
         """Create an array; the same as ``create_array``."""
         return self.create_array(name, **options)
 
-    @lists_options(ArrayOptions)
+    @with_options_signature(ArrayOptions)
     def create_dataset(self, name: str, **options: Unpack[ArrayOptions]) -> Array:
         """Create an array; the same as ``create_array``, under the name that h5py uses."""
         return self.create_array(name, **options)
 
-    @lists_options(FilledOptions)
+    @with_options_signature(FilledOptions)
     def require_dataset(
         self, name: str, shape: Any, dtype: Any = None, exact: bool = False, **options: Any
     ) -> Array:
         """Return the array of that name; the same as ``require_array``, under the name that h5py uses."""
         return self.require_array(name, shape, dtype, exact, **options)
 
-    @lists_options(ArrayOptions)
+    @with_options_signature(ArrayOptions)
     def array(self, name: str, data: Any = None, **options: Any) -> Array:
         """Create an array from ``data``; without data, an empty one, which requires ``shape``.
 
@@ -62,42 +67,42 @@ class GroupRoutines(ABC):
         like = defaults | options_like(data, self._in_own_format(options))
         return self.create_array(name, **like, copy_from=data)
 
-    @lists_options(FilledOptions)
+    @with_options_signature(FilledOptions)
     def empty(self, name: str, shape: Any, **options: Unpack[FilledOptions]) -> Array:
         """Create an array without data. It reads as its fill value, by default the default value of its data type."""
         return self.create_array(name, shape=shape, **options)
 
-    @lists_options(StorageOptions)
+    @with_options_signature(StorageOptions)
     def zeros(self, name: str, shape: Any, **options: Unpack[StorageOptions]) -> Array:
         """Create an array of zeros."""
         return self.create_array(name, shape=shape, fill_value=0, **options)
 
-    @lists_options(StorageOptions)
+    @with_options_signature(StorageOptions)
     def ones(self, name: str, shape: Any, **options: Unpack[StorageOptions]) -> Array:
         """Create an array of ones."""
         return self.create_array(name, shape=shape, fill_value=1, **options)
 
-    @lists_options(StorageOptions)
+    @with_options_signature(StorageOptions)
     def full(self, name: str, fill_value: Any, shape: Any, **options: Unpack[StorageOptions]) -> Array:
         """Create an array that reads as ``fill_value`` everywhere."""
         return self.create_array(name, shape=shape, fill_value=fill_value, **options)
 
-    @lists_options(ArrayOptions)
+    @with_options_signature(ArrayOptions)
     def empty_like(self, name: str, data: Any, **options: Any) -> Array:
         """Create an array without data, with the metadata of another array; with its fill value if it has one."""
         return self.create_array(name, **options_like(data, self._in_own_format(options)))
 
-    @lists_options(StorageOptions)
+    @with_options_signature(StorageOptions)
     def zeros_like(self, name: str, data: Any, **options: Any) -> Array:
         """Create an array of zeros with the metadata of another array."""
         return self.empty_like(name, data, **{**options, "fill_value": 0})
 
-    @lists_options(StorageOptions)
+    @with_options_signature(StorageOptions)
     def ones_like(self, name: str, data: Any, **options: Any) -> Array:
         """Create an array of ones with the metadata of another array."""
         return self.empty_like(name, data, **{**options, "fill_value": 1})
 
-    @lists_options(StorageOptions)
+    @with_options_signature(StorageOptions)
     def full_like(self, name: str, data: Any, fill_value: Any = None, **options: Any) -> Array:
         """Create an array that reads as ``fill_value``, with the metadata of another array.
 

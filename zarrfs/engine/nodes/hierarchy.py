@@ -28,7 +28,7 @@ def delete_node(store: Store, path: str) -> None:
     chunks.
     """
     keys = formats.node_keys(store, path)[0]
-    for key in formats.own_documents(store, path):
+    for key in formats.node_document_keys(store, path):
         store.delete(key)
     _delete(store, keys)
 

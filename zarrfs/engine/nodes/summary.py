@@ -16,11 +16,11 @@ from zarrfs.engine.nodes.protocols import ArrayNode, GroupNode
 
 __all__ = [
     "Info",
-    "array_facts",
+    "array_metadata_summary",
     "array_summary",
     "complete_array_summary",
     "complete_group_summary",
-    "group_facts",
+    "group_metadata_summary",
     "group_summary",
     "json_safe",
 ]
@@ -39,10 +39,10 @@ JSON_SCALAR_TYPES = frozenset((str, int, bool, type(None)))
 
 def array_summary(array: ArrayNode) -> dict[str, Any]:
     """Return the properties of an array, with its user attributes, as JSON values."""
-    return {**array_facts(array), "attributes": json_safe(array.attrs.asdict())}
+    return {**array_metadata_summary(array), "attributes": json_safe(array.attrs.asdict())}
 
 
-def array_facts(array: ArrayNode) -> dict[str, Any]:
+def array_metadata_summary(array: ArrayNode) -> dict[str, Any]:
     """Return the properties of an array as JSON values, without its user attributes, which may be large."""
     spec = array.spec
     return {
@@ -65,10 +65,10 @@ def array_facts(array: ArrayNode) -> dict[str, Any]:
 
 def group_summary(group: GroupNode) -> dict[str, Any]:
     """Return the properties of a group, with its user attributes, as JSON values."""
-    return {**group_facts(group), "attributes": json_safe(group.attrs.asdict())}
+    return {**group_metadata_summary(group), "attributes": json_safe(group.attrs.asdict())}
 
 
-def group_facts(group: GroupNode) -> dict[str, Any]:
+def group_metadata_summary(group: GroupNode) -> dict[str, Any]:
     """Return the properties of a group as JSON values, without its user attributes, which may be large."""
     return {"kind": "group", "path": group.name, "zarr_format": group.zarr_format}
 

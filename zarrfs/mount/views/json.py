@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.summary import array_facts, group_facts, json_safe
+from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
 from zarrfs.mount.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.held import json_memory_nbytes
 from zarrfs.mount.views.base import View
@@ -50,13 +50,13 @@ class JsonView(View):
                 if reason is not None
             },
         }
-        document = {**array_facts(array), "attributes": array.attrs.asdict(), **views}
+        document = {**array_metadata_summary(array), "attributes": array.attrs.asdict(), **views}
         return VirtualFileContent([BytesSegment(_encode_document(document))])
 
 
 def group_json(group: Group) -> bytes:
     """Return the content of the file ``.group.json`` of a group."""
-    return _encode_document({**group_facts(group), "attributes": group.attrs.asdict()})
+    return _encode_document({**group_metadata_summary(group), "attributes": group.attrs.asdict()})
 
 
 def _encode_document(value: dict[str, Any]) -> bytes:

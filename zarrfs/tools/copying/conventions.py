@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.dtypes import default_fill
-from zarrfs.engine.formats.dimension_names import DIMENSIONS, names_in
+from zarrfs.engine.formats.dimension_names import DIMENSIONS, dimension_names_from_attributes
 from zarrfs.engine.model import ArraySpec
 
 __all__ = ["convert_conventions", "effective_fill_value"]
@@ -100,7 +100,7 @@ def _dimension_names(
         names = ()  # xarray requires dimension names for all arrays, including scalars
     if names is None:
         return None, attributes
-    if names_in(attributes, len(spec.shape)) == names:
+    if dimension_names_from_attributes(attributes, len(spec.shape)) == names:
         del attributes[DIMENSIONS]
     if spec.zarr_format == "n5" and zarr_format != "n5":
         attributes.pop(N5_NAMES, None)

@@ -24,7 +24,7 @@ from zarrfs._version import __version__
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.hierarchy import STAGING
-from zarrfs.engine.parallel import at_most
+from zarrfs.engine.parallel import limit_threads
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, StoreError, UnsupportedError, ZarrError
 from zarrfs.logs import logger
@@ -331,7 +331,7 @@ def _run_batch(payload: bytes, job: str, items: Sequence[Any]) -> tuple[int, Zar
     count = 0
     try:
         work = _unpickled(payload)
-        with at_most(1):  # each thread of the worker runs a task of its own
+        with limit_threads(1):  # each thread of the worker runs a task of its own
             for item in items:
                 if job in _stopped_jobs:
                     break

@@ -33,11 +33,11 @@ class Pane(QObject):
     """A canvas and its pipeline.
 
     Signals:
-        framed: (frame) another frame is displayed.
+        frame_shown: (frame) another frame is displayed.
         pointed: (readout or None) the values below the pointer.
     """
 
-    framed = pyqtSignal(object)
+    frame_shown = pyqtSignal(object)
     pointed = pyqtSignal(object)
     _frame_received = pyqtSignal(object)
     _tile_failed = pyqtSignal(object)
@@ -133,7 +133,7 @@ class Pane(QObject):
                 # The chunk that could not be read is not in the displayed region any more.
                 self._session.withdraw_message(self._error)
                 self._error = ""
-            self.framed.emit(frame)
+            self.frame_shown.emit(frame)
 
     def _show_tile_error(self, error: TileError) -> None:
         # The signal is queued: after a retry, or with another image, the error may be obsolete.
@@ -171,12 +171,12 @@ class Panes(QWidget):
     """The main pane, and two side panes while linked panes are enabled.
 
     Signals:
-        framed: (frame) the main pane displays another frame.
+        frame_shown: (frame) the main pane displays another frame.
         pointed: (readout or None) the values below the pointer, in any pane.
         stepped: (slices) a step requested in the main pane.
     """
 
-    framed = pyqtSignal(object)
+    frame_shown = pyqtSignal(object)
     pointed = pyqtSignal(object)
     stepped = pyqtSignal(int)
 
@@ -191,7 +191,7 @@ class Panes(QWidget):
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(2)
         self._grid.addWidget(self.main.canvas, 0, 0)
-        self.main.framed.connect(self._adopt_limits)
+        self.main.frame_shown.connect(self._adopt_limits)
         self.main.canvas.stepped.connect(self.stepped)
         session.axes_changed.connect(self._show_axes)
         session.intent_changed.connect(self.refresh)
@@ -289,7 +289,7 @@ class Panes(QWidget):
             if channel.limits is None and limits is not None and frame.settled:
                 intent = with_channel(intent, number, limits=limits)
         self._session.change(intent)
-        self.framed.emit(frame)
+        self.frame_shown.emit(frame)
 
     # -- linking -----------------------------------------------------------------------------------------------
 

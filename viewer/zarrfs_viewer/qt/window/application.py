@@ -179,7 +179,7 @@ def take_screenshot(
             if dataset is not None and dataset.plate is not None and window.session.image is None:
                 finish(MAX_PLATE_POLLS)
 
-        window.framed.connect(done)
+        window.frame_shown.connect(done)
         window.session.image_changed.connect(
             lambda: QTimer.singleShot(THUMBNAIL_DELAY_MILLISECONDS, show_plate)
         )

@@ -90,12 +90,12 @@ class MainWindow(QMainWindow):
     """A window of the viewer.
 
     Signals:
-        framed: (frame) the main pane displays another frame.
+        frame_shown: (frame) the main pane displays another frame.
         failed: (text) a location could not be opened, with the reason.
         new_window_requested: the user requested another window.
     """
 
-    framed = pyqtSignal(object)
+    frame_shown = pyqtSignal(object)
     failed = pyqtSignal(str)
     new_window_requested = pyqtSignal()
 
@@ -229,7 +229,7 @@ class MainWindow(QMainWindow):
         session.axes_changed.connect(lambda: self.dimensions.show_image(session.image, session.intent))
         session.intent_changed.connect(self._show_intent)
         session.worker.busy.connect(lambda count: self.busy.setVisible(count > 0))
-        self.panes.framed.connect(self._show_frame)
+        self.panes.frame_shown.connect(self._show_frame)
         self.panes.pointed.connect(self._show_readout)
         self.panes.stepped.connect(self.dimensions.step)
         self.canvas.shape_changed.connect(self._measure)
@@ -365,7 +365,7 @@ class MainWindow(QMainWindow):
         usage = self.session.streamer.memory
         self._schedule_histogram(frame)
         self.memory.setText(plain(f"{format_bytes(usage.nbytes)} of {format_bytes(usage.budget)}"))
-        self.framed.emit(frame)
+        self.frame_shown.emit(frame)
 
     def _show_readout(self, values: Readout | None) -> None:
         self.position.setText("" if values is None else plain(values.text()))

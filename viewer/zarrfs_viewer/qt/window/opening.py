@@ -6,7 +6,7 @@ from PyQt6.QtCore import QMimeData, QObject, QSettings
 from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
-from zarrfs_viewer.locations import locations_in
+from zarrfs_viewer.locations import parse_locations
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import plain
 
@@ -62,7 +62,7 @@ class LocationOpener(QObject):
         """Open the locations on the clipboard."""
         clipboard = QGuiApplication.clipboard()
         text = clipboard.text() if clipboard is not None else ""
-        if not locations_in(text):
+        if not parse_locations(text):
             self._session.show_message(
                 "The clipboard does not contain a location. Copy a path, a URL or a link first."
             )
@@ -70,7 +70,7 @@ class LocationOpener(QObject):
 
     def open_all(self, text: str) -> None:
         """Open every location in a text."""
-        for location in locations_in(text):
+        for location in parse_locations(text):
             self._session.open_location(location)
 
     def drop(self, data: QMimeData) -> None:

@@ -24,7 +24,7 @@ from zarrfs.engine.codecs.bytes_to_bytes.zstd import ZstdCodec
 from zarrfs.engine.codecs.configuration import integer, shown
 from zarrfs.errors import MetadataError
 
-__all__ = ["NumcodecsBloscCodec", "core_codec", "twin_codec"]
+__all__ = ["NumcodecsBloscCodec", "core_adapter", "core_codec"]
 
 AUTOSHUFFLE = -1
 
@@ -139,7 +139,7 @@ CORE_ADAPTERS: dict[str, type[BytesBytesCodec]] = {
 }
 
 
-def twin_codec(codec_id: str) -> type[BytesBytesCodec]:
+def core_adapter(codec_id: str) -> type[BytesBytesCodec]:
     """Return the adapter class of a numcodecs codec that this package implements. ``codec_id`` is numcodecs' name."""
     return CORE_ADAPTERS[codec_id]
 

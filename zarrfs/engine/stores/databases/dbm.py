@@ -44,7 +44,7 @@ FILE_SUFFIXES = ("", ".pag", ".dir", ".db", ".dat", ".bak")
 """The suffixes that the libraries append to the path of a database."""
 
 
-def find_kind(path: str) -> str | None:
+def find_library_name(path: str) -> str | None:
     """Return the name of the library that created a dbm file: "" if it is unknown, None if the file is missing.
 
     Raises OSError or StoreError if one of the files is not a regular file.
@@ -66,7 +66,7 @@ class DBMStore(KeyValueStore):
         self.read_only = read_only
         self._lock = threading.RLock()
         try:
-            library_name = find_kind(self.path)
+            library_name = find_library_name(self.path)
         except OSError as error:
             raise LocationError(
                 str(error)

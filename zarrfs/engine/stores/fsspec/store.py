@@ -42,7 +42,7 @@ from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 from zarrfs.errors import KeyNameError, LocationError, ReadOnlyError, StoreError
 from zarrfs.plugins import install_hint
 
-__all__ = ["RemoteStore", "is_known"]
+__all__ = ["RemoteStore", "is_known_protocol"]
 
 MAX_CONCURRENT_REQUESTS = 32
 
@@ -614,7 +614,7 @@ def copy_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
     return {key: dict(value) if type(value) is dict else value for key, value in (options or {}).items()}
 
 
-def is_known(protocol: str) -> bool:
+def is_known_protocol(protocol: str) -> bool:
     """Return whether fsspec knows a protocol. The package of the protocol need not be installed."""
     fsspec = load_library(
         "fsspec", EXTRAS_BY_PROTOCOL.get(protocol.lower(), "remote"), f"{protocol}:// URLs:"
