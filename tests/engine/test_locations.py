@@ -91,7 +91,7 @@ def test_missing_stores_are_created_only_in_mode_a(tmp_path: Path) -> None:
         ("{tmp}/file", "is neither a zip file nor a database"),
         ("{tmp}/empty", "is empty"),
         ("{tmp}/file/below", "is neither a zip file nor a database"),
-        ("{tmp}/broken.zip", "no zip file that can be read"),
+        ("{tmp}/broken.zip", "is not a readable zip file"),
         ("", "the location is empty"),
         ("gopher://host/x", "'gopher' URLs are not supported"),
         ("file://host/path", "must not contain a host"),

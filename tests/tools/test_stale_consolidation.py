@@ -174,7 +174,7 @@ def test_a_change_that_makes_the_metadata_stale_warns_once(
     assert len(caplog.records) == 1
     messages = caplog.records[0].getMessage()
     assert "the consolidated metadata of '/' are out of date" in messages
-    assert "zarrfs consolidate writes them anew" in messages
+    assert "zarrfs consolidate writes them again" in messages
     assert stale_consolidation(zarrfs.open_group(tmp_path / "g"))
     group.create_group("again")
     assert len(caplog.records) == 1
