@@ -262,7 +262,7 @@ def test_a_temporary_directory_is_deleted_with_its_store(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
     with pytest.raises(LocationError, match="is always new and empty"):
         zarrfs.open("temporary://")
-    with pytest.raises(LocationError, match="no directory"):
+    with pytest.raises(LocationError, match="is not a directory"):
         zarrfs.create_array(f"temporary://{tmp_path}/none", shape=3)
 
 

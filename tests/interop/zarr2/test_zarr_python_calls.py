@@ -638,7 +638,7 @@ def test_modes(tmp_path: Path) -> None:
     with pytest.raises(zarrfs.NodeNotFoundError, match="zarr_format 3, expected 2"):
         zarrfs.open(tmp_path / "created", zarr_format=2)
     assert zarrfs.open(tmp_path / "created", zarr_format=3).shape == (3,)
-    with pytest.raises(zarrfs.LocationError, match="give a location"):
+    with pytest.raises(zarrfs.LocationError, match="needs a location"):
         zarrfs.open(mode="r")
 
 
