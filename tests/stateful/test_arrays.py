@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck
 
 from tests.engine.stores.every_store import stop_all_servers
-from tests.stateful.array_twin import ArrayMachine
+from tests.stateful.array_machine import ArrayMachine
 from tests.stateful.running import EXAMPLES_FACTOR, WRITABLE, run
 
 EXAMPLES = {"memory": 100, "local": 50}
