@@ -114,10 +114,9 @@ class ZarrfsBackend(BackendEntrypoint):
         Args:
             group: the path of the node below the location.
             consolidated: False ignores consolidated metadata; True requires it. By default it is used for remote
-            stores.
-                        zarr_format: the required Zarr format.
-                        use_zarr_fill_value_as_mask: whether the fill value is the missing value; by default in
-                        format 2 only.
+                stores.
+            zarr_format: the required Zarr format.
+            use_zarr_fill_value_as_mask: whether the fill value is the missing value; by default in format 2 only.
         """
         node = open_node(filename_or_obj, group, storage_options, consolidated, zarr_format)
         shared_store = SharedStore(node.store, not isinstance(filename_or_obj, Store))
