@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +30,39 @@ CachedValue = tuple[Buffer | None]
 """A value, or None for a missing key."""
 
 
-class LRUStore(WrapperStore):
+class _InvalidatingStore(WrapperStore):
+    """Removes values from a cache when they are changed through this store, also if the change fails halfway."""
+
+    @abstractmethod
+    def _invalidate(self, key: str | None) -> None:
+        """Remove what a change of one key, or of any keys if None, makes invalid."""
+
+    def set(self, key: str, value: Buffer) -> None:
+        try:
+            super().set(key, value)
+        finally:
+            self._invalidate(key)
+
+    def delete(self, key: str) -> None:
+        try:
+            super().delete(key)
+        finally:
+            self._invalidate(key)
+
+    def delete_prefix(self, prefix: str) -> None:
+        try:
+            super().delete_prefix(prefix)
+        finally:
+            self._invalidate(None)
+
+    def move_prefix(self, prefix: str, target: str) -> None:
+        try:
+            super().move_prefix(prefix, target)
+        finally:
+            self._invalidate(None)
+
+
+class LRUStore(_InvalidatingStore):
     """Caches encoded values up to ``capacity`` bytes. The least recently used values are evicted first.
 
     This is useful for a slow store that several arrays of this process read. Changes that are written through this
@@ -118,32 +151,11 @@ class LRUStore(WrapperStore):
             self.forget(key)
             yield
 
-    def set(self, key: str, value: Buffer) -> None:
-        try:
-            super().set(key, value)
-        finally:
-            self.forget(key)
-
-    def delete(self, key: str) -> None:
-        try:
-            super().delete(key)
-        finally:
-            self.forget(key)
-
-    def delete_prefix(self, prefix: str) -> None:
-        try:
-            super().delete_prefix(prefix)
-        finally:
-            self.forget()
-
-    def move_prefix(self, prefix: str, target: str) -> None:
-        try:
-            super().move_prefix(prefix, target)
-        finally:
-            self.forget()
+    def _invalidate(self, key: str | None) -> None:
+        self.forget(key)
 
 
-class MetadataCacheStore(WrapperStore):
+class MetadataCacheStore(_InvalidatingStore):
     """Caches metadata documents, missing documents and listings, each for ``seconds``. Chunks are not cached.
 
     This is useful for a high-latency store whose nodes are opened repeatedly. Changes that are written through this
@@ -211,26 +223,5 @@ class MetadataCacheStore(WrapperStore):
                 self.forget()
             yield
 
-    def set(self, key: str, value: Buffer) -> None:
-        try:
-            super().set(key, value)
-        finally:
-            self.forget()
-
-    def delete(self, key: str) -> None:
-        try:
-            super().delete(key)
-        finally:
-            self.forget()
-
-    def delete_prefix(self, prefix: str) -> None:
-        try:
-            super().delete_prefix(prefix)
-        finally:
-            self.forget()
-
-    def move_prefix(self, prefix: str, target: str) -> None:
-        try:
-            super().move_prefix(prefix, target)
-        finally:
-            self.forget()
+    def _invalidate(self, key: str | None) -> None:
+        self.forget()  # A change of one key can also change listings.
