@@ -7,7 +7,7 @@
 #                                               minute for a small change. Changed means: different from the merge base
 #                                               with the main branch, or not tracked. packaging/changed_tests.py maps
 #                                               the files to their tests.
-#   packaging/test.sh -n 2 --dist loadfile      in two processes
+#   packaging/test.sh -n 0                      all tests in one process (the default is one per core, at most 8)
 #   packaging/test.sh --random-order            in random order; the seed is printed
 #
 # All checks run, even if one of them fails. The exit code and the last line show the result.
@@ -20,6 +20,9 @@ if [ "${1-}" = --quick ]; then
     quick=true
     shift
 fi
+
+processes=$(nproc)
+((processes <= 8)) || processes=8
 
 failed=()
 check() {
@@ -42,7 +45,8 @@ if $quick; then
         check "pytest" "$PYTHON" -m pytest -q "${tests[@]}" "$@"
     fi
 else
-    check "pytest" "$PYTHON" -m pytest "$@"
+    # Tests of one file run in the same process, because they share fixtures that are expensive to create.
+    check "pytest" "$PYTHON" -m pytest -n "$processes" --dist loadfile "$@"
 fi
 
 echo
