@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
@@ -51,8 +51,9 @@ def test_casts_to_integers_agree_with_the_package_cast_value(target: str, data: 
     bound = 2.0**50
     elements = st.floats(-bound, bound, width=32 if source == "float32" else 64) if source in FLOATS else None
     array = data.draw(nps.arrays(source, 4, elements=elements))
-    # cast_value does not wrap to uint64. test_large_integers_are_cast_exactly covers it.
-    modes = [None, *OUT_OF_RANGE] if target != "uint64" else [None, "clamp"]
+    # cast_value wraps neither to uint64 nor from uint64 to int64. test_large_integers_are_cast_exactly covers both.
+    wraps = target != "uint64" and (source, target) != ("uint64", "int64")
+    modes = [None, *OUT_OF_RANGE] if wraps else [None, "clamp"]
     assert_casts_agree(array, target, data.draw(st.sampled_from(ROUNDING)), data.draw(st.sampled_from(modes)))
 
 
@@ -75,12 +76,15 @@ def test_casts_to_float32_follow_the_rounding_mode(array: np.ndarray, rounding: 
 
 @settings(max_examples=100, deadline=None)
 @given(
-    values=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5),
+    array=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5).map(lambda v: np.array(v, "i8"))
+    | st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=5).map(lambda v: np.array(v, "u8")),
     target=st.sampled_from(INTEGERS),
 )
-def test_large_integers_are_cast_exactly(values: list[int], target: str) -> None:
+@example(array=np.array([2**63, 2**64 - 1], "u8"), target="int64")
+@example(array=np.array([-1, -(2**63)], "i8"), target="uint64")
+def test_large_integers_are_cast_exactly(array: np.ndarray, target: str) -> None:
     info = np.iinfo(target)
-    array = np.array(values, "i8")
+    values = array.tolist()
     clamped = cast_array(array, np.dtype(target), "nearest-even", "clamp")
     assert clamped.tolist() == [min(max(value, int(info.min)), int(info.max)) for value in values]
     wrapped = cast_array(array, np.dtype(target), "nearest-even", "wrap")
