@@ -77,14 +77,15 @@ def test_casts_to_float32_follow_the_rounding_mode(array: np.ndarray, rounding: 
 @settings(max_examples=100, deadline=None)
 @given(
     array=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5).map(lambda v: np.array(v, "i8"))
-    | st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=5).map(lambda v: np.array(v, "u8")),
+    | st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=5).map(lambda v: np.array(v, "u8"))
+    | st.lists(st.integers(-(2**70), 2**70), min_size=1, max_size=5).map(lambda v: np.array(v, "f8")),
     target=st.sampled_from(INTEGERS),
 )
 @example(array=np.array([2**63, 2**64 - 1], "u8"), target="int64")
 @example(array=np.array([-1, -(2**63)], "i8"), target="uint64")
 def test_large_integers_are_cast_exactly(array: np.ndarray, target: str) -> None:
     info = np.iinfo(target)
-    values = array.tolist()
+    values = [int(value) for value in array.tolist()]
     clamped = cast_array(array, np.dtype(target), "nearest-even", "clamp")
     assert clamped.tolist() == [min(max(value, int(info.min)), int(info.max)) for value in values]
     wrapped = cast_array(array, np.dtype(target), "nearest-even", "wrap")
