@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import zarrfs
 from tests.processes import TIMEOUT
+from zarrfs.engine.indexing.projections import FlatOrder, flat_axes
 from zarrfs.engine.io.flat import block_grid
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import CountingStore
@@ -22,6 +23,7 @@ from zarrfs.mount.access_pattern import REORDERING_WINDOW, AccessPattern
 from zarrfs.mount.blocks import REVALIDATION_SECONDS, BlockPool, BlockReader
 from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.open_files import OpenFile
+from zarrfs.mount.streams import ArrayStream
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -53,15 +55,16 @@ def counted(**options: Any) -> tuple[CountingStore, zarrfs.Array]:
 @given(
     shape=st.lists(st.integers(1, 9), min_size=1, max_size=4),
     chunks=st.lists(st.integers(1, 5), min_size=4, max_size=4),
-    order=st.sampled_from(["C", "F"]),
+    order=st.sampled_from(["C", "F"]) | st.permutations(range(4)),
     limit=st.integers(2, 400),
     offset=st.integers(0, 10_000),
 )
 def test_blocks_cover_the_stream_and_hold_whole_chunks(
-    shape: list[int], chunks: list[int], order: Literal["C", "F"], limit: int, offset: int
+    shape: list[int], chunks: list[int], order: Literal["C", "F"] | list[int], limit: int, offset: int
 ) -> None:
+    axes: FlatOrder = order if isinstance(order, str) else tuple(axis for axis in order if axis < len(shape))
     array = zarrfs.create_array({}, shape=tuple(shape), chunks=tuple(chunks[: len(shape)]), dtype="u2")
-    grid = block_grid(array.storage, order, limit)
+    grid = block_grid(array.storage, axes, limit)
     bounds = [grid.bounds(number) for number in range(grid.count)]
     assert bounds[0][0] == 0
     assert bounds[-1][1] == array.nbytes
@@ -70,7 +73,9 @@ def test_blocks_cover_the_stream_and_hold_whole_chunks(
     start, stop = grid.bounds(grid.find(offset % array.nbytes))
     assert start <= offset % array.nbytes < stop
     if grid.holds_whole_chunks:
-        flat = np.arange(array.size).reshape(shape, order=order)
+        slowest_first = flat_axes(axes, len(shape))
+        permuted = np.arange(array.size).reshape([shape[axis] for axis in slowest_first])
+        flat = permuted.transpose(np.argsort(slowest_first))
         lengths = [range(0, n, c) for n, c in zip(shape, chunks, strict=False)]
         for corner in np.stack(np.meshgrid(*lengths, indexing="ij"), -1).reshape(-1, len(shape)):
             region = tuple(slice(a, a + c) for a, c in zip(corner, chunks, strict=False))
@@ -124,10 +129,23 @@ def test_any_reads_give_the_bytes_of_the_array(reads: list[tuple[int, int, bool]
     pool.close()
 
 
+@pytest.mark.parametrize("dtype", ["<u2", "<c16", "<M8[s]"])
+def test_swapped_elements_in_another_order_are_read_in_blocks(dtype: str) -> None:
+    numbers = np.arange(64 * 64 * 64, dtype="i8").astype(dtype).reshape(64, 64, 64)
+    array = zarrfs.create_array({}, data=numbers, chunks=(16, 64, 16))
+    pool = BlockPool(4 * MIB)
+    file = OpenFile(VirtualFileContent([ArraySegment(array, (2, 0, 1), swap=True)]), pool)
+    size = 100 * KIB + 1
+    data = b"".join(bytes(file.read(offset, size)) for offset in range(0, file.content.size, size))
+    assert data == numbers.transpose(2, 0, 1).byteswap().tobytes()
+    assert pool.statistics.assembled > 0
+    pool.close()
+
+
 def test_random_reads_assemble_no_blocks() -> None:
     _, array = counted(chunks=(16, 64, 64))
     pool = BlockPool(4 * MIB)
-    reader = BlockReader(array, "C", pool)
+    reader = BlockReader(ArrayStream(array), pool)
     for offset in (10, 900_000, 300_000):
         assert bytes(reader.read(offset, 100, sequential=False)) == NOISE.tobytes()[offset : offset + 100]
     assert pool.statistics.assembled == 0
@@ -137,7 +155,7 @@ def test_random_reads_assemble_no_blocks() -> None:
 def test_threads_that_read_one_block_share_its_assembly() -> None:
     _, array = counted(chunks=(64, 64, 256))
     pool = BlockPool(8 * MIB)
-    reader = BlockReader(array, "C", pool)
+    reader = BlockReader(ArrayStream(array), pool)
     results: list[bytes] = []
     threads = [
         threading.Thread(target=lambda: results.append(bytes(reader.read(5, 1000, sequential=True))))
@@ -155,7 +173,7 @@ def test_threads_that_read_one_block_share_its_assembly() -> None:
 def test_the_next_block_is_assembled_in_advance() -> None:
     _, array = counted(chunks=(16, 64, 256))
     pool = BlockPool(2 * MIB)
-    reader = BlockReader(array, "C", pool)
+    reader = BlockReader(ArrayStream(array), pool)
     assert reader.grid.count > 1
     reader.read(0, 100, sequential=True)
     pool.close()  # waits for the read-ahead
@@ -169,7 +187,7 @@ def test_the_next_block_is_assembled_in_advance() -> None:
 def test_memory_stays_within_the_capacity() -> None:
     _, array = counted(chunks=(8, 64, 256))
     pool = BlockPool(MIB)
-    reader = BlockReader(array, "C", pool)
+    reader = BlockReader(ArrayStream(array), pool)
     for offset in range(0, NOISE.nbytes, 64 * KIB):
         reader.read(offset, 64 * KIB, sequential=True)
         assert pool.nbytes <= pool.capacity
@@ -204,7 +222,7 @@ def test_a_changed_chunk_is_seen_after_the_revalidation_time(tmp_path: Path) -> 
     array = zarrfs.open_array(tmp_path / "a")
     clock = Clock()
     pool = BlockPool(8 * MIB, clock=clock)
-    reader = BlockReader(array, "C", pool)
+    reader = BlockReader(ArrayStream(array), pool)
     assert bytes(reader.read(0, 2, sequential=True)) == NOISE.tobytes()[:2]
     zarrfs.open_array(tmp_path / "a", mode="r+")[0, 0, 0] = 54321
     clock.now += REVALIDATION_SECONDS
@@ -218,7 +236,7 @@ def test_a_missing_chunk_that_is_written_is_seen_after_the_revalidation_time(tmp
     array = zarrfs.open_array(tmp_path / "a")
     clock = Clock()
     pool = BlockPool(8 * MIB, clock=clock)
-    reader = BlockReader(array, "C", pool)
+    reader = BlockReader(ArrayStream(array), pool)
     assert bytes(reader.read(0, 2, sequential=True)) == b"\0\0"
     zarrfs.open_array(tmp_path / "a", mode="r+")[0, 0, 0] = 54321
     clock.now += REVALIDATION_SECONDS
@@ -230,7 +248,7 @@ def test_an_immutable_pool_does_not_ask_the_store() -> None:
     store, array = counted(chunks=(64, 64, 256))
     clock = Clock()
     pool = BlockPool(8 * MIB, is_immutable=True, clock=clock)
-    reader = BlockReader(array, "C", pool)
+    reader = BlockReader(ArrayStream(array), pool)
     reader.read(0, 2, sequential=True)
     store.reset()
     clock.now += 10 * REVALIDATION_SECONDS

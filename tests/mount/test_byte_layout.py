@@ -21,6 +21,7 @@ def test_a_read_returns_the_requested_range(data: st.DataObject) -> None:
         "nothing": (BytesSegment(b""), b""),
         "C": (ArraySegment(array), numbers.tobytes()),
         "F": (ArraySegment(array, "F"), numbers.tobytes("F")),
+        "permuted": (ArraySegment(array, (1, 2, 0)), numbers.transpose(1, 2, 0).tobytes()),
         "swapped": (ArraySegment(array, swap=True), numbers.byteswap().tobytes()),
     }
     names = data.draw(st.lists(st.sampled_from(sorted(choices)), max_size=4))

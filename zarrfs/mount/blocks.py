@@ -1,6 +1,6 @@
 """Blocks of virtual files in memory, shared by all open files of a mount.
 
-A block is a range of an array's flat byte stream that is assembled by one read of the engine, so that each chunk is
+A block is a range of a flat byte stream that is assembled by one read of the engine, so that each chunk is
 decoded once however small the requests of the kernel are. ``BlockPool`` bounds the memory of all blocks and
 assembles each block once for all readers; ``BlockReader`` divides one stream into blocks.
 """
@@ -14,20 +14,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.engine.io.flat import block_grid, flat_version
-from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import ZarrError
 from zarrfs.logs import logger
+from zarrfs.mount.streams import Bytes, FlatStream
 
 __all__ = ["DEFAULT_POOL_NBYTES", "BlockPool", "BlockReader", "PoolStatistics"]
 
 _reader_numbers = itertools.count()
-
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 DEFAULT_POOL_NBYTES = 64 << 20
 
@@ -271,13 +267,12 @@ class BlockPool:
 
 
 class BlockReader:
-    """The flat stream of one array, read through the blocks of a pool. Thread-safe."""
+    """A flat stream, read through the blocks of a pool. Thread-safe."""
 
-    def __init__(self, array: Array, order: Literal["C", "F"], pool: BlockPool) -> None:
-        self._array = array
-        self._order = order
+    def __init__(self, stream: FlatStream, pool: BlockPool) -> None:
+        self._stream = stream
         self.pool = pool
-        self.grid = block_grid(array.storage, order, pool.max_block_nbytes)
+        self.grid = stream.grid(pool.max_block_nbytes)
         self._key = next(_reader_numbers)
         self._failures: dict[int, float] = {}
 
@@ -338,14 +333,14 @@ class BlockReader:
 
     def _assemble(self, start: int, out: Bytes) -> None:
         # Blocks of whole chunks decode each chunk once: keeping the chunks as well would only cost memory.
-        self._array.read_bytes_into(start, out, self._order, keep_chunks=not self.grid.holds_whole_chunks)
+        self._stream.read_into(start, out, keep_chunks=not self.grid.holds_whole_chunks)
 
     def _read_directly(self, offset: int, size: int) -> Bytes:
         out = np.empty(size, np.uint8)
-        self._array.read_bytes_into(offset, out, self._order)
+        self._stream.read_into(offset, out)
         return out
 
     def _version(self, start: int, stop: int) -> Hashable | None:
         if self.pool.is_immutable:
             return True
-        return flat_version(self._array.storage, start, stop - start, self._order)
+        return self._stream.version(start, stop)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from zarrfs.engine.indexing.projections import FlatOrder
 from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.blocks import BlockPool, BlockReader
+from zarrfs.mount.streams import ArrayStream, FlatStream, SwappedStream
 
 __all__ = ["ArraySegment", "BytesSegment", "Segment", "VirtualFileContent"]
 
@@ -35,39 +37,31 @@ class BytesSegment:
 
 
 class ArraySegment:
-    """The elements of an array in C or F order. They are decoded on each read.
+    """The elements of an array in C or F order, or with the dimensions in another order (see ``FlatOrder``).
 
     ``swap`` reverses the bytes of each element. In complex elements it reverses those of each part.
     """
 
-    def __init__(self, array: Array, order: Literal["C", "F"] = "C", swap: bool = False) -> None:
-        self._array = array
-        self._order: Literal["C", "F"] = order
+    def __init__(self, array: Array, order: FlatOrder = "C", swap: bool = False) -> None:
+        self._stream: FlatStream = ArrayStream(array, order)
         self._blocks: BlockReader | None = None
-        self._swap_width = array.itemsize // (2 if array.dtype.kind == "c" else 1) if swap else 1
+        width = array.itemsize // (2 if array.dtype.kind == "c" else 1)
+        if swap and width > 1:
+            self._stream = SwappedStream(self._stream, width)
         self.nbytes = array.nbytes
 
-    def blocks(self, pool: BlockPool) -> BlockReader | None:
-        """Return the reader of this segment's blocks in a pool, or None for a segment that is not read in blocks.
+    def blocks(self, pool: BlockPool) -> BlockReader:
+        """Return the reader of this segment's blocks in a pool.
 
         All open files that show the segment share the reader, and so its blocks.
         """
-        if self._swap_width != 1:
-            return None
         reader = self._blocks
         if reader is None or reader.pool is not pool:
-            reader = self._blocks = BlockReader(self._array, self._order, pool)
+            reader = self._blocks = BlockReader(self._stream, pool)
         return reader
 
     def read_into(self, offset: int, out: memoryview) -> None:
-        if self._swap_width == 1:
-            self._array.read_bytes_into(offset, out, self._order)
-            return
-        skip = offset % self._swap_width
-        start, stop = offset - skip, -(-(offset + len(out)) // self._swap_width) * self._swap_width
-        raw = np.frombuffer(self._array.read_bytes(start, stop - start, self._order), np.uint8)
-        swapped = raw.reshape(-1, self._swap_width)[:, ::-1].reshape(-1)
-        out[:] = swapped[skip : skip + len(out)].tobytes()
+        self._stream.read_into(offset, np.frombuffer(out, np.uint8))
 
 
 class VirtualFileContent:

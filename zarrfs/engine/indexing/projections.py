@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,11 +20,16 @@ from zarrfs.engine.indexing.selections import CoordinateSelection, Indices, Orth
 __all__ = [
     "Axis",
     "ChunkProjection",
+    "FlatOrder",
     "RegularAxis",
     "chunk_projections",
     "count_chunks",
+    "flat_axes",
     "flat_boxes",
 ]
+
+FlatOrder = Literal["C", "F"] | tuple[int, ...]
+"""The order of the elements in a flat stream: C or F order, or the dimensions from the slowest to the fastest one."""
 
 
 class Axis(Protocol):
@@ -253,6 +258,17 @@ def _coordinate_projections(
             region.append(slice(first, last + 1, 1))
             local.append(inside - first)
         yield ChunkProjection(coords, tuple(region), tuple(local), members, False)
+
+
+def flat_axes(order: FlatOrder, ndim: int) -> tuple[int, ...]:
+    """Return the dimensions from the slowest to the fastest one. Raises ValueError for an unknown order."""
+    if order == "C":
+        return tuple(range(ndim))
+    if order == "F":
+        return tuple(reversed(range(ndim)))
+    if not isinstance(order, tuple) or sorted(order) != list(range(ndim)):
+        raise ValueError(f"order must be 'C', 'F' or a permutation of the {ndim} dimensions, found {order!r}")
+    return order
 
 
 def flat_boxes(start: int, stop: int, shape: Sequence[int]) -> Iterator[tuple[int, tuple[slice, ...]]]:

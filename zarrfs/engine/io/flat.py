@@ -1,6 +1,6 @@
 """The flat byte stream of an array, divided into blocks that contain whole chunks.
 
-A sequential reader of the stream (C or F order) passes the same chunks once for each row that they contain. Read
+A sequential reader of the stream passes the same chunks once for each row that they contain. Read
 block by block, each chunk is decoded once.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from zarrfs.engine.indexing.projections import flat_boxes
+from zarrfs.engine.indexing.projections import FlatOrder, flat_axes, flat_boxes
 from zarrfs.engine.io.storage import ArrayStorage
 
 __all__ = ["BlockGrid", "block_grid", "flat_version"]
@@ -63,13 +63,14 @@ class BlockGrid:
         return -(-self.period // self.block)
 
 
-def block_grid(storage: ArrayStorage, order: str, max_nbytes: int) -> BlockGrid:
+def block_grid(storage: ArrayStorage, order: FlatOrder, max_nbytes: int) -> BlockGrid:
     """Return the division of an array's flat stream into blocks of at most ``max_nbytes`` bytes.
 
     If the chunks of one slab (all chunks with the same index in the slowest dimension) exceed ``max_nbytes``, the
     blocks do not contain whole chunks.
     """
-    shape = storage.spec.shape if order == "C" else storage.spec.shape[::-1]
+    axes = flat_axes(order, len(storage.spec.shape))
+    shape = [storage.spec.shape[axis] for axis in axes]
     itemsize = storage.dtype.itemsize
     nbytes = prod(shape) * itemsize
     target = min(TARGET_BLOCK_NBYTES, max_nbytes)
@@ -78,8 +79,7 @@ def block_grid(storage: ArrayStorage, order: str, max_nbytes: int) -> BlockGrid:
     chunks = storage.chunk_shape if sharding is None else sharding[1]
     if nbytes == 0 or not shape or chunks is None:
         return BlockGrid(nbytes, max(nbytes, 1), target, nbytes <= target)
-    if order == "F":
-        chunks = chunks[::-1]
+    chunks = tuple(chunks[axis] for axis in axes)
     axis = 0
     while axis < len(shape) - 1 and chunks[axis] == 1 and prod(shape[axis + 1 :]) * itemsize > target:
         axis += 1
@@ -90,7 +90,7 @@ def block_grid(storage: ArrayStorage, order: str, max_nbytes: int) -> BlockGrid:
     return BlockGrid(nbytes, period, min(period, slab * max(1, target // slab)), True)
 
 
-def flat_version(storage: ArrayStorage, offset: int, nbytes: int, order: str) -> Hashable | None:
+def flat_version(storage: ArrayStorage, offset: int, nbytes: int, order: FlatOrder) -> Hashable | None:
     """Return a value that changes when the chunks of a range of the flat stream change, or None where that is unknown.
 
     Costs a stamp of each chunk (a stat call in a directory). The value is taken before the range is read: an equal
@@ -99,11 +99,8 @@ def flat_version(storage: ArrayStorage, offset: int, nbytes: int, order: str) ->
     itemsize = storage.dtype.itemsize
     if not itemsize or nbytes <= 0:
         return None
-    shape = storage.spec.shape if order == "C" else storage.spec.shape[::-1]
     stamps: list[Hashable] = []
-    for coords in _chunks_of_range(
-        storage, offset // itemsize, -(-(offset + nbytes) // itemsize), shape, order
-    ):
+    for coords in _chunks_of_range(storage, offset // itemsize, -(-(offset + nbytes) // itemsize), order):
         if len(stamps) >= MAX_VERSIONED_CHUNKS:
             return None
         with storage.store.open_value(storage.key(coords)) as value:
@@ -115,15 +112,16 @@ def flat_version(storage: ArrayStorage, offset: int, nbytes: int, order: str) ->
 
 
 def _chunks_of_range(
-    storage: ArrayStorage, start: int, stop: int, shape: tuple[int, ...], order: str
+    storage: ArrayStorage, start: int, stop: int, order: FlatOrder
 ) -> Iterator[tuple[int, ...]]:
     """Yield the coordinates of the stored chunks (shards) that a range of elements intersects, each once."""
+    axes = flat_axes(order, len(storage.spec.shape))
+    positions = [axes.index(axis) for axis in range(len(axes))]
     seen: set[tuple[int, ...]] = set()
-    for _, box in flat_boxes(start, stop, shape):
-        ordered = box if order == "C" else box[::-1]
+    for _, box in flat_boxes(start, stop, [storage.spec.shape[axis] for axis in axes]):
         ranges = [
-            range(axis.find(part.start), axis.find(part.stop - 1) + 1)
-            for axis, part in zip(storage.axes, ordered, strict=True)
+            range(axis.find(box[i].start), axis.find(box[i].stop - 1) + 1)
+            for axis, i in zip(storage.axes, positions, strict=True)
         ]
         for coords in product(*ranges):
             if coords not in seen:

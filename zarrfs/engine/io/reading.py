@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from math import prod
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from zarrfs.engine.cache import CacheEntry
 from zarrfs.engine.codecs.base import BufferSource, ByteSource, CodecError, Region
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
-from zarrfs.engine.indexing.projections import ChunkProjection, flat_boxes
+from zarrfs.engine.indexing.projections import ChunkProjection, FlatOrder, flat_axes, flat_boxes
 from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSelection, Span
 from zarrfs.engine.io.planning import ChunkMethod, ReadPlan, choose_method, plan_read
 from zarrfs.engine.io.storage import ArrayStorage
@@ -270,10 +270,9 @@ def _check_present(storage: ArrayStorage, chunk: ChunkProjection, codecs: CodecP
 
 
 def read_flat(
-    storage: ArrayStorage, offset: int, out: Array, order: str, *, keep_chunks: bool = True
+    storage: ArrayStorage, offset: int, out: Array, order: FlatOrder, *, keep_chunks: bool = True
 ) -> None:
-    """Fill ``out``, a one-dimensional array of uint8, with the bytes from ``offset`` of the array's elements in C or F
-    order.
+    """Fill ``out``, a one-dimensional array of uint8, with the bytes from ``offset`` of the flat stream of the array.
 
     The range must lie in the array; see ``check_flat``. With ``keep_chunks=False`` decoded chunks do not
     enter the cache.
@@ -286,21 +285,22 @@ def read_flat(
     aligned = skip == 0 and (last - first) * itemsize == out.size
     raw = out if aligned else np.empty((last - first) * itemsize, np.uint8)
     elements = raw.view(storage.dtype)
-    shape = storage.spec.shape if order == "C" else storage.spec.shape[::-1]
+    axes = flat_axes(order, len(storage.spec.shape))
+    shape = tuple(storage.spec.shape[axis] for axis in axes)
+    positions = [axes.index(axis) for axis in range(len(axes))]
     for position, box in flat_boxes(first, last, shape):
         lengths = tuple(part.stop - part.start for part in box)
         begin = position - first
         view = elements[begin : begin + prod(lengths)].reshape(lengths)
-        if order == "F":
-            view, box = view.T, box[::-1]
-        spans: Iterable[Span] = (Span(part.start, 1, part.stop - part.start) for part in box)
-        selection = OrthogonalSelection(tuple(spans), view.shape, (slice(None),) * view.ndim)
+        view = view.transpose(positions)
+        spans = tuple(Span(box[i].start, 1, box[i].stop - box[i].start) for i in positions)
+        selection = OrthogonalSelection(spans, view.shape, (slice(None),) * view.ndim)
         read_into(storage, selection, view, keep_chunks)
     if not aligned:
         out[...] = raw[skip : skip + out.size]
 
 
-def check_flat(storage: ArrayStorage, offset: int, size: int, order: str) -> int:
+def check_flat(storage: ArrayStorage, offset: int, size: int, order: FlatOrder) -> int:
     """Return the number of bytes that can be read from ``offset``, at most ``size``.
 
     Raises SelectionError for an array of variable-length elements, an unknown order, and a negative or non-integer
@@ -310,8 +310,10 @@ def check_flat(storage: ArrayStorage, offset: int, size: int, order: str) -> int
         raise SelectionError(
             f"{storage.where}: {storage.spec.data_type.name} elements vary in length and have no flat byte stream"
         )
-    if order not in ("C", "F"):
-        raise SelectionError(f"order must be 'C' or 'F', found {order!r}")
+    try:
+        flat_axes(order, len(storage.spec.shape))
+    except ValueError as error:
+        raise SelectionError(f"{storage.where}: {error}") from None
     for name, value in (("offset", offset), ("size", size)):
         if not isinstance(value, int | np.integer):
             raise SelectionError(f"{name} must be an integer, found {value!r}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import api as formats
+from zarrfs.engine.indexing.projections import FlatOrder
 from zarrfs.engine.indexing.selections import (
     CoordinateSelection,
     OrthogonalSelection,
@@ -369,11 +370,12 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         """Return ``digest`` in hexadecimal."""
         return self.digest(hashname).hex()
 
-    def read_bytes(self, offset: int, size: int, order: Literal["C", "F"] = "C") -> Buffer:
+    def read_bytes(self, offset: int, size: int, order: FlatOrder = "C") -> Buffer:
         """Return up to ``size`` bytes from byte ``offset`` of the array's elements as one stream.
 
-        The stream contains all elements in C order (the last dimension varies fastest) or F order, each in the byte
-        order of ``dtype``. It is ``nbytes`` long; a range is clipped at its end. Returns a new buffer that the caller
+        The stream contains all elements in C order (the last dimension varies fastest), in F order, or in the order of
+        the dimensions that ``order`` lists from the slowest to the fastest one. Each element has the byte order of
+        ``dtype``. The stream is ``nbytes`` long; a range is clipped at its end. Returns a new buffer that the caller
         owns. Raises SelectionError for variable-length elements, and for a negative offset or size.
         """
         self._recheck()
@@ -382,7 +384,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         return out.data
 
     def read_bytes_into(
-        self, offset: int, buffer: Any, order: Literal["C", "F"] = "C", *, keep_chunks: bool = True
+        self, offset: int, buffer: Any, order: FlatOrder = "C", *, keep_chunks: bool = True
     ) -> int:
         """Read ``len(buffer)`` bytes from byte ``offset`` of the stream that ``read_bytes`` describes into ``buffer``.
 
