@@ -1,15 +1,17 @@
-"""Import of the FUSE binding: mfusepy, or fusepy if mfusepy is not installed."""
+"""The FUSE bindings: mfusepy, or fusepy if mfusepy is not installed. The differences between them are here."""
 
 from __future__ import annotations
 
 import ctypes.util
 import importlib
 import os
+from collections.abc import Mapping
 from types import ModuleType
+from typing import Any
 
 from zarrfs.errors import MountError
 
-__all__ = ["BINDING_VARIABLE", "load_binding"]
+__all__ = ["BINDING_VARIABLE", "Binding", "load_binding"]
 
 BINDING_VARIABLE = "ZARRFS_FUSE_BINDING"
 """The environment variable that chooses a binding: ``mfusepy`` or ``fusepy``."""
@@ -17,8 +19,47 @@ BINDING_VARIABLE = "ZARRFS_FUSE_BINDING"
 MODULES = {"mfusepy": "mfusepy", "fusepy": "fuse"}
 
 
-def load_binding() -> ModuleType:
-    """Return the module of the binding. Raises MountError, with instructions for installation, if there is none."""
+class Binding:
+    """A FUSE binding. It takes the operations from the methods of an object that have the names of FUSE operations."""
+
+    def __init__(self, name: str, module: ModuleType) -> None:
+        self.name = name
+        self._module = module
+
+    def run(self, operations: object, mountpoint: str, options: Mapping[str, object]) -> None:
+        """Mount, and serve requests until the file system is unmounted.
+
+        ``options`` are ``-o`` options of libfuse. Raises RuntimeError with the status of libfuse if it is not 0.
+        """
+        arguments = dict(options)
+        if self.name == "mfusepy" and "fuse3" in os.environ.get("FUSE_LIBRARY_NAME", ""):
+            # libfuse 3.14 prints a warning about its own default.
+            arguments.setdefault("max_idle_threads", 10)
+        if self.name == "fusepy":
+            operations = FusepyOperations(operations)
+        self._module.FUSE(operations, mountpoint, foreground=True, **arguments)
+
+
+class FusepyOperations:
+    """Operations in the form that fusepy requires. It calls the object with the name of the operation."""
+
+    def __init__(self, operations: object) -> None:
+        self._operations = operations
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operations, name)
+
+    def __call__(self, operation: str, *arguments: Any) -> Any:
+        return getattr(self, operation)(*arguments)
+
+    def read(self, path: str, size: int, offset: int, fh: int) -> bytes:
+        # fusepy accepts only bytes. mfusepy copies from any ctypes array.
+        operations: Any = self._operations
+        return bytes(operations.read(path, size, offset, fh))
+
+
+def load_binding() -> Binding:
+    """Return the binding. Raises MountError, with instructions for installation, if there is none."""
     requested = os.environ.get(BINDING_VARIABLE, "")
     if requested and requested not in MODULES:
         raise MountError(f"{BINDING_VARIABLE} is {requested!r}; expected one of {', '.join(MODULES)}")
@@ -28,7 +69,7 @@ def load_binding() -> ModuleType:
     failures = []
     for name in [requested] if requested else list(MODULES):
         try:
-            return importlib.import_module(MODULES[name])
+            return Binding(name, importlib.import_module(MODULES[name]))
         except (ImportError, OSError, AttributeError) as error:
             failures.append(f"{name}: {error}")
     raise MountError(

@@ -95,7 +95,7 @@ def serve(
     import zarrfs
     from zarrfs.mount.binding import load_binding
     from zarrfs.mount.blocks import DEFAULT_POOL_NBYTES, BlockPool
-    from zarrfs.mount.operations import make_operations
+    from zarrfs.mount.operations import ZarrOperations
     from zarrfs.mount.tree import Tree
 
     target = prepare_mountpoint(mountpoint)
@@ -124,11 +124,9 @@ def serve(
             is_ready = True
             ready()
 
-        operations = make_operations(binding, tree, mark_ready, pool=pool)
+        operations = ZarrOperations(tree, mark_ready, pool=pool)
         try:
-            binding.FUSE(
-                operations, target, foreground=True, **_fuse_arguments(source, options, binding.__name__)
-            )
+            binding.run(operations, target, _fuse_arguments(source, options))
         except RuntimeError as error:
             if is_ready and error.args == (LIBFUSE_SIGNAL_STATUS,):
                 return
@@ -143,7 +141,7 @@ def serve(
         node.store.close()
 
 
-def _fuse_arguments(location: str, options: MountOptions, binding: str) -> dict[str, object]:
+def _fuse_arguments(location: str, options: MountOptions) -> dict[str, object]:
     arguments: dict[str, object] = {
         "ro": True,
         "fsname": _escape_option(safe_text(location, MAX_SOURCE_LENGTH)),
@@ -156,9 +154,6 @@ def _fuse_arguments(location: str, options: MountOptions, binding: str) -> dict[
     else:
         # On open, the kernel drops cached pages of a file whose size or modification time has changed.
         arguments.update(auto_cache=True)
-    if binding == "mfusepy" and "fuse3" in os.environ.get("FUSE_LIBRARY_NAME", ""):
-        # libfuse 3.14 prints a warning about its own default.
-        arguments.update(max_idle_threads=10)
     for option in options.fuse_options:
         key, separator, value = option.partition("=")
         arguments[key] = value if separator else True

@@ -11,7 +11,6 @@ import stat
 import threading
 import time
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, NoReturn, TypeVar
 
 from zarrfs.engine.nodes.array import Array
@@ -22,7 +21,7 @@ from zarrfs.mount.blocks import BlockPool
 from zarrfs.mount.open_files import OpenFile
 from zarrfs.mount.tree import Directory, Entry, Tree, VirtualFile
 
-__all__ = ["make_operations"]
+__all__ = ["ZarrOperations", "error_number"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,200 +56,6 @@ WRITE_OPERATIONS = [
 ]
 
 
-def make_operations(
-    binding: ModuleType,
-    tree: Tree,
-    ready: Callable[[], None],
-    mounted_at: float | None = None,
-    pool: BlockPool | None = None,
-) -> Any:
-    """Return the operations object for a binding. ``ready`` is called when libfuse has initialized the mount."""
-    base: Any = binding.Operations
-    fuse_error: Any = binding.FuseOSError
-
-    class ZarrOperations(base):  # type: ignore[misc]
-        """Read-only operations on a Tree. libfuse calls them from several threads concurrently."""
-
-        use_ns = True
-
-        def __init__(self) -> None:
-            self._tree = tree
-            self._files: dict[int, OpenFile] = {}
-            self._pool = BlockPool() if pool is None else pool
-            self._handles = itertools.count(1)
-            self._started = time.time() if mounted_at is None else mounted_at
-            self._owner = (os.getuid(), os.getgid())
-            self._error_log = _ErrorLog()
-
-        # -- initialization and destruction ------------------------------------------------------------------
-
-        def init(self, path: str) -> None:
-            ready()
-
-        def init_with_config(self, connection: Any, config: Any) -> None:
-            ready()
-
-        def destroy(self, path: str) -> None:
-            self._files.clear()
-            self._pool.close()
-
-        # -- lookup ------------------------------------------------------------------------------------------
-
-        def _entry(self, path: str) -> Entry:
-            entry = self._tree.lookup(path)
-            if entry is None:
-                raise fuse_error(errno.ENOENT)
-            return entry
-
-        @_errors_to_errno(fuse_error)
-        def getattr(self, path: str, fh: Any = None) -> dict[str, Any]:
-            entry = self._entry(path)
-            modified = entry.modified or self._started
-            stamp = int(modified * 1e9)
-            common = {
-                "st_uid": self._owner[0],
-                "st_gid": self._owner[1],
-                "st_atime": stamp,
-                "st_mtime": stamp,
-                "st_ctime": stamp,
-            }
-            if isinstance(entry, Directory):
-                return {
-                    "st_mode": stat.S_IFDIR | 0o555,
-                    "st_nlink": 2,
-                    "st_size": 0,
-                    "st_blocks": 0,
-                    **common,
-                }
-            return {
-                "st_mode": stat.S_IFREG | 0o444,
-                "st_nlink": 1,
-                "st_size": entry.content.size,
-                "st_blocks": -(-entry.stored_nbytes // BLOCK_NBYTES),
-                "st_blksize": PREFERRED_READ_NBYTES,
-                **common,
-            }
-
-        @_errors_to_errno(fuse_error)
-        def access(self, path: str, mode: int) -> int:
-            self._entry(path)
-            if mode & os.W_OK:
-                raise fuse_error(errno.EROFS)
-            return 0
-
-        @_errors_to_errno(fuse_error)
-        def opendir(self, path: str) -> int:
-            if not isinstance(self._entry(path), Directory):
-                raise fuse_error(errno.ENOTDIR)
-            return 0
-
-        def releasedir(self, path: str, fh: Any) -> int:
-            return 0
-
-        @_errors_to_errno(fuse_error)
-        def readdir(self, path: str, fh: Any) -> list[str]:
-            entry = self._entry(path)
-            if not isinstance(entry, Directory):
-                raise fuse_error(errno.ENOTDIR)
-            return [".", "..", *self._tree.list_names(entry)]
-
-        def readlink(self, path: str) -> NoReturn:
-            raise fuse_error(errno.EINVAL)
-
-        def statfs(self, path: str) -> dict[str, int]:
-            # The file system is read-only, so no blocks are free.
-            return {
-                "f_bsize": 4096,
-                "f_frsize": 4096,
-                "f_blocks": 0,
-                "f_bfree": 0,
-                "f_bavail": 0,
-                "f_files": 0,
-                "f_ffree": 0,
-                "f_favail": 0,
-                "f_namemax": 255,
-            }
-
-        # -- extended attributes -----------------------------------------------------------------------------
-
-        def _attributes(self, path: str) -> dict[str, bytes]:
-            entry = self._entry(path)
-            node = entry.node
-            if node is None:
-                return {}
-            summary = (
-                array_metadata_summary(node) if isinstance(node, Array) else group_metadata_summary(node)
-            )
-            if entry.has_attributes:  # attributes that are not cached are larger than MAX_XATTR_NBYTES
-                summary["attributes"] = json_safe(node.attrs.asdict())
-            texts = {
-                XATTR_PREFIX + key: (value if isinstance(value, str) else json.dumps(value)).encode()
-                for key, value in summary.items()
-                if value is not None
-            }
-            return {key: text for key, text in texts.items() if len(text) <= MAX_XATTR_NBYTES}
-
-        @_errors_to_errno(fuse_error)
-        def getxattr(self, path: str, name: str, position: int = 0) -> bytes:
-            # The kernel requests security attributes on every access. They do not require a lookup.
-            value = self._attributes(path).get(name) if name.startswith(XATTR_PREFIX) else None
-            if value is None:
-                raise fuse_error(errno.ENODATA)
-            return value
-
-        @_errors_to_errno(fuse_error)
-        def listxattr(self, path: str) -> list[str]:
-            return sorted(self._attributes(path))
-
-        # -- reading -----------------------------------------------------------------------------------------
-
-        @_errors_to_errno(fuse_error)
-        def open(self, path: str, flags: int) -> int:
-            if flags & (os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_TRUNC | os.O_CREAT):
-                raise fuse_error(errno.EROFS)
-            entry = self._entry(path)
-            if not isinstance(entry, VirtualFile):
-                raise fuse_error(errno.EISDIR)
-            handle = next(self._handles)
-            self._files[handle] = OpenFile(entry.content, self._pool)
-            return handle
-
-        @_errors_to_errno(fuse_error)
-        def read(self, path: str, size: int, offset: int, fh: int) -> Any:
-            file = self._files.get(fh)
-            if file is None:
-                entry = self._entry(path)
-                if not isinstance(entry, VirtualFile):
-                    raise fuse_error(errno.EISDIR)
-                file = OpenFile(entry.content, self._pool)
-            try:
-                buffer = file.read(offset, size)
-            except fuse_error:
-                raise
-            except Exception as error:
-                self._error_log.report(path, error)
-                raise fuse_error(errno.EIO) from error
-            # mfusepy copies from the array; fusepy accepts only bytes.
-            return buffer if binding.__name__ == "mfusepy" else bytes(buffer)
-
-        def flush(self, path: str, fh: Any) -> int:
-            return 0
-
-        def fsync(self, path: str, datasync: int, fh: Any) -> int:
-            return 0
-
-        def release(self, path: str, fh: int) -> int:
-            self._files.pop(fh, None)
-            return 0
-
-    def refuse(self: Any, *args: Any) -> NoReturn:
-        raise fuse_error(errno.EROFS)
-
-    for name in WRITE_OPERATIONS:
-        setattr(ZarrOperations, name, refuse)
-    return ZarrOperations()
-
-
 class _ErrorLog:
     """Logs each error once, even if the kernel repeats the request."""
 
@@ -283,22 +88,216 @@ def error_number(error: Exception) -> int:
     return errnos.get(error.errno or 0, errno.EIO) if isinstance(error, OSError) else errno.EIO
 
 
-def _errors_to_errno(fuse_error: Any) -> Callable[[F], F]:
-    """Return a decorator that converts exceptions of an operation to ``fuse_error``. Each error is logged once."""
+class _OperationError(OSError):
+    """The error number that the kernel receives. It is not converted again."""
 
-    def decorate(operation: F) -> F:
-        @functools.wraps(operation)
-        def translated(self: Any, *args: Any) -> Any:
-            try:
-                return operation(self, *args)
-            except fuse_error:
-                raise
-            except Exception as error:
-                number = error_number(error)
-                if number not in (errno.ENOENT, errno.EROFS):
-                    self._error_log.report(f"{operation.__name__} {args[0] if args else ''}", error)
-                raise fuse_error(number) from error
 
-        return translated  # type: ignore[return-value]
+def _os_error(number: int) -> OSError:
+    return _OperationError(number, os.strerror(number))
 
-    return decorate
+
+def _errors_to_errno(operation: F) -> F:
+    """Convert the exceptions of an operation to error numbers. Each error is logged once."""
+
+    @functools.wraps(operation)
+    def translated(self: Any, *args: Any) -> Any:
+        try:
+            return operation(self, *args)
+        except _OperationError:
+            raise
+        except Exception as error:
+            number = error_number(error)
+            if number not in (errno.ENOENT, errno.EROFS):
+                self._error_log.report(f"{operation.__name__} {args[0] if args else ''}", error)
+            raise _os_error(number) from error
+
+    return translated  # type: ignore[return-value]
+
+
+class ZarrOperations:
+    """Read-only operations on a Tree. libfuse calls them from several threads concurrently.
+
+    An operation that fails raises OSError with an error number. ``ready`` is called when libfuse has initialized the
+    mount, ``mounted_at`` is the time in seconds that files without a modification time have.
+    """
+
+    use_ns = True
+
+    def __init__(
+        self,
+        tree: Tree,
+        ready: Callable[[], None],
+        mounted_at: float | None = None,
+        pool: BlockPool | None = None,
+    ) -> None:
+        self._tree = tree
+        self._ready = ready
+        self._files: dict[int, OpenFile] = {}
+        self._pool = BlockPool() if pool is None else pool
+        self._handles = itertools.count(1)
+        self._started = time.time() if mounted_at is None else mounted_at
+        self._owner = (os.getuid(), os.getgid())
+        self._error_log = _ErrorLog()
+
+    # -- initialization and destruction ------------------------------------------------------------------
+
+    def init(self, path: str) -> None:
+        self._ready()
+
+    def init_with_config(self, connection: Any, config: Any) -> None:
+        self._ready()
+
+    def destroy(self, path: str) -> None:
+        self._files.clear()
+        self._pool.close()
+
+    # -- lookup ------------------------------------------------------------------------------------------
+
+    def _entry(self, path: str) -> Entry:
+        entry = self._tree.lookup(path)
+        if entry is None:
+            raise _os_error(errno.ENOENT)
+        return entry
+
+    @_errors_to_errno
+    def getattr(self, path: str, fh: Any = None) -> dict[str, Any]:
+        entry = self._entry(path)
+        modified = entry.modified or self._started
+        stamp = int(modified * 1e9)
+        common = {
+            "st_uid": self._owner[0],
+            "st_gid": self._owner[1],
+            "st_atime": stamp,
+            "st_mtime": stamp,
+            "st_ctime": stamp,
+        }
+        if isinstance(entry, Directory):
+            return {
+                "st_mode": stat.S_IFDIR | 0o555,
+                "st_nlink": 2,
+                "st_size": 0,
+                "st_blocks": 0,
+                **common,
+            }
+        return {
+            "st_mode": stat.S_IFREG | 0o444,
+            "st_nlink": 1,
+            "st_size": entry.content.size,
+            "st_blocks": -(-entry.stored_nbytes // BLOCK_NBYTES),
+            "st_blksize": PREFERRED_READ_NBYTES,
+            **common,
+        }
+
+    @_errors_to_errno
+    def access(self, path: str, mode: int) -> int:
+        self._entry(path)
+        if mode & os.W_OK:
+            raise _os_error(errno.EROFS)
+        return 0
+
+    @_errors_to_errno
+    def opendir(self, path: str) -> int:
+        if not isinstance(self._entry(path), Directory):
+            raise _os_error(errno.ENOTDIR)
+        return 0
+
+    def releasedir(self, path: str, fh: Any) -> int:
+        return 0
+
+    @_errors_to_errno
+    def readdir(self, path: str, fh: Any) -> list[str]:
+        entry = self._entry(path)
+        if not isinstance(entry, Directory):
+            raise _os_error(errno.ENOTDIR)
+        return [".", "..", *self._tree.list_names(entry)]
+
+    def readlink(self, path: str) -> NoReturn:
+        raise _os_error(errno.EINVAL)
+
+    def statfs(self, path: str) -> dict[str, int]:
+        # The file system is read-only, so no blocks are free.
+        return {
+            "f_bsize": 4096,
+            "f_frsize": 4096,
+            "f_blocks": 0,
+            "f_bfree": 0,
+            "f_bavail": 0,
+            "f_files": 0,
+            "f_ffree": 0,
+            "f_favail": 0,
+            "f_namemax": 255,
+        }
+
+    # -- extended attributes -----------------------------------------------------------------------------
+
+    def _attributes(self, path: str) -> dict[str, bytes]:
+        entry = self._entry(path)
+        node = entry.node
+        if node is None:
+            return {}
+        summary = array_metadata_summary(node) if isinstance(node, Array) else group_metadata_summary(node)
+        if entry.has_attributes:  # attributes that are not cached are larger than MAX_XATTR_NBYTES
+            summary["attributes"] = json_safe(node.attrs.asdict())
+        texts = {
+            XATTR_PREFIX + key: (value if isinstance(value, str) else json.dumps(value)).encode()
+            for key, value in summary.items()
+            if value is not None
+        }
+        return {key: text for key, text in texts.items() if len(text) <= MAX_XATTR_NBYTES}
+
+    @_errors_to_errno
+    def getxattr(self, path: str, name: str, position: int = 0) -> bytes:
+        # The kernel requests security attributes on every access. They do not require a lookup.
+        value = self._attributes(path).get(name) if name.startswith(XATTR_PREFIX) else None
+        if value is None:
+            raise _os_error(errno.ENODATA)
+        return value
+
+    @_errors_to_errno
+    def listxattr(self, path: str) -> list[str]:
+        return sorted(self._attributes(path))
+
+    # -- reading -----------------------------------------------------------------------------------------
+
+    @_errors_to_errno
+    def open(self, path: str, flags: int) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_TRUNC | os.O_CREAT):
+            raise _os_error(errno.EROFS)
+        entry = self._entry(path)
+        if not isinstance(entry, VirtualFile):
+            raise _os_error(errno.EISDIR)
+        handle = next(self._handles)
+        self._files[handle] = OpenFile(entry.content, self._pool)
+        return handle
+
+    @_errors_to_errno
+    def read(self, path: str, size: int, offset: int, fh: int) -> Any:
+        file = self._files.get(fh)
+        if file is None:
+            entry = self._entry(path)
+            if not isinstance(entry, VirtualFile):
+                raise _os_error(errno.EISDIR)
+            file = OpenFile(entry.content, self._pool)
+        try:
+            return file.read(offset, size)
+        except Exception as error:
+            self._error_log.report(path, error)
+            raise _os_error(errno.EIO) from error
+
+    def flush(self, path: str, fh: Any) -> int:
+        return 0
+
+    def fsync(self, path: str, datasync: int, fh: Any) -> int:
+        return 0
+
+    def release(self, path: str, fh: int) -> int:
+        self._files.pop(fh, None)
+        return 0
+
+
+def _refuse(self: Any, *args: Any) -> NoReturn:
+    raise _os_error(errno.EROFS)
+
+
+for _name in WRITE_OPERATIONS:
+    setattr(ZarrOperations, _name, _refuse)
