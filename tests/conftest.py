@@ -17,7 +17,7 @@ import hypothesis
 import pytest
 
 from tests.processes import child_processes, end, lasting, lasting_processes
-from zarrfs.mount.mounting import mounts
+from zarrfs.mount import mounts
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60)
 # In CI the examples are deterministic, so that a failure can be reproduced.

@@ -14,7 +14,7 @@ import pytest
 
 from tests.mount.mounted import needs_fuse
 from tests.processes import TIMEOUT
-from zarrfs.mount.mounting import is_mounted, unmount
+from zarrfs.mount import is_mounted, unmount
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"

@@ -17,7 +17,7 @@ import zarrfs
 from tests.faults import chunks, documents, files
 from tests.mount.mounted import needs_fuse
 from tests.processes import TIMEOUT, end, wait_until
-from zarrfs.mount.mounting import is_mounted, unmount
+from zarrfs.mount import is_mounted, unmount
 
 pytestmark = needs_fuse
 

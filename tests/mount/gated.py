@@ -10,7 +10,8 @@ from pathlib import Path
 
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.wrappers.wrapper import LatencyStore
-from zarrfs.mount.mounting import MountOptions, serve
+from zarrfs.mount.options import MountOptions
+from zarrfs.mount.serving import serve
 
 
 def main(store: str, mountpoint: str, pipe: str, chunk: str) -> None:

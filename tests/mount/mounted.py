@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import TIMEOUT
-from zarrfs.mount.mounting import is_mounted, unmount
+from zarrfs.mount import is_mounted, unmount
 
 __all__ = ["BINDINGS", "mounted", "needs_fuse", "zarrfs_command"]
 

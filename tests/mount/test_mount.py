@@ -21,7 +21,7 @@ import pytest
 import zarrfs
 from tests.mount.mounted import BINDINGS, is_library_missing, mounted, needs_fuse, zarrfs_command
 from tests.processes import TIMEOUT, running, wait_until
-from zarrfs.mount.mounting import is_mounted, mounts
+from zarrfs.mount import is_mounted, mounts
 
 pytestmark = needs_fuse
 

@@ -44,7 +44,7 @@ from pathlib import Path
 
 from tests.mutation.mutants import Mutant, mutants_of
 from tests.processes import end
-from zarrfs.mount.mounting import mounts
+from zarrfs.mount import mounts
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")

@@ -39,7 +39,7 @@ def test_every_package_has_tests(changed_tests: ModuleType) -> None:
     ("changed", "expected"),
     [
         ("zarrfs/mount/tree.py", ["tests/mount/test_tree.py", "tests/test_architecture.py"]),
-        ("zarrfs/mount/mounting.py", ["tests/mount", "tests/test_architecture.py"]),
+        ("zarrfs/mount/serving.py", ["tests/mount", "tests/test_architecture.py"]),
         ("zarrfs/engine/codecs/sharding/index.py", ["tests/engine/codecs", "tests/test_architecture.py"]),
         ("tests/mount/test_views.py", ["tests/mount/test_views.py"]),
         ("tests/mount/mounted.py", ["tests/mount"]),

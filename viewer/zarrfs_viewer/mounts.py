@@ -13,7 +13,8 @@ from pathlib import Path
 
 from zarrfs.errors import ZarrError
 from zarrfs.logs import logger
-from zarrfs.mount.mounting import MountOptions, is_mounted, mount, root_name, unmount
+from zarrfs.mount import MountOptions, is_mounted, mount, unmount
+from zarrfs.mount.serving import root_name
 from zarrfs_viewer.locations import display_name
 
 __all__ = ["Mounts"]

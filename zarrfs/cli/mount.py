@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.values import SizeType, document_option, storage_option, storage_options
-from zarrfs.mount.mounting import MountOptions, serve, serve_in_background
+from zarrfs.mount.background import serve_in_background
+from zarrfs.mount.options import MountOptions
+from zarrfs.mount.serving import serve
 
 __all__ = ["command"]
 

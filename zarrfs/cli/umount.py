@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.mount.mounting import unmount
+from zarrfs.mount.unmounting import unmount
 
 __all__ = ["command"]
 

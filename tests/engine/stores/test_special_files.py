@@ -27,7 +27,8 @@ from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.regular_files import check_regular_file, open_regular_file
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import LocationError, StoreError, ZarrError
-from zarrfs.mount.mounting import MountOptions, serve
+from zarrfs.mount.options import MountOptions
+from zarrfs.mount.serving import serve
 
 DESCRIPTIONS = {"pipe": "a FIFO", "socket": "a socket", "zero": "a character device"}
 

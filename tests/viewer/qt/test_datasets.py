@@ -16,7 +16,7 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 import zarrfs
 from tests.viewer.qt.hierarchies import write_plate, write_series
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
-from zarrfs.mount.mounting import is_mounted
+from zarrfs.mount import is_mounted
 from zarrfs.synthetic import make_picture, write_image
 
 OpenInWindow = Callable[[object], MainWindow]

@@ -1,0 +1,43 @@
+"""The mount table of the system."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+__all__ = ["MOUNT_TYPES", "SUBTYPE", "is_mounted", "mounts", "resolve_parent"]
+
+SUBTYPE = "zarrfs"
+MOUNT_TYPES = (f"fuse.{SUBTYPE}", "fuse.ZarrOperations")
+
+
+def mounts() -> Iterator[tuple[str, str]]:
+    """Yield (mount point, file system type) of every mount of the system, in the order of mounting."""
+    try:
+        # The kernel escapes spaces, tabs and \n in names, but no other line breaks.
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape", newline="\n") as table:
+            lines = table.readlines()
+    except OSError:
+        return
+    for line in lines:
+        fields = line.split(" ")
+        if len(fields) > 2:
+            yield _unescape(fields[1]), fields[2]
+
+
+def _unescape(text: str) -> str:
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, character)
+    return text
+
+
+def resolve_parent(mountpoint: str) -> str:
+    """Return the path in the form of the mount table. The mount itself is not accessed: it may hang or be stale."""
+    absolute = os.path.abspath(mountpoint)
+    return os.path.join(os.path.realpath(os.path.dirname(absolute)), os.path.basename(absolute))
+
+
+def is_mounted(mountpoint: str) -> bool:
+    """Return whether the path is a zarrfs mount. A stale mount counts as a mount."""
+    target = resolve_parent(mountpoint)
+    return any(path == target and type_name in MOUNT_TYPES for path, type_name in mounts())
