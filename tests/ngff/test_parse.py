@@ -253,6 +253,43 @@ def test_drafts_are_recognised() -> None:
     assert parse({"ome": {"version": "0.6", "scene": {}}}).draft == ("scene",)
 
 
+@pytest.mark.parametrize(
+    ("step", "scale", "translation", "unapplied"),
+    [
+        ({"type": "affine", "affine": [[2, 0, 5], [0, 3, 7]]}, (8, 12), (9, 28), ()),
+        ({"type": "rotation", "rotation": [[1, 0], [0, -1]]}, (4, -4), (2, -7), ()),
+        ({"type": "affine", "affine": [[2, 1, 5], [0, 3, 7]]}, (4, 4), (2, 7), ("affine",)),
+        ({"type": "affine", "affine": [[0, 0, 5], [0, 3, 7]]}, (4, 4), (2, 7), ("affine",)),
+        ({"type": "affine", "affine": [[2, 0], [0, 3]]}, (4, 4), (2, 7), ("affine",)),
+        ({"type": "affine", "affine": "2"}, (4, 4), (2, 7), ("affine",)),
+        ({"type": "rotation", "path": "r"}, (4, 4), (2, 7), ("rotation",)),
+        ({"type": "rotation", "rotation": [[0, -1], [1, 0]]}, (4, 4), (2, 7), ("rotation",)),
+        ({"type": "displacements", "path": "d"}, (4, 4), (2, 7), ("displacements",)),
+        ({"type": "identity"}, (4, 4), (2, 7), ()),
+    ],
+)
+def test_a_matrix_along_the_axes_is_applied_and_any_other_transformation_is_reported(
+    step: dict[str, Any],
+    scale: tuple[float, ...],
+    translation: tuple[float, ...],
+    unapplied: tuple[str, ...],
+) -> None:
+    first = [{"type": "scale", "scale": [4, 4]}, {"type": "translation", "translation": [2, 7]}]
+    (multiscales,) = parse(
+        {
+            "multiscales": [
+                {
+                    "axes": [{"name": "y"}, {"name": "x"}],
+                    "datasets": [{"path": "0", "coordinateTransformations": [*first, step]}],
+                }
+            ]
+        }
+    ).multiscales
+    (level,) = multiscales.levels
+    assert (level.scale, level.translation) == (scale, translation)
+    assert multiscales.unapplied == unapplied
+
+
 def test_missing_metadata_is_falsy() -> None:
     assert not parse({})
     assert not parse({"ome": "text", "multiscale": 1, "labels": "not a list"})

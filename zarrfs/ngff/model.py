@@ -50,13 +50,18 @@ class Level:
 
 @dataclass(frozen=True)
 class Multiscales:
-    """One multiscale image, finest level first. ``axes`` is empty if the document has none (0.1, 0.2)."""
+    """One multiscale image, finest level first. ``axes`` is empty if the document has none (0.1, 0.2).
+
+    ``unapplied`` are the types of the transformations, such as ``rotation``, that the scales and translations of the
+    levels do not include.
+    """
 
     name: str
     axes: tuple[Axis, ...]
     levels: tuple[Level, ...]
     type: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    unapplied: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

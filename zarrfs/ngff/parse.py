@@ -31,6 +31,9 @@ OME_KEYS = (
 DRAFT_KEYS = ("coordinateSystems", "scene", "collection")
 """Keys of drafts later than 0.5."""
 
+Scaling = tuple[tuple[float, ...], tuple[float, ...]]
+"""A scale and a translation, with one entry per axis: ``translation + scale * index``."""
+
 AXIS_TYPES = {"x": "space", "y": "space", "z": "space", "t": "time", "c": "channel"}
 
 
@@ -110,7 +113,8 @@ def _draft(ome: Mapping[str, Any]) -> Iterator[str]:
 def _multiscales(reader: Reader) -> Iterator[Multiscales]:
     for item in reader.mappings("multiscales"):
         axes = _axes(item)
-        levels = tuple(_levels(item, len(axes) or None))
+        unapplied: list[str] = []
+        levels = tuple(_levels(item, len(axes) or None, unapplied))
         if not levels:
             item.note("datasets", "no dataset has a path: the image is ignored")
             continue
@@ -121,6 +125,7 @@ def _multiscales(reader: Reader) -> Iterator[Multiscales]:
             levels=levels,
             type=item.string("type"),
             metadata=metadata if isinstance(metadata, Mapping) else {},
+            unapplied=tuple(dict.fromkeys(unapplied)),
         )
 
 
@@ -151,14 +156,14 @@ def _axis(item: Reader, number: int, axis: Any) -> Axis:
     )
 
 
-def _levels(item: Reader, rank: int | None) -> Iterator[Level]:
-    outer = _affine(item, rank)
+def _levels(item: Reader, rank: int | None, unapplied: list[str]) -> Iterator[Level]:
+    outer = _scaling(item, rank, unapplied)
     for dataset in item.mappings("datasets"):
         path = dataset.string("path")
         if path is None:
             dataset.note("path", "no path: the level is ignored")
             continue
-        inner = _affine(dataset, rank)
+        inner = _scaling(dataset, rank, unapplied)
         if inner is None:
             yield Level(path, *(outer or (None, None)))
             continue
@@ -169,10 +174,12 @@ def _levels(item: Reader, rank: int | None) -> Iterator[Level]:
         yield Level(path, scale, translation)
 
 
-def _affine(item: Reader, rank: int | None) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Return the scale and translation of the composed ``coordinateTransformations``; None if there are none."""
-    scale: tuple[float, ...] | None = None
-    translation: tuple[float, ...] | None = None
+def _scaling(item: Reader, rank: int | None, unapplied: list[str]) -> Scaling | None:
+    """Return the scale and translation of the composed ``coordinateTransformations``; None if there are none.
+
+    The types of transformations that are not scales and translations are added to ``unapplied``.
+    """
+    composed: Scaling | None = None
     for step in _steps(item, 0):
         kind = step.string("type")
         if kind in ("scale", "translation"):
@@ -180,16 +187,46 @@ def _affine(item: Reader, rank: int | None) -> tuple[tuple[float, ...], tuple[fl
             if values is None:
                 continue
             rank = rank or len(values)
-            scale = scale or (1.0,) * rank
-            translation = translation or (0.0,) * rank
-            if kind == "scale":
-                scale = tuple(a * b for a, b in zip(scale, values, strict=True))
-                translation = tuple(a * b for a, b in zip(translation, values, strict=True))
-            else:
-                translation = tuple(a + b for a, b in zip(translation, values, strict=True))
-        elif kind != "identity":
+            neutral = (float(kind == "translation"),) * rank
+            part = (values, (0.0,) * rank) if kind == "scale" else (neutral, values)
+        elif kind in ("affine", "rotation"):
+            matrix = _diagonal_matrix(step.document.get(kind), rank, has_offset=kind == "affine")
+            if matrix is None:
+                step.note("type", f"transformation {short_repr(kind)} is not supported: ignored")
+                unapplied.append(kind)
+                continue
+            part = matrix
+            rank = rank or len(part[0])
+        elif kind == "identity":
+            continue
+        else:
             step.note("type", f"transformation {short_repr(kind)} is not supported: ignored")
-    return None if scale is None or translation is None else (scale, translation)
+            unapplied.append(kind or "without a type")
+            continue
+        scale, translation = composed or ((1.0,) * rank, (0.0,) * rank)
+        composed = (
+            tuple(a * b for a, b in zip(scale, part[0], strict=True)),
+            tuple(a * b + c for a, b, c in zip(translation, part[0], part[1], strict=True)),
+        )
+    return composed
+
+
+def _diagonal_matrix(rows: Any, rank: int | None, has_offset: bool) -> Scaling | None:
+    """Return a matrix as a scale and a translation, or None if the matrix is not valid or not diagonal.
+
+    With ``has_offset`` the last column is the translation (``affine`` of OME-NGFF 0.6).
+    """
+    if not isinstance(rows, list) or not rows or (rank is not None and len(rows) != rank):
+        return None
+    width = len(rows) + has_offset
+    if not all(isinstance(row, list) and len(row) == width and all(map(is_number, row)) for row in rows):
+        return None
+    if any(value for i, row in enumerate(rows) for j, value in enumerate(row[: len(rows)]) if i != j):
+        return None
+    scale = tuple(float(row[number]) for number, row in enumerate(rows))
+    if 0 in scale:
+        return None
+    return scale, tuple(float(row[-1]) if has_offset else 0.0 for row in rows)
 
 
 def _steps(item: Reader, depth: int) -> Iterator[Reader]:

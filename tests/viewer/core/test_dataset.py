@@ -285,6 +285,15 @@ def test_metadata_of_a_later_draft_are_reported() -> None:
     assert any("draft later than OME-NGFF 0.5" in problem for problem in dataset.problems)
 
 
+def test_a_transformation_that_is_not_applied_is_reported_with_the_image() -> None:
+    group = pyramid(random_values((20, 30)), "yx", 1)
+    multiscales = group.attrs["multiscales"][0]
+    multiscales["coordinateTransformations"] = [{"type": "rotation", "rotation": [[0, 1], [1, 0]]}]
+    image = describe(group).open_image()
+    assert any("rotation" in note for note in image.notes)
+    assert image.levels[0].scale == (1, 1)
+
+
 def test_datasets_in_directories_are_opened(tmp_path: Path) -> None:
     with pytest.raises(LocationError):
         open_dataset(str(tmp_path / "nothing.zarr"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.export.picture import render_region, write_png
 from zarrfs_viewer.export.writers import (
     Cancelled,
@@ -20,12 +21,25 @@ from zarrfs_viewer.export.writers import (
 )
 from zarrfs_viewer.images.dataset import initial_intent, open_dataset
 from zarrfs_viewer.rendering.compose import compose
-from zarrfs_viewer.state.view_state import with_channel, with_position
+from zarrfs_viewer.state.view_state import (
+    ChannelSettings,
+    Projection,
+    with_channel,
+    with_position,
+    with_projection,
+)
 
 import zarrfs
 from tests.viewer.core.doubles import array_image, open_pyramid, pyramid, random_values
 from zarrfs.errors import NodeExistsError, StoreError, UnsupportedError
 from zarrfs.ngff import check_node
+
+
+def xml2dict(document: str) -> dict[str, Any]:
+    """Return an OME-XML document as nested dictionaries with converted numbers."""
+    result: dict[str, Any] = pytest.importorskip("tifffile").xml2dict(document)
+    return result
+
 
 WHOLE = (-0.5, -0.5, 1e6, 1e6)
 
@@ -188,3 +202,68 @@ def test_an_exported_ome_zarr_image_is_valid(tmp_path: Path, axes: str) -> None:
     report = check_node(zarrfs.open(str(tmp_path / "a.zarr")))
     assert report.valid, report.messages
     assert [m for m in report.messages if m.tier == "semantic"] == []
+
+
+PROJECTIONS = [Projection(1, "max", 3.0), Projection(1, "mean", 4.0), Projection(1, "max", 100.0)]
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+@pytest.mark.parametrize("level", [0, 1])
+def test_exported_values_are_those_of_the_displayed_projection(
+    tmp_path: Path, projection: Projection, level: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    monkeypatch.setattr("zarrfs_viewer.export.writers.BLOCK_NBYTES", 1024)
+    data = random_values((2, 9, 40, 60))
+    image = open_pyramid(pyramid(data, "czyx", 2, (1, 2, 16, 16), scale=(1.0, 2.0, 0.5, 0.5)))
+    intent = with_projection(with_position(initial_intent(image), 1, 5), projection)
+    chosen = ExportRegion.visible(image, intent, (8, 10, 30, 50), level)
+    slab = plane_key(image, level, intent).slab
+    assert slab is not None
+    step = 2**level
+    rows, columns = chosen.slices[2:]
+    block = data[:, slab.start : slab.stop, ::step, ::step][:, :, rows, columns]
+    expected = block.max(1, keepdims=True) if projection.mode == "max" else block.mean(1, keepdims=True)
+    dtype = np.dtype("u2" if projection.mode == "max" else "f4")
+    assert chosen.shape == expected.shape
+    assert chosen.dtype == dtype
+    np.testing.assert_array_equal(read_region(chosen), expected.astype(dtype))
+    shown = image.read_region(plane_key(image, level, intent, 1), rows, columns)
+    np.testing.assert_array_equal(shown, expected[1, 0].astype(dtype))
+    export_npy(chosen, tmp_path / "a.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), expected.astype(dtype))
+    export_tiff(chosen, tmp_path / "a.ome.tif")
+    read = tifffile.imread(tmp_path / "a.ome.tif").reshape(expected.shape)
+    np.testing.assert_array_equal(read, expected.astype(dtype))
+    export_ome_zarr(chosen, tmp_path / "a.zarr")
+    exported = open_dataset(str(tmp_path / "a.zarr")).open_image()
+    np.testing.assert_array_equal(exported.levels[0].array[:, :, :, :], expected.astype(dtype))
+    depth = slab.stop - slab.start
+    assert exported.levels[0].scale[1] == 2.0 * depth
+    assert exported.levels[0].translation[1] == 2.0 * (slab.start + slab.stop - 1) / 2
+
+
+def test_an_ome_tiff_has_the_names_and_colours_of_the_channels(tmp_path: Path) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    omero = {"channels": [{"label": "DAPI <&\"'\n", "color": "0000FF"}, {"color": "FF8000"}]}
+    image = open_pyramid(pyramid(random_values((2, 3, 40, 60)), "czyx", 1, omero=omero))
+    intent = initial_intent(image)
+    chosen = ExportRegion.visible(image, intent, WHOLE, 0)
+    file = tmp_path / "a.ome.tif"
+    export_tiff(chosen, file, None, with_channel(intent, 1, colormap="#12ABEF").channels)
+    with tifffile.TiffFile(file) as tiff:
+        document = xml2dict(tiff.ome_metadata)
+    pixels = document["OME"]["Image"]["Pixels"]
+    channels = pixels["Channel"]
+    assert [channel["Name"] for channel in channels] == ["DAPI <&\"'\\n", "Channel 1"]
+    assert [channel["Color"] & 0xFFFFFFFF for channel in channels] == [0x0000FFFF, 0x12ABEFFF]
+    assert (pixels["PhysicalSizeX"], pixels["PhysicalSizeXUnit"]) == (1, "µm")
+
+
+def test_an_ome_tiff_without_channels_has_a_name_and_a_colour(tmp_path: Path) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    chosen = region(random_values((3, 20, 30)), "zyx")
+    export_tiff(chosen, tmp_path / "a.ome.tif", None, (ChannelSettings(label="actin", colormap="#FF0000"),))
+    with tifffile.TiffFile(tmp_path / "a.ome.tif") as tiff:
+        channel = xml2dict(tiff.ome_metadata)["OME"]["Image"]["Pixels"]["Channel"]
+    assert (channel["Name"], channel["Color"] & 0xFFFFFFFF) == ("actin", 0xFF0000FF)

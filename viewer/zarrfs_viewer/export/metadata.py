@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.text import safe_text
 from zarrfs_viewer.analysis.readout import METERS, SECONDS
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.values import data_limits
+from zarrfs_viewer.state.colormaps import lookup
 from zarrfs_viewer.state.view_state import ChannelSettings
 
-__all__ = ["OME_DTYPES", "ngff_document", "physical_sizes", "tiff_axes"]
+__all__ = ["OME_DTYPES", "ngff_document", "physical_sizes", "tiff_axes", "tiff_channels"]
 
 OME_DTYPES = frozenset(
     ("int8", "int16", "int32", "uint8", "uint16", "uint32", "float32", "float64", "complex64", "complex128")
@@ -44,6 +46,38 @@ def physical_sizes(image: Image, scale: Sequence[float]) -> dict[str, Any]:
             sizes["TimeIncrement"] = abs(size) * SECONDS[axis.unit]
             sizes["TimeIncrementUnit"] = "s"
     return sizes
+
+
+def tiff_channels(image: Image, channels: Sequence[ChannelSettings] = ()) -> dict[str, Any]:
+    """Return the names and colours of the channels as metadata for ``tifffile``; empty for RGB and structured images.
+
+    ``channels`` are by default the initial channels of the image.
+    """
+    described = channels or image.channels
+    count = 1 if image.channel_axis is None else image.shape[image.channel_axis]
+    if image.rgb_axis is not None or image.dtype.names is not None or len(described) != count:
+        return {}
+    ordered = sorted(described, key=lambda channel: channel.index)
+    entries: dict[str, Any] = {"Color": [_ome_color(channel) for channel in ordered]}
+    if any(channel.label for channel in ordered):
+        entries["Name"] = [
+            safe_text(channel.label) or f"Channel {number}" for number, channel in enumerate(ordered)
+        ]
+    return {"Channel": entries}
+
+
+def _ome_color(channel: ChannelSettings) -> int:
+    """Return a colour as OME-XML stores it: RGBA as a signed 32-bit integer."""
+    rgba = int(_color(channel), 16) << 8 | 0xFF
+    return rgba - (1 << 32) if rgba >= 1 << 31 else rgba
+
+
+def _color(channel: ChannelSettings) -> str:
+    """Return the colour of a channel as six hexadecimal digits. A named colour map has the colour of its last entry."""
+    if channel.colormap.startswith("#"):
+        return channel.colormap[1:].upper()
+    red, green, blue = lookup(channel.colormap)[-1][:3]
+    return f"{int(red):02X}{int(green):02X}{int(blue):02X}"
 
 
 def ngff_document(
@@ -92,7 +126,6 @@ def _omero_channel(channel: ChannelSettings, dtype: np.dtype[Any]) -> dict[str, 
     low, high = limits
     range_min, range_max = channel.limits_range or limits
     entry: dict[str, Any] = {"label": channel.label, "active": channel.visible, "inverted": channel.invert}
-    # ``omero`` has a single colour per channel. Named colour maps are written as white.
-    entry["color"] = channel.colormap[1:].upper() if channel.colormap.startswith("#") else "FFFFFF"
+    entry["color"] = _color(channel)  # ``omero`` has a single colour per channel
     entry["window"] = {"start": low, "end": high, "min": range_min, "max": range_max}
     return entry

@@ -19,9 +19,13 @@ import numpy.typing as npt
 
 import zarrfs
 from zarrfs.errors import NodeExistsError, UnsupportedError
-from zarrfs_viewer.export.metadata import OME_DTYPES, ngff_document, physical_sizes, tiff_axes
+from zarrfs.text import safe_text
+from zarrfs_viewer.display.resolve import plane_key
+from zarrfs_viewer.export.metadata import OME_DTYPES, ngff_document, physical_sizes, tiff_axes, tiff_channels
 from zarrfs_viewer.export.replacing import replacing
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.reading import projected_dtype, read_projection
+from zarrfs_viewer.images.tile_grid import Slab
 from zarrfs_viewer.images.values import to_display
 from zarrfs_viewer.state.view_state import ChannelSettings, ViewIntent
 
@@ -47,19 +51,24 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True)
 class ExportRegion:
-    """The region to export: pixels of one level, as one slice with ``start`` and ``stop`` per axis."""
+    """The region to export: pixels of one level, as one slice with ``start`` and ``stop`` per axis.
+
+    With ``slab`` the exported array is the projection of the slab, and has length 1 along its axis.
+    """
 
     image: Image
     level: int
     slices: tuple[slice, ...]
+    slab: Slab | None = None
 
     @classmethod
     def visible(
         cls, image: Image, intent: ViewIntent, rect: tuple[float, float, float, float], level: int
     ) -> ExportRegion:
-        """Return the region of a rectangle (top, left, bottom, right in data coordinates) in the displayed slice,
-        with all channels. Raises UnsupportedError if the rectangle contains no pixel.
+        """Return the region of a rectangle (top, left, bottom, right in data coordinates) in the displayed slice or
+        projection, with all channels. Raises UnsupportedError if the rectangle contains no pixel.
         """
+        slab = plane_key(image, level, intent).slab
         slices = []
         for axis, length in enumerate(image.levels[level].shape):
             if axis in intent.displayed:
@@ -71,36 +80,63 @@ class ExportRegion:
                 slices.append(slice(max(0, start), min(length, stop)))
             elif axis in (image.channel_axis, image.rgb_axis):
                 slices.append(slice(0, length))
+            elif slab is not None and axis == slab.axis:
+                slices.append(slice(slab.start, slab.stop))
             else:
                 index = image.level_index(level, axis, intent.position[axis])
                 slices.append(slice(index, index + 1))
         if any(span.stop <= span.start for span in slices):
             raise UnsupportedError(f"nothing to export: the rectangle {rect} is outside of {image.name!r}")
-        return cls(image, level, tuple(slices))
+        return cls(image, level, tuple(slices), slab)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the exported array, which has all axes of the image."""
-        return tuple(span.stop - span.start for span in self.slices)
+        return tuple(
+            (span.stop - span.start) // depth for span, depth in zip(self.slices, self._depths, strict=True)
+        )
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The data type of the exported array: that of the level, or of the displayed projection."""
+        array = self.image.levels[self.level].array
+        return array.dtype if self.slab is None else projected_dtype(array.dtype, self.slab)
 
     @property
     def scale(self) -> tuple[float, ...]:
-        """The physical size of a pixel along each axis."""
-        return self.image.levels[self.level].scale
+        """The physical size of a pixel along each axis: the thickness of the slab along its axis."""
+        level = self.image.levels[self.level]
+        return tuple(size * depth for size, depth in zip(level.scale, self._depths, strict=True))
 
     @property
     def translation(self) -> tuple[float, ...]:
         """The physical position of the first pixel's centre along each axis."""
         level = self.image.levels[self.level]
         return tuple(
-            origin + size * span.start
-            for origin, size, span in zip(level.translation, level.scale, self.slices, strict=True)
+            origin + size * (span.start + (depth - 1) / 2)
+            for origin, size, span, depth in zip(
+                level.translation, level.scale, self.slices, self._depths, strict=True
+            )
         )
+
+    @property
+    def _depths(self) -> tuple[int, ...]:
+        """The number of pixels of the level in one exported pixel, per axis."""
+        slab = self.slab
+        return tuple(
+            span.stop - span.start if slab is not None and axis == slab.axis else 1
+            for axis, span in enumerate(self.slices)
+        )
+
+    def read(self, box: tuple[slice, ...]) -> npt.NDArray[Any]:
+        """Return the values of a box of pixels of the level. Blocks. Raises ZarrError."""
+        array = self.image.levels[self.level].array
+        return np.asarray(array[box]) if self.slab is None else read_projection(array, self.slab, box)
 
 
 def read_region(region: ExportRegion) -> npt.NDArray[Any]:
     """Return the values of a region with all axes of the image. Blocks. Raises ZarrError."""
-    return np.asarray(region.image.levels[region.level].array[region.slices])
+    return region.read(region.slices)
 
 
 def _blocks(
@@ -119,15 +155,17 @@ def _blocks(
         [span.start, *range((span.start // step + 1) * step, span.stop, step), span.stop]
         for span, step in zip(region.slices, steps, strict=True)
     ]
+    if region.slab is not None:  # a projection needs the whole slab; it is read chunk by chunk
+        borders[region.slab.axis] = [region.slab.start, region.slab.stop]
     intervals = [list(pairwise(border)) for border in borders]
     total = prod(len(axis_intervals) for axis_intervals in intervals)
     for number, box in enumerate(product(*intervals)):
         if progress is not None and not progress(number / total):
             raise Cancelled
-        values = np.asarray(level.array[tuple(slice(start, stop) for start, stop in box)])
+        values = region.read(tuple(slice(start, stop) for start, stop in box))
         selection = tuple(
-            slice(start - span.start, stop - span.start)
-            for (start, stop), span in zip(box, region.slices, strict=True)
+            slice(start - span.start, start - span.start + length)
+            for (start, _), span, length in zip(box, region.slices, values.shape, strict=True)
         )
         yield selection, values
     if progress is not None:
@@ -136,20 +174,25 @@ def _blocks(
 
 def export_npy(region: ExportRegion, file: Path, progress: Progress | None = None) -> None:
     """Write the values as an npy file. Blocks. Raises ZarrError, or Cancelled."""
-    dtype = region.image.levels[region.level].array.dtype
     with replacing(file) as temporary:
-        target = np.lib.format.open_memmap(temporary, "w+", dtype, region.shape)
+        target = np.lib.format.open_memmap(temporary, "w+", region.dtype, region.shape)
         for selection, values in _blocks(region, progress):
             target[selection] = values
         target.flush()
         del target
 
 
-def export_tiff(region: ExportRegion, file: Path, progress: Progress | None = None) -> None:
+def export_tiff(
+    region: ExportRegion,
+    file: Path,
+    progress: Progress | None = None,
+    channels: Sequence[ChannelSettings] = (),
+) -> None:
     """Write the values as a TIFF file. Blocks. Needs ``tifffile``.
 
-    The file is an OME-TIFF with physical sizes if the axes are some of t, c, z, then y, x, and possibly RGB samples.
-    Otherwise it is a TIFF with the shape and the axes as metadata of ``tifffile``. bool becomes 0 and 255.
+    The file is an OME-TIFF with physical sizes and the names and colours of the channels if the axes are some of t, c,
+    z, then y, x, and possibly RGB samples. Otherwise it is a TIFF with the shape and the axes as metadata of
+    ``tifffile``. bool becomes 0 and 255. ``channels`` are by default the initial channels of the image.
 
     Raises UnsupportedError if ``tifffile`` is not installed or the data type is structured; ZarrError; Cancelled.
     """
@@ -157,7 +200,7 @@ def export_tiff(region: ExportRegion, file: Path, progress: Progress | None = No
         import tifffile
     except ImportError as error:
         raise UnsupportedError("TIFF export needs the package tifffile: pip install tifffile") from error
-    source = region.image.levels[region.level].array.dtype
+    source = region.dtype
     if source.names is not None:
         raise UnsupportedError(f"TIFF does not support the data type {source}; export as npy or OME-Zarr")
     dtype = np.dtype(np.uint8) if source.kind == "b" else to_display(np.empty(0, source)).dtype
@@ -165,7 +208,8 @@ def export_tiff(region: ExportRegion, file: Path, progress: Progress | None = No
     ome = axes is not None and dtype.name in OME_DTYPES
     metadata: dict[str, Any] = {"axes": axes if axes is not None else "Q" * len(region.shape)}
     if ome:
-        metadata |= physical_sizes(region.image, region.scale) | {"Name": region.image.name}
+        metadata |= physical_sizes(region.image, region.scale) | {"Name": safe_text(region.image.name)}
+        metadata |= tiff_channels(region.image, channels)
     with replacing(file) as temporary:
         target = tifffile.memmap(
             temporary,
@@ -206,7 +250,7 @@ def export_ome_zarr(
             str(directory),
             "0",
             shape=region.shape,
-            dtype=source.array.dtype,
+            dtype=region.dtype,
             chunks=tuple(min(c, n) for c, n in zip(source.chunks, region.shape, strict=True)),
             dimension_names=[axis.name or None for axis in image.axes],
         )

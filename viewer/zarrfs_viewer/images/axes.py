@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from zarrfs.ngff import Axis
 
-__all__ = ["default_displayed", "guess_axes", "legacy_axes", "named_axes", "samples_axis"]
+__all__ = ["default_displayed", "guess_axes", "legacy_axes", "named_axes", "samples_axis", "split_unit"]
 
 AXIS_TYPES = {
     "space": (
@@ -58,6 +59,21 @@ def named_axes(names: Sequence[str | None], units: Sequence[str | None] | None =
         Axis(name or f"dim {number}", _axis_type(name or ""), unit)
         for number, (name, unit) in enumerate(zip(names, units, strict=True))
     )
+
+
+def split_unit(unit: str | None) -> tuple[float, str | None]:
+    """Return the number and the name of a unit with a spacing, such as ``4 nm`` in N5 and in TensorStore.
+
+    A unit without a positive number has the spacing 1.
+    """
+    number, separator, name = (unit or "").partition(" ")
+    try:
+        spacing = float(number)
+    except ValueError:
+        return 1.0, unit or None
+    if not separator or not math.isfinite(spacing) or spacing <= 0:
+        return 1.0, unit or None
+    return spacing, name.strip() or None
 
 
 def legacy_axes(rank: int) -> tuple[Axis, ...]:

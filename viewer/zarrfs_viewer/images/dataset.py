@@ -14,6 +14,7 @@ import zarrfs
 from zarrfs.errors import NodeNotFoundError, UnsupportedError, ZarrError
 from zarrfs.ngff import Ngff, Plate, load
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel
+from zarrfs_viewer.images.n5_pyramid import image_metadata
 from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales
 from zarrfs_viewer.images.reading import SourceArray
 from zarrfs_viewer.images.values import is_displayable
@@ -82,7 +83,7 @@ class Dataset:
         name = inner.rpartition("/")[2] or self.name
         if hasattr(node, "dtype"):
             return image_from_array(node, name, path)
-        ngff = load(node)
+        ngff = image_metadata(node)
         index = int(number) if number.isdigit() else 0
         if index >= len(ngff.multiscales):
             raise NodeNotFoundError(
@@ -131,7 +132,7 @@ def describe(node: Any, location: str = "", path: str = "") -> Dataset:
     name = (path or location).rstrip("/").rpartition("/")[2]
     if hasattr(node, "dtype"):
         return _describe_array(node, location, path, name)
-    ngff = load(node)
+    ngff = image_metadata(node)
     problems = list(ngff.problems)
     kind: DatasetKind = "group"
     images: tuple[ImageEntry, ...] = ()
@@ -192,7 +193,7 @@ def _member_entries(group: Any) -> tuple[ImageEntry, ...]:
             if is_displayable(node.dtype) and 0 not in node.shape:
                 entries.append(ImageEntry(name, name))
         else:
-            entries.extend(_multiscale_entries(load(node), name, name))
+            entries.extend(_multiscale_entries(image_metadata(node), name, name))
     return tuple(entries)
 
 

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from zarrfs.errors import MetadataError, NodeNotFoundError, UnsupportedError, ZarrError
 from zarrfs.ngff import Axis, ImageLabel, Level, Multiscales, Ngff, Omero, parse
-from zarrfs_viewer.images.axes import default_displayed, guess_axes, legacy_axes, named_axes, samples_axis
+from zarrfs.text import short_repr
+from zarrfs_viewer.images.axes import (
+    default_displayed,
+    guess_axes,
+    legacy_axes,
+    named_axes,
+    samples_axis,
+    split_unit,
+)
 from zarrfs_viewer.images.channels import default_channels
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel, next_uid
 from zarrfs_viewer.images.reading import PaddedArray, SourceArray
@@ -31,12 +40,15 @@ def image_from_array(array: Any, name: str = "", path: str = "") -> Image:
     attributes: Mapping[str, Any] = getattr(array, "attrs", {})
     names = getattr(array, "dimension_names", None) or attributes.get("_ARRAY_DIMENSIONS")
     rank = len(array.shape)
+    units = getattr(getattr(array, "spec", None), "dimension_units", None) or (None,) * rank
+    spacings = [split_unit(unit) for unit in units]
     if not isinstance(names, list | tuple) or len(names) != rank or not any(names):
-        axes = guess_axes(array.shape)
+        guessed = guess_axes(array.shape)
+        axes = tuple(replace(axis, unit=unit) for axis, (_, unit) in zip(guessed, spacings, strict=True))
     else:
-        units = getattr(getattr(array, "spec", None), "dimension_units", None)
-        axes = named_axes([n if isinstance(n, str) else None for n in names], units)
-    level = _level(array, path, None, None)
+        axes = named_axes([n if isinstance(n, str) else None for n in names], [unit for _, unit in spacings])
+    scale = tuple(spacing for spacing, _ in spacings)
+    level = _level(array, path, Level(path, scale, (0.0,) * rank), None)
     axes = tuple(Axis("") for _ in range(len(level.shape) - len(axes))) + axes
     label = parse(attributes).image_label
     return _image([level], axes, name, path, None, label, (), [])
@@ -49,6 +61,12 @@ def image_from_multiscales(group: Any, ngff: Ngff, index: int = 0, name: str = "
     """
     multiscales = ngff.multiscales[index]
     notes: list[str] = []
+    if multiscales.unapplied:
+        kinds = ", ".join(map(short_repr, multiscales.unapplied))
+        notes.append(
+            f"The picture is displayed without the coordinate transformation {kinds}, which is not supported: physical "
+            "positions and directions are those before it."
+        )
     opened = _open_levels(group, multiscales, notes)
     rank = len(opened[0][1].shape)
     axes = multiscales.axes or legacy_axes(rank)

@@ -14,7 +14,14 @@ import numpy.typing as npt
 from zarrfs_viewer.images.tile_grid import ALL, PlaneKey, Slab
 from zarrfs_viewer.images.values import to_display
 
-__all__ = ["PaddedArray", "SourceArray", "read_plane_region", "uniform_chunks"]
+__all__ = [
+    "PaddedArray",
+    "SourceArray",
+    "projected_dtype",
+    "read_plane_region",
+    "read_projection",
+    "uniform_chunks",
+]
 
 AnyArray = npt.NDArray[Any]
 
@@ -77,18 +84,40 @@ def read_plane_region(array: SourceArray, plane: PlaneKey, rows: slice, columns:
     selection[plane.displayed[1]] = columns
     if plane.slab is None:
         return _ordered(np.asarray(array[tuple(selection)]), plane, None)
-    blocks = _slab_blocks(array, plane, plane.slab, selection)
-    return _mean(blocks) if plane.slab.mode == "mean" else _maximum(blocks)
+    slab = plane.slab
+    return _project(
+        (_ordered(block, plane, slab.axis) for block in _slab_blocks(array, slab, selection)), slab
+    )
 
 
-def _slab_blocks(array: SourceArray, plane: PlaneKey, slab: Slab, selection: list[Any]) -> Iterator[AnyArray]:
-    """Yield blocks of at most one chunk's depth. Their first axis is the slab's axis."""
+def read_projection(array: SourceArray, slab: Slab, selection: tuple[slice, ...]) -> AnyArray:
+    """Read a region and project it along the axis of a slab, which has length 1 in the result. Blocks.
+
+    The values are those that ``read_plane_region`` returns. ``selection`` has one slice per axis; its slice of the
+    slab's axis is ignored. Raises ZarrError.
+    """
+    blocks = _slab_blocks(array, slab, list(selection))
+    projected = _project((to_display(np.moveaxis(block, slab.axis, 0)) for block in blocks), slab)
+    return np.expand_dims(projected, slab.axis)
+
+
+def projected_dtype(dtype: np.dtype[Any], slab: Slab) -> np.dtype[Any]:
+    """Return the data type of the projection of an array."""
+    return _project(iter([to_display(np.zeros((1, 1), dtype))]), slab).dtype
+
+
+def _project(blocks: Iterator[AnyArray], slab: Slab) -> AnyArray:
+    return _mean(blocks) if slab.mode == "mean" else _maximum(blocks)
+
+
+def _slab_blocks(array: SourceArray, slab: Slab, selection: list[Any]) -> Iterator[AnyArray]:
+    """Yield blocks of at most one chunk's depth."""
     step = uniform_chunks(array)[slab.axis]
     start = slab.start
     while start < slab.stop:
         stop = min((start // step + 1) * step, slab.stop)
         selection[slab.axis] = slice(start, stop)
-        yield _ordered(np.asarray(array[tuple(selection)]), plane, slab.axis)
+        yield np.asarray(array[tuple(selection)])
         start = stop
 
 

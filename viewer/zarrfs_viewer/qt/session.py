@@ -41,7 +41,8 @@ class Session(QObject):
             of the previous image are kept.
 
     Signals:
-        opened: (location, node) a location was opened.
+        opened: (location, node, number) a location was opened. Numbers count the requests: several locations can finish
+            in another order than they were requested.
         node_changed: (node) another node is selected.
         dataset_changed: another dataset is open.
         image_changed: another image is displayed, or none.
@@ -51,7 +52,7 @@ class Session(QObject):
         failed: (text) no image can be displayed, with the reason.
     """
 
-    opened = pyqtSignal(str, object)
+    opened = pyqtSignal(str, object, int)
     node_changed = pyqtSignal(object)
     dataset_changed = pyqtSignal()
     image_changed = pyqtSignal()
@@ -71,6 +72,8 @@ class Session(QObject):
         self.pending_viewport: Viewport | None = None
         self.auto_contrast_per_image = False
         self._last_message = ""
+        self._requested_count = 0
+        self._displayed_number = 0
 
     def close(self) -> None:
         """Stop the threads, without waiting for running reads."""
@@ -127,16 +130,23 @@ class Session(QObject):
 
     def _open(self, location: str | Store, path: str, view: View | None) -> None:
         name = location.url if isinstance(location, Store) else location
+        self._requested_count += 1
+        number = self._requested_count
         self.worker.cancel("image")
         self.worker.submit(
             lambda: _open(location, name, path, view),
-            lambda result: self._finish_opening(name, view, *result),
+            lambda result: self._finish_opening(name, number, view, *result),
             self._report_open_error,
             "open",
         )
 
-    def _finish_opening(self, location: str, view: View | None, node: Any, opened: OpenedDataset) -> None:
-        self.opened.emit(location, node)
+    def _finish_opening(
+        self, location: str, number: int, view: View | None, node: Any, opened: OpenedDataset
+    ) -> None:
+        self.opened.emit(location, node, number)
+        if number < self._displayed_number:
+            return  # a location that was requested later is displayed already
+        self._displayed_number = number
         self.node_changed.emit(node)
         self._show_dataset_image(opened, view)
 
@@ -234,7 +244,7 @@ class Session(QObject):
             except ZarrError as error:
                 warnings.append(str(error))
         self._set_image(image, overlays, intent)
-        self.show_message("  ".join(warnings))
+        self.show_message("  ".join(warnings), bool(warnings))
 
     def _set_image(self, image: Image | None, overlays: tuple[Image, ...], intent: ViewIntent | None) -> None:
         previous, self.image, self.overlays, self.intent = self.image, image, overlays, intent

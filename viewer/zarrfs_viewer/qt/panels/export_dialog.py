@@ -23,12 +23,13 @@ from PyQt6.QtWidgets import (
 from zarrfs.errors import UnsupportedError, ZarrError
 from zarrfs_viewer.analysis.readout import format_bytes
 from zarrfs_viewer.analysis.shapes import Shape
+from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.export.picture import render_region, write_png
 from zarrfs_viewer.export.writers import Cancelled, ExportRegion, export_npy, export_ome_zarr, export_tiff
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import MAX_NAME, PlainLabel, plain, plain_lines
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport
+from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_projection
 
 __all__ = ["ExportDialog", "ExportFormat", "Exporter"]
 
@@ -69,12 +70,17 @@ class ExportDialog(QDialog):
         self.setWindowTitle("Export")
         self._image, self._intent = image, intent
         self.part, self.level, self.format = QComboBox(), QComboBox(), QComboBox()
+        self.content = QComboBox()
+        projected = is_projected(image, intent)
         rows, columns = (image.shape[axis] for axis in intent.displayed)
         if shape is not None and shape.kind != "line":
             self.part.addItem("Drawn region", shape.rect)
         self.part.addItem("Visible region", viewport.rect)
         self.part.addItem("Whole slice", (-0.5, -0.5, rows - 0.5, columns - 0.5))
-        self.part.addItem("All slices", None)
+        self.part.addItem("All slices, not projected" if projected else "All slices", None)
+        if projected:
+            self.content.addItem(plain(f"As displayed: {projection_text(image, intent)}"), True)
+        self.content.addItem("The current slice", False)
         for number, entry in enumerate(image.levels):
             self.level.addItem(plain(f"{number}: {' x '.join(map(str, entry.shape))}"), number)
         self.level.setCurrentIndex(level)
@@ -87,7 +93,10 @@ class ExportDialog(QDialog):
         self.buttons.accepted.connect(self.accept)
         self.buttons.rejected.connect(self.reject)
         form = QFormLayout(self)
-        for title, box in (("Region", self.part), ("Level", self.level), ("Format", self.format)):
+        boxes = [("Region", self.part), ("Level", self.level), ("Format", self.format)]
+        if projected:
+            boxes.insert(1, ("Slices", self.content))
+        for title, box in boxes:
             box.setAccessibleName(plain(f"{title} of the export"))
             box.currentIndexChanged.connect(self._update_summary)
             form.addRow(PlainLabel(plain(title)), box)
@@ -98,13 +107,15 @@ class ExportDialog(QDialog):
     def choice(self) -> ExportChoice:
         """Return the selected region and format. Raises UnsupportedError if a PNG cannot contain the region."""
         level, rect = self.level.currentData(), self.part.currentData()
+        self.content.setEnabled(rect is not None)
         form: ExportFormat = self.format.currentData()
         if rect is None:
             if form == "png":
                 raise UnsupportedError("A PNG contains only one slice. Select another region or format.")
             shape = self._image.levels[level].shape
             return ExportChoice(ExportRegion(self._image, level, tuple(slice(0, n) for n in shape)), form)
-        region = ExportRegion.visible(self._image, self._intent, tuple(rect), level)
+        intent = self._intent if self.content.currentData() else with_projection(self._intent, None)
+        region = ExportRegion.visible(self._image, intent, tuple(rect), level)
         row, column = (region.shape[axis] for axis in self._intent.displayed)
         if form == "png" and row * column > MAX_PNG_PIXELS:
             raise UnsupportedError(
@@ -123,7 +134,7 @@ class ExportDialog(QDialog):
             self.summary.setText(plain_lines(error))
             is_possible = False
         else:
-            nbytes = self._image.dtype.itemsize
+            nbytes = region.dtype.itemsize
             for length in region.shape:
                 nbytes *= length
             size = f"{' x '.join(map(str, region.shape))} values, {format_bytes(nbytes)}"
@@ -210,6 +221,20 @@ class Exporter(QObject):
             self._session.show_error(error)
 
 
+def is_projected(image: Image, intent: ViewIntent) -> bool:
+    """Return whether a projection of several slices is displayed."""
+    return plane_key(image, 0, intent).slab is not None
+
+
+def projection_text(image: Image, intent: ViewIntent) -> str:
+    """Return the displayed projection as text, such as ``maximum of 10 slices along z``."""
+    slab = plane_key(image, 0, intent).slab
+    if slab is None:
+        return "a single slice"
+    mode = "maximum" if slab.mode == "max" else "mean"
+    return f"{mode} of {slab.stop - slab.start} slices along {image.axes[slab.axis].name}"
+
+
 def file_name(name: str) -> str:
     """Return a safe file name without a suffix for an image of any name."""
     stem = re.sub(r"[^\w \-+()]", "_", name.partition(".")[0][:MAX_NAME]).strip()
@@ -225,9 +250,10 @@ def _write(
 ) -> None:
     """Write an export. Blocks. Raises ZarrError, or Cancelled if ``progress`` returns False."""
     if choice.format == "png":
-        write_png(file, render_region(choice.region, intent, overlays))
+        shown = intent if choice.region.slab is not None else with_projection(intent, None)
+        write_png(file, render_region(choice.region, shown, overlays))
     elif choice.format == "tiff":
-        export_tiff(choice.region, file, progress)
+        export_tiff(choice.region, file, progress, intent.channels)
     elif choice.format == "npy":
         export_npy(choice.region, file, progress)
     else:

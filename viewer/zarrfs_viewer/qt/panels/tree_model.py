@@ -23,7 +23,10 @@ COLUMNS = ("Name", "Shape", "Type", "Chunks", "Size")
 
 @dataclass(eq=False)
 class HierarchyItem:
-    """A row of the tree. ``children`` is None until the members have been listed."""
+    """A row of the tree.
+
+    ``children`` is None until the members have been listed. ``number`` orders the open locations.
+    """
 
     name: str
     node: zarrfs.Array | zarrfs.Group | None
@@ -34,6 +37,7 @@ class HierarchyItem:
     children: list[HierarchyItem] | None = None
     loading: bool = False
     columns: tuple[str, ...] = field(default=())
+    number: int = 0
 
     @property
     def row(self) -> int:
@@ -94,8 +98,12 @@ class HierarchyModel(QAbstractItemModel):
         self._removed: list[HierarchyItem] = []
         self._root = HierarchyItem("", None, "", children=self._tops)
 
-    def add(self, name: str, node: zarrfs.Array | zarrfs.Group, location: str) -> QModelIndex:
-        """Add a location at the top level and return its index. An item of the same location is replaced."""
+    def add(
+        self, name: str, node: zarrfs.Array | zarrfs.Group, location: str, number: int = 0
+    ) -> QModelIndex:
+        """Add a location at the top level, after those with smaller numbers, and return its index. An item of the same
+        location is replaced.
+        """
         tops = self._tops
         for row, item in enumerate(tops):
             if item.location == location:
@@ -104,10 +112,13 @@ class HierarchyModel(QAbstractItemModel):
                 self._removed.append(tops.pop(row))
                 self.endRemoveRows()
                 break
-        self.beginInsertRows(QModelIndex(), len(tops), len(tops))
-        tops.append(describe(name, node, location, "", self._root))
+        row = next((row for row, item in enumerate(tops) if item.number > number), len(tops))
+        added = describe(name, node, location, "", self._root)
+        added.number = number
+        self.beginInsertRows(QModelIndex(), row, row)
+        tops.insert(row, added)
         self.endInsertRows()
-        return self.index(len(tops) - 1, 0)
+        return self.index(row, 0)
 
     def item(self, index: QModelIndex) -> HierarchyItem:
         """Return the item of an index, or the invisible root item for an invalid index."""

@@ -63,9 +63,10 @@ class TreePanel(QWidget):
         self.model.failed.connect(lambda text: session.show_message(text, True))
         session.opened.connect(self.add)
 
-    def add(self, location: str, node: Any) -> None:
-        """Add an opened location to the tree and expand it."""
-        self.view.expand(self.filtered.mapFromSource(self.model.add(display_name(location), node, location)))
+    def add(self, location: str, node: Any, number: int) -> None:
+        """Add an opened location to the tree, in the order of the numbers, and expand it."""
+        index = self.model.add(display_name(location), node, location, number)
+        self.view.expand(self.filtered.mapFromSource(index))
 
     def current(self) -> HierarchyItem | None:
         """Return the selected item, or else the location that was opened last; None if nothing is open."""

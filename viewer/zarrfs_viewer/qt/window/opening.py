@@ -23,7 +23,7 @@ class LocationOpener(QObject):
         self._session = session
         self._settings = settings
         self._parent = parent
-        session.opened.connect(lambda location, _: self._remember(location))
+        session.opened.connect(lambda location, *_: self._remember(location))
 
     def ask_folder(self) -> None:
         """Ask for a folder and open it."""

@@ -1,0 +1,59 @@
+"""Exports of a displayed projection, from the dialog to the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PyQt6.QtWidgets import QDialog, QFileDialog
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.export_dialog import ExportDialog
+from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.state.view_state import Projection, with_projection
+
+import zarrfs
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
+
+OpenInWindow = Callable[[object], MainWindow]
+
+
+@pytest.mark.parametrize(
+    ("content", "part", "expected"),
+    [
+        ("As displayed: maximum of 3 slices along z", "Whole slice", "maximum"),
+        ("The current slice", "Whole slice", "slice"),
+        ("As displayed: maximum of 3 slices along z", "All slices, not projected", "stack"),
+    ],
+)
+def test_an_export_contains_the_displayed_projection_unless_another_content_is_selected(
+    qtbot: QtBot,
+    open_in_window: OpenInWindow,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    content: str,
+    part: str,
+    expected: str,
+) -> None:
+    data = np.random.default_rng(0).integers(0, 250, (7, 16, 24), "u1")
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(2, 16, 16), dimension_names=["z", "y", "x"])
+    window = open_in_window(tmp_path / "a.zarr")
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
+    assert window.intent is not None
+    projected = with_projection(window.intent, Projection(0, "max", 3.0))
+    wait_until_exact(qtbot, window, lambda: window.session.change(projected))
+    assert window.image is not None
+    dialog = ExportDialog(window.image, window.intent, window.canvas.viewport, 0, None, window)
+    qtbot.addWidget(dialog)
+    for box, text in ((dialog.part, part), (dialog.content, content)):
+        assert box.findText(text) >= 0
+        box.setCurrentText(text)
+    dialog.format.setCurrentIndex(dialog.format.findData("npy"))
+    file = tmp_path / "x.npy"
+    monkeypatch.setattr(ExportDialog, "exec", lambda self: QDialog.DialogCode.Accepted)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(file), ""))
+    with qtbot.waitSignal(window.exporter.finished, timeout=TIMEOUT_MILLISECONDS):
+        window.exporter.ask(dialog, window.intent)
+    values = {"maximum": data[3:6].max(0, keepdims=True), "slice": data[4:5], "stack": data}
+    np.testing.assert_array_equal(np.load(file), values[expected])
