@@ -327,7 +327,8 @@ def _open_remote(
     """Open a URL with fsspec. A zip file is opened as an archive; the name of a metadata document refers to the
     directory that contains it.
     """
-    from zarrfs.engine.stores.fsspec.store import RemoteStore, is_known_protocol
+    from zarrfs.engine.stores.fsspec.protocols import is_known_protocol
+    from zarrfs.engine.stores.fsspec.store import RemoteStore
 
     if not all(is_known_protocol(part) for part in scheme.split("::")):
         raise LocationError(

@@ -475,8 +475,8 @@ def s3() -> Iterator[dict[str, str]]:
 def record_requests(store: RemoteStore) -> list[str]:
     """Return a list to which the method of each later S3 request is appended."""
     requests: list[str] = []
-    store._file_system.connect()
-    store._file_system._s3.meta.events.register(
+    store._backend.file_system.connect()
+    store._backend.file_system._s3.meta.events.register(
         "before-send.s3", lambda request, **more: requests.append(request.method)
     )
     return requests

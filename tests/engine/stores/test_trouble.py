@@ -152,7 +152,7 @@ def test_a_failed_ftp_deletion_is_an_error(ftp: FaultyFTPServer) -> None:
 
 def test_a_lost_ftp_connection_is_opened_again(ftp: FaultyFTPServer) -> None:
     with RemoteStore(ftp.url) as store:
-        store._file_system.ftp.sock.shutdown(2)
+        store._backend.file_system.ftp.sock.shutdown(2)
         assert store.size("plain/c/1/1") == 200
         ftp.replies = {"TYPE": "421 Idle for too long."}
         with pytest.raises(StoreError, match="421"):

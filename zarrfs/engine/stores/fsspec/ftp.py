@@ -1,8 +1,8 @@
-"""Reading from an FTP server, through the connection of fsspec.
+"""The backend of FTP servers, with the connection of fsspec.
 
-This follows RFC 959 (replies) and RFC 3659 (SIZE, MLSD, REST). The read functions of fsspec are not used. They report
-every negative reply as a missing file, including "421 too many connections". They report a directory that cannot be
-listed as empty. They list a whole directory to get the size of one file.
+Reading follows RFC 959 (replies) and RFC 3659 (SIZE, MLSD, REST). The read functions of fsspec are not used. They
+report every negative reply as a missing file, including "421 too many connections". They report a directory that cannot
+be listed as empty. They list a whole directory to get the size of one file.
 
 Reply 550 means "no such file" or "not allowed". If the text of the reply does not distinguish them, the parent
 directory is listed. This costs one more command for a missing file, and one for each parent that is missing too.
@@ -11,13 +11,17 @@ directory is listed. This costs one more command for a missing file, and one for
 from __future__ import annotations
 
 import ftplib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from zarrfs.engine.stores.base import Buffer
+from zarrfs.engine.stores.fsspec.backend import Entry
+from zarrfs.engine.stores.fsspec.files import RenamingBackend
 from zarrfs.engine.stores.fsspec.presence import reply_means_missing
 
-__all__ = ["FTPEntry", "FTPReader"]
+__all__ = ["FTPBackend"]
 
 T = TypeVar("T")
 
@@ -34,24 +38,24 @@ class FTPEntry(NamedTuple):
     size: int | None
 
 
-class FTPReader:
-    """Sends commands to one server. Not safe to use from several threads at once.
+class FTPBackend(RenamingBackend):
+    """One FTP server.
 
     Raises the errors of ftplib and of sockets. A lost connection is opened again, once per command, because servers
     close idle connections.
     """
 
-    def __init__(self, file_system: Any) -> None:
-        self._file_system = file_system
+    def __init__(self, file_system: Any, root: str, url: str) -> None:
+        super().__init__(file_system, root, url)
         self._is_connection_lost = False
         self._supports_mlsd = True
 
-    def run(self, command: Callable[[ftplib.FTP], T], *, retry: bool) -> T:
+    def _run(self, command: Callable[[ftplib.FTP], T], *, retry: bool) -> T:
         """Run a command on an open connection. With ``retry`` it runs again if the connection was lost."""
         if self._is_connection_lost:
             self._connect()
         try:
-            return command(self._file_system.ftp)
+            return command(self.file_system.ftp)
         except ftplib.error_perm:
             raise
         except (OSError, EOFError, ftplib.Error) as error:
@@ -61,21 +65,26 @@ class FTPReader:
             self._is_connection_lost = True
             if not retry or isinstance(error, TimeoutError):
                 raise
-        return self.run(command, retry=False)
+        return self._run(command, retry=False)
 
     def _connect(self) -> None:
         with suppress(OSError):
-            self._file_system.ftp.close()
-        self._file_system._connect()
-        if getattr(self._file_system, "tls", False) is True:
-            self._file_system.ftp.prot_p()
+            self.file_system.ftp.close()
+        self.file_system._connect()
+        if getattr(self.file_system, "tls", False) is True:
+            self.file_system.ftp.prot_p()
         self._is_connection_lost = False
 
-    # -- files -------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------
 
-    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes | None:
-        """Return ``length`` bytes from ``start``, or all bytes from there; None if the file is missing."""
-        return self._none_if_missing(path, lambda ftp: self._retrieve(ftp, path, start, length))
+    def _fetch(self, path: str) -> Buffer:
+        return self._run(partial(self._retrieve, path=path), retry=True)
+
+    def _fetch_bounds(self, path: str, bounds: Sequence[tuple[int, int]]) -> list[bytes]:
+        return [
+            self._run(partial(self._retrieve, path=path, start=start, length=stop - start), retry=True)
+            for start, stop in bounds
+        ]
 
     def size(self, path: str) -> int | None:
         """Return the size of a file; None if the file is missing."""
@@ -85,7 +94,7 @@ class FTPReader:
             return ftp.size(path)
 
         try:
-            size = self._none_if_missing(path, request_size)
+            size = self._none_if_missing(path, lambda: self._run(request_size, retry=True))
         except ftplib.error_perm as error:
             if not str(error).startswith(UNSUPPORTED_REPLIES):
                 raise
@@ -97,7 +106,8 @@ class FTPReader:
             size = entry.size
         return size
 
-    def _retrieve(self, ftp: ftplib.FTP, path: str, start: int, length: int | None) -> bytes:
+    def _retrieve(self, ftp: ftplib.FTP, path: str, start: int = 0, length: int | None = None) -> bytes:
+        """Return ``length`` bytes from ``start``, or all bytes from there."""
         ftp.voidcmd("TYPE I")
         blocks: list[bytes] = []
         remaining = length
@@ -115,24 +125,31 @@ class FTPReader:
                     self._is_connection_lost = True
         return b"".join(blocks)
 
-    def _none_if_missing(self, path: str, command: Callable[[ftplib.FTP], T]) -> T | None:
-        try:
-            return self.run(command, retry=True)
-        except (ftplib.error_perm, ftplib.error_temp) as error:
-            if reply_means_missing(str(error)):
-                return None
-            if str(error).startswith("550"):
-                entry = self._entry(path)
-                if entry is None or entry.is_directory:
-                    return None
-            raise
+    def version(self, path: str) -> Hashable | None:
+        """Return None: FTP servers report times in seconds only."""
+        return None
+
+    def _is_missing(self, path: str, error: Exception) -> bool:
+        if not isinstance(error, ftplib.error_perm | ftplib.error_temp):
+            return False
+        if reply_means_missing(str(error)):
+            return True
+        if not str(error).startswith("550"):
+            return False
+        entry = self._entry(path)
+        return entry is None or entry.is_directory
 
     # -- directories -------------------------------------------------------------------------------------------
 
-    def list(self, path: str) -> dict[str, FTPEntry] | None:
-        """Return the entries of a directory; None if the directory is missing."""
+    def entries(self, path: str) -> list[Entry]:
+        """Return the entries of a directory. There are none if the directory is missing."""
+        listing = self._list(path or "/") or {}
+        return [Entry(name, entry.is_directory, entry.size or 0) for name, entry in listing.items()]
+
+    def _list(self, path: str) -> dict[str, FTPEntry] | None:
+        """Return the entries of a directory by name; None if the directory is missing."""
         try:
-            return self._list(path)
+            return self._request_list(path)
         except ftplib.error_perm as error:
             if str(error).startswith("550") and path.strip("/"):
                 entry = self._entry(path)
@@ -145,13 +162,13 @@ class FTPReader:
         parent, _, name = path.rstrip("/").rpartition("/")
         if not name:
             return FTPEntry(True, None)
-        entries = self.list(parent or "/")
+        entries = self._list(parent or "/")
         return None if entries is None else entries.get(name)
 
-    def _list(self, path: str) -> dict[str, FTPEntry] | None:
+    def _request_list(self, path: str) -> dict[str, FTPEntry] | None:
         if self._supports_mlsd:
             try:
-                return self.run(lambda ftp: _list_directory_facts(ftp, path), retry=True)
+                return self._run(lambda ftp: _list_directory_facts(ftp, path), retry=True)
             except (ftplib.error_perm, ftplib.error_temp) as error:
                 if reply_means_missing(str(error)):
                     return None
@@ -159,11 +176,28 @@ class FTPReader:
                     raise
                 self._supports_mlsd = str(error).startswith("501")
         try:
-            return self.run(lambda ftp: _list_directory_text(ftp, path), retry=True)
+            return self._run(lambda ftp: _list_directory_text(ftp, path), retry=True)
         except (ftplib.error_perm, ftplib.error_temp) as error:
             if reply_means_missing(str(error)):
                 return None
             raise
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a temporary file and rename it over the target."""
+        write = super().write
+        self._run(lambda ftp: write(path, data), retry=False)
+
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+        delete = super().delete
+        self._run(lambda ftp: delete(path), retry=False)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(OSError):
+            self.file_system.ftp.close()
 
 
 def _list_directory_facts(ftp: ftplib.FTP, path: str) -> dict[str, FTPEntry]:

@@ -1,4 +1,4 @@
-"""Byte range requests to HTTP servers (RFC 9110, section 14), through the session of fsspec."""
+"""The backend of web servers, with byte range requests (RFC 9110, section 14) through the session of fsspec."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from zarrfs.engine.stores.base import Buffer, ByteRange
+from zarrfs.engine.stores.base import Buffer, ByteRange, check_key
+from zarrfs.engine.stores.fsspec.backend import Backend
 
-__all__ = ["HTTPRangeReader", "RangeMismatchError"]
+__all__ = ["HTTPBackend", "RangeMismatchError"]
 
 CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)$")
 
@@ -18,31 +19,53 @@ class RangeMismatchError(Exception):
     """A server has sent another range than the requested one."""
 
 
-class HTTPRangeReader:
-    """Fetches byte ranges from one server.
+class HTTPBackend(Backend):
+    """A web server.
 
-    If the server ignores range requests, this is remembered, and each later call fetches the whole value once.
+    HTTP servers have no reliable listing and no common protocol for writing. The query of the URL, which can contain a
+    signature, belongs to every request. If the server ignores range requests, this is remembered, and each later read
+    of ranges fetches the whole value once.
     """
 
-    def __init__(self, file_system: Any) -> None:
-        self._file_system = file_system
+    listable = False
+    writable = False
+
+    def __init__(self, file_system: Any, root: str, url: str) -> None:
+        root, delimiter, query = root.partition("?")
+        super().__init__(file_system, root, url)
+        self._query = delimiter + query
         self._ignores_ranges = False
 
-    async def fetch(self, url: str, ranges: Sequence[ByteRange]) -> list[Buffer]:
+    def path(self, key: str) -> str:
+        """Return the URL of a key."""
+        self._check_unicode(key)
+        return f"{self._root}/{check_key(key)}{self._query}"
+
+    def _fetch_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        from fsspec.asyn import sync
+
+        buffers: list[Buffer] = sync(self.file_system.loop, self._request_ranges, path, ranges)
+        return buffers
+
+    def close(self) -> None:
+        """Close the session."""
+        self._close_client("_session")
+
+    async def _request_ranges(self, url: str, ranges: Sequence[ByteRange]) -> list[Buffer]:
         """Return ranges of one URL, fetched concurrently and clipped to the value.
 
         Raises FileNotFoundError for status 404, RangeMismatchError, and the errors of aiohttp.
         """
         if self._ignores_ranges:
-            value = memoryview(await self._file_system._cat_file(url))
+            value = memoryview(await self.file_system._cat_file(url))
             return [value[slice(*byte_range.resolve(len(value)))] for byte_range in ranges]
-        return list(await asyncio.gather(*(self._fetch(url, byte_range) for byte_range in ranges)))
+        return list(await asyncio.gather(*(self._request_range(url, byte_range) for byte_range in ranges)))
 
-    async def _fetch(self, url: str, byte_range: ByteRange) -> Buffer:
+    async def _request_range(self, url: str, byte_range: ByteRange) -> Buffer:
         start, length = byte_range
         if length == 0:
             return b""
-        file_system = self._file_system
+        file_system = self.file_system
         session = await file_system.set_session()
         byte_spec = (
             f"{start}" if start < 0 else f"{start}-" if length is None else f"{start}-{start + length - 1}"
