@@ -28,10 +28,10 @@ class Good(View):
     suffix = ".good"
     listed = True
 
-    def refusal(self, array):
+    def refusal(self, presented):
         return None
 
-    def content(self, array, name):
+    def content(self, presented):
         return VirtualFileContent([BytesSegment(b"good")])
 
 
@@ -58,24 +58,31 @@ class Abstract(View):
     suffix = ".abstract"
 
 
+class OldSignature(Good):
+    suffix = ".old"
+
+    def content(self, array, name):
+        return VirtualFileContent([BytesSegment(b"old")])
+
+
 class FailsToRefuse(Good):
     suffix = ".refuse"
 
-    def refusal(self, array):
+    def refusal(self, presented):
         raise RuntimeError("no refusal\\n\\x1b[31m")
 
 
 class FailsToCreateContent(Good):
     suffix = ".content"
 
-    def content(self, array, name):
+    def content(self, presented):
         raise RuntimeError("no content")
 
 
 class ReturnsNothing(Good):
     suffix = ".nothing"
 
-    def content(self, array, name):
+    def content(self, presented):
         return None
 
 
@@ -89,13 +96,13 @@ class FailingSegment:
 class FailsToRead(Good):
     suffix = ".read"
 
-    def content(self, array, name):
+    def content(self, presented):
         return VirtualFileContent([FailingSegment()])
 """
 
 ENTRY_POINTS = [
     *("Good", "FailsToStart", "NoSuffix", "SlashSuffix", "TakenSuffix", "Abstract", "FailsToRefuse"),
-    *("FailsToCreateContent", "ReturnsNothing", "FailsToRead"),
+    *("FailsToCreateContent", "ReturnsNothing", "FailsToRead", "OldSignature"),
 ]
 
 LOOKUP_SCRIPT = """
@@ -153,7 +160,7 @@ def test_a_failing_view_affects_only_its_own_files(packages: Path, store: Path) 
     assert outcomes["a.read"] == "RuntimeError: no reading"
     reasons = json.loads(outcomes["a.json"])["not_available"]
     assert "RuntimeError: no refusal\\n\\x1b[31m" in reasons["a.refuse"]
-    for name in ("FailsToStart", "NoSuffix", "SlashSuffix", "TakenSuffix", "Abstract", "exits", "Missing"):
+    for name in ("FailsToStart", "NoSuffix", "SlashSuffix", "TakenSuffix", "Abstract", "OldSignature", "exits", "Missing"):
         assert name in completed.stderr
     assert "Traceback" not in completed.stderr
 

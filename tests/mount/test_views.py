@@ -13,7 +13,7 @@ import pytest
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.views.npy import npy_header
-from zarrfs.mount.views.registry import all_views
+from zarrfs.mount.views.registry import PresentedArray, all_views
 
 DTYPES = [
     *(
@@ -53,9 +53,9 @@ def make_array(dtype: Any, shape: tuple[int, ...], order: str = "C") -> tuple[za
 def test_every_view_has_an_exact_size_and_supports_partial_reads(dtype: Any, shape: tuple[int, ...]) -> None:
     array, _ = make_array(dtype, shape)
     for view in all_views():
-        if view.refusal(array) is not None:
+        if view.refusal(PresentedArray(array)) is not None:
             continue
-        content = view.content(array, "a")
+        content = view.content(PresentedArray(array, "a"))
         whole = content.read(0, content.size + 10)
         assert len(whole) == content.size
         assert b"".join(content.read(offset, 7) for offset in range(0, content.size, 7)) == whole
@@ -68,7 +68,7 @@ def test_numpy_can_load_npy_and_raw_files(
     dtype: Any, shape: tuple[int, ...], order: str, tmp_path: Path
 ) -> None:
     array, data = make_array(dtype, shape, order)
-    views = {view.suffix: view.content(array, "a") for view in all_views() if view.refusal(array) is None}
+    views = {view.suffix: view.content(PresentedArray(array, "a")) for view in all_views() if view.refusal(PresentedArray(array)) is None}
     npy = views[".npy"].read(0, views[".npy"].size)
     path = tmp_path / "a.npy"
     path.write_bytes(npy)
@@ -102,9 +102,9 @@ def test_npy_headers_that_are_long_or_not_latin_1() -> None:
 
 def test_variable_length_elements_have_only_a_json_view_with_the_reason() -> None:
     words = zarrfs.create_array(MemoryStore(), "words", data=np.array(["a", "bc"], object), dtype="string")
-    available = [view for view in all_views() if view.refusal(words) is None]
+    available = [view for view in all_views() if view.refusal(PresentedArray(words)) is None]
     assert [view.suffix for view in available if view.listed] == [".json"]
-    content = next(view for view in available if view.suffix == ".json").content(words, "words")
+    content = next(view for view in available if view.suffix == ".json").content(PresentedArray(words, "words"))
     document = json.loads(content.read(0, content.size))
     assert document["data_type"] == "string"
     assert "vary in length" in document["not_available"]["words.npy"]
@@ -119,7 +119,7 @@ def test_json_is_strict_for_non_finite_fill_values() -> None:
             MemoryStore(), shape=3, dtype="f4", fill_value=fill, attributes={"a": "\ud800"[:0]}
         )
         view = next(view for view in all_views() if view.suffix == ".json")
-        content = view.content(array, "a")
+        content = view.content(PresentedArray(array, "a"))
         assert json.loads(content.read(0, content.size), parse_constant=reject_constant)["fill_value"] in (
             "NaN",
             "Infinity",
@@ -132,7 +132,7 @@ def test_arrays_of_any_rank_can_be_read(rank: int) -> None:
     """32 is the maximum rank of TensorStore and of NumPy 1."""
     shape = tuple(3 if axis in (0, rank // 2, rank - 1) else 1 for axis in range(rank))
     array, data = make_array("<u2", shape)
-    files = {view.suffix: view.content(array, "a") for view in all_views()}
+    files = {view.suffix: view.content(PresentedArray(array, "a")) for view in all_views()}
     whole = {suffix: content.read(0, content.size) for suffix, content in files.items()}
     assert whole[".raw"] == data.tobytes()
     loaded = np.load(io.BytesIO(whole[".npy"]))

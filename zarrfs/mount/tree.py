@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats.api import read_node
@@ -26,9 +27,14 @@ from zarrfs.errors import KeyNameError, MetadataError, StoreError, ZarrError, de
 from zarrfs.logs import logger
 from zarrfs.mount.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.held import json_memory_nbytes
-from zarrfs.mount.views.json import group_json
-from zarrfs.mount.views.registry import View, all_views, make_content, refusal
+from zarrfs.mount.views.base import fixed_size_refusal
+from zarrfs.mount.views.json import JsonView, group_json
+from zarrfs.mount.views.raw import RawView
+from zarrfs.mount.views.registry import PresentedArray, View, all_views, make_content, refusal, views_of_name
+from zarrfs.ngff.geometry import Ancestor, Geometry, array_geometry
 from zarrfs.ngff.members import member_names
+from zarrfs.ngff.model import Ngff
+from zarrfs.ngff.parse import parse
 
 __all__ = ["MAX_CACHED_ATTRIBUTES_NBYTES", "MAX_METADATA_NBYTES", "Directory", "Entry", "Tree", "VirtualFile"]
 
@@ -54,6 +60,11 @@ NODE_NBYTES = 16 << 10
 
 RECORD_NBYTES = 512
 """The memory that a record without a node, or one more file of a record, occupies."""
+
+MAX_ANCESTORS = 3
+"""The metadata of an image is looked up in at most this many of the groups that contain an array. A level of a
+multiscale image is usually a member of the image, or of a group of the level.
+"""
 
 MISSING_STAMPS = (None,) * len(METADATA_NAMES)
 
@@ -82,7 +93,8 @@ class VirtualFile:
 
     Attributes:
         content: the bytes of the file.
-        stored_nbytes: the number of bytes that its data occupies in the store.
+        stored_nbytes: the number of bytes that count as the size of the file on disk. The stored size of an array
+            counts for one of its files, the .raw file if there is one; the others count what they contain in memory.
         modified: the time of the last change of its data in seconds since the epoch, or None if it is unknown.
         node: the array or group that the file presents, or None if the node could not be opened.
         has_attributes: whether ``node`` has its user attributes. Large attributes are not cached.
@@ -115,6 +127,14 @@ class _BrokenNode:
 _Node = Array | Group | _BrokenNode | None
 
 
+@dataclass(frozen=True)
+class _CachedContent:
+    """The content of a virtual file, and the geometry that it depends on, or None if it does not depend on it."""
+
+    content: VirtualFileContent
+    geometry: Geometry | None = None
+
+
 @dataclass
 class _NodeRecord:
     """The cached state of the node at a path.
@@ -127,6 +147,8 @@ class _NodeRecord:
         stamps: the stamps of its documents, taken before the documents were read. None if the store has no stamps.
         has_attributes: whether ``node`` has its user attributes.
         contents: the contents of its virtual files by suffix.
+        geometry: the geometry of an array, with the groups by whose metadata it was determined.
+        ngff: the OME-NGFF metadata of a group, if they have been parsed and are cached.
         usage: the stored size, if it has been determined.
         usage_expires: the time at which ``usage`` expires.
     """
@@ -137,7 +159,9 @@ class _NodeRecord:
     nbytes: int
     stamps: Hashable | None = None
     has_attributes: bool = True
-    contents: dict[str, VirtualFileContent] = field(default_factory=dict)
+    contents: dict[str, _CachedContent] = field(default_factory=dict)
+    geometry: tuple[tuple[Group, ...], Geometry] | None = None
+    ngff: Ngff | None = None
     usage: Usage | None = None
     usage_expires: float = 0.0
 
@@ -272,6 +296,58 @@ class Tree:
             raise StoreError(f"{node.store.url}: {node.name} has been deleted", errno.ENOENT)
         return make_node(node.store, node.path, spec, node._cache, True, node.access)
 
+    # -- geometry ----------------------------------------------------------------------------------------------
+
+    def _present(self, record: _NodeRecord, array: Array, stem: str) -> PresentedArray:
+        return PresentedArray(array, stem, lambda: self._geometry(record))
+
+    def _geometry(self, record: _NodeRecord) -> Geometry:
+        """Return the geometry of an array by its metadata and those of the groups that contain it."""
+        records = self._ancestors(record.path)
+        groups = tuple(group for _, group in records)
+        cached = record.geometry
+        # Groups at the same path are equal whatever their attributes are; a changed group is another object.
+        if cached is not None and [*map(id, cached[0])] == [*map(id, groups)]:
+            return cached[1]
+        ancestors = []
+        for ancestor, _ in records:
+            attributes, ngff = self._image_metadata(ancestor)
+            ancestors.append(Ancestor(record.path.removeprefix(ancestor.path).strip("/"), attributes, ngff))
+        spec = self._node_with_attributes(record).spec
+        assert isinstance(spec, ArraySpec)
+        geometry = array_geometry(spec, ancestors)
+        record.geometry = groups, geometry
+        return geometry
+
+    def _ancestors(self, path: str) -> list[tuple[_NodeRecord, Group]]:
+        """Return the groups that contain the node at a path, the nearest one first, at most ``MAX_ANCESTORS``.
+
+        Raises StoreError if one of them cannot be read.
+        """
+        ancestors: list[tuple[_NodeRecord, Group]] = []
+        while path and len(ancestors) < MAX_ANCESTORS:
+            path = path.rpartition("/")[0]
+            record = self._get_record(path)
+            if isinstance(record.node, _BrokenNode) and record.node.errno is not None:
+                raise record.node.error()
+            if isinstance(record.node, Group):
+                ancestors.append((record, record.node))
+        return ancestors
+
+    def _image_metadata(self, record: _NodeRecord) -> tuple[Mapping[str, Any], Ngff]:
+        """Return the attributes of a group and the OME-NGFF metadata in them. Raises StoreError."""
+        attributes = self._node_with_attributes(record).spec.attributes
+        if record.ngff is not None:
+            return attributes, record.ngff
+        ngff = parse(attributes)
+        if record.has_attributes:
+            if ngff:
+                self._grow(record, json_memory_nbytes(attributes, MAX_CACHED_ATTRIBUTES_NBYTES))
+            record.ngff = ngff
+        return attributes, ngff
+
+    # -- sizes -------------------------------------------------------------------------------------------------
+
     def _usage(self, record: _NodeRecord) -> Usage:
         """Return the stored size of the node. The result is cached for a time that grows with its computation time."""
         now = self._clock()
@@ -308,7 +384,7 @@ class Tree:
             return Directory(self.root, has_attributes=self._root.has_attributes)
         parent, _, name = normalized.rpartition("/")
         if isinstance(self.root, Array):
-            return self._view_file("", self._root_name, name) if not parent else None
+            return self._member_view("", name, None) if not parent else None
         parent_record = self._get_record(parent)
         if isinstance(parent_record.node, _BrokenNode) and parent_record.node.errno is not None:
             raise parent_record.node.error()
@@ -328,63 +404,82 @@ class Tree:
 
     def _group_document(self, record: _NodeRecord) -> VirtualFile:
         assert isinstance(record.node, Group)
-        content = record.contents.get(GROUP_DOCUMENT)
-        if content is None:
+        cached = record.contents.get(GROUP_DOCUMENT)
+        if cached is None:
             group = self._node_with_attributes(record)
             assert isinstance(group, Group)
-            content = VirtualFileContent([BytesSegment(group_json(group))])
-            self._cache_content(record, GROUP_DOCUMENT, content)
+            cached = _CachedContent(VirtualFileContent([BytesSegment(group_json(group))]))
+            self._cache_content(record, GROUP_DOCUMENT, cached)
+        content = cached.content
         return VirtualFile(content, content.size, None, record.node, record.has_attributes)
 
     def _member_view(self, parent: str, name: str, node: _Node) -> VirtualFile | None:
         """Return the file ``name`` if it is a view of a member. ``node`` is the node whose name is ``name``."""
         candidates = [node]
-        for view in all_views():
-            stem = name.removesuffix(view.suffix)
-            if stem and stem != name:
-                path = f"{parent}/{stem}" if parent else stem
-                file = self._view_file(path, stem, name)
-                if file is not None:
-                    return file
-                candidates.append(self._get_record(path).node)
+        for view, stem in views_of_name(name):
+            if isinstance(self.root, Array):
+                if stem != self._root_name:
+                    continue
+                record = self._root
+            else:
+                record = self._get_record(f"{parent}/{stem}" if parent else stem)
+            file = self._view_file(record, stem, view)
+            if file is not None:
+                return file
+            candidates.append(record.node)
         for candidate in candidates:
             # The file may exist, but the store cannot be read.
             if isinstance(candidate, _BrokenNode) and candidate.errno is not None:
                 raise candidate.error()
         return None
 
-    def _view_file(self, path: str, stem: str, name: str) -> VirtualFile | None:
-        """Return the file ``name`` if it is a view of the array at ``path``, whose name is ``stem``."""
-        record = self._get_record(path)
+    def _view_file(self, record: _NodeRecord, stem: str, view: View) -> VirtualFile | None:
+        """Return the file in which a view presents an array named ``stem``, or None if it cannot."""
         array = record.node
         if not isinstance(array, Array):
             return None
-        for view in all_views():
-            if name == stem + view.suffix and refusal(view, array) is None:
-                content = self._view_content(record, array, view, stem)
-                usage = self._usage(record)
-                stored_nbytes = usage.nbytes if content.size > usage.nbytes or view.listed else content.size
-                return VirtualFile(content, stored_nbytes, usage.modified, array, record.has_attributes)
-        return None
-
-    def _view_content(self, record: _NodeRecord, array: Array, view: View, stem: str) -> VirtualFileContent:
-        content = record.contents.get(view.suffix)
+        content = self._view_content(record, array, view, stem)
         if content is None:
-            source = self._node_with_attributes(record) if view.needs_attributes else array
-            assert isinstance(source, Array)
-            content = make_content(view, source, stem)
-            if source is array or content.in_memory:
-                self._cache_content(record, view.suffix, content)
+            return None
+        usage = self._usage(record)
+        counted = usage.nbytes if view.suffix == self._counted_suffix(array) else content.memory_nbytes
+        return VirtualFile(content, counted, usage.modified, array, record.has_attributes)
+
+    def _counted_suffix(self, array: Array) -> str:
+        """Return the suffix of the file for which the stored size of an array counts."""
+        return RawView.suffix if fixed_size_refusal(array) is None else JsonView.suffix
+
+    def _view_content(
+        self, record: _NodeRecord, array: Array, view: View, stem: str
+    ) -> VirtualFileContent | None:
+        cached = record.contents.get(view.suffix)
+        if cached is not None and (cached.geometry is None or cached.geometry == self._geometry(record)):
+            return cached.content
+        presented = self._present(record, array, stem)
+        if refusal(view, presented) is not None:
+            return None
+        source = self._node_with_attributes(record) if view.needs_attributes else array
+        assert isinstance(source, Array)
+        presented.array = source
+        content = make_content(view, presented)
+        if source is array or content.in_memory:
+            geometry = presented.geometry if presented.uses_geometry else None
+            self._cache_content(record, view.suffix, _CachedContent(content, geometry))
         return content
 
-    def _cache_content(self, record: _NodeRecord, suffix: str, content: VirtualFileContent) -> None:
-        nbytes = record.nbytes + RECORD_NBYTES + content.memory_nbytes
-        if nbytes > self._cache.capacity // 2:
+    def _cache_content(self, record: _NodeRecord, suffix: str, cached: _CachedContent) -> None:
+        is_new = suffix not in record.contents
+        nbytes = cached.content.memory_nbytes + (RECORD_NBYTES if is_new else 0)
+        if record.nbytes + nbytes > self._cache.capacity // 2:
             return
-        record.contents[suffix] = content
-        record.nbytes = nbytes
+        record.contents[suffix] = cached
+        self._grow(record, nbytes)
+
+    def _grow(self, record: _NodeRecord, nbytes: int) -> None:
+        """Count memory that a record occupies in addition."""
+        record.nbytes += nbytes
         if record is not self._root:
-            self._cache.put(record.path, None, record, nbytes)
+            self._cache.put(record.path, None, record, record.nbytes)
 
     # -- listing -----------------------------------------------------------------------------------------------
 
@@ -392,7 +487,7 @@ class Tree:
         """Return the names in a directory, sorted. Raises StoreError if the store cannot list the group."""
         node = directory.node
         if isinstance(node, Array):
-            return sorted(self._view_names(node, self._root_name))
+            return sorted(self._view_names(self._root, node, self._root_name))
         base = self._relative_path(node)
         if not directory.has_attributes and not node.store.listable:
             # The attributes may contain the names of the members.
@@ -401,11 +496,12 @@ class Tree:
         names = {GROUP_DOCUMENT}
         views: set[str] = set()
         for name in member_names(node):
-            member = self._get_record(f"{base}/{name}" if base else name).node
+            record = self._get_record(f"{base}/{name}" if base else name)
+            member = record.node
             if isinstance(member, Group):
                 names.add(name)
             elif isinstance(member, Array):
-                views.update(self._view_names(member, name))
+                views.update(self._view_names(record, member, name))
             elif isinstance(member, _BrokenNode):
                 names.add(name + ERROR_SUFFIX)
         return sorted(name for name in names | views if self._has_valid_length(name))
@@ -413,9 +509,10 @@ class Tree:
     def _relative_path(self, node: Group) -> str:
         return node.path[len(self.root.path) :].strip("/") if self.root.path else node.path
 
-    def _view_names(self, array: Array, stem: str) -> list[str]:
+    def _view_names(self, record: _NodeRecord, array: Array, stem: str) -> list[str]:
+        presented = self._present(record, array, stem)
         views: list[View] = [view for view in all_views() if view.listed or self._list_all_views]
-        return [stem + view.suffix for view in views if refusal(view, array) is None]
+        return [stem + view.suffix for view in views if refusal(view, presented) is None]
 
     def _has_valid_length(self, name: str) -> bool:
         length = len(name.encode("utf-8", "surrogateescape"))

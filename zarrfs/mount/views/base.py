@@ -3,26 +3,57 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.content import VirtualFileContent
+from zarrfs.ngff.geometry import Geometry, array_geometry
 
-__all__ = ["View"]
+__all__ = ["MAX_FILE_NBYTES", "PresentedArray", "View", "fixed_size_refusal"]
 
 
 MAX_FILE_NBYTES = 2**63 - 1 - (1 << 20)
 """The largest size that the system can express, less room for a header."""
 
 
+class PresentedArray:
+    """An array and what a view may need to present it. The geometry is determined when it is accessed.
+
+    Attributes:
+        array: the array.
+        name: the name of the array in the mount, without the suffix of a view.
+        uses_geometry: whether the geometry has been accessed, so that the result depends on it.
+    """
+
+    def __init__(
+        self, array: Array, name: str = "array", geometry: Callable[[], Geometry] | None = None
+    ) -> None:
+        """``geometry`` returns the geometry of the array. By default it is that of the array's own metadata."""
+        self.array = array
+        self.name = name
+        self.uses_geometry = False
+        self._find_geometry = geometry
+        self._geometry: Geometry | None = None
+
+    @property
+    def geometry(self) -> Geometry:
+        """The meaning, the unit and the position of each dimension, from the metadata of the array and its groups."""
+        self.uses_geometry = True
+        if self._geometry is None:
+            find = self._find_geometry
+            self._geometry = array_geometry(self.array.spec) if find is None else find()
+        return self._geometry
+
+
 class View(ABC):
-    """One kind of virtual file. Its size depends on the metadata of the array only; no chunk is read to create it.
+    """One kind of virtual file. Its size depends on metadata only; no chunk is read to create it.
 
     Attributes:
         suffix: the suffix that is appended to the name of the array, including the dot.
         listed: whether directory listings contain the file by default. It can always be opened by name.
         needs_attributes: whether the content depends on the user attributes of the array. If False, ``content`` may
-            receive an array without its user attributes if they are very large.
+            receive an array without its user attributes if they are very large. The geometry is not affected.
     """
 
     suffix: ClassVar[str]
@@ -30,12 +61,15 @@ class View(ABC):
     needs_attributes: ClassVar[bool] = True
 
     @abstractmethod
-    def refusal(self, array: Array) -> str | None:
-        """Return the reason why the view cannot present the array, or None if it can."""
+    def refusal(self, presented: PresentedArray) -> str | None:
+        """Return the reason why the view cannot present the array, or None if it can.
+
+        Called for each array of a directory listing, and for each view to create a .json file.
+        """
 
     @abstractmethod
-    def content(self, array: Array, name: str) -> VirtualFileContent:
-        """Return the content of the file. ``name`` is the name of the array in the mount."""
+    def content(self, presented: PresentedArray) -> VirtualFileContent:
+        """Return the content of the file. Called only if ``refusal`` returns None for the array."""
 
 
 def fixed_size_refusal(array: Array) -> str | None:

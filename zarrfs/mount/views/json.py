@@ -6,12 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
 from zarrfs.mount.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.held import json_memory_nbytes
-from zarrfs.mount.views.base import View
+from zarrfs.mount.views.base import PresentedArray, View
 
 __all__ = ["JsonView", "group_json"]
 
@@ -33,15 +32,16 @@ class JsonView(View):
     suffix: ClassVar[str] = ".json"
     listed: ClassVar[bool] = True
 
-    def __init__(self, refusals: Callable[[Array], Mapping[str, str | None]]) -> None:
+    def __init__(self, refusals: Callable[[PresentedArray], Mapping[str, str | None]]) -> None:
         """``refusals`` returns, by suffix of the view, the reason why it cannot present an array, or None if it can."""
         self._refusals = refusals
 
-    def refusal(self, array: Array) -> str | None:
+    def refusal(self, presented: PresentedArray) -> str | None:
         return None
 
-    def content(self, array: Array, name: str) -> VirtualFileContent:
-        refusals = self._refusals(array)
+    def content(self, presented: PresentedArray) -> VirtualFileContent:
+        array, name = presented.array, presented.name
+        refusals = self._refusals(presented)
         views = {
             "views": [name + suffix for suffix, reason in refusals.items() if reason is None],
             "not_available": {

@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
-from zarrfs.mount.views.base import View, fixed_size_refusal
+from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 
 __all__ = ["NpyView", "npy_header"]
 
@@ -29,13 +28,15 @@ class NpyView(View):
     listed: ClassVar[bool] = True
     needs_attributes: ClassVar[bool] = False
 
-    def refusal(self, array: Array) -> str | None:
+    def refusal(self, presented: PresentedArray) -> str | None:
+        array = presented.array
         refusal = fixed_size_refusal(array)
         if refusal is None and not _round_trips(array.dtype):
             return f"its data type ({array.spec.data_type.name}) cannot be stored in a NumPy file"
         return refusal
 
-    def content(self, array: Array, name: str) -> VirtualFileContent:
+    def content(self, presented: PresentedArray) -> VirtualFileContent:
+        array = presented.array
         return VirtualFileContent([BytesSegment(npy_header(array.dtype, array.shape)), ArraySegment(array)])
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.content import ArraySegment, VirtualFileContent
-from zarrfs.mount.views.base import View, fixed_size_refusal
+from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 
 __all__ = ["RawView"]
 
@@ -18,8 +17,8 @@ class RawView(View):
     listed: ClassVar[bool] = True
     needs_attributes: ClassVar[bool] = False
 
-    def refusal(self, array: Array) -> str | None:
-        return fixed_size_refusal(array)
+    def refusal(self, presented: PresentedArray) -> str | None:
+        return fixed_size_refusal(presented.array)
 
-    def content(self, array: Array, name: str) -> VirtualFileContent:
-        return VirtualFileContent([ArraySegment(array)])
+    def content(self, presented: PresentedArray) -> VirtualFileContent:
+        return VirtualFileContent([ArraySegment(presented.array)])

@@ -8,21 +8,21 @@ affects only the files of that view.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from functools import cache
 
-from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError, UnsupportedError, ZarrError, describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.content import VirtualFileContent
-from zarrfs.mount.views.base import View
+from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.json import JsonView
 from zarrfs.mount.views.npy import NpyView
 from zarrfs.mount.views.raw import RawView
 from zarrfs.plugins import load_plugins
 from zarrfs.text import short_repr
 
-__all__ = ["View", "all_views", "make_content", "refusal"]
+__all__ = ["PresentedArray", "View", "all_views", "make_content", "refusal", "views_of_name"]
 
 BUILT_IN: tuple[Callable[[], View], ...] = (NpyView, RawView, lambda: JsonView(refusals))
 
@@ -39,6 +39,7 @@ def all_views() -> tuple[View, ...]:
         try:
             view = factory()
             _check_suffix(view, views)
+            _check_signatures(view)
         except Exception as error:  # views of other packages may raise any exception
             logger.warning(
                 "the view %s of %s is skipped: %s",
@@ -67,32 +68,65 @@ def _check_suffix(view: View, others: list[View]) -> None:
         raise UnsupportedError(f"its suffix {suffix!r} is already used by another view")
 
 
-def refusals(array: Array) -> dict[str, str | None]:
+def _check_signatures(view: View) -> None:
+    for method in (view.refusal, view.content):
+        try:
+            inspect.signature(method).bind(None)
+        except TypeError as error:
+            raise UnsupportedError(
+                f"its method {method.__name__!r} does not accept one argument, a PresentedArray ({error}); install a "
+                "version of the package that supports this version of zarrfs"
+            ) from error
+
+
+@cache
+def _views_by_suffix() -> dict[int, dict[str, View]]:
+    """Return the views by their suffix, by its length, the shortest one first."""
+    by_length: dict[int, dict[str, View]] = {}
+    for view in sorted(all_views(), key=lambda view: len(view.suffix)):
+        by_length.setdefault(len(view.suffix), {})[view.suffix] = view
+    return by_length
+
+
+def views_of_name(name: str) -> Iterator[tuple[View, str]]:
+    """Yield (view, name of the array) for each view whose suffix a file name has, the longest array name first.
+
+    ``a.ome.tif`` can be a view of an array ``a.ome`` or of an array ``a``. The array with the longer name takes
+    precedence.
+    """
+    for length, views in _views_by_suffix().items():
+        view = views.get(name[-length:])
+        if view is not None and len(name) > length:
+            yield view, name[:-length]
+
+
+def refusals(presented: PresentedArray) -> dict[str, str | None]:
     """Return, by suffix of the view, the reason why it cannot present the array, or None if it can."""
-    return {view.suffix: refusal(view, array) for view in all_views()}
+    return {view.suffix: refusal(view, presented) for view in all_views()}
 
 
-def refusal(view: View, array: Array) -> str | None:
+def refusal(view: View, presented: PresentedArray) -> str | None:
     """Return the reason why the view cannot present the array, or None if it can."""
     try:
-        return view.refusal(array)
+        return view.refusal(presented)
     except Exception as error:  # views of other packages may raise any exception
         return f"the view failed: {describe_error(error)}"
 
 
-def make_content(view: View, array: Array, name: str) -> VirtualFileContent:
+def make_content(view: View, presented: PresentedArray) -> VirtualFileContent:
     """Return the content of the file in which the view presents the array. Raises StoreError if the view fails."""
+    file_name = f"{presented.name}{view.suffix}"
     try:
-        content: object = view.content(array, name)
+        content: object = view.content(presented)
     except (ZarrError, OSError, MemoryError):
         raise
     except Exception as error:  # views of other packages may raise any exception
         raise StoreError(
-            f"{name}{view.suffix}: the view {type(view).__name__} failed: {describe_error(error)}", errno.EIO
+            f"{file_name}: the view {type(view).__name__} failed: {describe_error(error)}", errno.EIO
         ) from error
     if not isinstance(content, VirtualFileContent):
         raise StoreError(
-            f"{name}{view.suffix}: the view {type(view).__name__} returned {short_repr(content)}, "
+            f"{file_name}: the view {type(view).__name__} returned {short_repr(content)}, "
             "expected a VirtualFileContent",
             errno.EIO,
         )

@@ -1,0 +1,286 @@
+"""The geometry of an array: what each of its dimensions means, and where its elements are in space and time.
+
+The sources are, in this order: the OME-NGFF multiscales metadata of a group that contains the array, the attributes
+that N5 software writes, the names and units of the dimensions, and the position of the dimensions. No chunk is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any, Literal, NamedTuple
+
+from zarrfs.engine.model import ArraySpec
+from zarrfs.ngff.model import Axis, Channel, Level, Multiscales, Ngff
+from zarrfs.ngff.reader import is_number
+from zarrfs.ngff.units import convert, is_length, is_time
+
+__all__ = ["Ancestor", "ArrayAxis", "Geometry", "PhysicalGrid", "Role", "array_geometry", "axis_type"]
+
+Role = Literal["x", "y", "z", "t", "c"]
+
+AXIS_NAMES: dict[str, tuple[str, ...]] = {
+    "space": (
+        "x",
+        "y",
+        "z",
+        "lat",
+        "lon",
+        "latitude",
+        "longitude",
+        "depth",
+        "row",
+        "column",
+        "height",
+        "width",
+    ),
+    "time": ("t", "time", "frame"),
+    "channel": (
+        *("c", "ch", "channel", "channels", "band", "bands", "wavelength"),
+        *("s", "sample", "samples", "rgb", "rgba"),
+    ),
+}
+"""The names of axes whose type is known."""
+
+SPACE_ROLES: tuple[Role, ...] = ("x", "y", "z")
+LEGACY_AXES = ("t", "c", "z", "y", "x")
+"""The axes of OME-NGFF 0.1 and 0.2, whose documents do not list them."""
+
+MAX_UNIT_LENGTH = 64
+
+
+@dataclass(frozen=True)
+class ArrayAxis:
+    """One dimension of an array.
+
+    Attributes:
+        name: the name, or None.
+        type: ``space``, ``time``, ``channel``, another string, or None if it is unknown.
+        unit: the name of the unit of ``scale`` and ``translation``, preferably a UDUNITS name, or None.
+        scale: the distance between two elements. Never 0.
+        translation: the position of the centre of the first element.
+        role: which axis of an image with up to five dimensions this is, or None for another one. No two axes have
+            the same role.
+    """
+
+    name: str | None = None
+    type: str | None = None
+    unit: str | None = None
+    scale: float = 1.0
+    translation: float = 0.0
+    role: Role | None = None
+
+
+class PhysicalGrid(NamedTuple):
+    """The distances and the position of elements along some dimensions, in one unit.
+
+    Attributes:
+        scale: the distance between two elements along each dimension.
+        translation: the position of the centre of the first element.
+        unit: the unit of all numbers, or None if it is unknown.
+    """
+
+    scale: tuple[float, ...]
+    translation: tuple[float, ...]
+    unit: str | None
+
+
+class Ancestor(NamedTuple):
+    """A group that contains an array, directly or in a member.
+
+    Attributes:
+        path: the path of the array relative to the group.
+        attributes: the user attributes of the group.
+        ngff: the OME-NGFF metadata in these attributes.
+    """
+
+    path: str
+    attributes: Mapping[str, Any]
+    ngff: Ngff
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The axes of an array, one per dimension.
+
+    Attributes:
+        axes: the meaning, scale and translation of each dimension.
+        image_name: the name of the image in its metadata; empty if it has none.
+        channels: the rendering settings of the channels, as far as the metadata contain them.
+    """
+
+    axes: tuple[ArrayAxis, ...]
+    image_name: str = ""
+    channels: tuple[Channel, ...] = ()
+
+    def find(self, role: Role) -> int | None:
+        """Return the number of the dimension with a role, or None if there is none."""
+        return next((i for i, axis in enumerate(self.axes) if axis.role == role), None)
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The dimensions without a role."""
+        return tuple(i for i, axis in enumerate(self.axes) if axis.role is None)
+
+    def physical_grid(self, dimensions: Sequence[int], unit: str) -> PhysicalGrid:
+        """Return the scale and translation along some dimensions in ``unit``.
+
+        An axis without a unit has the unit of the other ones if these have only one. If the unit of an axis is not
+        known then, or cannot be converted, all numbers are returned as they are stored, with None as their unit.
+        """
+        axes = [self.axes[dimension] for dimension in dimensions]
+        units = {axis.unit for axis in axes if axis.unit is not None}
+        common = units.pop() if len(units) == 1 else None
+        pairs = []
+        for axis in axes:
+            scale = convert(axis.scale, axis.unit or common, unit)
+            translation = convert(axis.translation, axis.unit or common, unit)
+            if scale is None or translation is None:
+                return PhysicalGrid(
+                    tuple(axis.scale for axis in axes), tuple(axis.translation for axis in axes), None
+                )
+            pairs.append((scale, translation))
+        return PhysicalGrid(
+            tuple(scale for scale, _ in pairs), tuple(translation for _, translation in pairs), unit
+        )
+
+
+def array_geometry(spec: ArraySpec, ancestors: Iterable[Ancestor] = ()) -> Geometry:
+    """Return the geometry of an array. ``ancestors`` are the groups that contain it, the nearest one first."""
+    ancestors = tuple(ancestors)
+    ndim = len(spec.shape)
+    for ancestor in ancestors:
+        for multiscales in ancestor.ngff.multiscales:
+            level = _find_level(multiscales, ancestor.path)
+            axes = None if level is None else _ngff_axes(multiscales, level, ndim)
+            if axes is not None:
+                omero = ancestor.ngff.omero
+                return Geometry(_with_roles(axes), multiscales.name, omero.channels if omero else ())
+    n5_axes = _n5_axes(spec, ancestors[0].attributes if ancestors else {})
+    return Geometry(_with_roles(_named_axes(spec) if n5_axes is None else n5_axes))
+
+
+def axis_type(name: str | None) -> str | None:
+    """Return the type of an axis with a well-known name, or None."""
+    return next((kind for kind, names in AXIS_NAMES.items() if (name or "").lower() in names), None)
+
+
+def _find_level(multiscales: Multiscales, path: str) -> Level | None:
+    return next((level for level in multiscales.levels if level.path.strip("/") == path), None)
+
+
+def _ngff_axes(multiscales: Multiscales, level: Level, ndim: int) -> tuple[ArrayAxis, ...] | None:
+    """Return the axes of a level, or None if the metadata do not fit an array with ``ndim`` dimensions."""
+    axes = multiscales.axes
+    if not axes:
+        if ndim > len(LEGACY_AXES):
+            return None
+        axes = tuple(Axis(name, axis_type(name)) for name in LEGACY_AXES[len(LEGACY_AXES) - ndim :])
+    scale, translation = level.scale or (1.0,) * ndim, level.translation or (0.0,) * ndim
+    if not len(axes) == len(scale) == len(translation) == ndim:
+        return None
+    return tuple(
+        _checked(ArrayAxis(axis.name, axis.type, axis.unit, step, origin))
+        for axis, step, origin in zip(axes, scale, translation, strict=True)
+    )
+
+
+def _named_axes(spec: ArraySpec) -> tuple[ArrayAxis, ...]:
+    ndim = len(spec.shape)
+    names = spec.dimension_names or (None,) * ndim
+    units = spec.dimension_units or (None,) * ndim
+    axes = []
+    for name, unit in zip(names, units, strict=True):
+        scale, base_unit = _split_unit(unit)
+        axes.append(_checked(ArrayAxis(name, _type_of(name, base_unit), base_unit, scale)))
+    return tuple(axes)
+
+
+def _type_of(name: str | None, unit: str | None) -> str | None:
+    if is_time(unit):
+        return "time"
+    if is_length(unit):
+        return "space"
+    return axis_type(name)
+
+
+def _split_unit(unit: str | None) -> tuple[float, str | None]:
+    """Return the spacing and the base unit of a unit such as ``"4 nm"``."""
+    number, _, base = (unit or "").strip().partition(" ")
+    try:
+        return float(number), base.strip() or None
+    except ValueError:
+        return 1.0, unit or None
+
+
+def _n5_axes(spec: ArraySpec, parent: Mapping[str, Any]) -> tuple[ArrayAxis, ...] | None:
+    """Return the axes by ``pixelResolution`` and ``downsamplingFactors`` of N5 viewers; None without both of them.
+
+    Their lists begin with the fastest dimension, which is the last one of the array. ``pixelResolution`` is an
+    attribute of the array or of the group of its resolution levels.
+    """
+    ndim = len(spec.shape)
+    factors = _numbers(spec.attributes.get("downsamplingFactors"), ndim)
+    resolution: Any = spec.attributes.get("pixelResolution", parent.get("pixelResolution"))
+    unit = None
+    if isinstance(resolution, Mapping):
+        unit, resolution = resolution.get("unit"), resolution.get("dimensions")
+    sizes = _numbers(resolution, ndim)
+    if sizes is None and factors is None:
+        return None
+    axes = []
+    for axis, factor, size in zip(
+        _named_axes(spec), factors or (1.0,) * ndim, sizes or (None,) * ndim, strict=True
+    ):
+        if size is not None:
+            name = unit if isinstance(unit, str) and unit else axis.unit
+            axis = replace(axis, scale=size, unit=name, type=axis.type or _type_of(axis.name, name))
+        # A downsampled element is the mean of the elements that it replaces.
+        axis = replace(axis, scale=axis.scale * factor, translation=axis.scale * (factor - 1) / 2)
+        axes.append(_checked(axis))
+    return tuple(axes)
+
+
+def _numbers(value: Any, count: int) -> tuple[float, ...] | None:
+    """Return a list of ``count`` positive numbers in reverse order, or None if ``value`` is not such a list."""
+    if not isinstance(value, list) or len(value) != count or not all(map(is_number, value)):
+        return None
+    numbers = tuple(float(number) for number in reversed(value))
+    return numbers if all(number > 0 for number in numbers) else None
+
+
+def _checked(axis: ArrayAxis) -> ArrayAxis:
+    """Return the axis with numbers that all formats can represent, and without control characters in its unit."""
+    scale = axis.scale if isfinite(axis.scale) and axis.scale != 0 else 1.0
+    translation = axis.translation if isfinite(axis.translation) else 0.0
+    unit = axis.unit
+    if unit is not None and (len(unit) > MAX_UNIT_LENGTH or not unit.isprintable()):
+        unit = None
+    return replace(axis, scale=float(scale), translation=float(translation), unit=unit)
+
+
+def _with_roles(axes: tuple[ArrayAxis, ...]) -> tuple[ArrayAxis, ...]:
+    """Return the axes with their roles.
+
+    The axes named x, y and z have these roles; other spatial axes have the remaining ones, the last axis first. If no
+    axis is known to be spatial, the axes of unknown type are. The first time axis is t and the first channel axis c.
+    """
+    roles: dict[int, Role] = {}
+    kinds: tuple[tuple[str, Role], ...] = (("time", "t"), ("channel", "c"))
+    for kind, role in kinds:
+        candidates = [i for i, axis in enumerate(axes) if axis.type == kind]
+        candidates.sort(key=lambda i: (axes[i].name or "").lower() != role)
+        roles.update((i, role) for i in candidates[:1])
+    spatial = [i for i, axis in enumerate(axes) if axis.type == "space"]
+    spatial = spatial or [i for i, axis in enumerate(axes) if axis.type is None]
+    free = list(SPACE_ROLES)
+    for role in SPACE_ROLES:
+        named = [i for i in spatial if (axes[i].name or "").lower() == role]
+        if named:
+            roles[named[-1]] = role
+            free.remove(role)
+    for i in reversed([i for i in spatial if i not in roles]):
+        if free:
+            roles[i] = free.pop(0)
+    return tuple(replace(axis, role=roles.get(i)) for i, axis in enumerate(axes))
