@@ -173,11 +173,11 @@ class CountView(View):
     suffix = ".count"
     listed = True
 
-    def refusal(self, array):
+    def refusal(self, presented):
         return None
 
-    def content(self, array, name):
-        return VirtualFileContent([str(array.size).encode()])
+    def content(self, presented):
+        return VirtualFileContent([str(presented.array.size).encode()])
 
 
 def broken_store(url, mode):

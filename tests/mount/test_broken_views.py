@@ -160,7 +160,16 @@ def test_a_failing_view_affects_only_its_own_files(packages: Path, store: Path) 
     assert outcomes["a.read"] == "RuntimeError: no reading"
     reasons = json.loads(outcomes["a.json"])["not_available"]
     assert "RuntimeError: no refusal\\n\\x1b[31m" in reasons["a.refuse"]
-    for name in ("FailsToStart", "NoSuffix", "SlashSuffix", "TakenSuffix", "Abstract", "OldSignature", "exits", "Missing"):
+    for name in (
+        "FailsToStart",
+        "NoSuffix",
+        "SlashSuffix",
+        "TakenSuffix",
+        "Abstract",
+        "OldSignature",
+        "exits",
+        "Missing",
+    ):
         assert name in completed.stderr
     assert "Traceback" not in completed.stderr
 

@@ -68,7 +68,11 @@ def test_numpy_can_load_npy_and_raw_files(
     dtype: Any, shape: tuple[int, ...], order: str, tmp_path: Path
 ) -> None:
     array, data = make_array(dtype, shape, order)
-    views = {view.suffix: view.content(PresentedArray(array, "a")) for view in all_views() if view.refusal(PresentedArray(array)) is None}
+    views = {
+        view.suffix: view.content(PresentedArray(array, "a"))
+        for view in all_views()
+        if view.refusal(PresentedArray(array)) is None
+    }
     npy = views[".npy"].read(0, views[".npy"].size)
     path = tmp_path / "a.npy"
     path.write_bytes(npy)
@@ -104,7 +108,9 @@ def test_variable_length_elements_have_only_a_json_view_with_the_reason() -> Non
     words = zarrfs.create_array(MemoryStore(), "words", data=np.array(["a", "bc"], object), dtype="string")
     available = [view for view in all_views() if view.refusal(PresentedArray(words)) is None]
     assert [view.suffix for view in available if view.listed] == [".json"]
-    content = next(view for view in available if view.suffix == ".json").content(PresentedArray(words, "words"))
+    content = next(view for view in available if view.suffix == ".json").content(
+        PresentedArray(words, "words")
+    )
     document = json.loads(content.read(0, content.size))
     assert document["data_type"] == "string"
     assert "vary in length" in document["not_available"]["words.npy"]

@@ -13,7 +13,7 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.blocks import BlockPool, BlockReader
 from zarrfs.mount.streams import ArrayStream, FlatStream, SwappedStream
 
-__all__ = ["ArraySegment", "BytesSegment", "Segment", "VirtualFileContent"]
+__all__ = ["ArraySegment", "BytesSegment", "PartSegment", "Segment", "VirtualFileContent"]
 
 
 class Segment(Protocol):
@@ -64,16 +64,42 @@ class ArraySegment:
         self._stream.read_into(offset, np.frombuffer(out, np.uint8))
 
 
+class PartSegment:
+    """The ``nbytes`` bytes of another segment from ``start``, such as one plane of an array.
+
+    A file can contain several parts of one segment, in any order. They share its blocks.
+    """
+
+    def __init__(self, segment: Segment, start: int, nbytes: int) -> None:
+        if start < 0 or nbytes < 0 or start + nbytes > segment.nbytes:
+            raise ValueError(
+                f"the bytes {start} to {start + nbytes} are not part of a segment of {segment.nbytes} bytes"
+            )
+        self.segment = segment
+        self.start = start
+        self.nbytes = nbytes
+
+    def read_into(self, offset: int, out: memoryview) -> None:
+        self.segment.read_into(self.start + offset, out)
+
+
 class VirtualFileContent:
     """Segments in order. ``size`` is exact and is known without reading any data."""
 
     def __init__(self, segments: Sequence[Segment]) -> None:
-        self._segments = [segment for segment in segments if segment.nbytes]
+        self._segments: list[Segment] = []
         self._starts: list[int] = []
+        self._skipped: list[int] = []
         self.size = 0
-        for segment in self._segments:
-            self._starts.append(self.size)
-            self.size += segment.nbytes
+        for segment in segments:
+            nbytes, skipped = segment.nbytes, 0
+            while isinstance(segment, PartSegment):
+                segment, skipped = segment.segment, skipped + segment.start
+            if nbytes:
+                self._segments.append(segment)
+                self._starts.append(self.size)
+                self._skipped.append(skipped)
+                self.size += nbytes
 
     @property
     def in_memory(self) -> bool:
@@ -88,15 +114,14 @@ class VirtualFileContent:
     def parts(self, offset: int, size: int) -> Iterator[tuple[Segment, int, int]]:
         """Yield (segment, offset in it, length) for each segment that a range intersects, in order.
 
-        The range is clipped to the file.
+        The range is clipped to the file. Instead of a part of a segment, the segment itself is yielded.
         """
         stop = min(offset + size, self.size)
         index = bisect_right(self._starts, offset) - 1
         while offset < stop:
-            segment = self._segments[index]
-            start = offset - self._starts[index]
-            length = min(stop - offset, segment.nbytes - start)
-            yield segment, start, length
+            end = self._starts[index + 1] if index + 1 < len(self._starts) else self.size
+            length = min(stop, end) - offset
+            yield self._segments[index], self._skipped[index] + offset - self._starts[index], length
             offset += length
             index += 1
 

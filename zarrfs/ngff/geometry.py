@@ -189,12 +189,19 @@ def _ngff_axes(multiscales: Multiscales, level: Level, ndim: int) -> tuple[Array
 def _named_axes(spec: ArraySpec) -> tuple[ArrayAxis, ...]:
     ndim = len(spec.shape)
     names = spec.dimension_names or (None,) * ndim
-    units = spec.dimension_units or (None,) * ndim
+    units = spec.dimension_units or _unit_strings(spec.attributes.get("dimension_units"), ndim)
     axes = []
     for name, unit in zip(names, units, strict=True):
         scale, base_unit = _split_unit(unit)
         axes.append(_checked(ArrayAxis(name, _type_of(name, base_unit), base_unit, scale)))
     return tuple(axes)
+
+
+def _unit_strings(value: Any, ndim: int) -> tuple[str | None, ...]:
+    """Return the attribute in which TensorStore stores the units of Zarr arrays, with None for each invalid unit."""
+    if not isinstance(value, list) or len(value) != ndim:
+        return (None,) * ndim
+    return tuple(unit if isinstance(unit, str) else None for unit in value)
 
 
 def _type_of(name: str | None, unit: str | None) -> str | None:
