@@ -92,14 +92,15 @@ class VirtualFileContent:
         self._skipped: list[int] = []
         self.size = 0
         for segment in segments:
-            nbytes, skipped = segment.nbytes, 0
-            while isinstance(segment, PartSegment):
-                segment, skipped = segment.segment, skipped + segment.start
-            if nbytes:
-                self._segments.append(segment)
+            source, skipped = segment, 0
+            while isinstance(source, PartSegment):
+                skipped += source.start
+                source = source.segment
+            if segment.nbytes:
+                self._segments.append(source)
                 self._starts.append(self.size)
                 self._skipped.append(skipped)
-                self.size += nbytes
+                self.size += segment.nbytes
 
     @property
     def in_memory(self) -> bool:
