@@ -28,7 +28,7 @@ from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import CORES, for_each, limit_threads
 from zarrfs.engine.stores.base import ValueTooLargeError
 
-__all__ = ["write_selection"]
+__all__ = ["Parts", "encode_chunk", "read_chunk", "store_chunk", "write_selection"]
 
 WRITERS = 2 * CORES
 """The number of threads that write large chunks. While one waits for the interpreter or disk, another compresses."""
@@ -73,29 +73,35 @@ def _write_chunk(
 ) -> None:
     coords, region = projection.coords, projection.region
     pipeline = storage.pipeline_of(coords)
-    key = storage.key(coords)
     shape = pipeline.chain.spec.shape
     encoder = pipeline.encoder  # Raises before anything is read if a codec cannot encode.
     if projection.local is None and _covers(region, shape):
-        data = _encode(storage, pipeline, np.asarray(values, storage.dtype), write_empty)
+        data = encode_chunk(storage, pipeline, np.asarray(values, storage.dtype), write_empty)
     elif projection.whole and not storage.store.synchronized:
         chunk = encoder.working_chunk()
         chunk[...] = storage.fill
         chunk[region] = values
-        data = _encode(storage, pipeline, chunk, write_empty)
+        data = encode_chunk(storage, pipeline, chunk, write_empty)
     else:
         data = _update(storage, pipeline, projection, values, write_empty)
+    store_chunk(storage, coords, data)
+
+
+def store_chunk(storage: ArrayStorage, coords: tuple[int, ...], data: Parts | None) -> None:
+    """Store an encoded chunk; None deletes it. The caller holds the locks of the chunk."""
+    key = storage.key(coords)
     if data is None:
         storage.store.delete(key)
+    elif len(data) > 1:
+        storage.store.set_parts(key, data)
     else:
-        if len(data) > 1:
-            storage.store.set_parts(key, data)
-        else:
-            storage.store.set(key, data[0])
+        storage.store.set(key, data[0])
     storage.changed(coords)
 
 
-def _encode(storage: ArrayStorage, pipeline: CodecPipeline, chunk: Array, write_empty: bool) -> Parts | None:
+def encode_chunk(
+    storage: ArrayStorage, pipeline: CodecPipeline, chunk: Array, write_empty: bool
+) -> Parts | None:
     """Return the encoded chunk, or None if it contains only the fill value and ``write_empty`` is not set."""
     if not write_empty and is_filled(chunk, storage.spec.fill_value):
         return None
@@ -113,33 +119,39 @@ def _update(
     key = storage.key(projection.coords)
     max_size = pipeline.chain.max_encoded_size
     codec = pipeline.chain.codecs[0]
+    if isinstance(codec, ShardingCodec) and len(pipeline.chain.codecs) == 1:
+        try:
+            stored = storage.store.get_within(key, max_size)
+            return _update_shard(storage, pipeline, codec, projection, values, stored, write_empty)
+        except (CodecError, ValueTooLargeError) as error:
+            raise storage.decode_error(projection.coords, CodecError(str(error))) from error
+    chunk = read_chunk(storage, pipeline, projection.coords)
+    _assign(chunk, projection.region, projection.local, values)
+    return encode_chunk(storage, pipeline, chunk, write_empty)
+
+
+def read_chunk(storage: ArrayStorage, pipeline: CodecPipeline, coords: tuple[int, ...]) -> Array:
+    """Return the working memory of the encoder with the decoded chunk, or with the fill value if it is missing.
+
+    Raises ChunkDecodeError.
+    """
+    key = storage.key(coords)
     try:
-        if isinstance(codec, ShardingCodec) and len(pipeline.chain.codecs) == 1:
-            return _update_shard(
-                storage,
-                pipeline,
-                codec,
-                projection,
-                values,
-                storage.store.get_within(key, max_size),
-                write_empty,
-            )
         chunk = pipeline.encoder.working_chunk()
         if pipeline.chain.uncompressed:
             present = pipeline.decoder.read_uncompressed(
                 lambda memory: storage.store.get_into(key, memory), chunk
             )
         else:
-            stored = storage.store.get_within(key, max_size)
+            stored = storage.store.get_within(key, pipeline.chain.max_encoded_size)
             present = stored is not None
             if stored is not None:
                 pipeline.decoder.decode(stored, chunk)
-        if not present:
-            chunk[...] = storage.fill
     except (CodecError, ValueTooLargeError) as error:
-        raise storage.decode_error(projection.coords, CodecError(str(error))) from error
-    _assign(chunk, projection.region, projection.local, values)
-    return _encode(storage, pipeline, chunk, write_empty)
+        raise storage.decode_error(coords, CodecError(str(error))) from error
+    if not present:
+        chunk[...] = storage.fill
+    return chunk
 
 
 def _update_shard(

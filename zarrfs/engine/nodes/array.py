@@ -29,6 +29,7 @@ from zarrfs.engine.indexing.selections import (
     vectorized_selection,
 )
 from zarrfs.engine.io.access import Access
+from zarrfs.engine.io.patching import write_flat
 from zarrfs.engine.io.reading import check_flat, read_flat, read_out, read_selection
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.io.writing import write_selection
@@ -408,6 +409,26 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         return count
 
     # -- writing -----------------------------------------------------------------------------------------------
+
+    def write_bytes(self, offset: int, data: Any, order: FlatOrder = "C") -> int:
+        """Write ``data``, contiguous memory, from byte ``offset`` of the stream that ``read_bytes`` describes.
+
+        The range need not begin or end at an element: the other bytes of such an element are retained. Returns the
+        number of bytes written, which is smaller than the data at the end of the stream. Chunks are replaced one after
+        the other, each atomically. Raises SelectionError if the data are not contiguous memory, and as ``read_bytes``;
+        ReadOnlyError, ChunkEncodeError, ChunkDecodeError for the old data of a chunk that is not replaced completely,
+        and StoreError.
+        """
+        self._check_writable("writing data")
+        self._recheck()
+        try:
+            view = np.frombuffer(data, np.uint8) if len(memoryview(data)) else np.empty(0, np.uint8)
+        except (TypeError, ValueError, AttributeError, BufferError) as error:
+            raise SelectionError(f"data must be contiguous memory, found {type(data).__name__}") from error
+        count = check_flat(self._storage, offset, len(view), order)
+        if count:
+            write_flat(self._storage, offset, view[:count], order, self.write_empty_chunks)
+        return count
 
     def __setitem__(self, selection: Any, value: Any) -> None:
         """Write to a selection, by the indexing rules of NumPy. ``value`` is broadcast to the selection's shape.
