@@ -19,12 +19,18 @@ from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.json import JsonView
 from zarrfs.mount.views.npy import NpyView
 from zarrfs.mount.views.raw import RawView
+from zarrfs.mount.views.safetensors import SafetensorsView
 from zarrfs.plugins import load_plugins
 from zarrfs.text import short_repr
 
 __all__ = ["PresentedArray", "View", "all_views", "make_content", "refusal", "views_of_name"]
 
-BUILT_IN: tuple[Callable[[], View], ...] = (NpyView, RawView, lambda: JsonView(refusals))
+BUILT_IN: tuple[Callable[[], View], ...] = (
+    NpyView,
+    RawView,
+    SafetensorsView,
+    lambda: JsonView(refusals),
+)
 
 ENTRY_POINTS = "zarrfs.views"
 

@@ -1,0 +1,71 @@
+"""Arrays and the files that present them, for the tests of the views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import zarrfs
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.mount.views.base import View
+from zarrfs.mount.views.registry import all_views
+
+__all__ = ["make_array", "refused", "sample", "view_of", "write_file"]
+
+NUMBERS = (
+    *("|b1", "|i1", "|u1", "<i2", ">i2", "<u2", ">u2", "<i4", ">i4", "<u4", ">u4", "<i8", ">i8", "<u8", ">u8"),
+    *("<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "<c8", ">c8", "<c16", ">c16"),
+)
+"""The dtypes of numbers."""
+
+
+def sample(dtype: Any, shape: tuple[int, ...], seed: int = 0) -> np.ndarray[Any, Any]:
+    """Return an array of all kinds of values of a dtype. Floats have no NaN, so that values can be compared."""
+    dtype = np.dtype(dtype)
+    generator = np.random.default_rng(seed)
+    if dtype.kind == "b":
+        return generator.integers(0, 2, shape).astype(dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        native = dtype.newbyteorder("=")
+        values = generator.integers(limits.min, limits.max, shape, native, endpoint=True)
+        flat = np.atleast_1d(values).reshape(-1)
+        flat[:2] = (limits.min, limits.max)[: flat.size]
+        return flat.reshape(shape).astype(dtype)
+    if dtype.kind == "c":
+        return (generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(dtype)
+    return np.asarray(generator.standard_normal(shape) * 100).astype(dtype)
+
+
+def make_array(
+    data: np.ndarray[Any, Any], name: str = "img", order: str = "C", **options: Any
+) -> zarrfs.Array:
+    """Return an array of format 2 in memory, whose chunks do not divide its shape."""
+    chunks = tuple(max(1, n // 2 + 1) for n in data.shape)
+    return zarrfs.create_array(
+        MemoryStore(), name, data=data, chunks=chunks, zarr_format=2, order=order, **options
+    )
+
+
+def view_of(suffix: str) -> View:
+    """Return the view of a suffix."""
+    return next(view for view in all_views() if view.suffix == suffix)
+
+
+def write_file(array: zarrfs.Array, suffix: str, directory: Path, name: str = "img") -> Path:
+    """Write a view of an array to a file, and return its path."""
+    content = view_of(suffix).content(array, name)
+    data = content.read(0, content.size)
+    assert len(data) == content.size
+    path = directory / f"{name}{suffix}"
+    path.write_bytes(data)
+    return path
+
+
+def refused(array: zarrfs.Array, suffix: str) -> str:
+    """Return the reason why a view is absent. The array must not have the view."""
+    reason = view_of(suffix).refusal(array)
+    assert reason is not None
+    return reason
