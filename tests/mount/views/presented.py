@@ -9,13 +9,30 @@ import numpy as np
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.views.base import View
+from zarrfs.mount.content import VirtualFileContent
+from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.registry import all_views
 
-__all__ = ["make_array", "refused", "sample", "view_of", "write_file"]
+__all__ = ["NUMBERS", "make_array", "present", "refused", "sample", "view_of", "write_file"]
 
 NUMBERS = (
-    *("|b1", "|i1", "|u1", "<i2", ">i2", "<u2", ">u2", "<i4", ">i4", "<u4", ">u4", "<i8", ">i8", "<u8", ">u8"),
+    *(
+        "|b1",
+        "|i1",
+        "|u1",
+        "<i2",
+        ">i2",
+        "<u2",
+        ">u2",
+        "<i4",
+        ">i4",
+        "<u4",
+        ">u4",
+        "<i8",
+        ">i8",
+        "<u8",
+        ">u8",
+    ),
     *("<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "<c8", ">c8", "<c16", ">c16"),
 )
 """The dtypes of numbers."""
@@ -54,9 +71,17 @@ def view_of(suffix: str) -> View:
     return next(view for view in all_views() if view.suffix == suffix)
 
 
-def write_file(array: zarrfs.Array, suffix: str, directory: Path, name: str = "img") -> Path:
+def present(array: zarrfs.Array, suffix: str, name: str = "img", **options: Any) -> VirtualFileContent:
+    """Return the content of a view of an array, which must have the view. ``options`` are those of PresentedArray."""
+    presented = PresentedArray(array, name, **options)
+    view = view_of(suffix)
+    assert view.refusal(presented) is None
+    return view.content(presented)
+
+
+def write_file(array: zarrfs.Array, suffix: str, directory: Path, name: str = "img", **options: Any) -> Path:
     """Write a view of an array to a file, and return its path."""
-    content = view_of(suffix).content(array, name)
+    content = present(array, suffix, name, **options)
     data = content.read(0, content.size)
     assert len(data) == content.size
     path = directory / f"{name}{suffix}"
@@ -64,8 +89,8 @@ def write_file(array: zarrfs.Array, suffix: str, directory: Path, name: str = "i
     return path
 
 
-def refused(array: zarrfs.Array, suffix: str) -> str:
+def refused(array: zarrfs.Array, suffix: str, **options: Any) -> str:
     """Return the reason why a view is absent. The array must not have the view."""
-    reason = view_of(suffix).refusal(array)
+    reason = view_of(suffix).refusal(PresentedArray(array, "img", **options))
     assert reason is not None
     return reason

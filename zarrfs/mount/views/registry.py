@@ -16,7 +16,9 @@ from zarrfs.errors import StoreError, UnsupportedError, ZarrError, describe_erro
 from zarrfs.logs import logger
 from zarrfs.mount.content import VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
+from zarrfs.mount.views.h5 import H5View
 from zarrfs.mount.views.json import JsonView
+from zarrfs.mount.views.nc import NcView
 from zarrfs.mount.views.npy import NpyView
 from zarrfs.mount.views.raw import RawView
 from zarrfs.mount.views.safetensors import SafetensorsView
@@ -29,6 +31,8 @@ BUILT_IN: tuple[Callable[[], View], ...] = (
     NpyView,
     RawView,
     SafetensorsView,
+    H5View,
+    NcView,
     lambda: JsonView(refusals),
 )
 

@@ -10,9 +10,8 @@ import json
 import struct
 from typing import ClassVar
 
-from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
-from zarrfs.mount.views.base import View, fixed_size_refusal
+from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 from zarrfs.mount.views.byte_order import differs_from
 
 __all__ = ["SafetensorsView"]
@@ -49,13 +48,15 @@ class SafetensorsView(View):
     suffix: ClassVar[str] = ".safetensors"
     needs_attributes: ClassVar[bool] = False
 
-    def refusal(self, array: Array) -> str | None:
+    def refusal(self, presented: PresentedArray) -> str | None:
+        array = presented.array
         refusal = fixed_size_refusal(array)
         if refusal is None and array.dtype.name not in TENSOR_TYPES:
             return f"safetensors has no data type for its elements ({array.spec.data_type.name})"
         return refusal
 
-    def content(self, array: Array, name: str) -> VirtualFileContent:
+    def content(self, presented: PresentedArray) -> VirtualFileContent:
+        array, name = presented.array, presented.name
         tensor = {
             "dtype": TENSOR_TYPES[array.dtype.name],
             "shape": list(array.shape),

@@ -1,0 +1,95 @@
+""".h5: an HDF5 file with one dataset, which has the name of the array.
+
+User attributes are attributes of the dataset. Names of dimensions are dimension labels. A dimension with a known
+position has a dimension scale, and ``element_size_um`` contains the distances between elements in micrometres, as
+written by the HDF5 plugin of ImageJ.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from zarrfs.mount.content import ArraySegment, VirtualFileContent
+from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
+from zarrfs.mount.views.hdf5_layout import (
+    HDF5_MAX_RANK,
+    attribute_values,
+    datatype_refusal,
+    hdf5_content,
+    library_refusal,
+)
+from zarrfs.ngff.geometry import ArrayAxis, Geometry
+
+__all__ = ["H5View"]
+
+MAX_SCALE_LENGTH = 1 << 16
+"""Longer dimensions have no dimension scale, because its values would be in memory."""
+
+RESERVED_ATTRIBUTES = frozenset(("CLASS", "NAME", "DIMENSION_LIST", "DIMENSION_LABELS", "REFERENCE_LIST"))
+"""The attributes in which HDF5 stores dimension scales."""
+
+
+class H5View(View):
+    """An HDF5 file with one contiguous dataset."""
+
+    suffix: ClassVar[str] = ".h5"
+
+    def refusal(self, presented: PresentedArray) -> str | None:
+        array = presented.array
+        refusal = fixed_size_refusal(array) or datatype_refusal(array.dtype)
+        if refusal is None and array.ndim > HDF5_MAX_RANK:
+            return f"its {array.ndim} dimensions exceed the maximum of HDF5 ({HDF5_MAX_RANK})"
+        return refusal or library_refusal()
+
+    def content(self, presented: PresentedArray) -> VirtualFileContent:
+        array, geometry = presented.array, presented.geometry
+        attributes = {
+            name: value for name, value in array.attrs.asdict().items() if name not in RESERVED_ATTRIBUTES
+        }
+
+        def describe(h5: Any, dataset: Any) -> None:
+            for name, value in attribute_values(attributes):
+                dataset.attrs[name] = value
+            sizes = _element_size(geometry)
+            if sizes is not None and "element_size_um" not in attributes:
+                dataset.attrs["element_size_um"] = sizes
+            for number, axis in enumerate(geometry.axes):
+                _describe_axis(h5, dataset, number, axis)
+
+        return hdf5_content(presented.name, array.shape, array.dtype, ArraySegment(array), describe)
+
+
+def _describe_axis(h5: Any, dataset: Any, number: int, axis: ArrayAxis) -> None:
+    dimension = dataset.dims[number]
+    if axis.name is None:
+        return
+    dimension.label = axis.name
+    length = dataset.shape[number]
+    if not has_position(axis) or not 0 < length <= MAX_SCALE_LENGTH:
+        return
+    name = axis.name.replace("/", "_")
+    while name in h5 or name in ("", "."):
+        name += "_axis"
+    scale = h5.create_dataset(name, data=axis.translation + axis.scale * np.arange(length))
+    if axis.unit is not None:
+        scale.attrs["units"] = axis.unit
+    scale.make_scale(axis.name)
+    dimension.attach_scale(scale)
+
+
+def has_position(axis: ArrayAxis) -> bool:
+    """Whether the metadata of the array define the position of the elements along the axis."""
+    return axis.unit is not None or axis.scale != 1 or axis.translation != 0
+
+
+def _element_size(geometry: Geometry) -> np.ndarray[Any, Any] | None:
+    """Return the distances along z, y and x in micrometres, or None if they are unknown."""
+    dimensions = [geometry.find(role) for role in ("z", "y", "x")]
+    known = [dimension for dimension in dimensions if dimension is not None]
+    grid = geometry.physical_grid(known, "micrometer")
+    if grid.unit is None or dimensions[1] is None or dimensions[2] is None:
+        return None
+    sizes = dict(zip(known, grid.scale, strict=True))
+    return np.array([1.0 if dimension is None else sizes[dimension] for dimension in dimensions])
