@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from zarrfs.mount.content import VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.registry import all_views
 
-__all__ = ["NUMBERS", "make_array", "present", "refused", "sample", "view_of", "write_file"]
+__all__ = ["NUMBERS", "ContentFile", "make_array", "present", "refused", "sample", "view_of", "write_file"]
 
 NUMBERS = (
     *(
@@ -94,3 +95,27 @@ def refused(array: zarrfs.Array, suffix: str, **options: Any) -> str:
     reason = view_of(suffix).refusal(PresentedArray(array, "img", **options))
     assert reason is not None
     return reason
+
+
+class ContentFile(io.RawIOBase):
+    """A read-only Python file object of a virtual file, which is read lazily."""
+
+    def __init__(self, content: VirtualFileContent) -> None:
+        super().__init__()
+        self._content = content
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = {0: 0, 1: self._position, 2: self._content.size}[whence] + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._content.read_into(self._position, memoryview(buffer).cast("B"))
+        self._position += count
+        return count

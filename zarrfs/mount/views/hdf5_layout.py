@@ -30,8 +30,11 @@ MAX_ATTRIBUTES_NBYTES = 4 << 20
 
 MAX_NAME_NBYTES = 1024
 
-MEMBER_NBYTES = 64
-"""The upper bound of the encoded size of a member of a compound data type, without its name."""
+MEMBER_NBYTES = 48
+"""The upper bound of the encoded size of a member of a compound data type, without its name and its type."""
+
+TYPE_NBYTES = 24
+"""The upper bound of the encoded size of a number or string type."""
 
 PAGE_NBYTES = 4096
 
@@ -68,10 +71,10 @@ def _unsupported(dtype: np.dtype[Any]) -> str | None:
 def _datatype_nbytes(dtype: np.dtype[Any]) -> int:
     """Return an upper bound of the size of a data type message."""
     if dtype.subdtype is not None:
-        return MEMBER_NBYTES + 4 * len(dtype.shape) + _datatype_nbytes(dtype.subdtype[0])
+        return TYPE_NBYTES + 4 * len(dtype.shape) + _datatype_nbytes(dtype.subdtype[0])
     if dtype.names is None:
-        return MEMBER_NBYTES
-    return MEMBER_NBYTES + sum(
+        return TYPE_NBYTES
+    return TYPE_NBYTES + sum(
         MEMBER_NBYTES + len(name.encode()) + _datatype_nbytes(dtype[name]) for name in dtype.names
     )
 
@@ -130,8 +133,8 @@ def _file_type(h5py: Any, dtype: np.dtype[Any]) -> Any:
 def attribute_values(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the attributes that HDF5 can represent, as values for h5py.
 
-    Numbers, text and lists of them are stored as such, and all other JSON values as JSON text. Attributes that are too
-    large are omitted.
+    Numbers, text, lists of them and NumPy scalars are stored as such, and all other JSON values as JSON text.
+    Attributes that are too large are omitted.
     """
     total = 0
     for name, value in attributes.items():
@@ -147,7 +150,7 @@ def attribute_values(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
 def _attribute_value(value: Any) -> Any:
     if isinstance(value, str) and _is_text(value):
         return value
-    if _is_number(value):
+    if isinstance(value, np.generic) or _is_number(value):
         return value
     if isinstance(value, list | tuple) and value:
         kinds = {bool if isinstance(entry, bool) else type(entry) for entry in value}

@@ -184,7 +184,6 @@ def _add_dimension(h5: Any, dataset: Any, number: int, axis: ArrayAxis, variable
 
 def _set_unit(variable: Any, axis: ArrayAxis) -> None:
     if axis.unit is not None:
-        # CF decodes a variable whose unit is a time without a reference date to a duration, which has no fractions.
         variable.attrs["units"] = axis.unit
 
 
