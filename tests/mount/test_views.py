@@ -138,7 +138,8 @@ def test_arrays_of_any_rank_can_be_read(rank: int) -> None:
     """32 is the maximum rank of TensorStore and of NumPy 1."""
     shape = tuple(3 if axis in (0, rank // 2, rank - 1) else 1 for axis in range(rank))
     array, data = make_array("<u2", shape)
-    files = {view.suffix: view.content(PresentedArray(array, "a")) for view in all_views()}
+    presented = PresentedArray(array, "a")
+    files = {view.suffix: view.content(presented) for view in all_views() if view.refusal(presented) is None}
     whole = {suffix: content.read(0, content.size) for suffix, content in files.items()}
     assert whole[".raw"] == data.tobytes()
     loaded = np.load(io.BytesIO(whole[".npy"]))
