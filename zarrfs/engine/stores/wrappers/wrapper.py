@@ -1,16 +1,14 @@
-"""Wrapper stores: counting, read-only, delays and failures. Other operations are delegated to the wrapped store."""
+"""The base class of wrapper stores, and a read-only wrapper. All other operations are delegated to the wrapped store."""
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
 
-__all__ = ["CountingStore", "FailingStore", "LatencyStore", "ReadOnlyStore", "WrapperStore"]
+__all__ = ["ReadOnlyStore", "WrapperStore"]
 
 
 class WrapperStore(Store):
@@ -97,58 +95,6 @@ class WrapperStore(Store):
         self.store.close()
 
 
-class CountingStore(WrapperStore):
-    """Counts calls and bytes, for tests.
-
-    Attributes:
-        calls: the number of calls of each operation.
-        bytes_read, bytes_written: the number of bytes returned by reads and passed to ``set``.
-        keys: the number of reads of each key.
-    """
-
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self._lock = threading.Lock()
-        self.reset()
-
-    def reset(self) -> None:
-        """Set all counts to zero."""
-        with self._lock:
-            self.calls: Counter[str] = Counter()
-            self.keys: Counter[str] = Counter()
-            self.bytes_read = 0
-            self.bytes_written = 0
-
-    def _before(self, operation: str, key: str) -> None:
-        with self._lock:
-            self.calls[operation] += 1
-
-    def _count_read(self, key: str, nbytes: int) -> None:
-        with self._lock:
-            self.keys[key] += 1
-            self.bytes_read += nbytes
-
-    def get(self, key: str) -> Buffer | None:
-        value = super().get(key)
-        self._count_read(key, 0 if value is None else len(value))
-        return value
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        values = super().get_ranges(key, ranges)
-        self._count_read(key, sum(map(len, values or ())))
-        return values
-
-    def get_into(self, key: str, out: memoryview) -> int | None:
-        size = super().get_into(key, out)
-        self._count_read(key, min(size or 0, len(out)))
-        return size
-
-    def set(self, key: str, value: Buffer) -> None:
-        super().set(key, value)
-        with self._lock:
-            self.bytes_written += memoryview(value).nbytes
-
-
 class ReadOnlyStore(WrapperStore):
     """Raises ReadOnlyError for all modifications."""
 
@@ -164,27 +110,3 @@ class ReadOnlyStore(WrapperStore):
 
     def delete_prefix(self, prefix: str) -> None:
         raise self._read_only_error(f"deleting the keys below {prefix!r}")
-
-
-class LatencyStore(WrapperStore):
-    """Calls ``wait(operation, key)`` before each operation, to simulate latency or to wait for an event."""
-
-    def __init__(self, store: Store, wait: Callable[[str, str], object]) -> None:
-        super().__init__(store)
-        self._wait = wait
-
-    def _before(self, operation: str, key: str) -> None:
-        self._wait(operation, key)
-
-
-class FailingStore(WrapperStore):
-    """Calls ``failure(operation, key)`` before each operation, and raises the exception that it returns, if any."""
-
-    def __init__(self, store: Store, failure: Callable[[str, str], Exception | None]) -> None:
-        super().__init__(store)
-        self._failure = failure
-
-    def _before(self, operation: str, key: str) -> None:
-        error = self._failure(operation, key)
-        if error is not None:
-            raise error
