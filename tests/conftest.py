@@ -26,6 +26,8 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
 
+pytest.register_assert_rewrite("zarrfs.testing")
+
 OUR_LOGGERS = ("zarrfs", "zarrfs_viewer")
 
 PERMANENT_THREADS = ("ThreadPoolExecutor-", "zarrfs-", "zarr_io", "asyncio_", "fsspecIO", "pytest_timeout")

@@ -129,6 +129,7 @@ ORDER = (
     # What stands on the engine.
     "zarrfs.codecs",
     "zarrfs.storage",
+    "zarrfs.testing",
     "zarrfs.ngff",
     "zarrfs.tools",
     "zarrfs",

@@ -14,8 +14,8 @@ from hypothesis.extra import numpy as hnp
 import zarrfs
 from tests.processes import TIMEOUT
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 from zarrfs.errors import ChunkDecodeError, ChunkEncodeError, ReadOnlyError, SelectionError
+from zarrfs.testing import CountingStore
 
 GZIP = {"name": "gzip", "configuration": {"level": 1}}
 

@@ -15,8 +15,8 @@ import zarrfs
 from zarrfs.engine.creation.array_spec import WRITABLE_FORMATS
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import FailingStore
 from zarrfs.errors import MetadataError, NodeExistsError, NodeTypeError, StoreError, ZarrError
+from zarrfs.testing import FailingStore
 
 DATA = np.arange(12, dtype="i4").reshape(3, 4)
 

@@ -12,7 +12,7 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore
+from zarrfs.testing import CountingStore
 from zarrfs.tools import consolidate_metadata
 
 LIMIT = 5000

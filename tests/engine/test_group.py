@@ -16,7 +16,7 @@ import zarr
 import zarrfs
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore, WrapperStore
+from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import (
     KeyNameError,
     MetadataError,
@@ -26,6 +26,7 @@ from zarrfs.errors import (
     ReadOnlyError,
     ZarrError,
 )
+from zarrfs.testing import CountingStore
 
 FORMATS = [2, 3]
 

@@ -14,7 +14,7 @@ from zarrfs.engine.io.access import Access
 from zarrfs.engine.open import make_node
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore
+from zarrfs.testing import CountingStore
 
 DATA = np.arange(64 * 64, dtype="u4").reshape(64, 64)
 

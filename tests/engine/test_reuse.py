@@ -11,7 +11,7 @@ import pytest
 import zarrfs
 from zarrfs.engine.cache import ChunkCache, as_cacheable, held_nbytes
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore
+from zarrfs.testing import CountingStore
 
 ENTRY = 256
 """The size of a cache entry in bytes in addition to its array."""

@@ -14,8 +14,8 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 from zarrfs.errors import ReadOnlyError, SelectionError, UnsupportedError
+from zarrfs.testing import CountingStore
 
 NUMBERS = np.arange(60, dtype="i4").reshape(12, 5)
 RECORDS = np.array([(i, i / 2, [i, i]) for i in range(7)], [("i", "<i4"), ("f", "<f8"), ("v", "<u1", (2,))])

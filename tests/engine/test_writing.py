@@ -14,7 +14,7 @@ import zarrfs
 from zarrfs.engine.codecs.sharding.codec import is_filled
 from zarrfs.engine.stores.local import MAX_BUFFERS_PER_CALL, LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore
+from zarrfs.testing import CountingStore
 
 READS = ("get", "get_into", "get_ranges", "size", "stamp")
 

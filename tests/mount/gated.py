@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.wrappers.wrapper import LatencyStore
 from zarrfs.mount.options import MountOptions
 from zarrfs.mount.serving import serve
+from zarrfs.testing import LatencyStore
 
 
 def main(store: str, mountpoint: str, pipe: str, chunk: str) -> None:

@@ -16,7 +16,7 @@ from tests.mount.test_members import LARGE_ATTRIBUTES, RefusingStore
 from tests.mount.test_tree import Clock
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore, WrapperStore
+from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import (
     ChunkDecodeError,
     MetadataError,
@@ -27,6 +27,7 @@ from zarrfs.errors import (
 )
 from zarrfs.mount.operations import ZarrOperations, error_number
 from zarrfs.mount.tree import REVALIDATION_SECONDS, Tree
+from zarrfs.testing import CountingStore
 
 
 def make_test_operations(store: Store, **options: Any) -> ZarrOperations:

@@ -11,11 +11,11 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 from zarrfs.mount.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.tree import REVALIDATION_SECONDS, Directory, Tree, VirtualFile
 from zarrfs.mount.views import registry
 from zarrfs.mount.views.base import PresentedArray, View
+from zarrfs.testing import CountingStore
 
 
 class Clock:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 from zarrfs.mount.blocks import BlockPool
 from zarrfs.mount.content import ArraySegment, BytesSegment, PartSegment, VirtualFileContent
 from zarrfs.mount.open_files import OpenFile
+from zarrfs.testing import CountingStore
 
 
 @st.composite

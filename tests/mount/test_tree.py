@@ -12,8 +12,8 @@ import pytest
 import zarrfs
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 from zarrfs.mount.tree import REVALIDATION_SECONDS, Directory, Tree, VirtualFile
+from zarrfs.testing import CountingStore
 
 
 class Clock:

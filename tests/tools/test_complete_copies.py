@@ -23,7 +23,6 @@ from tests.engine.test_plugins import site
 from zarrfs.cli.main import run
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore, FailingStore
 from zarrfs.errors import (
     IncompleteCopyError,
     MetadataError,
@@ -31,6 +30,7 @@ from zarrfs.errors import (
     StoreError,
     UnsupportedError,
 )
+from zarrfs.testing import CountingStore, FailingStore
 from zarrfs.tools import convert, copy, copy_all, migrate, rechunk, to_hdf5
 
 __all__ = ["site"]

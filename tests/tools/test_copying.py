@@ -21,8 +21,8 @@ from zarrfs.engine.parallel import limit_threads
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore, FailingStore
 from zarrfs.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
+from zarrfs.testing import CountingStore, FailingStore
 from zarrfs.tools import convert, copy, copy_all, copy_store, rechunk
 from zarrfs.tools.copying.planning import copy_blocks
 

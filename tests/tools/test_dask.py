@@ -26,7 +26,6 @@ from tests.processes import TIMEOUT, running, wait_for_event
 from tests.tools.dask_servers import ProcessLocalStore, RecordItem, dask_cluster, scheduler, worker
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import FailingStore
 from zarrfs.errors import (
     ChunkDecodeError,
     LocationError,
@@ -34,6 +33,7 @@ from zarrfs.errors import (
     StoreError,
     UnsupportedError,
 )
+from zarrfs.testing import FailingStore
 from zarrfs.tools import convert, rechunk
 from zarrfs.tools.copying.dask_cluster import IN_FLIGHT_PER_THREAD, Cluster
 

@@ -44,16 +44,11 @@ from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.engine.stores.wrappers.retrying import RetryStore
 from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer, SynchronizedStore
-from zarrfs.engine.stores.wrappers.wrapper import (
-    CountingStore,
-    FailingStore,
-    LatencyStore,
-    ReadOnlyStore,
-    WrapperStore,
-)
+from zarrfs.engine.stores.wrappers.wrapper import ReadOnlyStore, WrapperStore
 from zarrfs.engine.stores.zarr_python import ZarrPythonStore
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import StoreError
+from zarrfs.testing import CountingStore, FailingStore, LatencyStore
 
 __all__ = ["STORES", "ReadOnlyWithWrites", "stop_all_servers"]
 

@@ -18,7 +18,8 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.caching import LRUStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore, WrapperStore
+from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
+from zarrfs.testing import CountingStore
 
 LOCATIONS: dict[str, Callable[[Path], Any]] = {
     "directory": lambda path: path / "a.zarr",

@@ -8,8 +8,9 @@ import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
 from zarrfs.engine.stores.wrappers.retrying import RetryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore, FailingStore, ReadOnlyStore
+from zarrfs.engine.stores.wrappers.wrapper import ReadOnlyStore
 from zarrfs.errors import NodeNotFoundError, ReadOnlyError, StoreError
+from zarrfs.testing import CountingStore, FailingStore
 
 
 def test_values_are_cached_up_to_the_capacity() -> None:

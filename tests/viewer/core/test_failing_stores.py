@@ -26,8 +26,8 @@ from tests.viewer.core.test_pipeline import Pane, whole
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import FailingStore, LatencyStore
 from zarrfs.errors import StoreError
+from zarrfs.testing import FailingStore, LatencyStore
 
 DATA = random_values((128, 128), "uint8")
 

@@ -25,7 +25,7 @@ from zarrfs_viewer.state.view_state import Projection
 import zarrfs
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.wrappers.wrapper import LatencyStore
+from zarrfs.testing import LatencyStore
 
 OpenInWindow = Callable[[object], MainWindow]
 

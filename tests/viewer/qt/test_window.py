@@ -22,9 +22,9 @@ import zarrfs
 from tests.processes import TIMEOUT
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.wrappers.wrapper import FailingStore, LatencyStore
 from zarrfs.errors import StoreError
 from zarrfs.synthetic import make_picture, write_image
+from zarrfs.testing import FailingStore, LatencyStore
 
 OpenInWindow = Callable[[object], MainWindow]
 

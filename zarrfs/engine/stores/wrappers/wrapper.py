@@ -1,4 +1,4 @@
-"""The base class of wrapper stores, and a read-only wrapper. All other operations are delegated to the wrapped store."""
+"""The base class of wrapper stores, which delegate their operations to another store, and a read-only wrapper."""
 
 from __future__ import annotations
 
