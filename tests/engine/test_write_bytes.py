@@ -14,8 +14,8 @@ import zarrfs
 from zarrfs.engine.io.patching import Patch, write_patches
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 from zarrfs.errors import ChunkDecodeError, ReadOnlyError, SelectionError
+from zarrfs.testing import CountingStore
 
 SHAPE = (7, 9, 5)
 NBYTES = 7 * 9 * 5 * 4

@@ -21,8 +21,8 @@ from tests.mount.views.presented import (
     write_file,
 )
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 from zarrfs.mount.views import hdf5_layout
+from zarrfs.testing import CountingStore
 
 STRUCTURE = [("x", "<i4"), ("y", ">f8", (2, 3)), ("größe", "<u2"), ("flag", "?"), ("name", "S3")]
 
