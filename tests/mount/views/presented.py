@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,19 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.content import VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.registry import all_views
+from zarrfs.ngff.geometry import ArrayAxis, Geometry
 
-__all__ = ["NUMBERS", "ContentFile", "make_array", "present", "refused", "sample", "view_of", "write_file"]
+__all__ = [
+    "NUMBERS",
+    "ContentFile",
+    "axes_of",
+    "make_array",
+    "present",
+    "refused",
+    "sample",
+    "view_of",
+    "write_file",
+]
 
 NUMBERS = (
     *(
@@ -65,6 +77,17 @@ def make_array(
     return zarrfs.create_array(
         MemoryStore(), name, data=data, chunks=chunks, zarr_format=2, order=order, **options
     )
+
+
+def axes_of(*axes: str, **scales: tuple[float, str | None]) -> Callable[[], Geometry]:
+    """Return a function that returns a geometry with these axes. ``scales`` are distances and units by axis name."""
+    kinds = {"t": "time", "c": "channel"} | dict.fromkeys("xyz", "space")
+    entries = []
+    for name in axes:
+        scale, unit = scales.get(name, (1.0, None))
+        role = name if name in kinds else None
+        entries.append(ArrayAxis(name, kinds.get(name), unit, scale, 0.0, role))  # type: ignore[arg-type]
+    return lambda: Geometry(tuple(entries), "", ())
 
 
 def view_of(suffix: str) -> View:

@@ -20,8 +20,10 @@ from zarrfs.mount.views.h5 import H5View
 from zarrfs.mount.views.json import JsonView
 from zarrfs.mount.views.nc import NcView
 from zarrfs.mount.views.npy import NpyView
+from zarrfs.mount.views.ome_tif import OmeTifView
 from zarrfs.mount.views.raw import RawView
 from zarrfs.mount.views.safetensors import SafetensorsView
+from zarrfs.mount.views.tif import TifView
 from zarrfs.plugins import load_plugins
 from zarrfs.text import short_repr
 
@@ -33,6 +35,8 @@ BUILT_IN: tuple[Callable[[], View], ...] = (
     SafetensorsView,
     H5View,
     NcView,
+    TifView,
+    OmeTifView,
     lambda: JsonView(refusals),
 )
 

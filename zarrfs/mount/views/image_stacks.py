@@ -1,0 +1,106 @@
+"""Arrays as stacks of planes along the axes z, c and t, for formats of microscopy.
+
+The plane consists of the axes y and x, or of the last two dimensions if the array has no such axes. Dimensions that are
+neither of x, y, z, c and t belong to t: they change more slowly than the time axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from typing import Any, Literal
+
+from zarrfs.engine.nodes.array import Array
+from zarrfs.mount.content import ArraySegment
+from zarrfs.mount.views.base import PresentedArray, fixed_size_refusal
+from zarrfs.mount.views.tiff_directories import fraction_tag_values
+from zarrfs.ngff.geometry import Role
+
+__all__ = ["ImageStack", "image_stack", "plane_resolution", "stack_refusal"]
+
+MAX_LENGTH = 2**31 - 1
+"""The maximum width and height of an image."""
+
+STACK_ROLES: tuple[Role, ...] = ("t", "z", "c")
+
+
+@dataclass(frozen=True)
+class ImageStack:
+    """An array as a stack of planes.
+
+    Attributes:
+        order: the dimensions of the array, from the slowest to the fastest one.
+        dimensions: the dimension with each role, for those that exist.
+        sizes: the length of each of the axes x, y, z, c and t; 1 for an axis that does not exist.
+        stack_axes: the axes z, c and t, from the slowest to the fastest one.
+    """
+
+    order: tuple[int, ...]
+    dimensions: Mapping[Role, int]
+    sizes: Mapping[Role, int]
+    stack_axes: tuple[Role, ...]
+
+    @property
+    def plane_count(self) -> int:
+        """The number of planes."""
+        return self.sizes["z"] * self.sizes["c"] * self.sizes["t"]
+
+    def segment(self, array: Array) -> ArraySegment:
+        """Return the elements of the array, plane by plane."""
+        return ArraySegment(array, "C" if self.order == tuple(range(array.ndim)) else self.order)
+
+
+def image_stack(presented: PresentedArray, *, keep_order: bool = False) -> ImageStack:
+    """Return an array as a stack of planes: t changes slowest, then z, then c.
+
+    With ``keep_order`` these axes are in the order of the array instead, unless dimensions have to be merged.
+    """
+    shape, geometry = presented.array.shape, presented.geometry
+    found = {role: geometry.find(role) for role in ("x", "y", "z", "c", "t")}
+    dimensions: dict[Role, int] = {
+        axis.role: number for number, axis in enumerate(geometry.axes) if axis.role is not None
+    }
+    if found["x"] is None or found["y"] is None:
+        plane = {len(shape) - 1, len(shape) - 2}
+        dimensions = {
+            role: number for role, number in dimensions.items() if number not in plane and role in "zct"
+        }
+        if len(shape) > 0:
+            dimensions["x"] = len(shape) - 1
+        if len(shape) > 1:
+            dimensions["y"] = len(shape) - 2
+    others = [number for number in range(len(shape)) if number not in dimensions.values()]
+    stack_axes = STACK_ROLES
+    if keep_order and not others:
+        present = sorted((dimensions[role], role) for role in STACK_ROLES if role in dimensions)
+        stack_axes = (
+            *(role for role in STACK_ROLES if role not in dimensions),
+            *(role for _, role in present),
+        )
+    roles: tuple[Role, ...] = (*stack_axes, "y", "x")
+    sizes: dict[Role, int] = {role: shape[dimensions[role]] if role in dimensions else 1 for role in roles}
+    sizes["t"] *= prod(shape[number] for number in others)
+    order = (*others, *(dimensions[role] for role in roles if role in dimensions))
+    return ImageStack(order, dimensions, sizes, stack_axes)
+
+
+def stack_refusal(array: Array, types: Mapping[str, Any], program: str) -> str | None:
+    """Return why an array cannot be presented as a stack of planes of one of the types, which are names of dtypes."""
+    refusal = fixed_size_refusal(array)
+    if refusal is not None:
+        return refusal
+    if array.dtype.name not in types:
+        return f"{program} has no data type for its elements ({array.spec.data_type.name})"
+    if array.size == 0:
+        return "it has no elements"
+    return None
+
+
+def plane_resolution(
+    scale: Mapping[Literal["x", "y"], float],
+) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Return the elements per unit in x and y as the values of RATIONAL tags, or None if they are out of range."""
+    values = [fraction_tag_values(1 / abs(Fraction(repr(scale[axis])))) for axis in ("x", "y")]
+    return None if values[0] is None or values[1] is None else (values[0], values[1])
