@@ -24,9 +24,9 @@ from tests.mount.views.presented import (
     write_file,
 )
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import CountingStore
 from zarrfs.mount.views import tiff_directories
 from zarrfs.ngff.model import Channel
+from zarrfs.testing import CountingStore
 
 TYPES = {
     "|u1": "uint8",
