@@ -451,3 +451,22 @@ def test_the_option_chunks_accepts_a_chunk_grid() -> None:
         zarrfs.create_array({}, shape=(5, 4), dtype="u1", chunks=grid, shards=(5, 4))
     with pytest.raises(zarrfs.UnsupportedError, match="all chunks have the same shape"):
         zarrfs.create_array({}, shape=(5, 4), dtype="u1", chunks=grid, zarr_format=2)
+
+
+def test_the_inner_chunks_of_shards_of_different_sizes_are_counted() -> None:
+    sharding = {"chunk_shape": [1, 2], "codecs": [{"name": "bytes"}], "index_codecs": [{"name": "bytes"}]}
+    array = zarrfs.create_array(
+        MemoryStore(),
+        shape=(3, 9),
+        dtype="u1",
+        chunks={
+            "name": "rectilinear",
+            "configuration": {"kind": "inline", "chunk_shapes": [[1, 4], [2, 4, 6]]},
+        },
+        codecs=[{"name": "sharding_indexed", "configuration": sharding}],
+    )
+    assert array.nchunks == 3 * 5
+    array[1:, :3] = 1  # shard 1,0 with 2 x 1 inner chunks, and shard 1,1 with 2 x 2
+    assert (array.nshards_initialized, array.nchunks_initialized) == (2, 6)
+    array[...] = 1
+    assert array.nchunks_initialized == array.nchunks

@@ -45,15 +45,20 @@ class ArrayProperties:
 
         If the array is sharded, the number of inner chunks in the stored shards, missing inner chunks included.
         """
-        sharding, shard = self._current_storage.sharding(), self._current_storage.chunk_shape
-        if sharding is None or shard is None:
+        storage = self._current_storage
+        sharding = storage.sharding()
+        if sharding is None:
             return self.nshards_initialized
-        # A shard at the end of the array may have inner chunks that are entirely outside the array.
-        inner_grid = self.cdata_shape
-        per_shard = [outer // inner for outer, inner in zip(shard, sharding[1], strict=True)]
+        axes, shape, inner_shape = storage.axes, storage.spec.shape, sharding[1]
+
+        def count(dimension: int, index: int) -> int:
+            # A shard at the end of the array may have inner chunks that are entirely outside the array.
+            begin, size = axes[dimension].begin(index), axes[dimension].size(index)
+            return -(-min(size, shape[dimension] - begin) // inner_shape[dimension])
+
         return sum(
-            prod(min(n, total - i * n) for i, n, total in zip(coords, per_shard, inner_grid, strict=True))
-            for coords in self._current_storage.stored_chunks()
+            prod(count(dimension, index) for dimension, index in enumerate(chunk_coords))
+            for chunk_coords in storage.stored_chunks()
         )
 
     @property

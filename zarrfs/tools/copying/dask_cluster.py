@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import pickle
 import secrets
+import signal
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -45,6 +46,9 @@ WORKER_TIMEOUT_SECONDS = 10
 
 IN_FLIGHT_PER_THREAD = 2
 """Dask tasks in flight per thread of the cluster: one that runs and one that is queued, so that no thread is idle."""
+
+POLL_SECONDS = 0.02
+"""The time between two checks for completed tasks if none is complete. The queued tasks keep the workers busy."""
 
 MIN_TASKS_PER_THREAD = 32
 MAX_BATCH_SIZE = 32
@@ -198,20 +202,36 @@ class Cluster:
             loop=self.client.loop,
         )
         try:
-            for future in in_flight:
-                count, error = self._result(future)
-                on_done(count)
-                if error is not None:
-                    raise error
-                free_slots = IN_FLIGHT_PER_THREAD * self._threads() - in_flight.count()
-                in_flight.update([submit(batch) for batch in islice(batches, max(0, free_slots))])
+            with _deferred_interrupt() as interrupted:
+                while in_flight.count():
+                    if interrupted.is_set():
+                        raise KeyboardInterrupt
+                    completed = in_flight.next_batch(block=False)
+                    if not completed:
+                        interrupted.wait(POLL_SECONDS)
+                        continue
+                    for future in completed:
+                        count, error = self._result(future)
+                        on_done(count)
+                        if error is not None:
+                            raise error
+                    free_slots = IN_FLIGHT_PER_THREAD * self._threads() - in_flight.count()
+                    in_flight.update([submit(batch) for batch in islice(batches, max(0, free_slots))])
         except BaseException as error:
             self._stop(job, list(in_flight.futures), isinstance(error, KeyboardInterrupt))
             raise
 
     def _threads(self) -> int:
-        threads: dict[str, int] = self.client.nthreads()
+        from distributed.comm import CommClosedError
+
+        try:
+            threads: dict[str, int] = self.client.nthreads()
+        except (CommClosedError, TimeoutError):
+            raise self._lost_error() from None
         return max(1, sum(threads.values()))
+
+    def _lost_error(self) -> StoreError:
+        return StoreError(f"the Dask cluster at {self.address} was stopped or restarted; {RESUME_HINT}")
 
     def _result(self, future: Future) -> tuple[int, ZarrError | None]:
         from distributed import CancelledError, KilledWorker
@@ -225,9 +245,7 @@ class Cluster:
                 f"{error.last_worker.address}), possibly for lack of memory; reduce --memory, and {RESUME_HINT}"
             ) from None
         except (CancelledError, CommClosedError, TimeoutError):
-            raise StoreError(
-                f"the Dask cluster at {self.address} was stopped or restarted; {RESUME_HINT}"
-            ) from None
+            raise self._lost_error() from None
         except (MemoryError, OSError) as error:
             raise error.with_traceback(None) from None
         except Exception as error:
@@ -244,6 +262,31 @@ class Cluster:
         with suppress(Exception):
             self.client.cancel(futures, force=True)
             self.client.run(_stop_job, job, on_error="ignore")
+
+
+@contextmanager
+def _deferred_interrupt() -> Iterator[threading.Event]:
+    """Set the event on SIGINT instead of raising KeyboardInterrupt, if this thread receives signals.
+
+    Python discards an exception that is raised while a finalizer runs. Futures of Dask have finalizers that take locks,
+    so that a KeyboardInterrupt can be lost there. A handler that another program has installed stays in place.
+    """
+    interrupted = threading.Event()
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not is_default or threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+
+    def handle(number: int, frame: object) -> None:
+        if interrupted.is_set():  # A second Ctrl-C does not wait for the result that is being fetched.
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _pickled(value: Any) -> bytes:
