@@ -301,6 +301,59 @@ def test_only_the_qt_package_imports_qt() -> None:
             assert is_in(module, ["zarrfs_viewer.qt"]), module
 
 
+FORMAT_MODULES = {f"zarrfs.engine.formats.{name}" for name in ("v1", "v2", "v3", "n5", "draft2019")}
+
+RULES_FOR_ONE_FORMAT = {
+    "zarrfs.ngff.checks.stored",
+    "zarrfs.tensorstore.metadata",
+    "zarrfs_viewer.images.n5_pyramid",
+}
+"""Modules for other specifications, which have rules for one format: OME-NGFF, TensorStore, and n5-viewer."""
+
+ZARR_FORMATS = {1, 2, 3, "n5", "draft2019"}
+
+
+def format_comparisons(source: str) -> list[str]:
+    """Return the expressions that compare a ``zarr_format``, or a name like ``target_format``, with a constant."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Compare):
+            continue
+        operands = [node.left, *node.comparators]
+        parts = {part for operand in operands for part in ast.walk(operand)}
+        names = {getattr(part, "id", getattr(part, "attr", getattr(part, "value", ""))) for part in parts}
+        constants = {
+            part.value
+            for operand in operands
+            for part in (operand.elts if isinstance(operand, ast.Tuple | ast.List | ast.Set) else [operand])
+            if isinstance(part, ast.Constant) and type(part.value) in (int, str)
+        }
+        if constants & ZARR_FORMATS and any(isinstance(n, str) and n.endswith("_format") for n in names):
+            found.append(ast.unparse(node))
+    return found
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        name
+        for name in MODULES
+        if name not in RULES_FOR_ONE_FORMAT and not is_in(name, ["zarrfs.engine.formats"])
+    ],
+)
+def test_only_the_formats_distinguish_formats(module: str) -> None:
+    assert format_comparisons(MODULES[module].read_text(encoding="utf-8")) == []
+    assert IMPORTS[module] & FORMAT_MODULES == set()
+
+
+def test_comparisons_of_formats_are_found() -> None:
+    assert format_comparisons("x = spec.zarr_format == 3") == ["spec.zarr_format == 3"]
+    assert format_comparisons("if 2 != target_format: pass") == ["2 != target_format"]
+    assert format_comparisons("old_format in (1, 'n5')") == ["old_format in (1, 'n5')"]
+    assert format_comparisons("d.get('zarr_format') == 2") == ["d.get('zarr_format') == 2"]
+    assert format_comparisons("node.zarr_format != zarr_format; len(zarr_format_names) == 2") == []
+
+
 def test_exports_are_pinned() -> None:
     assert sorted(zarrfs.__all__) == EXPORTS
     assert all(hasattr(zarrfs, name) for name in zarrfs.__all__)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from zarrfs.engine.formats import api as formats
+
 if TYPE_CHECKING:
     from zarrfs.engine.nodes.group import Group
 
@@ -233,7 +235,7 @@ def _write_level(
         dtype=data.dtype,
         chunks=clipped,
         shards=None if shards is None else tuple(shards),
-        dimension_names=list(axes) if group.zarr_format == 3 else None,
+        dimension_names=list(axes) if formats.features(group.zarr_format).dimension_names else None,
         dimension_separator="/",
     )
     array[...] = data

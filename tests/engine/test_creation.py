@@ -10,8 +10,8 @@ import pytest
 import tensorstore
 
 import zarrfs
-from zarrfs.engine.creation.array_spec import WRITABLE_FORMATS
 from zarrfs.engine.creation.chunk_shapes import guess_chunks
+from zarrfs.engine.formats.api import WRITABLE_FORMATS
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError
 

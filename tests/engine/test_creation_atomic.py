@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.creation.array_spec import WRITABLE_FORMATS
+from zarrfs.engine.formats.api import WRITABLE_FORMATS
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, NodeExistsError, NodeTypeError, StoreError, ZarrError

@@ -15,7 +15,7 @@ import xarray
 import zarr
 
 import zarrfs
-from zarrfs.engine.creation.array_spec import WRITABLE_FORMATS
+from zarrfs.engine.formats.api import WRITABLE_FORMATS
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import DataError, DataShapeError, FillValueError, MetadataError, UnsupportedError
 

@@ -6,7 +6,7 @@ axes. See https://ngff.openmicroscopy.org/0.5/#version-history
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,11 +37,9 @@ def for_zarr_format(attributes: Mapping[str, Any], name: str, zarr_format: int |
     """Return the attributes of a group with the OME-NGFF version of a Zarr format: 0.5 for format 3, 0.4 for format 2.
     ``name`` is the name of the group. Other versions and other attributes are unchanged.
     """
-    if zarr_format == 3:
-        return _to_0_5(attributes, name)
-    if zarr_format == 2:
-        return _to_0_4(attributes)
-    return VersionChange(dict(attributes))
+    conversions: dict[int | str, Callable[[Mapping[str, Any], str], VersionChange]] = {3: _to_0_5, 2: _to_0_4}
+    convert = conversions.get(zarr_format)
+    return VersionChange(dict(attributes)) if convert is None else convert(attributes, name)
 
 
 def _to_0_5(attributes: Mapping[str, Any], name: str) -> VersionChange:
@@ -64,7 +62,7 @@ def _to_0_5(attributes: Mapping[str, Any], name: str) -> VersionChange:
     return VersionChange({**other_attributes, OME: ome}, "OME-NGFF 0.4 converted to 0.5", _axes(ome))
 
 
-def _to_0_4(attributes: Mapping[str, Any]) -> VersionChange:
+def _to_0_4(attributes: Mapping[str, Any], name: str) -> VersionChange:
     ome = attributes.get(OME)
     if not isinstance(ome, Mapping):
         return VersionChange(dict(attributes))

@@ -40,7 +40,9 @@ from zarrfs.tensorstore.units import units_from_json
 
 __all__ = ["FORMATS", "ArrayConstraints", "check", "constraints_from_json", "creation_options"]
 
-FORMATS: dict[str, int] = {"zarr3": 3, "zarr": 2, "zarr2": 2}
+V3_DRIVER = "zarr3"
+
+FORMATS: dict[str, int] = {V3_DRIVER: 3, "zarr": 2, "zarr2": 2}
 """The ``zarr_format`` of the arrays of each driver."""
 
 
@@ -90,7 +92,7 @@ def constraints_from_json(driver: str, metadata: Any, schema: Schema) -> ArrayCo
         return ArrayConstraints(driver, schema)
     if not isinstance(metadata, Mapping):
         raise MetadataError(f"metadata: expected an object, found {metadata!r}")
-    parse = _from_v3 if FORMATS[driver] == 3 else _from_v2
+    parse = _from_v3 if driver == V3_DRIVER else _from_v2
     actual = parse(driver, metadata)
     return replace(actual, schema=merge_schemas(actual.schema, schema))
 
@@ -236,7 +238,7 @@ def check(array: Array, constraints: ArrayConstraints) -> None:
         if spec.document.get(name, V2_DEFAULTS.get(name)) != value:
             raise differs(name, value, spec.document.get(name))
     chain = constraints.chain
-    if chain is not None and spec.zarr_format == 3:
+    if chain is not None and constraints.driver == V3_DRIVER:
         stored = chain_from_json([codec_to_json(codec) for codec in spec.codecs], "codecs")
         check_chain(chain, stored, f"{array.storage.where}: codecs")
 
@@ -331,7 +333,7 @@ def creation_options(constraints: ArrayConstraints) -> dict[str, Any]:
     if schema.fill_value is not None:
         options["fill_value"] = _fill(schema.fill_value, data_type)
     format_options: Callable[[ArrayConstraints, DataType], dict[str, Any]] = (
-        _v3_options if FORMATS[constraints.driver] == 3 else _v2_options
+        _v3_options if constraints.driver == V3_DRIVER else _v2_options
     )
     return options | format_options(constraints, data_type)
 

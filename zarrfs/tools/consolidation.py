@@ -11,11 +11,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.formats import v2, v3
-from zarrfs.engine.formats.json_document import location, read_object, write_object
+from zarrfs.engine.formats.consolidation import Consolidation, DocumentName
+from zarrfs.engine.formats.json_document import read_object
 from zarrfs.engine.formats.paths import join
-from zarrfs.engine.json_checks import expect_object
-from zarrfs.engine.model import NodeSpec
 from zarrfs.engine.nodes.consolidation_warnings import equivalent_specs, forget_warnings
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location, open_group
@@ -23,8 +21,6 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["consolidate_metadata", "stale_consolidation"]
-
-V2_DOCUMENTS = (".zgroup", ".zarray", ".zattrs")
 
 
 def consolidate_metadata(
@@ -50,35 +46,24 @@ def consolidate_metadata(
 
 
 def _consolidate(group: Group) -> None:
-    documents = dict(_documents(group))
-    if group.zarr_format == 2:
-        entries = {join(below, name): document for (below, name), document in documents.items()}
-        write_object(group.store, join(group.path, ".zmetadata"), _zmetadata(entries))
-        return
-    key = join(group.path, "zarr.json")
-    own = read_object(group.store, key) or {}
-    entries = {below: document for (below, _), document in documents.items() if below}
-    own["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": entries}
-    write_object(group.store, key, own)
-
-
-def _zmetadata(entries: Mapping[str, Any]) -> dict[str, Any]:
-    return {"zarr_consolidated_format": 1, "metadata": dict(entries)}
-
-
-def _documents(group: Group, known: Collection[str] = ()) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
-    """Yield ((path below the group, document name), document) for the group and all nodes below it. If the store cannot
-    list, only the nodes at the paths ``known`` are read.
-    """
-    if group.zarr_format not in (2, 3):
+    consolidation = formats.consolidation(group.zarr_format)
+    if consolidation is None:
         raise UnsupportedError(f"{group.store.url}: format {group.zarr_format} has no consolidated metadata")
-    names = V2_DOCUMENTS if group.zarr_format == 2 else ("zarr.json",)
+    consolidation.write(group.store, group.path, dict(_documents(group, consolidation)))
+
+
+def _documents(
+    group: Group, consolidation: Consolidation, known: Collection[str] = ()
+) -> Iterator[tuple[DocumentName, dict[str, Any]]]:
+    """Yield the documents of the nodes below the group, and of the group itself if they are consolidated. If the store
+    cannot list, only the nodes at the paths ``known`` are read.
+    """
     paths = _paths(group, "") if group.store.listable or not known else (path for path in known if path)
-    for below in ["", *paths]:
-        for name in names:
+    for below in [*([""] if consolidation.contains_root else []), *paths]:
+        for name in consolidation.names:
             document = read_object(group.store, join(join(group.path, below), name))
             if document is not None:
-                yield (below, name), _without_consolidated(document)
+                yield DocumentName(below, name), consolidation.own_part(document)
 
 
 def _paths(group: Group, below: str) -> Iterator[str]:
@@ -101,31 +86,35 @@ def stale_consolidation(group: Group) -> list[str]:
     Reads all documents below the group. In a store that cannot list (a web server), documents that are missing from the
     consolidated metadata are not found.
     """
-    if group.zarr_format not in (2, 3):
+    consolidation = formats.consolidation(group.zarr_format)
+    if consolidation is None:
         return []
-    problems = _differences(group)
+    problems = _differences(group, consolidation)
     for below, node in group.walk():
         if isinstance(node, Group) and node.zarr_format == group.zarr_format:
-            own = open_group(
-                group.store, node.path
-            )  # read from the store, not from the parent's consolidated metadata
-            problems += [f"{problem} (consolidated metadata of {below})" for problem in _differences(own)]
+            # Read from the store, not from the parent's consolidated metadata.
+            own = _differences(open_group(group.store, node.path), consolidation)
+            problems += [f"{problem} (consolidated metadata of {below})" for problem in own]
     return problems
 
 
-def _differences(group: Group) -> list[str]:
+def _differences(group: Group, consolidation: Consolidation) -> list[str]:
     try:
-        consolidated = _consolidated_documents(group)
+        consolidated = consolidation.read(group.store, group.path)
     except MetadataError as error:
         return [f"the consolidated metadata of {group.name} is invalid: {error}"]
     if consolidated is None:
         return []
-    actual = {
-        (below, name): document
-        for (below, name), document in _documents(group, {below for below, _ in consolidated})
-        if (below or group.zarr_format == 2) and not _is_empty(name, document)
-    }
-    names = {key: join(*key) if group.zarr_format == 2 else key[0] for key in {*consolidated, *actual}}
+    actual = dict(_documents(group, consolidation, {below for below, _ in consolidated}))
+    consolidated, actual = (
+        {
+            key: document
+            for key, document in documents.items()
+            if not consolidation.is_empty(key.name, document)
+        }
+        for documents in (consolidated, actual)
+    )
+    names = {key: consolidation.key(key) for key in {*consolidated, *actual}}
     problems = [
         (names[key], "is in the consolidated metadata but not in the store")
         for key in set(consolidated) - set(actual)
@@ -137,62 +126,20 @@ def _differences(group: Group) -> list[str]:
     problems += [
         (names[key], "differs from its consolidated metadata")
         for key in set(actual) & set(consolidated)
-        if not _equivalent_documents(key[1], consolidated[key], actual[key])
+        if not _equivalent_documents(consolidation, key.name, consolidated[key], actual[key])
     ]
     return [f"{name} {problem}" for name, problem in sorted(problems)]
 
 
-def _consolidated_documents(group: Group) -> dict[tuple[str, str], dict[str, Any]] | None:
-    """Return the consolidated documents by (path below the group, document name); None if there is no consolidated
-    metadata. Raises MetadataError if it is invalid.
-    """
-    if group.zarr_format == 2:
-        key = join(group.path, ".zmetadata")
-        section = read_object(group.store, key)
-        if section is None:
-            return None
-    else:
-        key = join(group.path, "zarr.json")
-        section = (read_object(group.store, key) or {}).get("consolidated_metadata")
-        if not isinstance(section, Mapping):
-            return None
-    where = f"{location(group.store, key)}: /metadata"
-    consolidated = {}
-    for key_in_document, entry in expect_object(section.get("metadata"), where).items():
-        path, _, name = (
-            key_in_document.rpartition("/")
-            if group.zarr_format == 2
-            else (key_in_document.strip("/"), "", "zarr.json")
-        )
-        document = _without_consolidated(expect_object(entry, f"{where}/{key_in_document}"))
-        if not _is_empty(name, document):
-            consolidated[path, name] = document
-    return consolidated
-
-
-def _is_empty(name: str, document: Mapping[str, Any]) -> bool:
-    """Return whether a document is equivalent to a missing one: empty v2 attributes."""
-    return name == ".zattrs" and not document
-
-
-def _without_consolidated(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in document.items() if key != "consolidated_metadata"}
-
-
-def _equivalent_documents(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _equivalent_documents(
+    consolidation: Consolidation, name: str, one: Mapping[str, Any], other: Mapping[str, Any]
+) -> bool:
     """Return whether two documents are equivalent. Implementations may omit members with default values."""
     # Comparison as JSON text, because NaN must equal NaN.
     if json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True):
         return True
-    if name not in (".zarray", "zarr.json"):
-        return False
     try:
-        return equivalent_specs(_parsed(name, one), _parsed(name, other))
+        first, second = consolidation.parse(name, one), consolidation.parse(name, other)
     except MetadataError:
         return False
-
-
-def _parsed(name: str, document: Mapping[str, Any]) -> NodeSpec:
-    if name == ".zarray":
-        return v2.parse_array(document, {}, name, allow_pickle=True)
-    return v3.parse_node(document, name)
+    return first is not None and second is not None and equivalent_specs(first, second)

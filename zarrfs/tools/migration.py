@@ -26,8 +26,6 @@ from zarrfs.tools.copying.walking import walk
 
 __all__ = ["migrate"]
 
-OLD_DOCUMENTS = {1: ("meta", "attrs"), 2: (".zarray", ".zgroup", ".zattrs", ".zmetadata")}
-
 
 @dataclass(frozen=True)
 class _Step:
@@ -72,6 +70,7 @@ def _migrate(
     nodes: list[tuple[str, Array | Group | Exception]] = [(node.path, node)]
     if isinstance(node, Group):
         nodes += [(join(node.path, below), member) for below, member in walk(node)]
+    has_names = formats.features(zarr_format).dimension_names
     steps: list[_Step] = []
     rejected: list[str] = []
     axes: dict[str, tuple[str, ...]] = {}
@@ -82,7 +81,7 @@ def _migrate(
         old_format = member.zarr_format
         if old_format == zarr_format:
             continue
-        if old_format not in (1, 2) or (old_format == 2 and zarr_format != 3):
+        if zarr_format not in formats.features(old_format).migrations:
             rejected.append(
                 f"{path or '/'} has format {old_format}, which cannot be migrated to {zarr_format} in place"
             )
@@ -91,14 +90,14 @@ def _migrate(
         spec: NodeSpec | None
         if isinstance(member, Array):
             converted = convert_conventions(member.spec, zarr_format, lambda: False)
-            if zarr_format == 3 and converted.dimension_names is None:
+            if has_names and converted.dimension_names is None:
                 names = axes.get(path, ())
                 converted = replace(converted, dimension_names=names if len(names) == member.ndim else None)
             spec = spec_for_chunk_copy(converted, TargetOptions(zarr_format), in_place=True)
         else:
             change = VersionChange(dict(member.attrs))
-            if zarr_format == 3 and not keep_ngff:
-                change = for_zarr_format(member.attrs, member.basename, 3)
+            if not keep_ngff:
+                change = for_zarr_format(member.attrs, member.basename, zarr_format)
             axes.update({join(path, below): names for below, names in change.axes.items()})
             spec, note = GroupSpec(zarr_format, change.attributes), change.note
         if spec is None:
@@ -117,7 +116,7 @@ def _migrate(
             formats.write_node(node.store, step.path, step.spec)  # type: ignore[type-var]
         if remove_old:
             for step in steps:
-                for name in OLD_DOCUMENTS.get(int(step.old_format), ()):
+                for name in formats.features(step.old_format).migrated_documents:
                     node.store.delete(join(step.path, name))
     return [
         f"{step.path or '/'}: {step.old_format} to {zarr_format}{f'; {step.note}' if step.note else ''}"

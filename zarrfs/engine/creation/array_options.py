@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypedDict, TypeVar
 
 from zarrfs.engine.dtypes import DataType
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.io.access import Access
 from zarrfs.errors import MetadataError, UnsupportedError
 
@@ -232,9 +233,12 @@ def _translate_chunk_keys(options: dict[str, Any]) -> None:
     elif isinstance(encoding, Mapping) and "separator" in encoding:
         encoding = {"name": encoding.get("name"), "configuration": {"separator": encoding["separator"]}}
     options["chunk_key_encoding"] = encoding
-    if options.get("zarr_format") == 2 and isinstance(encoding, Mapping):
+    zarr_format = options.get("zarr_format")
+    if zarr_format is not None and formats.features(zarr_format).filters and isinstance(encoding, Mapping):
         if encoding.get("name") != "v2":
-            raise MetadataError(f"zarr_format 2 has only the chunk key encoding 'v2', found {encoding!r}")
+            raise MetadataError(
+                f"zarr_format {zarr_format} has only the chunk key encoding 'v2', found {encoding!r}"
+            )
         separator = encoding.get("configuration", {}).get("separator", ".")
         del options["chunk_key_encoding"]
         if options.setdefault("dimension_separator", separator) != separator:

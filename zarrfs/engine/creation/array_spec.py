@@ -21,34 +21,19 @@ from zarrfs.engine.dtypes import DataType, data_type_from_numpy, default_fill
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.json_checks import MAX_RANK
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.values import describe_value, fill_scalar
+from zarrfs.engine.values import describe_value
 from zarrfs.errors import MetadataError, UnsupportedError
 
-__all__ = ["WRITABLE_FORMATS", "array_spec", "check_format", "data_type_of_option", "shape_of"]
+__all__ = ["array_spec", "data_type_of_option", "shape_of"]
 
 MAX_SHARD_CHUNKS = 8
 """The maximum number of chunks along each dimension of a shard whose shape is chosen automatically."""
 
-FORMATS_WITH_UNITS: tuple[int | str, ...] = (3, "n5")
-"""Formats that store the units of dimensions."""
-
 RAGGED_PREFIX = "array:"
 """The prefix of the dtype of ragged arrays, whose elements are arrays, as in zarr-python 2."""
 
-DEFAULT_SEPARATORS: dict[int | str, Separator] = {2: ".", "draft2019": "."}
-"""The default dimension separators of formats whose default is not a slash."""
-
 DEFAULT_FILL: Any = object()
 """The fill value if none is specified. It differs from None, which v2 stores as ``null``."""
-
-WRITABLE_FORMATS: tuple[int | str, ...] = (2, 3, "n5", "draft2019")
-
-
-def check_format(zarr_format: int | str) -> None:
-    if zarr_format not in WRITABLE_FORMATS:
-        raise UnsupportedError(
-            f"zarr_format {zarr_format!r} cannot be written; expected one of {WRITABLE_FORMATS}"
-        )
 
 
 def array_spec(
@@ -98,7 +83,8 @@ def array_spec(
         dimension_separator: the separator in chunk keys, ``"."`` or ``"/"``; the default depends on the format.
         zarr_format: 3, 2, ``"n5"``, or ``"draft2019"`` for the draft of June 2019.
     """
-    check_format(zarr_format)
+    formats.check_format(zarr_format)
+    features = formats.features(zarr_format)
     if isinstance(dtype, str) and dtype.startswith(RAGGED_PREFIX):
         inner = data_type_from_numpy(dtype.removeprefix(RAGGED_PREFIX)).numpy
         filters = [*(filters or ()), {"id": "vlen-array", "dtype": inner.str}]
@@ -115,33 +101,25 @@ def array_spec(
         raise MetadataError(
             f"dimension_separator must be '.' or '/', found {describe_value(dimension_separator)}"
         )
-    if fill_value is None and zarr_format == 2:
-        fill = None
-    elif fill_value is None or fill_value is DEFAULT_FILL:
+    if fill_value is DEFAULT_FILL:
         fill = default_fill(data_type)
-    elif zarr_format == 2 and data_type.numpy.hasobject and type(fill_value) is int and fill_value == 0:
-        # As zarr-python 2 writes it for variable-length elements; it means the default of the data type.
-        fill = 0
     else:
-        fill = fill_scalar(fill_value, data_type)
-    if zarr_format == 2:
+        fill = formats.new_fill_value(fill_value, data_type, zarr_format)
+    if features.filters:
         chain = v2_chain(data_type, order, filters, compressors, codecs, len(lengths))
-        keys: ChunkKeyEncoding = V2Keys(dimension_separator or DEFAULT_SEPARATORS[2])
+        keys: ChunkKeyEncoding = V2Keys(dimension_separator or features.default_separator)
     else:
         if isinstance(serializer, str) and serializer == "auto" and codecs is None:
-            serializer = default_serializer(data_type, zarr_format)
+            serializer = default_serializer(data_type, keep_byte_order=features.byte_order)
         chain = v3_chain(data_type, order, codecs, filters, serializer, compressors, len(lengths))
         if shard_shape is not None:
             chain = sharded(chain, chunk_shape)
-        keys = _chunk_key_encoding(
-            chunk_key_encoding, dimension_separator, DEFAULT_SEPARATORS.get(zarr_format, "/")
-        )
+        keys = _chunk_key_encoding(chunk_key_encoding, dimension_separator, features.default_separator)
     names = _per_dimension(dimension_names, len(lengths), "dimension_names")
     units = _per_dimension(dimension_units, len(lengths), "dimension_units")
-    if units is not None and any(units) and zarr_format not in FORMATS_WITH_UNITS:
+    if units is not None and any(units) and not features.dimension_units:
         raise UnsupportedError(
-            f"dimension_units are not supported by zarr_format {zarr_format!r}, only by {FORMATS_WITH_UNITS}; "
-            "store them as attributes"
+            f"dimension_units are not supported by zarr_format {zarr_format!r}; store them as attributes"
         )
     grid: ChunkGrid = explicit_grid or RegularGrid(shard_shape or chunk_shape)
     spec = ArraySpec(
@@ -187,7 +165,7 @@ def _explicit_grid(
     else:
         return None
     grid.check(shape, "chunks")
-    if zarr_format != 3:
+    if not formats.features(zarr_format).chunk_grids:
         raise UnsupportedError(
             f"a chunk grid needs zarr_format 3; in zarr_format {zarr_format} all chunks have the same shape"
         )
@@ -231,7 +209,7 @@ def _solve_constraints(
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """Return the chunk and shard shape that satisfy the constraints; no shard shape if both are the same."""
     read, write = (_constraint(value, shape) for value in (chunks, shards))
-    if shards is None or zarr_format != 3:
+    if shards is None or not formats.features(zarr_format).sharding:
         return choose_read_write(shape, read, read)[0], None
     inner, outer = choose_read_write(shape, read, write)
     return inner, None if inner == outer else outer
@@ -311,7 +289,7 @@ def _shard_shape(
 ) -> tuple[int, ...] | None:
     if shards is None or shards is False:
         return None
-    if zarr_format != 3:
+    if not formats.features(zarr_format).sharding:
         raise UnsupportedError(f"shards need zarr_format 3; zarr_format {zarr_format} does not support them")
     if shards is True or (isinstance(shards, str) and shards == "auto"):
         return tuple(

@@ -14,9 +14,6 @@ from zarrfs.errors import MetadataError
 
 __all__ = ["default_serializer", "sharded", "v2_chain", "v3_chain"]
 
-FORMATS_WITH_BYTE_ORDER: tuple[int | str, ...] = ("draft2019",)
-"""Formats in which the byte order is part of the data type, although the model has it in the ``bytes`` codec."""
-
 
 def _default_compressor(data_type: DataType) -> dict[str, Any]:
     """Return Blosc, which decodes fastest, releases the GIL, and supports partial decoding; Zstandard for objects."""
@@ -105,13 +102,13 @@ def _listed(option: str, codecs: Any) -> list[Any]:
     raise MetadataError(f"{option}: expected a list of codecs, found {describe_value(codecs)}")
 
 
-def default_serializer(data_type: DataType, zarr_format: int | str) -> dict[str, Any]:
-    """Return the default array->bytes codec of a data type: little-endian unless the format stores the byte order."""
+def default_serializer(data_type: DataType, *, keep_byte_order: bool) -> dict[str, Any]:
+    """Return the default array->bytes codec of a data type: little-endian unless the byte order is kept."""
     if data_type.numpy.hasobject:
         return {"name": "vlen-utf8" if data_type.name == "string" else "vlen-bytes"}
     if data_type.numpy.itemsize == 1 and data_type.numpy.names is None:
         return {"name": "bytes"}
-    is_big = zarr_format in FORMATS_WITH_BYTE_ORDER and data_type.numpy.str[0] == ">"
+    is_big = keep_byte_order and data_type.numpy.str[0] == ">"
     return {"name": "bytes", "configuration": {"endian": "big" if is_big else "little"}}
 
 

@@ -5,11 +5,15 @@ The rest of the engine does not distinguish formats.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from zarrfs.engine.formats import draft2019, n5
+from zarrfs.engine.dtypes import DataType
+from zarrfs.engine.formats import draft2019, n5, v2, v3
 from zarrfs.engine.formats.base import Format, NodeKeys, NodeKind
+from zarrfs.engine.formats.consolidation import Consolidation, V2Consolidation, V3Consolidation
+from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import convert_unexpected_errors, document_limit, location
 from zarrfs.engine.formats.v1 import V1Format
 from zarrfs.engine.formats.v2 import V2Format
@@ -20,20 +24,27 @@ from zarrfs.errors import UnsupportedError
 from zarrfs.logs import logger
 
 __all__ = [
+    "WRITABLE_FORMATS",
     "adapted",
+    "array_from_document",
+    "check_format",
     "check_path",
     "check_writable",
     "child_names",
     "chunk_prefix",
     "consolidating_paths",
+    "consolidation",
     "copy_root_document",
     "document_keys",
+    "features",
     "is_consolidated",
+    "new_fill_value",
     "node_document_keys",
     "node_keys",
     "read_kind",
     "read_node",
     "resized",
+    "writable_format",
     "write_attributes",
     "write_node",
 ]
@@ -48,6 +59,53 @@ _FORMATS: dict[int | str, Format] = {
     draft2019.NAME: draft2019.Draft2019Format(),
 }
 """The formats by the ``zarr_format`` of their nodes, in the order in which they are tried."""
+
+_CONSOLIDATIONS: dict[int | str, Consolidation] = {3: V3Consolidation(), 2: V2Consolidation()}
+
+WRITABLE_FORMATS = tuple(name for name in (2, 3, n5.NAME, draft2019.NAME) if _FORMATS[name].features.writable)
+"""The values of ``zarr_format`` of new nodes."""
+
+
+def check_format(zarr_format: int | str) -> None:
+    """Raise UnsupportedError unless new nodes can have this format."""
+    if zarr_format not in WRITABLE_FORMATS:
+        raise UnsupportedError(
+            f"zarr_format {zarr_format!r} cannot be written; expected one of {WRITABLE_FORMATS}"
+        )
+
+
+def features(zarr_format: int | str) -> FormatFeatures:
+    """Return what a format can store. Raises UnsupportedError for an unknown format."""
+    if zarr_format not in _FORMATS:
+        check_format(zarr_format)
+    return _FORMATS[zarr_format].features
+
+
+def writable_format(zarr_format: int | str) -> int | str:
+    """Return the format of new nodes beside nodes of this format: the format itself if it can be written."""
+    other = features(zarr_format).writable_format
+    return zarr_format if other is None else other
+
+
+def new_fill_value(value: Any, data_type: DataType, zarr_format: int | str) -> Any:
+    """Return the fill value of a new array for an option, None included."""
+    return _FORMATS[zarr_format].new_fill_value(value, data_type)
+
+
+def array_from_document(document: Mapping[str, Any], where: str) -> ArraySpec:
+    """Return the array that a metadata document of zarr-python describes, whose attributes are a member of it.
+
+    ``where`` names the document in messages. Raises MetadataError.
+    """
+    if document.get("zarr_format") == 2:
+        array = {key: value for key, value in document.items() if key != "attributes"}
+        return v2.parse_array(array, document.get("attributes", {}), where)
+    return v3.parse_array(document, where)
+
+
+def consolidation(zarr_format: int | str) -> Consolidation | None:
+    """Return how the format consolidates metadata, or None if it does not."""
+    return _CONSOLIDATIONS.get(zarr_format)
 
 
 def read_node(

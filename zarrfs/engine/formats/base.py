@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
+from zarrfs.engine.dtypes import DataType, default_fill
+from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.values import fill_scalar
 
 __all__ = ["Format", "NodeKeys", "NodeKind"]
 
@@ -27,6 +30,8 @@ class NodeKeys(NamedTuple):
 class Format(ABC):
     """An on-disk format. Stateless. ``path`` is always a normalised path in the store, empty for the root."""
 
+    features: ClassVar[FormatFeatures]
+
     @abstractmethod
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
         """Return the node at the path, or None if there is no node of this format. Raises MetadataError."""
@@ -34,6 +39,10 @@ class Format(ABC):
     @abstractmethod
     def kind(self, store: Store, path: str) -> NodeKind | None:
         """Return the kind of the node at the path, or None, reading as little as possible."""
+
+    def new_fill_value(self, value: Any, data_type: DataType) -> Any:
+        """Return the fill value of a new array for an option. None means that the value is undefined."""
+        return default_fill(data_type) if value is None else fill_scalar(value, data_type)
 
     @abstractmethod
     def check(self, spec: NodeSpec) -> None:

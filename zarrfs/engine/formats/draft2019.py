@@ -17,6 +17,7 @@ from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Separat
 from zarrfs.engine.formats.base import Format, NodeKeys, NodeKind
 from zarrfs.engine.formats.dimension_names import attributes_with_names, dimension_names_from_attributes
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, check_extensions, parse_array
+from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.json_checks import expect_object, expect_string
@@ -121,6 +122,8 @@ def copy_bootstrap(source: Store, target: Store) -> None:
 
 class Draft2019Format(Format):
     """A hierarchy of the draft. Its root is the root of the store."""
+
+    features = FormatFeatures(default_separator=".", byte_order=True)
 
     def _bootstrap(self, store: Store) -> Bootstrap | None:
         size = store.size(KEY)

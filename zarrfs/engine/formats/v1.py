@@ -12,6 +12,7 @@ from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
 from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
 from zarrfs.engine.dtypes import data_type_from_v2, fill_from_v2
 from zarrfs.engine.formats.base import Format, NodeKind
+from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.formats.v2_codecs import chain_from_v2
@@ -94,6 +95,17 @@ def _compressor(name: Any, options: Any, where: str) -> dict[str, Any] | None:
 
 class V1Format(Format):
     """The Zarr v1 format, read-only."""
+
+    features = FormatFeatures(
+        writable=False,
+        writable_format=2,
+        zarr_chunks=True,
+        filters=True,
+        default_separator=".",
+        fill_is_missing=True,
+        migrations=(2, 3),
+        migrated_documents=(ARRAY_KEY, ATTRIBUTES_KEY),
+    )
 
     def _has_documents(self, store: Store, path: str) -> bool:
         # Both keys are required: they are common words, and the specification requires both.

@@ -23,6 +23,7 @@ from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
 from zarrfs.engine.formats.dimension_names import attributes_with_names, dimension_names_from_attributes
+from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object, write_object
 from zarrfs.engine.formats.paths import join, paths_above
 from zarrfs.engine.formats.v2_codecs import chain_from_v2, chain_to_v2
@@ -232,6 +233,16 @@ def probe_separator(store: Store, path: str, ndim: int) -> Separator:
 class V2Format(Format):
     """The Zarr v2 format."""
 
+    features = FormatFeatures(
+        zarr_chunks=True,
+        filters=True,
+        default_separator=".",
+        null_fill_value=True,
+        fill_is_missing=True,
+        migrations=(3,),
+        migrated_documents=(ARRAY_KEY, GROUP_KEY, ATTRIBUTES_KEY, CONSOLIDATED_KEY),
+    )
+
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
         key = join(path, ARRAY_KEY)
         document = read_object(store, key, MAX_NODE_DOCUMENT)
@@ -296,6 +307,14 @@ class V2Format(Format):
         if store.exists(join(path, ARRAY_KEY)):
             return "array"
         return "group" if store.exists(join(path, GROUP_KEY)) else None
+
+    def new_fill_value(self, value: Any, data_type: DataType) -> Any:
+        if value is None:
+            return None
+        if data_type.numpy.hasobject and type(value) is int and value == 0:
+            # As zarr-python 2 writes it for variable-length elements; it means the default of the data type.
+            return 0
+        return super().new_fill_value(value, data_type)
 
     def check(self, spec: NodeSpec) -> None:
         if isinstance(spec, ArraySpec):

@@ -17,9 +17,10 @@ from zarrfs.engine.codecs.array_to_bytes.bytes import BytesCodec
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
 from zarrfs.engine.codecs.registry import MAX_CODECS, NUMCODECS_ARRAYS, NUMCODECS_BYTES, PREFIX
 from zarrfs.engine.json_checks import fail, found
+from zarrfs.engine.model import ArraySpec
 from zarrfs.errors import MetadataError, UnsupportedError
 
-__all__ = ["chain_from_v2", "chain_to_v2"]
+__all__ = ["chain_from_v2", "chain_to_v2", "filters_and_compressor"]
 
 ARRAYS = (*NUMCODECS_ARRAYS, "bitround")
 SHARED_CODECS = ("blosc", "zstd", "gzip", "crc32c")
@@ -207,3 +208,14 @@ def _to_entry(codec: Codec) -> dict[str, Any]:
     ):
         raise UnsupportedError(f"Zarr v2 has no codec {codec.name!r}")
     return {"id": name, **options}
+
+
+def filters_and_compressor(spec: ArraySpec) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """Return the filters and the compressor of an array as v2 metadata: those of its document, if it has them.
+
+    Raises UnsupportedError for codecs that v2 does not have.
+    """
+    if spec.document.get("zarr_format") == 2:
+        return list(spec.document.get("filters") or ()), spec.document.get("compressor")
+    _, filters, compressor = chain_to_v2(spec.codecs)
+    return filters or [], compressor

@@ -18,6 +18,7 @@ from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import check_endian, with_endian
 from zarrfs.engine.formats.consolidated import inline_consolidated
 from zarrfs.engine.formats.draft2019 import is_bootstrap
+from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.paths import check_node_name, join, paths_above
 from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail, found
@@ -52,7 +53,9 @@ ARRAY_KEYS = (
     "dimension_names",
 )
 _REQUIRED_ARRAY_KEYS = ARRAY_KEYS[:8]
-_GROUP_KEYS = ("zarr_format", "node_type", "attributes", "consolidated_metadata")
+CONSOLIDATED = "consolidated_metadata"
+
+_GROUP_KEYS = ("zarr_format", "node_type", "attributes", CONSOLIDATED)
 
 _UNITS = "dimension_units"
 """The attribute in which TensorStore stores the units of the dimensions."""
@@ -129,7 +132,7 @@ def parse_group(document: Mapping[str, Any], where: str) -> GroupSpec:
     return GroupSpec(
         zarr_format=3,
         attributes=_attributes(document, where),
-        consolidated=inline_consolidated(document.get("consolidated_metadata"), where, parse_node),
+        consolidated=inline_consolidated(document.get(CONSOLIDATED), where, parse_node),
         document=dict(document),
     )
 
@@ -243,7 +246,7 @@ def with_units(spec: ArraySpec) -> dict[str, Any]:
 def group_document(spec: GroupSpec) -> dict[str, Any]:
     """Return the ``zarr.json`` of a group. Unknown keys of the parsed document are preserved."""
     document: dict[str, Any] = {"zarr_format": 3, "node_type": "group", "attributes": dict(spec.attributes)}
-    consolidated = {key: spec.document[key] for key in ("consolidated_metadata",) if key in spec.document}
+    consolidated = {key: spec.document[key] for key in (CONSOLIDATED,) if key in spec.document}
     return document | consolidated | _unknown_keys(spec, _GROUP_KEYS)
 
 
@@ -264,6 +267,16 @@ def _warn_of_invalid_name(path: str, where: str) -> None:
 class V3Format(Format):
     """The Zarr v3.1 format."""
 
+    features = FormatFeatures(
+        zarr_chunks=True,
+        codec_chain=True,
+        sharding=True,
+        chunk_grids=True,
+        key_encodings=True,
+        dimension_names=True,
+        dimension_units=True,
+    )
+
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
         key = join(path, KEY)
         document = read_object(store, key)
@@ -279,7 +292,7 @@ class V3Format(Format):
         return paths_above(path)  # not the group itself: its zarr.json contains its own attributes only once
 
     def is_consolidated(self, store: Store, path: str) -> bool:
-        return isinstance((read_object(store, join(path, KEY)) or {}).get("consolidated_metadata"), Mapping)
+        return isinstance((read_object(store, join(path, KEY)) or {}).get(CONSOLIDATED), Mapping)
 
     def kind(self, store: Store, path: str) -> NodeKind | None:
         key = join(path, KEY)

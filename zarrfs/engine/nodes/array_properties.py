@@ -9,7 +9,8 @@ import numpy as np
 
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrfs.engine.codecs.libraries import import_library
-from zarrfs.engine.formats.v2_codecs import chain_to_v2
+from zarrfs.engine.formats import api as formats
+from zarrfs.engine.formats.v2_codecs import filters_and_compressor
 from zarrfs.engine.nodes.summary import Info, complete_array_summary
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class ArrayProperties:
         For format 2 the compressor as a numcodecs object, for other formats codec objects with ``to_dict``.
         ``create_array`` accepts both.
         """
-        if self._is_v2:
+        if self._has_filters:
             compressor = _v2_codecs(self._current_storage.spec)[1]
             return () if compressor is None else (compressor,)
         return tuple(codec for codec in self._inner_codecs if isinstance(codec, BytesBytesCodec))
@@ -88,7 +89,7 @@ class ArrayProperties:
     @property
     def compressor(self) -> Any:
         """The compressor of an array of format 2 as a numcodecs object, or None. Raises TypeError for other formats."""
-        if not self._is_v2:
+        if not self._has_filters:
             raise TypeError(
                 f"an array of zarr_format {self._current_storage.spec.zarr_format!r} has no compressor; use compressors"
             )
@@ -99,20 +100,20 @@ class ArrayProperties:
         """The array->array codecs: for format 2 the filters as numcodecs objects, for other formats codec objects with
         ``to_dict``.
         """
-        if self._is_v2:
+        if self._has_filters:
             return tuple(_v2_codecs(self._current_storage.spec)[0])
         return tuple(codec for codec in self._inner_codecs if isinstance(codec, ArrayArrayCodec))
 
     @property
     def serializer(self) -> Any:
         """The array->bytes codec of a chunk; of an inner chunk, if the array is sharded. None for format 2."""
-        if self._is_v2:
+        if self._has_filters:
             return None
         return next(codec for codec in self._inner_codecs if isinstance(codec, ArrayBytesCodec))
 
     @property
-    def _is_v2(self) -> bool:
-        return self._current_storage.spec.zarr_format in (1, 2)
+    def _has_filters(self) -> bool:
+        return formats.features(self._current_storage.spec.zarr_format).filters
 
     @property
     def _inner_codecs(self) -> tuple[Codec, ...]:
@@ -161,11 +162,8 @@ def _v2_codecs(spec: ArraySpec) -> tuple[list[Any], Any]:
 
     A codec that numcodecs does not have is returned as its metadata, a dictionary.
     """
-    _, filters, compressor = chain_to_v2(spec.codecs)
-    document = spec.document
-    if document.get("zarr_format") == 2:
-        filters, compressor = document.get("filters"), document.get("compressor")
-    return [_numcodecs_codec(entry) for entry in filters or ()], (
+    filters, compressor = filters_and_compressor(spec)
+    return [_numcodecs_codec(entry) for entry in filters], (
         None if compressor is None else _numcodecs_codec(compressor)
     )
 

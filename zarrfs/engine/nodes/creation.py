@@ -15,7 +15,7 @@ import numpy as np
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.chunking.chunk_grids import RegularGrid
-from zarrfs.engine.creation.array_spec import array_spec, check_format, data_type_of_option, shape_of
+from zarrfs.engine.creation.array_spec import array_spec, data_type_of_option, shape_of
 from zarrfs.engine.dtypes import data_type_from_numpy
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.json_document import dump_json
@@ -55,7 +55,7 @@ def create_group_node(
     Raises NodeExistsError if there is a node and ``overwrite`` is False, NodeTypeError if an ancestor is an array,
     MetadataError for invalid attributes, and KeyNameError for an invalid path.
     """
-    check_format(zarr_format)
+    formats.check_format(zarr_format)
     formats.check_path(store, path, zarr_format)
     given = GroupSpec(zarr_format, _checked_attributes(attributes))
     formats.check_writable(given)
@@ -246,16 +246,16 @@ def _chunks_of(data: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     ):
         return {}
     shards = getattr(data, "shards", None)
-    is_v3 = options.get("zarr_format", 3) == 3
+    features = formats.features(options.get("zarr_format", 3))
     chunk_shape: list[int] = []
     for lengths in chunks:
         if isinstance(lengths, tuple | list) and not all(isinstance(n, int) and n > 0 for n in lengths):
             return {}
         # Dask and rectilinear grids give the lengths of all chunks of each dimension; the last one may be shorter.
         chunk_shape.append(max(lengths, default=1) if isinstance(lengths, tuple | list) else int(lengths))
-    if isinstance(data, Array) and is_v3 and not isinstance(data.spec.chunk_grid, RegularGrid):
+    if isinstance(data, Array) and features.chunk_grids and not isinstance(data.spec.chunk_grid, RegularGrid):
         return {"chunks": data.spec.chunk_grid}
-    if isinstance(shards, tuple) and is_v3:
+    if isinstance(shards, tuple) and features.sharding:
         return (
             {"chunks": shards}
             if options.get("codecs") is not None

@@ -14,6 +14,7 @@ from zarrfs.engine.creation.array_options import (
     StorageOptions,
     with_options_signature,
 )
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.similar_arrays import options_like, spec_of
 
@@ -115,5 +116,4 @@ class GroupRoutines(ABC):
         """Return the options with the format of the group as the default of ``zarr_format``."""
         if options.get("zarr_format") is not None or options.get("zarr_version") is not None:
             return options
-        zarr_format: int | str = self.zarr_format  # type: ignore[attr-defined]
-        return {**options, "zarr_format": 2 if zarr_format == 1 else zarr_format}
+        return {**options, "zarr_format": formats.writable_format(self.zarr_format)}  # type: ignore[attr-defined]

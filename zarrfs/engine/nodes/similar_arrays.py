@@ -16,7 +16,7 @@ from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesByt
 from zarrfs.engine.codecs.registry import codec_to_json
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
 from zarrfs.engine.creation.array_options import AUTOMATIC, engine_options
-from zarrfs.engine.formats import v2, v3
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v2_codecs import chain_to_v2
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
@@ -81,11 +81,7 @@ def spec_of(other: Any) -> ArraySpec | None:
         return None
     # Convert to JSON and back, because the dictionary may contain objects of zarr-python.
     document = json.loads(json.dumps(metadata.to_dict()))
-    where = f"metadata of {other!r}"
-    if document.get("zarr_format") == 2:
-        attributes = document.pop("attributes", {})
-        return v2.parse_array(document, attributes, where)
-    return v3.parse_array(document, where)
+    return formats.array_from_document(document, f"metadata of {other!r}")
 
 
 def _options_of_array_like(other: Any) -> dict[str, Any]:
@@ -98,8 +94,9 @@ def _options_of_array_like(other: Any) -> dict[str, Any]:
 
 
 def _options_of_spec(spec: ArraySpec, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    own = 2 if spec.zarr_format == 1 else spec.zarr_format
+    own = formats.writable_format(spec.zarr_format)
     target = wanted.get("zarr_format", own)
+    features = formats.features(target)
     options: dict[str, Any] = {
         "shape": spec.shape,
         "dtype": spec.data_type,
@@ -107,7 +104,7 @@ def _options_of_spec(spec: ArraySpec, wanted: Mapping[str, Any]) -> dict[str, An
         "zarr_format": own,
         "dimension_names": spec.dimension_names,
     }
-    if target == 3 or target == own:
+    if features.dimension_units or target == own:
         options["dimension_units"] = spec.dimension_units
     codecs = list(spec.codecs)
     if isinstance(spec.chunk_grid, RegularGrid):
@@ -115,7 +112,7 @@ def _options_of_spec(spec: ArraySpec, wanted: Mapping[str, Any]) -> dict[str, An
         sharding = codecs[0] if len(codecs) == 1 else None
         if isinstance(sharding, ShardingCodec):
             options["chunks"] = sharding.chunk_shape
-            if target == 3:
+            if features.sharding:
                 options["shards"] = spec.chunk_grid.chunk_shape
             codecs = list(sharding.codecs)
     elif target == own:
@@ -124,13 +121,13 @@ def _options_of_spec(spec: ArraySpec, wanted: Mapping[str, Any]) -> dict[str, An
         options["chunks"] = _largest_chunk(spec)
     if isinstance(options.get("chunks"), tuple):
         options["chunks"] = tuple(max(1, side) for side in options["chunks"])
-    if target == 2:
+    if features.filters:
         options |= _chain_for_v2(spec, codecs)
     else:
         options |= _chain(codecs, own == target)
-    if target == own and target == 3:
+    if target == own and features.key_encodings:
         options["chunk_key_encoding"] = spec.chunk_key_encoding
-    elif target == own == 2 and isinstance(spec.chunk_key_encoding, V2Keys):
+    elif target == own and isinstance(spec.chunk_key_encoding, V2Keys):
         options["dimension_separator"] = spec.chunk_key_encoding.separator
     return options
 
@@ -150,7 +147,7 @@ def _largest_chunk(spec: ArraySpec) -> tuple[int, ...] | None:
 
 
 def _chain_for_v2(spec: ArraySpec, codecs: list[Codec]) -> dict[str, Any]:
-    if spec.zarr_format in (1, 2):
+    if formats.features(spec.zarr_format).filters:
         order, filters, compressor = chain_to_v2(codecs)
         return {"order": order, "filters": filters, "compressors": compressor}
     options = _chain([codec for codec in codecs if codec.name != "crc32c"], same_format=False)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.dtypes import default_fill
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.dimension_names import DIMENSIONS, dimension_names_from_attributes
 from zarrfs.engine.model import ArraySpec
 
@@ -25,17 +26,8 @@ __all__ = ["convert_conventions", "effective_fill_value"]
 
 FILL_VALUE = "_FillValue"
 
-FILL_IS_MISSING_FORMATS: tuple[int | str, ...] = (1, 2)
-"""Formats whose fill value xarray treats as the missing value."""
-
 VARIABLE_LENGTH_TYPES = ("string", "bytes")
 """Variable-length data types."""
-
-FORMATS_WITH_UNITS: tuple[int | str, ...] = (3, "n5")
-"""Formats that store dimension units."""
-
-N5_NAMES, N5_UNITS = "axes", ("units", "resolution")
-"""Attributes of N5 with the names and units of dimensions, fastest-varying dimension first."""
 
 
 def convert_conventions(spec: ArraySpec, zarr_format: int | str, all_stored: Callable[[], bool]) -> ArraySpec:
@@ -47,15 +39,13 @@ def convert_conventions(spec: ArraySpec, zarr_format: int | str, all_stored: Cal
     """
     if zarr_format == spec.zarr_format:
         return spec
-    names, attributes = _dimension_names(spec, zarr_format)
-    units = spec.dimension_units if zarr_format in FORMATS_WITH_UNITS else None
-    if units is not None and spec.zarr_format == "n5":
-        attributes = {key: value for key, value in attributes.items() if key not in N5_UNITS}
+    names, attributes = _dimension_names(spec)
+    source, target = formats.features(spec.zarr_format), formats.features(zarr_format)
+    units = spec.dimension_units if target.dimension_units else None
+    if units is not None:
+        attributes = {key: value for key, value in attributes.items() if key not in source.unit_attributes}
     result = replace(spec, attributes=attributes, dimension_names=names, dimension_units=units)
-    source_masks, target_masks = (
-        spec.zarr_format in FILL_IS_MISSING_FORMATS,
-        zarr_format in FILL_IS_MISSING_FORMATS,
-    )
+    source_masks, target_masks = source.fill_is_missing, target.fill_is_missing
     if source_masks == target_masks or names is None or None in names:
         return result
     if spec.data_type.name in VARIABLE_LENGTH_TYPES:
@@ -92,18 +82,19 @@ def _with_missing_as_fill(spec: ArraySpec, all_stored: Callable[[], bool]) -> Ar
 
 
 def _dimension_names(
-    spec: ArraySpec, zarr_format: int | str
+    spec: ArraySpec,
 ) -> tuple[tuple[str | None, ...] | None, dict[str, Any]]:
     """Return the dimension names, and the attributes without those that duplicate them."""
+    features = formats.features(spec.zarr_format)
     attributes, names = dict(spec.attributes), spec.dimension_names
-    if names is None and not spec.shape and spec.zarr_format == 3:
+    if names is None and not spec.shape and features.dimension_names:
         names = ()  # xarray requires dimension names for all arrays, including scalars
     if names is None:
         return None, attributes
     if dimension_names_from_attributes(attributes, len(spec.shape)) == names:
         del attributes[DIMENSIONS]
-    if spec.zarr_format == "n5" and zarr_format != "n5":
-        attributes.pop(N5_NAMES, None)
+    for name in features.name_attributes:
+        attributes.pop(name, None)
     return names, attributes
 
 

@@ -279,11 +279,7 @@ def _group_step(
 
 
 def _ngff_change(group: Group, target_format: int | str, options: _CopyOptions) -> VersionChange:
-    if (
-        options.keep_ngff
-        or target_format == group.zarr_format
-        or (group.zarr_format == 1 and target_format == 2)
-    ):
+    if options.keep_ngff or target_format == formats.writable_format(group.zarr_format):
         return VersionChange(dict(group.attrs))
     return for_zarr_format(group.attrs, group.basename, target_format)
 
@@ -298,7 +294,7 @@ def _array_step(
     target_format = options.form.format_of(source.zarr_format)
     spec = convert_conventions(source.spec, target_format, lambda: _all_stored(source))
     if (
-        target_format == 3
+        formats.features(target_format).dimension_names
         and axes is not None
         and spec.dimension_names is None
         and len(axes) == len(spec.shape)

@@ -33,12 +33,6 @@ from zarrfs.tools.copying.block_grid import Block, BlockGrid, stored_regions
 
 __all__ = ["TargetOptions", "copy_blocks", "describe_losses", "spec_for_chunk_copy", "spec_for_reencoding"]
 
-FORMATS_WITH_UNITS: tuple[int | str, ...] = (3, "n5")
-"""Formats that store dimension units."""
-
-SAME_ENCODING_FORMATS: tuple[int | str, ...] = (1, 2, 3)
-"""Formats with the same chunk encodings, which differ only in the metadata documents."""
-
 DEFAULT_MEMORY = 256 << 20
 
 
@@ -57,9 +51,8 @@ class TargetOptions:
     allow_loss: bool = False
 
     def format_of(self, zarr_format: int | str) -> int | str:
-        """Return the format of the copy of a node. Format 1 is not written; 2 is returned instead."""
-        target_format = zarr_format if self.zarr_format is None else self.zarr_format
-        return 2 if target_format == 1 else target_format
+        """Return the format of the copy of a node. It can be written."""
+        return formats.writable_format(zarr_format if self.zarr_format is None else self.zarr_format)
 
     @property
     def changes_chunks(self) -> bool:
@@ -77,17 +70,18 @@ def spec_for_chunk_copy(spec: ArraySpec, options: TargetOptions, in_place: bool 
     target_format = options.format_of(spec.zarr_format)
     if target_format == spec.zarr_format:
         return spec
-    if target_format not in SAME_ENCODING_FORMATS or spec.zarr_format not in SAME_ENCODING_FORMATS:
+    features = formats.features(target_format)
+    if not (features.zarr_chunks and formats.features(spec.zarr_format).zarr_chunks):
         return None
     keys: ChunkKeyEncoding = spec.chunk_key_encoding
-    if target_format == 2 and not isinstance(keys, V2Keys):
+    if not features.key_encodings and not isinstance(keys, V2Keys):
         if in_place:
             return None
         keys = V2Keys(keys.separator if isinstance(keys, DefaultKeys) else ".")
-    elif target_format == 3 and not in_place:
+    elif features.key_encodings and not in_place:
         keys = DefaultKeys("/")
     fill, codecs = spec.fill_value, spec.codecs
-    if target_format == 3:
+    if features.codec_chain:
         fill = default_fill(spec.data_type) if fill is None else fill
         core_codecs = _core_codecs(spec, spec.codecs)
         if core_codecs is None:
@@ -135,6 +129,7 @@ def spec_for_reencoding(source: Array, spec: ArraySpec, options: TargetOptions) 
     that the format cannot represent.
     """
     target_format = options.format_of(spec.zarr_format)
+    features = formats.features(target_format)
     arguments: dict[str, Any] = {
         "shape": source.shape,
         # Several data types of v3 may have the same NumPy data type.
@@ -143,18 +138,18 @@ def spec_for_reencoding(source: Array, spec: ArraySpec, options: TargetOptions) 
         "shards": _new_shards(source, target_format, options),
         "fill_value": spec.fill_value,
         "dimension_names": spec.dimension_names,
-        "dimension_units": spec.dimension_units if target_format in FORMATS_WITH_UNITS else None,
+        "dimension_units": spec.dimension_units if features.dimension_units else None,
         "attributes": dict(spec.attributes),
         "zarr_format": target_format,
-        "order": source.order if target_format in (2, 3) else "C",
+        "order": source.order if features.zarr_chunks else "C",
     }
     keys = spec.chunk_key_encoding
-    if target_format == 2 and isinstance(keys, V2Keys | DefaultKeys):
+    if features.filters and isinstance(keys, V2Keys | DefaultKeys):
         arguments["dimension_separator"] = keys.separator
-    elif target_format == 3 and spec.zarr_format == 3:
+    elif features.key_encodings and target_format == spec.zarr_format:
         arguments["chunk_key_encoding"] = keys
-    if target_format == "n5":
-        arguments["fill_value"] = None  # N5 always has zero; other values are stored explicitly
+    if not features.fill_value:
+        arguments["fill_value"] = None  # always zero; other values are stored explicitly
     last_error: MetadataError | None = None
     for codecs in _codec_options(source, target_format, options):
         try:
@@ -175,7 +170,11 @@ def _new_chunks(source: Array, target_format: int | str, options: TargetOptions)
     if options.chunks is not None:
         return options.chunks
     grid = source.spec.chunk_grid
-    if target_format == 3 and options.shards is None and not isinstance(grid, RegularGrid):
+    if (
+        formats.features(target_format).chunk_grids
+        and options.shards is None
+        and not isinstance(grid, RegularGrid)
+    ):
         return grid
     return _inner_chunks(source)
 
@@ -184,7 +183,7 @@ def _new_shards(source: Array, target_format: int | str, options: TargetOptions)
     """Return the shard shape of a copy: the given one, else that of the source. Raises MetadataError if the latter is
     not a multiple of the new chunks.
     """
-    if target_format != 3:
+    if not formats.features(target_format).sharding:
         if options.shards is not None and options.shards is not False:
             raise UnsupportedError(
                 f"shards need zarr_format 3; format {target_format} does not support sharding"
@@ -207,22 +206,19 @@ def _new_shards(source: Array, target_format: int | str, options: TargetOptions)
 def _codec_options(
     source: Array, target_format: int | str, options: TargetOptions
 ) -> Iterator[dict[str, Any]]:
-    chain = (
-        _core_codecs(source.spec, _inner_chain(source))
-        if source.zarr_format in SAME_ENCODING_FORMATS
-        else None
-    )
+    features, source_features = formats.features(target_format), formats.features(source.zarr_format)
+    chain = _core_codecs(source.spec, _inner_chain(source)) if source_features.zarr_chunks else None
     compressor_option: dict[str, Any] = {}
     if options.compressors is not None:
         compressor_option = {"compressors": None if options.compressors == "none" else options.compressors}
-    if chain is not None and target_format == 3:
+    if chain is not None and features.codec_chain:
         kept = [codec for codec in chain if not (compressor_option and isinstance(codec, BytesBytesCodec))]
         arrays = [codec_to_json(codec) for codec in kept if isinstance(codec, ArrayArrayCodec)]
         (serializer,) = [codec_to_json(codec) for codec in kept if isinstance(codec, ArrayBytesCodec)]
         compressors = [codec_to_json(codec) for codec in kept if isinstance(codec, BytesBytesCodec)]
         arrays = [codec for codec in arrays if not _is_reversal(codec, source)]
         yield {"filters": arrays, "serializer": serializer, "compressors": compressors, **compressor_option}
-    if source.zarr_format in SAME_ENCODING_FORMATS and target_format == 2:
+    if source_features.zarr_chunks and features.filters:
         with suppress(UnsupportedError):
             _, filters, compressor = chain_to_v2(_inner_chain(source))
             yield {"filters": filters, "compressors": compressor, **compressor_option}
@@ -253,7 +249,9 @@ def _compressors(source: Array, target_format: int | str) -> list[Any]:
     chunk = ChunkSpec(_inner_chunks(source), source.dtype, source.spec.fill_value)
     codecs = [codec for codec in _inner_chain(source) if isinstance(codec, BytesBytesCodec)]
     kept = [codec_to_json(core_codec(codec, chunk)) for codec in codecs]
-    return kept if target_format == 3 else [codec for codec in kept if codec.get("name") != "crc32c"]
+    if formats.features(target_format).codec_chain:
+        return kept
+    return [codec for codec in kept if codec.get("name") != "crc32c"]
 
 
 LAYOUT_CODECS = {"bytes", "transpose", "sharding_indexed", "n5_default", "reshape"}

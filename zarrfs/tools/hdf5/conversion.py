@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.node import StoredNode
@@ -138,9 +139,8 @@ def _copy_dataset(
         "dimension_names": _dimension_names(item),
         "chunks": item.chunks or "auto",
     }
-    keeps_fill_value = (
-        not is_text and item.dtype.names is None and options.get("zarr_format") not in ("n5", "draft2019")
-    )
+    has_fill_value = formats.features(options.get("zarr_format", 3)).fill_value
+    keeps_fill_value = has_fill_value and not is_text and item.dtype.names is None
     if keeps_fill_value and item.fillvalue is not None:
         arguments["fill_value"] = item.fillvalue
     array = root.create_array(path, **{**arguments, **options})

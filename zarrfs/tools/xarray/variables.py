@@ -15,6 +15,8 @@ from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesByt
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.registry import codec_to_json
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
+from zarrfs.engine.formats import api as formats
+from zarrfs.engine.formats.v2_codecs import filters_and_compressor
 from zarrfs.engine.nodes.array import Array
 
 __all__ = ["LazyArray", "make_variable", "named_dimensions", "visible_attributes"]
@@ -81,12 +83,13 @@ def visible_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_variable(array: Array, dimensions: tuple[str, ...], mask: bool | None) -> Variable:
-    """Return the variable of an array. ``mask``: whether the fill value is the missing value (None: in format 2
-    only).
+    """Return the variable of an array. ``mask``: whether the fill value is the missing value (None: by the
+    convention of the format).
     """
     lazy = LazyArray(array)
     attributes = dict(array.attrs)
-    if array.zarr_format == 2:
+    features = formats.features(array.zarr_format)
+    if not features.dimension_names:
         attributes = {
             key: value for key, value in visible_attributes(attributes).items() if key != DIMENSIONS
         }
@@ -99,11 +102,11 @@ def make_variable(array: Array, dimensions: tuple[str, ...], mask: bool | None) 
     }
     if lazy.dtype.kind == "T":
         encoding["dtype"] = lazy.dtype
-    if array.zarr_format == 2 if mask is None else mask:
+    if features.fill_is_missing if mask is None else mask:
         if array.spec.fill_value is not None:
             attributes[FILL] = array.fill_value
     else:
-        if array.zarr_format == 3:
+        if features.fill_value and not features.fill_is_missing:
             encoding["fill_value"] = array.fill_value
         if FILL in attributes:
             attributes[FILL] = decoded_fill_value(attributes[FILL], lazy.dtype)
@@ -128,12 +131,12 @@ def compact_chunks(array: Array) -> tuple[Any, ...]:
 
 def codec_encoding(array: Array) -> dict[str, Any]:
     """Return the codecs as xarray's ``to_zarr`` accepts them: numcodecs objects in format 2, else JSON documents."""
-    if array.zarr_format == 2:
-        document = array.metadata
-        compressor, filters = document.get("compressor"), document.get("filters")
+    features = formats.features(array.zarr_format)
+    if features.filters:
+        filters, compressor = filters_and_compressor(array.spec)
         return {
             "compressors": () if compressor is None else (numcodecs_object(compressor),),
-            "filters": tuple(numcodecs_object(entry) for entry in filters or ()),
+            "filters": tuple(numcodecs_object(entry) for entry in filters),
         }
     codecs = array.spec.codecs
     if len(codecs) == 1 and isinstance(codecs[0], ShardingCodec):
@@ -142,7 +145,7 @@ def codec_encoding(array: Array) -> dict[str, Any]:
         "compressors": tuple(codec_to_json(codec) for codec in codecs if isinstance(codec, BytesBytesCodec)),
         "filters": tuple(codec_to_json(codec) for codec in codecs if isinstance(codec, ArrayArrayCodec)),
     }
-    for codec in codecs if array.zarr_format == 3 else ():
+    for codec in codecs if features.codec_chain else ():
         if isinstance(codec, ArrayBytesCodec):
             found["serializer"] = codec_to_json(codec)
     return found

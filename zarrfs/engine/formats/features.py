@@ -1,0 +1,52 @@
+"""What the formats can store, so that the code outside of this package does not distinguish formats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zarrfs.engine.chunking.chunk_key_encodings import Separator
+
+__all__ = ["FormatFeatures"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatFeatures:
+    """What a format can store, and the conventions of its metadata."""
+
+    writable: bool = True
+    writable_format: int | str | None = None
+    """The ``zarr_format`` in which new nodes and copies of nodes of a format that is not writable are created."""
+
+    zarr_chunks: bool = False
+    """Whether chunks have the encoding of Zarr v1 to v3, so that they can be copied between formats unchanged."""
+    codec_chain: bool = False
+    """Whether any chain of codecs can be stored."""
+    filters: bool = False
+    """Whether codecs are stored as filters and a compressor of numcodecs."""
+    sharding: bool = False
+    chunk_grids: bool = False
+    """Whether other chunk grids than the regular one can be stored."""
+    key_encodings: bool = False
+    """Whether any chunk key encoding can be stored."""
+    default_separator: Separator = "/"
+    byte_order: bool = False
+    """Whether the byte order of elements is part of the data type."""
+
+    fill_value: bool = True
+    """Whether a fill value other than zero can be stored."""
+    null_fill_value: bool = False
+    """Whether the fill value can be undefined."""
+    fill_is_missing: bool = False
+    """Whether xarray treats the fill value as the missing value. Otherwise an attribute contains the missing value."""
+
+    dimension_names: bool = False
+    """Whether dimension names have a field of their own, and are not only attributes."""
+    dimension_units: bool = False
+    name_attributes: tuple[str, ...] = ()
+    unit_attributes: tuple[str, ...] = ()
+    """The attributes in which names and units of dimensions are stored; invalid in other formats."""
+
+    migrations: tuple[int | str, ...] = ()
+    """The formats whose documents can describe the chunks of this format, so that a node can be migrated in place."""
+    migrated_documents: tuple[str, ...] = ()
+    """The names of the documents that are superfluous after a migration."""
