@@ -1,4 +1,4 @@
-""".npy: the NumPy file format. ``np.load`` can also map such a file into memory.
+""".npy: the NumPy file format, in C order. .F.npy: the same in Fortran order. ``np.load`` can map both into memory.
 
 Specification: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. The version is 1.0 if the header
 is short enough, 2.0 for longer headers, and 3.0 for field names that cannot be encoded in Latin-1.
@@ -7,14 +7,14 @@ is short enough, 2.0 for longer headers, and 3.0 for field names that cannot be 
 from __future__ import annotations
 
 import struct
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 
-__all__ = ["NpyView", "npy_header"]
+__all__ = ["FortranNpyView", "NpyView", "npy_header"]
 
 MAGIC = b"\x93NUMPY"
 ALIGNMENT = 64
@@ -28,6 +28,8 @@ class NpyView(View):
     listed: ClassVar[bool] = True
     needs_attributes: ClassVar[bool] = False
 
+    order: ClassVar[Literal["C", "F"]] = "C"
+
     def refusal(self, presented: PresentedArray) -> str | None:
         array = presented.array
         refusal = fixed_size_refusal(array)
@@ -37,12 +39,21 @@ class NpyView(View):
 
     def content(self, presented: PresentedArray) -> VirtualFileContent:
         array = presented.array
-        return VirtualFileContent([BytesSegment(npy_header(array.dtype, array.shape)), ArraySegment(array)])
+        header = npy_header(array.dtype, array.shape, self.order)
+        return VirtualFileContent([BytesSegment(header), ArraySegment(array, self.order)])
 
 
-def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Return the header of a .npy file in C order. Padding aligns the elements to a multiple of 64 bytes."""
-    fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+class FortranNpyView(NpyView):
+    """A NumPy file in Fortran order: the first dimension varies fastest."""
+
+    suffix: ClassVar[str] = ".F.npy"
+    listed: ClassVar[bool] = False
+    order: ClassVar[Literal["C", "F"]] = "F"
+
+
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...], order: Literal["C", "F"] = "C") -> bytes:
+    """Return the header of a .npy file. Padding aligns the elements to a multiple of 64 bytes."""
+    fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": order == "F", "shape": shape}
     text = "{" + "".join(f"{key!r}: {fields[key]!r}, " for key in sorted(fields)) + "}"
     try:
         encoded, version = text.encode("latin-1"), 1

@@ -7,7 +7,7 @@ from typing import ClassVar
 from zarrfs.mount.content import ArraySegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 
-__all__ = ["RawView"]
+__all__ = ["RawView", "raw_reference_refusal"]
 
 
 class RawView(View):
@@ -22,3 +22,11 @@ class RawView(View):
 
     def content(self, presented: PresentedArray) -> VirtualFileContent:
         return VirtualFileContent([ArraySegment(presented.array)])
+
+
+def raw_reference_refusal(presented: PresentedArray) -> str | None:
+    """Return the reason why a header cannot refer to the .raw file of an array by its name, or None if it can."""
+    name = presented.name
+    if not name.isprintable() or name != name.strip() or "%" in name:
+        return "the header would have to contain the name of the array, in which some characters have a special meaning"
+    return None

@@ -18,12 +18,16 @@ from zarrfs.mount.content import VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.h5 import H5View
 from zarrfs.mount.views.json import JsonView
+from zarrfs.mount.views.metaimage import MetaImageHeaderView, MetaImageView
 from zarrfs.mount.views.nc import NcView
-from zarrfs.mount.views.npy import NpyView
+from zarrfs.mount.views.nifti import NiftiView
+from zarrfs.mount.views.npy import FortranNpyView, NpyView
+from zarrfs.mount.views.nrrd import DetachedNrrdView, NrrdView
 from zarrfs.mount.views.ome_tif import OmeTifView
 from zarrfs.mount.views.raw import RawView
 from zarrfs.mount.views.safetensors import SafetensorsView
 from zarrfs.mount.views.tif import TifView
+from zarrfs.mount.views.vti import VtiView
 from zarrfs.plugins import load_plugins
 from zarrfs.text import short_repr
 
@@ -32,6 +36,13 @@ __all__ = ["PresentedArray", "View", "all_views", "make_content", "refusal", "vi
 BUILT_IN: tuple[Callable[[], View], ...] = (
     NpyView,
     RawView,
+    FortranNpyView,
+    DetachedNrrdView,
+    NrrdView,
+    MetaImageHeaderView,
+    MetaImageView,
+    NiftiView,
+    VtiView,
     SafetensorsView,
     H5View,
     NcView,

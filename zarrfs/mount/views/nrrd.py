@@ -1,0 +1,117 @@
+""".nhdr: an NRRD header that refers to the .raw file. .nrrd: the same with the elements in one file, x first.
+
+Specification: https://teem.sourceforge.net/nrrd/format.html. The channel axis has the kind ``list``, which ITK reads as
+the components of each pixel. All other axes are axes of space, because ITK requires as many of these as there are axes
+other than the channel axis. A complex number is two floating-point numbers along a first axis of the kind ``complex``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.mount.views.base import PresentedArray, View, byte_order
+from zarrfs.mount.views.pixel_grids import GridAxis, PixelGrid, image_refusal, ordered_grid, stored_grid
+from zarrfs.mount.views.raw import RawView, raw_reference_refusal
+
+__all__ = ["DetachedNrrdView", "NrrdView"]
+
+MAX_AXES = 8
+"""NRRD supports 16 axes, and 8 axes of space (NRRD_SPACE_DIM_MAX)."""
+
+TYPES = {
+    "bool": "uint8",
+    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "float32": "float",
+    "float64": "double",
+    "complex64": "float",
+    "complex128": "double",
+}
+"""The NRRD type of each NumPy dtype."""
+
+KINDS = {"space": "domain", "time": "time", "channel": "list", "other": "domain"}
+
+
+class DetachedNrrdView(View):
+    """An NRRD header of the .raw file. Its axes are the dimensions of the array, the last one first."""
+
+    suffix: ClassVar[str] = ".nhdr"
+    needs_attributes: ClassVar[bool] = False
+
+    def refusal(self, presented: PresentedArray) -> str | None:
+        reason = image_refusal(presented, TYPES, "NRRD", MAX_AXES) or raw_reference_refusal(presented)
+        if reason is None and not presented.name.isascii():
+            return "the header would have to contain the name of the array, and NRRD headers are ASCII"
+        return reason
+
+    def content(self, presented: PresentedArray) -> VirtualFileContent:
+        header = _header(presented.array.dtype, stored_grid(presented), presented.name + RawView.suffix)
+        return VirtualFileContent([BytesSegment(header)])
+
+
+class NrrdView(View):
+    """An NRRD file. Its axes are x, y, z, t, c and others."""
+
+    suffix: ClassVar[str] = ".nrrd"
+    needs_attributes: ClassVar[bool] = False
+
+    def refusal(self, presented: PresentedArray) -> str | None:
+        return image_refusal(presented, TYPES, "NRRD", MAX_AXES)
+
+    def content(self, presented: PresentedArray) -> VirtualFileContent:
+        grid = ordered_grid(presented)
+        header = _header(presented.array.dtype, grid, None)
+        return VirtualFileContent([BytesSegment(header), ArraySegment(presented.array, grid.order)])
+
+
+def _header(dtype: np.dtype[Any], grid: PixelGrid, data_file: str | None) -> bytes:
+    domain = [axis for axis in grid.axes if axis.kind != "channel"]
+    sizes = [axis.size for axis in grid.axes]
+    kinds = [KINDS[axis.kind] for axis in grid.axes]
+    labels = [axis.label for axis in grid.axes]
+    directions = [_direction(axis, domain) for axis in grid.axes]
+    if dtype.kind == "c":
+        sizes.insert(0, 2)
+        kinds.insert(0, "complex")
+        labels.insert(0, "")
+        directions.insert(0, "none")
+    by_world = sorted(domain, key=lambda axis: axis.world)
+    fields = {
+        "type": TYPES[dtype.name],
+        "dimension": str(len(sizes)),
+        "sizes": " ".join(map(str, sizes)),
+        "encoding": "raw",
+        "endian": byte_order(dtype),
+        "kinds": " ".join(kinds),
+        "labels": " ".join(map(_quoted, labels)),
+        "space dimension": str(len(domain)),
+        "space directions": " ".join(directions),
+        "space origin": _vector([axis.origin for axis in by_world]),
+        "space units": " ".join(_quoted(axis.unit) for axis in by_world),
+    }
+    if data_file is not None:
+        fields["data file"] = data_file
+    text = "NRRD0005\n" + "".join(f"{key}: {value}\n" for key, value in fields.items())
+    # An empty line separates the header from the data.
+    return (text if data_file is not None else text + "\n").encode()
+
+
+def _direction(axis: GridAxis, domain: list[GridAxis]) -> str:
+    """Return the vector from one pixel to the next one along an axis."""
+    if axis.kind == "channel":
+        return "none"
+    by_world = sorted(domain, key=lambda other: other.world)
+    return _vector([axis.scale if other is axis else 0.0 for other in by_world])
+
+
+def _vector(numbers: list[float]) -> str:
+    return f"({','.join(repr(number) for number in numbers)})"
+
+
+def _quoted(text: str) -> str:
+    if not text.isascii():  # NRRD headers are ASCII
+        return '""'
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

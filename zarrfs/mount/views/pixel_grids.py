@@ -1,0 +1,138 @@
+"""The grid of pixels that the formats of ITK describe (NRRD and MetaImage): axes, fastest first, in physical space.
+
+ITK measures space in millimetres and time in seconds by convention. Lengths and times with a known unit are converted;
+other numbers are written as they are stored. Time, channel and other axes of length 1 are omitted, and an image with
+one dimension has a second one of length 1, since ITK reads images with two to five dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from zarrfs.engine.indexing.projections import FlatOrder
+from zarrfs.mount.views.base import PresentedArray, fixed_size_refusal
+from zarrfs.ngff.geometry import Geometry
+
+__all__ = ["GridAxis", "PixelGrid", "element_refusal", "image_refusal", "ordered_grid", "stored_grid"]
+
+SPACE_ROLES = ("x", "y", "z")
+ROLE_ORDER = (*SPACE_ROLES, "t", "c", None)
+"""The order of the axes in the formats that list x first."""
+
+
+@dataclass(frozen=True)
+class GridAxis:
+    """One axis of the grid.
+
+    Attributes:
+        size: the number of pixels.
+        kind: what the axis means.
+        label: its name; empty if it has none.
+        scale: the distance between two pixels. It is negative if the axis points in the opposite direction.
+        origin: the position of the centre of the first pixel.
+        unit: ``mm``, ``s``, the stored unit of other axes, or an empty string.
+        world: the number of the world axis along which it points: x, y, z, and then the others.
+    """
+
+    size: int
+    kind: Literal["space", "time", "channel", "other"]
+    label: str = ""
+    scale: float = 1.0
+    origin: float = 0.0
+    unit: str = ""
+    world: int = 0
+
+
+@dataclass(frozen=True)
+class PixelGrid:
+    """The axes of an image, fastest first, and the order of the dimensions of the array in its bytes."""
+
+    axes: tuple[GridAxis, ...]
+    order: FlatOrder
+
+
+def stored_grid(presented: PresentedArray) -> PixelGrid:
+    """Return the grid of the .raw file: the dimensions of the array, the last one first."""
+    array, geometry = presented.array, presented.geometry
+    dimensions = _without_omitted(range(array.ndim), array.shape, geometry)[::-1]
+    return PixelGrid(_grid_axes(dimensions, array.shape, geometry), "C")
+
+
+def ordered_grid(presented: PresentedArray) -> PixelGrid:
+    """Return the grid with the axes x, y, z, t, c and others.
+
+    The channel axis is the first one if it is the last dimension of the array: the components of each pixel are then
+    adjacent, as in an RGB image.
+    """
+    array, geometry = presented.array, presented.geometry
+    dimensions = _without_omitted(range(array.ndim), array.shape, geometry)
+    # Of several axes without a role the last dimension is the fastest one.
+    dimensions.sort(key=lambda i: (ROLE_ORDER.index(geometry.axes[i].role), -i))
+    last = array.ndim - 1
+    if last in dimensions and geometry.axes[last].role == "c":
+        dimensions.remove(last)
+        dimensions.insert(0, last)
+    omitted = [i for i in range(array.ndim) if i not in dimensions]
+    return PixelGrid(_grid_axes(dimensions, array.shape, geometry), (*omitted, *reversed(dimensions)))
+
+
+def image_refusal(
+    presented: PresentedArray, types: Mapping[str, Any], name: str, max_axes: int
+) -> str | None:
+    """Return the reason why the format ``name`` cannot present an array, or None.
+
+    ``types`` has the data types of the format by the name of the NumPy dtype. ``max_axes`` is its maximum number of
+    axes.
+    """
+    array = presented.array
+    reason = fixed_size_refusal(array) or element_refusal(array.dtype, types, name)
+    if reason is not None:
+        return reason
+    if prod(array.shape) == 0:
+        return f"its shape {array.shape} has a dimension of length 0, and {name} requires at least 1"
+    if array.ndim > max_axes:  # the geometry is not needed for an array of fewer dimensions
+        count = len(stored_grid(presented).axes)
+        if count > max_axes:
+            return f"it has {count} dimensions, and {name} supports at most {max_axes}"
+    return None
+
+
+def element_refusal(dtype: np.dtype[Any], types: Mapping[str, Any], name: str) -> str | None:
+    """Return the reason why a format has no data type for a dtype, or None if it has one."""
+    if dtype.fields is not None:
+        return f"{name} has no data type for elements with fields"
+    return None if dtype.name in types else f"{name} has no data type for {dtype.name}"
+
+
+def _without_omitted(dimensions: Sequence[int], shape: tuple[int, ...], geometry: Geometry) -> list[int]:
+    return [i for i in dimensions if shape[i] != 1 or geometry.axes[i].role in SPACE_ROLES]
+
+
+def _grid_axes(dimensions: Sequence[int], shape: tuple[int, ...], geometry: Geometry) -> tuple[GridAxis, ...]:
+    axes = [_grid_axis(i, shape[i], geometry) for i in dimensions]
+    domain_count = sum(axis.kind != "channel" for axis in axes)
+    axes += [GridAxis(1, "other") for _ in range(domain_count, 2)]
+    roles = [geometry.axes[i].role for i in dimensions] + [None] * (len(axes) - len(dimensions))
+    by_role = sorted(range(len(axes)), key=lambda position: ROLE_ORDER.index(roles[position]))
+    return tuple(replace(axis, world=by_role.index(position)) for position, axis in enumerate(axes))
+
+
+def _grid_axis(dimension: int, size: int, geometry: Geometry) -> GridAxis:
+    axis = geometry.axes[dimension]
+    label = axis.name if axis.name is not None and axis.name.isprintable() else ""
+    if axis.role in SPACE_ROLES:
+        spatial = [i for i, other in enumerate(geometry.axes) if other.role in SPACE_ROLES]
+        grid, position = geometry.physical_grid(spatial, "millimeter"), spatial.index(dimension)
+        unit = "" if grid.unit is None else "mm"
+        return GridAxis(size, "space", label, grid.scale[position], grid.translation[position], unit)
+    if axis.role == "t":
+        grid = geometry.physical_grid([dimension], "second")
+        unit = "" if grid.unit is None else "s"
+        return GridAxis(size, "time", label, grid.scale[0], grid.translation[0], unit)
+    kind: Literal["channel", "other"] = "channel" if axis.role == "c" else "other"
+    return GridAxis(size, kind, label, axis.scale, axis.translation, axis.unit or "")
