@@ -114,7 +114,7 @@ outcomes = {"": tree.list_names(tree.lookup("/"))}
 for name in sys.argv[2:]:
     try:
         file = tree.lookup("/" + name)
-        outcomes[name] = None if file is None else file.content.read(0, 1000).decode("latin-1")
+        outcomes[name] = None if file is None else file.content.read(0, file.content.size).decode("latin-1")
     except Exception as error:
         outcomes[name] = f"{type(error).__name__}: {error}"
 print(json.dumps(outcomes))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
-
-import numpy as np
+from typing import ClassVar
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.content import VirtualFileContent
 from zarrfs.ngff.geometry import Geometry, array_geometry
 
-__all__ = ["MAX_FILE_NBYTES", "PresentedArray", "View", "byte_order", "fixed_size_refusal"]
+__all__ = ["MAX_FILE_NBYTES", "PresentedArray", "View", "fixed_size_refusal"]
 
 
 MAX_FILE_NBYTES = 2**63 - 1 - (1 << 20)
@@ -73,11 +70,6 @@ class View(ABC):
     @abstractmethod
     def content(self, presented: PresentedArray) -> VirtualFileContent:
         """Return the content of the file. Called only if ``refusal`` returns None for the array."""
-
-
-def byte_order(dtype: np.dtype[Any]) -> Literal["little", "big"]:
-    """Return the byte order of the elements; that of the system for elements of one byte or with fields."""
-    return {"<": "little", ">": "big"}.get(dtype.byteorder, sys.byteorder)  # type: ignore[return-value]
 
 
 def fixed_size_refusal(array: Array) -> str | None:

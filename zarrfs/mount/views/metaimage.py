@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
-from zarrfs.mount.views.base import PresentedArray, View, byte_order
+from zarrfs.mount.views.base import PresentedArray, View
+from zarrfs.mount.views.byte_order import byte_order
 from zarrfs.mount.views.pixel_grids import PixelGrid, image_refusal, ordered_grid, stored_grid
 from zarrfs.mount.views.raw import RawView, raw_reference_refusal
 

@@ -19,7 +19,8 @@ import numpy as np
 
 from zarrfs.engine.indexing.projections import FlatOrder
 from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
-from zarrfs.mount.views.base import PresentedArray, View, byte_order, fixed_size_refusal
+from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
+from zarrfs.mount.views.byte_order import byte_order
 from zarrfs.mount.views.pixel_grids import element_refusal
 from zarrfs.ngff.geometry import PhysicalGrid, Role
 

@@ -7,12 +7,14 @@ other than the channel axis. A complex number is two floating-point numbers alon
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
-from zarrfs.mount.views.base import PresentedArray, View, byte_order
+from zarrfs.mount.views.base import PresentedArray, View
+from zarrfs.mount.views.byte_order import byte_order
 from zarrfs.mount.views.pixel_grids import GridAxis, PixelGrid, image_refusal, ordered_grid, stored_grid
 from zarrfs.mount.views.raw import RawView, raw_reference_refusal
 
@@ -67,11 +69,15 @@ class NrrdView(View):
 
 
 def _header(dtype: np.dtype[Any], grid: PixelGrid, data_file: str | None) -> bytes:
-    domain = [axis for axis in grid.axes if axis.kind != "channel"]
-    sizes = [axis.size for axis in grid.axes]
-    kinds = [KINDS[axis.kind] for axis in grid.axes]
-    labels = [axis.label for axis in grid.axes]
-    directions = [_direction(axis, domain) for axis in grid.axes]
+    axes = grid.axes
+    if dtype.kind == "c":
+        # The two parts of a number are its components. ITK supports one axis of components only.
+        axes = tuple(replace(axis, kind="other") if axis.kind == "channel" else axis for axis in axes)
+    domain = [axis for axis in axes if axis.kind != "channel"]
+    sizes = [axis.size for axis in axes]
+    kinds = [KINDS[axis.kind] for axis in axes]
+    labels = [axis.label for axis in axes]
+    directions = [_direction(axis, domain) for axis in axes]
     if dtype.kind == "c":
         sizes.insert(0, 2)
         kinds.insert(0, "complex")
@@ -83,7 +89,7 @@ def _header(dtype: np.dtype[Any], grid: PixelGrid, data_file: str | None) -> byt
         "dimension": str(len(sizes)),
         "sizes": " ".join(map(str, sizes)),
         "encoding": "raw",
-        "endian": byte_order(dtype),
+        "endian": byte_order(dtype) or "little",
         "kinds": " ".join(kinds),
         "labels": " ".join(map(_quoted, labels)),
         "space dimension": str(len(domain)),

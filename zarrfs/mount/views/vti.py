@@ -17,7 +17,8 @@ from xml.sax.saxutils import quoteattr
 
 from zarrfs.engine.indexing.projections import FlatOrder
 from zarrfs.mount.content import ArraySegment, BytesSegment, PartSegment, Segment, VirtualFileContent
-from zarrfs.mount.views.base import PresentedArray, View, byte_order, fixed_size_refusal
+from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
+from zarrfs.mount.views.byte_order import byte_order
 from zarrfs.mount.views.pixel_grids import element_refusal
 from zarrfs.ngff.geometry import Geometry, Role
 
@@ -88,7 +89,7 @@ class VtiView(View):
         blocks = prod(array.shape[i] for i in layout.outer)
         block_nbytes = array.nbytes // blocks
         body = ArraySegment(array, layout.order)
-        length = BytesSegment(block_nbytes.to_bytes(8, byte_order(array.dtype)))
+        length = BytesSegment(block_nbytes.to_bytes(8, byte_order(array.dtype) or "little"))
         segments: list[Segment] = [BytesSegment(_header(presented, layout, block_nbytes + 8))]
         for block in range(blocks):
             segments += [length, PartSegment(body, block * block_nbytes, block_nbytes)]
@@ -133,7 +134,7 @@ def _header(presented: PresentedArray, layout: _Layout, stride: int) -> bytes:
         f'NumberOfComponents="{components}" format="appended" offset="{number * stride}"/>\n'
         for number, name in enumerate(names)
     ]
-    endianness = {"little": "LittleEndian", "big": "BigEndian"}[byte_order(array.dtype)]
+    endianness = {"little": "LittleEndian", "big": "BigEndian"}[byte_order(array.dtype) or "little"]
     text = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<VTKFile type="ImageData" version="1.0" byte_order="{endianness}" header_type="UInt64">\n'

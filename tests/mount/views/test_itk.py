@@ -1,0 +1,375 @@
+"""NRRD, MetaImage, NIfTI and VTK files, read with pynrrd, SimpleITK, nibabel and vtk."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import nrrd
+import numpy as np
+import pytest
+import SimpleITK as sitk  # noqa: N813
+from vtkmodules.util.numpy_support import vtk_to_numpy
+from vtkmodules.vtkIOXML import vtkXMLImageDataReader
+
+import zarrfs
+from tests.mount.mounted import mounted, needs_fuse
+from tests.mount.views.images import ORIGIN, SCALE, image_attributes, make_image
+from tests.mount.views.presented import view_of
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.mount.views.base import PresentedArray
+
+IMAGES = ("zyx", "yx", "xyz", "czyx", "tczyx", "ctzyx", "zcyxt", "yxc", "tyxc", "qzyx", "x")
+"""The axes of images. The letter q is an axis of another type."""
+
+NUMBERS = (
+    *(
+        "|b1",
+        "|i1",
+        "|u1",
+        "<i2",
+        ">i2",
+        "<u2",
+        ">u2",
+        "<i4",
+        ">i4",
+        "<u4",
+        ">u4",
+        "<i8",
+        ">i8",
+        "<u8",
+        ">u8",
+    ),
+    *("<f4", ">f4", "<f8", ">f8", "<c8", ">c8", "<c16", ">c16"),
+)
+
+ITK_VIEWS = (".nhdr", ".nrrd", ".mhd", ".mha", ".nii")
+
+MILLIMETERS = {name: abs(SCALE[name]) / 1000 for name in "xyz"} | {"t": SCALE["t"]}
+"""The distances that ITK reports. Lengths are in millimetres, times in seconds."""
+
+POSITIONS = {name: ORIGIN[name] / 1000 for name in "xyz"} | {"t": ORIGIN["t"]}
+
+
+def write(presented: PresentedArray, directory: Path, *suffixes: str) -> None:
+    """Write views of an image to files in a directory."""
+    for suffix in suffixes:
+        view = view_of(suffix)
+        assert view.refusal(presented) is None
+        content = view.content(presented)
+        (directory / f"img{suffix}").write_bytes(content.read(0, content.size))
+
+
+def transposed(data: np.ndarray[Any, Any], axes: str, order: str) -> np.ndarray[Any, Any]:
+    """Return the elements with the axes in another order. Axes that are missing get the length 1."""
+    present = [axes.index(name) for name in order if name in axes]
+    omitted = [axis for axis in range(data.ndim) if axis not in present]
+    assert all(data.shape[axis] == 1 for axis in omitted)
+    moved = data.transpose(*omitted, *present)[(0,) * len(omitted)]
+    return moved[tuple(slice(None) if name in axes else np.newaxis for name in order)]
+
+
+def itk_axes(axes: str, suffix: str) -> tuple[str, bool]:
+    """Return the axes of the image that ITK reads, fastest first, and whether the channels are components."""
+    if suffix == ".nii":
+        return "xyzt" if "t" in axes else "xyz" if "z" in axes else "xy", "c" in axes
+    if suffix in (".nhdr", ".mhd"):
+        order = axes[::-1]
+    else:
+        order = "".join(name for name in "xyztc" if name in axes) + "".join(
+            name for name in reversed(axes) if name not in "xyztc"
+        )
+    components = "c" in axes and (suffix in (".nhdr", ".nrrd") or axes.endswith("c"))
+    order = order.replace("c", "") if components else order
+    return order + "1" * (2 - len(order)), components
+
+
+@pytest.mark.parametrize("suffix", ITK_VIEWS)
+@pytest.mark.parametrize("axes", IMAGES)
+def test_simpleitk_reads_values_axes_voxel_sizes_and_positions(
+    axes: str, suffix: str, tmp_path: Path
+) -> None:
+    presented, data = make_image(axes)
+    if suffix == ".nii" and "q" in axes:
+        return  # ITK ignores the sixth axis of NIfTI files
+    write(presented, tmp_path, ".raw", suffix)
+    image = sitk.ReadImage(str(tmp_path / f"img{suffix}"))
+    order, has_components = itk_axes(axes, suffix)
+    expected = transposed(data, axes, order[::-1] + ("c" if has_components else ""))
+    assert image.GetNumberOfComponentsPerPixel() == (2 if has_components else 1)
+    np.testing.assert_array_equal(sitk.GetArrayFromImage(image), expected)
+    spacing = [MILLIMETERS.get(name, 1.0) if name in axes else 1.0 for name in order]
+    assert image.GetSpacing() == pytest.approx(spacing, rel=1e-6)
+    # The world axes are x, y, z, t, and then the others.
+    world = sorted(order, key=lambda name: "xyztc".find(name) % 100)
+    origin = {name: POSITIONS.get(name, 0.0) if name in axes else 0.0 for name in world}
+    direction = {name: -1 if name == "y" and name in axes else 1 for name in order}
+    if suffix == ".nii":  # ITK reports positions in the directions left, posterior and superior
+        origin |= {"x": -origin["x"], "y": -origin["y"]}
+        direction |= {"x": -direction["x"], "y": -direction["y"]}
+    assert image.GetOrigin() == pytest.approx([origin[name] for name in world], rel=1e-6)
+    matrix = np.reshape(image.GetDirection(), (len(order), len(order)))
+    expected_matrix = [[direction[row] if row == column else 0 for column in order] for row in world]
+    assert matrix.tolist() == expected_matrix
+
+
+@pytest.mark.parametrize("suffix", [".nhdr", ".nrrd"])
+@pytest.mark.parametrize("axes", [axes for axes in IMAGES if len(axes) > 1])
+def test_pynrrd_reads_values_axes_and_units(axes: str, suffix: str, tmp_path: Path) -> None:
+    presented, data = make_image(axes)
+    write(presented, tmp_path, ".raw", suffix)
+    values, header = nrrd.read(str(tmp_path / f"img{suffix}"), index_order="C")
+    order = "".join(header["labels"])
+    expected_order, _ = itk_axes(axes, suffix)
+    assert order.replace("c", "") == expected_order.replace("c", "")
+    np.testing.assert_array_equal(values, transposed(data, axes, order[::-1]))
+    kinds = {"t": "time", "c": "list"}
+    assert header["kinds"] == [kinds.get(name, "domain") for name in order]
+    domain = [name for name in order if name != "c"]
+    world = sorted(domain, key=lambda name: "xyzt".find(name) % 100)
+    assert header["space units"] == [{"t": "s", "q": ""}.get(name, "mm") for name in world]
+    assert header["space origin"].tolist() == [POSITIONS.get(name, 0.0) for name in world]
+    for name, vector in zip(order, header["space directions"], strict=True):
+        if name == "c":
+            assert np.isnan(vector).all()
+        else:
+            scale = -MILLIMETERS["y"] if name == "y" else MILLIMETERS.get(name, 1.0)
+            assert vector.tolist() == [scale if other == name else 0.0 for other in world]
+
+
+@pytest.mark.parametrize("axes", IMAGES)
+def test_nibabel_reads_values_the_affine_transformation_and_units(axes: str, tmp_path: Path) -> None:
+    presented, data = make_image(axes)
+    write(presented, tmp_path, ".nii")
+    image = nibabel.load(tmp_path / "img.nii")
+    order = "xyztc" + "".join(name for name in reversed(axes) if name not in "xyztc")
+    expected = transposed(data, axes, order)
+    assert np.asanyarray(image.dataobj).dtype == data.dtype
+    np.testing.assert_array_equal(
+        np.asanyarray(image.dataobj).reshape(expected.shape), expected, err_msg=str(image.shape)
+    )
+    assert image.shape == expected.shape[: len(image.shape)]
+    scale = [MILLIMETERS["x"], -MILLIMETERS["y"], MILLIMETERS["z"]]
+    affine = np.eye(4)
+    for number, name in enumerate("xyz"):
+        if name in axes:
+            affine[number, number] = scale[number]
+            affine[number, 3] = POSITIONS[name]
+    for matrix in (image.affine, image.get_qform(), image.get_sform()):
+        np.testing.assert_allclose(matrix, affine, rtol=1e-6)
+    space, time = image.header.get_xyzt_units()
+    assert (space, time) == ("mm", "sec" if "t" in axes else "unknown")
+    if "t" in axes:
+        assert image.header.get_zooms()[3] == SCALE["t"]
+        assert float(image.header["toffset"]) == ORIGIN["t"]
+
+
+@pytest.mark.parametrize("axes", IMAGES)
+def test_vtk_reads_values_and_positions(axes: str, tmp_path: Path) -> None:
+    presented, data = make_image(axes, labels=("DAPI", "GFP <2>"))
+    write(presented, tmp_path, ".vti")
+    reader = vtkXMLImageDataReader()
+    reader.SetFileName(str(tmp_path / "img.vti"))
+    reader.Update()
+    image = reader.GetOutput()
+    assert image.GetDimensions() == tuple(data.shape[axes.index(n)] if n in axes else 1 for n in "xyz")
+    assert image.GetSpacing() == tuple(abs(SCALE[n]) if n in axes else 1.0 for n in "xyz")
+    assert image.GetOrigin() == tuple(ORIGIN[n] if n in axes else 0.0 for n in "xyz")
+    matrix = image.GetDirectionMatrix()
+    directions = [matrix.GetElement(i, i) for i in range(3)]
+    assert directions == [1, -1 if "y" in axes else 1, 1]
+    points = image.GetPointData()
+    components = "c" if axes.endswith("c") else ""
+    outer = "".join(name for name in axes if name not in "xyz" + components)
+    expected = transposed(data, axes, outer + "zyx" + components)
+    names = []
+    shape = expected.shape[: len(outer)]
+    for number, index in enumerate(itertools.product(*map(range, shape))):
+        array = points.GetArray(number)
+        values = vtk_to_numpy(array).reshape(expected.shape[len(outer) :])
+        np.testing.assert_array_equal(values, expected[index])
+        names.append(array.GetName())
+    assert points.GetNumberOfArrays() == len(names) == len(set(names))
+    if axes == "tczyx":
+        assert names[:3] == ["DAPI, t 0", "GFP <2>, t 0", "DAPI, t 1"]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_all_data_types_that_the_formats_have(dtype: str, tmp_path: Path) -> None:
+    presented, data = make_image("zyx", dtype)
+    write(presented, tmp_path, ".raw", ".vti", *ITK_VIEWS)
+    is_complex = data.dtype.kind == "c"
+    pairs = data[..., np.newaxis].view(data.real.dtype) if is_complex else data
+    for suffix in ITK_VIEWS:
+        read = sitk.GetArrayFromImage(sitk.ReadImage(str(tmp_path / f"img{suffix}")))
+        expected = pairs if is_complex and suffix in (".mhd", ".mha") else data
+        assert read.dtype == ("u1" if dtype == "|b1" else expected.dtype.newbyteorder("=")), suffix
+        np.testing.assert_array_equal(read, expected, suffix)
+    for suffix in (".nhdr", ".nrrd"):
+        values, _ = nrrd.read(str(tmp_path / f"img{suffix}"), index_order="C")
+        np.testing.assert_array_equal(values, pairs)
+    np.testing.assert_array_equal(np.asanyarray(nibabel.load(tmp_path / "img.nii").dataobj), data.T)
+    reader = vtkXMLImageDataReader()
+    reader.SetFileName(str(tmp_path / "img.vti"))
+    reader.Update()
+    values = vtk_to_numpy(reader.GetOutput().GetPointData().GetArray(0))
+    np.testing.assert_array_equal(values.reshape(pairs.shape), pairs)
+
+
+@pytest.mark.parametrize("suffix", [".nhdr", ".nrrd"])
+def test_channels_of_complex_numbers_are_an_axis_of_nrrd_files(suffix: str, tmp_path: Path) -> None:
+    presented, data = make_image("yxc", "<c8")
+    write(presented, tmp_path, ".raw", suffix)
+    image = sitk.ReadImage(str(tmp_path / f"img{suffix}"))
+    np.testing.assert_array_equal(sitk.GetArrayFromImage(image), data)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "message"),
+    [
+        ("<f2", (2, 3), "no data type for float16"),
+        ("<M8[s]", (2, 3), r"no data type for datetime64\[s\]"),
+        ([("a", "<i4")], (2, 3), "elements with fields"),
+        ("<U3", (2, 3), "no data type for str96"),
+        ("|V3", (2, 3), "no data type for void24"),
+        ("<u2", (2, 0, 3), "a dimension of length 0"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("suffix", [*ITK_VIEWS, ".vti"])
+def test_the_reason_states_what_a_format_cannot_present(
+    suffix: str, dtype: Any, shape: tuple[int, ...], message: str
+) -> None:
+    array = zarrfs.create_array(MemoryStore(), shape=shape, dtype=dtype, zarr_format=2)
+    reason = view_of(suffix).refusal(PresentedArray(array))
+    assert reason is not None
+    assert re.search(message, reason)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "shape", "message"),
+    [
+        (".nrrd", (2,) * 9, "9 dimensions, and NRRD supports at most 8"),
+        (".mha", (2,) * 11, "11 dimensions, and MetaImage supports at most 10"),
+        (".nii", (2,) * 6, "more than 2 dimensions in addition"),
+        (".vti", (70, 70, 2, 2, 2), "4,900 combinations"),
+    ],
+)
+def test_the_number_of_dimensions_is_limited(suffix: str, shape: tuple[int, ...], message: str) -> None:
+    array = zarrfs.create_array(MemoryStore(), shape=shape, dtype="u1")
+    assert message in str(view_of(suffix).refusal(PresentedArray(array)))
+    singletons = zarrfs.create_array(MemoryStore(), shape=(1,) * 9 + (2, 3, 4), dtype="u1")
+    assert view_of(suffix).refusal(PresentedArray(singletons)) is None
+
+
+@pytest.mark.parametrize("suffix", ITK_VIEWS)
+def test_time_channels_and_other_axes_of_length_1_are_omitted(suffix: str, tmp_path: Path) -> None:
+    presented, data = make_image("tcqzyx", shape=(1, 1, 1, 1, 5, 6))
+    write(presented, tmp_path, ".raw", suffix)
+    image = sitk.ReadImage(str(tmp_path / f"img{suffix}"))
+    assert image.GetSize() == (6, 5, 1)
+    np.testing.assert_array_equal(sitk.GetArrayFromImage(image), data[0, 0, 0])
+
+
+@pytest.mark.parametrize("suffix", [*ITK_VIEWS, ".vti"])
+def test_an_array_without_dimensions_is_one_pixel(suffix: str, tmp_path: Path) -> None:
+    presented, _ = make_image("", "<i4", ())
+    write(presented, tmp_path, ".raw", suffix)
+    if suffix != ".vti":
+        read = sitk.GetArrayFromImage(sitk.ReadImage(str(tmp_path / f"img{suffix}")))
+        assert read.size == 1
+        assert read.flat[0] == presented.array[()]
+
+
+def test_unknown_units_are_not_converted(tmp_path: Path) -> None:
+    presented, _ = make_image("zyx", units={"x": "pixel", "y": "pixel", "z": "pixel"})
+    write(presented, tmp_path, ".raw", ".nii", ".nrrd", ".mhd")
+    assert nibabel.load(tmp_path / "img.nii").header.get_xyzt_units() == ("unknown", "unknown")
+    assert nibabel.load(tmp_path / "img.nii").header.get_zooms() == (0.5, 0.25, 2.0)
+    assert nrrd.read_header(str(tmp_path / "img.nrrd"))["space units"] == ["", "", ""]
+    assert sitk.ReadImage(str(tmp_path / "img.mhd")).GetSpacing() == (0.5, 0.25, 2.0)
+
+
+@pytest.mark.parametrize("dtype", ["<u1", ">f4"])
+def test_nifti_2_for_dimensions_that_nifti_1_cannot_express(dtype: str, tmp_path: Path) -> None:
+    presented, data = make_image("yx", dtype, (2, 40_000))
+    write(presented, tmp_path, ".nii")
+    image = nibabel.load(tmp_path / "img.nii")
+    assert isinstance(image, nibabel.Nifti2Image)
+    np.testing.assert_array_equal(np.asanyarray(image.dataobj), data.T)
+    np.testing.assert_allclose(np.diag(image.affine)[:2], [MILLIMETERS["x"], -MILLIMETERS["y"]])
+    np.testing.assert_array_equal(image.affine, image.get_qform())
+    assert image.header.get_xyzt_units() == ("mm", "unknown")
+
+
+def test_nifti_2_for_distances_that_nifti_1_cannot_express(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SCALE, "x", 1e-30)
+    presented, _ = make_image("yx", units={"x": "yoctometer", "y": "yoctometer"})
+    write(presented, tmp_path, ".nii")
+    image = nibabel.load(tmp_path / "img.nii")
+    assert isinstance(image, nibabel.Nifti2Image)
+    assert image.header.get_zooms() == pytest.approx((1e-51, 0.25e-21))
+
+
+def test_headers_that_cannot_name_the_raw_file_are_absent() -> None:
+    array = zarrfs.create_array(MemoryStore(), shape=(2, 3), dtype="u1")
+    for suffix, name in itertools.product((".mhd", ".nhdr"), ("a\nb", "a%03d", " a", "a\u2028b")):
+        assert "special meaning" in str(view_of(suffix).refusal(PresentedArray(array, name)))
+    assert "ASCII" in str(view_of(".nhdr").refusal(PresentedArray(array, "größe")))
+    assert view_of(".mhd").refusal(PresentedArray(array, "größe x")) is None
+    assert view_of(".mha").refusal(PresentedArray(array, "a\nb")) is None
+
+
+@needs_fuse
+def test_a_mounted_image_opens_in_all_readers(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    data = generator.integers(0, 2**16, (2, 40, 64, 64)).astype("<u2")
+    group = zarrfs.create_group(tmp_path / "a b.zarr", attributes=image_attributes("czyx"), zarr_format=2)
+    group.create_array("0", data=data, chunks=(1, 10, 32, 32))
+    with mounted(tmp_path / "a b.zarr", tmp_path / "mnt") as mount:
+        for suffix in (".nhdr", ".nrrd"):
+            read = sitk.GetArrayFromImage(sitk.ReadImage(str(mount / f"0{suffix}")))
+            np.testing.assert_array_equal(read, np.moveaxis(data, 0, -1))
+            np.testing.assert_array_equal(nrrd.read(str(mount / f"0{suffix}"), index_order="C")[0], data)
+        for suffix in (".mhd", ".mha"):
+            image = sitk.ReadImage(str(mount / f"0{suffix}"))
+            np.testing.assert_array_equal(sitk.GetArrayFromImage(image), data)
+            assert image.GetSpacing()[:3] == (0.0005, 0.00025, 0.002)
+        nii = nibabel.load(mount / "0.nii")
+        assert nii.shape == (64, 64, 40, 1, 2)
+        assert nii.dataobj[5, 6, 7, 0, 1] == data[1, 7, 6, 5]
+        np.testing.assert_array_equal(np.asanyarray(nii.dataobj)[:, :, :, 0].T, data)
+        assert np.load(mount / "0.F.npy", mmap_mode="r")[1, 2, 3, 4] == data[1, 2, 3, 4]
+        np.testing.assert_array_equal(np.load(mount / "0.F.npy"), data)
+        reader = vtkXMLImageDataReader()
+        reader.SetFileName(str(mount / "0.vti"))
+        reader.Update()
+        second = vtk_to_numpy(reader.GetOutput().GetPointData().GetArray("channel 1"))
+        np.testing.assert_array_equal(second.reshape(data.shape[1:]), data[1])
+
+
+@needs_fuse
+def test_simpleitk_reads_a_region_of_a_metaimage_without_the_other_chunks(tmp_path: Path) -> None:
+    """All chunks but one are corrupt, so that reading any other one fails."""
+    data = np.arange(8 * 512 * 512, dtype="u4").astype("u1").reshape(8, 512, 512)
+    group = zarrfs.create_group(tmp_path / "a.zarr", attributes=image_attributes("zyx"), zarr_format=2)
+    group.create_array("0", data=data, chunks=(1, 512, 512), compressors=None)
+    for chunk in (0, 1, 2, 3, 5, 6, 7):
+        (tmp_path / "a.zarr" / "0" / f"{chunk}.0.0").write_bytes(b"corrupt")
+    with mounted(tmp_path / "a.zarr", tmp_path / "mnt") as mount:
+        reader = sitk.ImageFileReader()
+        reader.SetFileName(str(mount / "0.mhd"))
+        reader.ReadImageInformation()
+        assert reader.GetSize() == (512, 512, 8)
+        reader.SetExtractIndex((255, 256, 4))
+        reader.SetExtractSize((3, 2, 1))
+        region = sitk.GetArrayFromImage(reader.Execute())
+        np.testing.assert_array_equal(region, data[4:5, 256:258, 255:258])
+        reader.SetExtractIndex((255, 256, 5))
+        with pytest.raises(RuntimeError):
+            reader.Execute()
