@@ -3,7 +3,8 @@
 #   zarrfs_setup demo|test     installs the system packages, .venv, and the project in .venv, if they are missing
 #
 # Afterwards $PYTHON is the interpreter of .venv, and the working directory is the checkout. A stamp file in .venv
-# contains a checksum of pyproject.toml and of this file. If it matches, a second run takes a fraction of a second.
+# contains a checksum of pyproject.toml, of this file and of the sources of the native library, which pip compiles if
+# there is a C compiler. If it matches, a second run takes a fraction of a second.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
@@ -186,7 +187,7 @@ zarrfs_setup() {
     local purpose=$1 key stamp
     cd "$root" || exit 1
     install_system "$purpose"
-    key=$(cat pyproject.toml packaging/setup.sh | cksum)
+    key=$(cat pyproject.toml setup.py packaging/setup.sh zarrfs/engine/native/{build.py,*.c,*.h} | cksum)
     stamp=$venv/.zarrfs-setup-$purpose
     if [ ! -x "$PYTHON" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$key" ]; then
         install_project "$purpose"

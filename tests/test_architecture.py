@@ -113,6 +113,7 @@ ORDER = (
     "zarrfs.engine.codecs.conditional",
     "zarrfs.engine.codecs.sharding",
     "zarrfs.engine.codecs.n5",
+    "zarrfs.engine.native",
     "zarrfs.engine.values",
     "zarrfs.engine.options",
     "zarrfs.engine.indexing",

@@ -14,11 +14,34 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["CORES", "for_each", "limit_threads"]
+__all__ = ["CORES", "available_cores", "for_each", "limit_threads", "permitted_threads"]
 
 T = TypeVar("T")
 
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+QUOTA_FILES = ("/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
+"""Where Linux shows the CPU quota of a container: "QUOTA PERIOD" (version 2), QUOTA (version 1)."""
+
+
+def available_cores(quota_files: tuple[str, str] = QUOTA_FILES) -> int:
+    """Return the number of processors that this process may use: by its affinity, and by the quota of its container."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for path in quota_files:
+        try:
+            with open(path) as file:
+                quota, *rest = file.read().split()
+            if rest:
+                period = rest[0]
+            else:
+                with open(path.replace("quota", "period")) as file:
+                    period = file.read()
+            if int(quota) > 0 and int(period) > 0:
+                return max(1, min(cores, -(-int(quota) // int(period))))
+        except (OSError, ValueError):  # There is no such file, or the quota is "max".
+            continue
+    return cores
+
+
+CORES = available_cores()
 MAX_THREADS = 64
 
 _pool: ThreadPoolExecutor | None = None
@@ -60,16 +83,24 @@ def limit_threads(threads: int | None) -> Iterator[None]:
         _state.limit = outer_limit
 
 
+def permitted_threads(threads: int) -> int:
+    """Return how many of ``threads`` threads this thread may use: 1 within a call of ``for_each``, and at most the
+    limit of ``limit_threads``.
+    """
+    if getattr(_state, "busy", False):
+        return 1
+    limit: int | None = getattr(_state, "limit", None)
+    return threads if limit is None else min(threads, limit)
+
+
 def for_each(work: Callable[[T], object], items: Iterable[T], workers: int) -> None:
     """Call ``work`` for every item, on at most ``workers`` threads including the calling one.
 
     Returns after all calls have returned. After the first exception no further calls start; it is raised here when the
     running calls have ended. A call from within ``work`` runs on its own thread only.
     """
-    limit = getattr(_state, "limit", None)
-    if limit is not None:
-        workers = min(workers, limit)
-    if workers <= 1 or getattr(_state, "busy", False):
+    workers = permitted_threads(workers)
+    if workers <= 1:
         # A nested call is not parallelized, because the threads are in use already.
         for item in items:
             work(item)

@@ -254,6 +254,12 @@ class BytesBytesCodec(Codec):
     partial: ClassVar[bool] = False
     """Whether the result of ``open_source`` can read less than the whole value."""
 
+    native_decoder: ClassVar[str] = ""
+    """The decoder of the native library (a key of ``native.structures.DECODERS``) for the encoded bytes, if any.
+
+    It applies to the class that defines ``decode`` and to subclasses that do not override ``decode``.
+    """
+
     @abstractmethod
     def encode(self, data: Buffer) -> Buffer:
         """Encode contiguous bytes, which stay unchanged."""

@@ -22,10 +22,12 @@ __all__ = [
     "ChunkProjection",
     "FlatOrder",
     "RegularAxis",
+    "SpanProjections",
     "chunk_projections",
     "count_chunks",
     "flat_axes",
     "flat_boxes",
+    "span_projections",
 ]
 
 FlatOrder = Literal["C", "F"] | tuple[int, ...]
@@ -189,6 +191,42 @@ def _project_range(span: Span, axis: Axis) -> list[DimensionProjection]:
             position = high
         chunk += 1
     return projections
+
+
+class SpanProjections(NamedTuple):
+    """The projections of a Span onto the chunks of one dimension, as parallel lists: the chunk, the first selected
+    element in the chunk, the number of selected elements, and the position of the first one in the output.
+    """
+
+    chunks: list[int]
+    starts: list[int]
+    counts: list[int]
+    targets: list[int]
+
+
+def span_projections(span: Span, axis: RegularAxis) -> SpanProjections:
+    """Return the projections of a Span that is not empty, in the order of ``chunk_projections``."""
+    chunk = axis.chunk
+    if span.step > 1:
+        strided = _project_strided(span, axis)
+        targets = [part.target.start for part in strided if isinstance(part.target, slice)]
+        return SpanProjections(
+            [part.chunk for part in strided],
+            [part.region.start for part in strided],
+            [after - target for target, after in pairwise([*targets, span.count])],
+            targets,
+        )
+    first, last = span.start // chunk, span.last // chunk
+    offset = span.start - first * chunk
+    if first == last:
+        return SpanProjections([first], [offset], [span.count], [0])
+    targets = [0, *range(chunk - offset, span.count, chunk)]
+    return SpanProjections(
+        list(range(first, last + 1)),
+        [offset] + [0] * (last - first),
+        [chunk - offset] + [chunk] * (last - first - 1) + [span.count - targets[-1]],
+        targets,
+    )
 
 
 def _project_strided(span: Span, axis: Axis) -> list[DimensionProjection]:

@@ -145,8 +145,13 @@ def execute(plan: ReadPlan, out: Array) -> None:
         except MemoryError as error:
             raise storage.decode_error(coords, CodecError("it does not fit into memory")) from error
 
+    # ctypes and the codec libraries are imported with the first read and not with the package.
+    from zarrfs.engine.io.native_reading import read_natively
+
     with limit_threads(storage.access.concurrency):
-        for_each(read, plan.chunks(), plan.workers)
+        unread = read_natively(plan, out)
+        for chunks in (plan.chunks(),) if unread is None else unread:
+            for_each(read, chunks, plan.workers)
 
 
 def read_region(

@@ -132,6 +132,20 @@ class LocalStore(Store):
                 raise
         return os.open(self._resolve(path), NO_FOLLOW_FLAGS)
 
+    def open_directory(self, prefix: str) -> int | None:
+        """Return a file descriptor of the directory of a prefix, which the caller closes; None if it is missing.
+
+        Links are followed as in ``get``. Raises StoreError for a link that leads out of the store.
+        """
+        path = self._path(prefix) if prefix else self.root
+        self._check_open()
+        try:
+            self._check_directory(path)
+            return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            self._raise_unless_missing(error, path)
+            return None
+
     def _check_directory(self, directory: str) -> None:
         """Check that a directory and its parents below the root are in the store.
 

@@ -52,6 +52,7 @@ class BloscCodec(BytesBytesCodec):
 
     name: ClassVar[str] = "blosc"
     partial: ClassVar[bool] = True
+    native_decoder: ClassVar[str] = "blosc"
 
     def __init__(
         self,

@@ -32,6 +32,7 @@ class Crc32cCodec(BytesBytesCodec):
     """bytes -> bytes: CRC-32C (RFC 3720) as four little-endian bytes at the end."""
 
     name: ClassVar[str] = "crc32c"
+    native_decoder: ClassVar[str] = "crc32c"
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:

@@ -102,6 +102,7 @@ class GzipCodec(BytesBytesCodec):
     """bytes -> bytes: gzip with ``level`` 0 (no compression) to 9 (smallest result)."""
 
     name: ClassVar[str] = "gzip"
+    native_decoder: ClassVar[str] = "gzip"
 
     def __init__(self, level: Any = 5) -> None:
         self.level = level

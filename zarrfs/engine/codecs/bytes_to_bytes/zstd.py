@@ -53,6 +53,7 @@ class ZstdCodec(BytesBytesCodec):
     """bytes -> bytes: Zstandard with a compression ``level``, and a checksum per frame if ``checksum`` is true."""
 
     name: ClassVar[str] = "zstd"
+    native_decoder: ClassVar[str] = "zstd"
 
     def __init__(self, level: Any = 0, checksum: Any = False) -> None:
         self.level = level

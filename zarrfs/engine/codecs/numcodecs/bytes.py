@@ -195,7 +195,12 @@ def bytes_codec(codec_id: str) -> type[NumcodecsBytesCodec]:
     if adapter is None:
         if codec_id not in BYTES_CODECS and not is_third_party(codec_id):
             raise UnsupportedError(f"codec {codec_id!r} is not a bytes->bytes codec")
-        members = {"name": f"numcodecs.{codec_id}", "id": codec_id, "__doc__": NumcodecsBytesCodec.__doc__}
+        members = {
+            "name": f"numcodecs.{codec_id}",
+            "id": codec_id,
+            "native_decoder": codec_id if codec_id in ("zlib", "lz4") else "",
+            "__doc__": NumcodecsBytesCodec.__doc__,
+        }
         class_name = f"Numcodecs{codec_id.title().replace('_', '')}Codec"
         adapter = _classes[codec_id] = type(class_name, (NumcodecsBytesCodec,), members)
     return adapter

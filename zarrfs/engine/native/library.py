@@ -1,0 +1,213 @@
+"""The native library and the functions of codec libraries that it calls.
+
+The decompressors are not linked. numcodecs and isal export the C functions of the libraries that they contain; their
+addresses are passed to the native library. Before a decoder is used, its library's version is checked, and a known
+buffer is decoded with it. Whatever is missing is left to the Python executor.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import zlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from zarrfs.engine.codecs.libraries import import_library
+from zarrfs.engine.native.build import LIBRARY_NAME
+from zarrfs.engine.native.structures import DECODERS, STRUCTURES, VERSION, FunctionsStructure, ReadStructure
+
+__all__ = ["DISABLING_VARIABLE", "NativeLibrary", "describe", "load_library", "native_library"]
+
+DISABLING_VARIABLE = "ZARRFS_NATIVE"
+"""The environment variable that disables the native library if its value is 0."""
+
+SAMPLE = bytes(range(256)) * 16
+
+
+class _Provider(NamedTuple):
+    """Where the functions of a decoder are: fields of FunctionsStructure and their names in a module's library."""
+
+    module: str
+    functions: dict[str, str]
+    version: Callable[[ModuleType, ctypes.CDLL], str]
+    """Return the version of the library, or of the package that contains it. Only versions 1.x are used."""
+    encode: Callable[[ModuleType], bytes]
+    """Return SAMPLE, encoded."""
+
+
+def _symbol_version(symbol: str) -> Callable[[ModuleType, ctypes.CDLL], str]:
+    def version(module: ModuleType, library: ctypes.CDLL) -> str:
+        function = getattr(library, symbol)
+        function.restype = ctypes.c_char_p
+        return bytes(function()).decode()
+
+    return version
+
+
+def _isal_version(module: ModuleType, library: ctypes.CDLL) -> str:
+    return str(import_library("isal").__version__)
+
+
+_INFLATE = {"isal_inflate_init": "isal_inflate_init", "isal_inflate_stateless": "isal_inflate_stateless"}
+
+_PROVIDERS = {
+    "blosc": _Provider(
+        "numcodecs.blosc",
+        {"blosc_decompress_ctx": "blosc_decompress_ctx"},
+        _symbol_version("blosc_get_version_string"),
+        lambda blosc: bytes(blosc.compress(SAMPLE, b"lz4", 5, 1, 1024)),
+    ),
+    "zstd": _Provider(
+        "numcodecs.zstd",
+        {
+            "zstd_create_context": "ZSTD_createDCtx",
+            "zstd_free_context": "ZSTD_freeDCtx",
+            "zstd_decompress": "ZSTD_decompressDCtx",
+        },
+        _symbol_version("ZSTD_versionString"),
+        lambda zstd: bytes(zstd.compress(SAMPLE, 3)),
+    ),
+    "lz4": _Provider(
+        "numcodecs.lz4",
+        {"lz4_decompress_safe": "LZ4_decompress_safe"},
+        _symbol_version("LZ4_versionString"),
+        lambda lz4: bytes(lz4.compress(SAMPLE)),
+    ),
+    "gzip": _Provider(
+        "isal.isal_zlib",
+        {**_INFLATE, "isal_crc32": "crc32_gzip_refl"},
+        _isal_version,
+        lambda _: _deflate(31),
+    ),
+    "zlib": _Provider(
+        "isal.isal_zlib",
+        {**_INFLATE, "isal_adler32": "isal_adler32"},
+        _isal_version,
+        lambda _: _deflate(15),
+    ),
+}
+
+
+def _deflate(wbits: int) -> bytes:
+    encoder = zlib.compressobj(6, zlib.DEFLATED, wbits)
+    return encoder.compress(SAMPLE) + encoder.flush()
+
+
+class NativeLibrary:
+    """The loaded library. Thread-safe.
+
+    Attributes:
+        path: the file.
+        functions: the functions of codec libraries. Fields are set when ``supports`` is called for a decoder; they do
+            not change afterwards.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Load the library. Raises OSError if it cannot be loaded, or was built from other sources."""
+        self.path = path
+        self.functions = FunctionsStructure()
+        self._library = ctypes.CDLL(str(path))
+        self._supported: dict[str, str] = {"crc32c": ""}
+        found = self._library.zarrfs_native_version()
+        sizes = (ctypes.c_int64 * len(STRUCTURES))()
+        self._library.zarrfs_structure_sizes(sizes)
+        if found != VERSION or list(sizes) != [ctypes.sizeof(structure) for structure in STRUCTURES]:
+            raise OSError(f"{path} has version {found}, expected {VERSION}; install the package again")
+        self.check: Callable[[Any], int] = self._library.zarrfs_check
+        self.execute: Callable[[Any], int] = self._library.zarrfs_execute
+        """Call with a reference to a ReadStructure. The interpreter lock is released during the call."""
+        for function in (self._library.zarrfs_check, self._library.zarrfs_execute):
+            function.argtypes = [ctypes.POINTER(ReadStructure)]
+        self._library.zarrfs_decode_step.argtypes = [
+            ctypes.POINTER(FunctionsStructure),
+            ctypes.c_int,
+            ctypes.c_char_p,
+            ctypes.c_int64,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+        ]
+        for name in ("zarrfs_crc32c", "zarrfs_crc32c_tables"):
+            function = getattr(self._library, name)
+            function.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+            function.restype = ctypes.c_uint32
+        self.crc32c: Callable[[bytes, int], int] = self._library.zarrfs_crc32c
+        self.crc32c_tables: Callable[[bytes, int], int] = self._library.zarrfs_crc32c_tables
+
+    def supports(self, decoder: str) -> bool:
+        """Return whether a decoder (a key of ``DECODERS``) can be used. The first call loads its functions."""
+        return not self.obstacle(decoder)
+
+    def obstacle(self, decoder: str) -> str:
+        """Return why a decoder cannot be used, or an empty string if it can."""
+        obstacle = self._supported.get(decoder)
+        if obstacle is None:
+            # Two threads may do this at once. Both store the same addresses.
+            obstacle = self._supported[decoder] = self._load_decoder(decoder)
+        return obstacle
+
+    def decode(self, decoder: str, data: bytes, size: int) -> bytes | None:
+        """Decode a buffer to exactly ``size`` bytes; None if that fails. The decoder must be supported."""
+        out = ctypes.create_string_buffer(max(size, 1))
+        step = DECODERS[decoder]
+        if self._library.zarrfs_decode_step(self.functions, step, data, len(data), out, size):
+            return None
+        return out.raw[:size]
+
+    def _load_decoder(self, decoder: str) -> str:
+        provider = _PROVIDERS[decoder]
+        try:
+            module = import_library(provider.module)
+            library = ctypes.CDLL(str(module.__file__))
+            version = provider.version(module, library)
+            addresses = {
+                field: ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+                for field, symbol in provider.functions.items()
+            }
+        except (ImportError, OSError, AttributeError) as error:
+            return f"{provider.module}: {error}"
+        if not version.startswith("1."):
+            return f"{provider.module}: the version of the library is {version}, expected 1"
+        for field, address in addresses.items():
+            setattr(self.functions, field, address)
+        encoded = provider.encode(module)
+        if self.decode(decoder, encoded, len(SAMPLE)) != SAMPLE:
+            return f"{provider.module}: a known buffer was not decoded correctly"
+        if self.decode(decoder, encoded[:-1], len(SAMPLE)) is not None:
+            return f"{provider.module}: a truncated buffer was not detected"
+        return ""
+
+
+def load_library(path: Path | None = None) -> tuple[NativeLibrary | None, str]:
+    """Return the library, or None, and why it is not used. The result is not cached; see ``native_library``."""
+    if os.environ.get(DISABLING_VARIABLE) == "0":
+        return None, f"disabled by the environment variable {DISABLING_VARIABLE}"
+    path = path or Path(__file__).with_name(LIBRARY_NAME)
+    if not path.exists():
+        return None, "not built: no C compiler was found when the package was installed"
+    try:
+        return NativeLibrary(path), ""
+    except (OSError, AttributeError) as error:
+        return None, str(error)
+
+
+@cache
+def _loaded() -> tuple[NativeLibrary | None, str]:
+    return load_library()
+
+
+def native_library() -> NativeLibrary | None:
+    """Return the library of the installed package, or None if it is not available or disabled."""
+    return _loaded()[0]
+
+
+def describe() -> tuple[bool, str]:
+    """Return whether the native library is used, and its path or the reason, for reports to the user."""
+    library, reason = _loaded()
+    if library is None:
+        return False, reason
+    missing = [decoder for decoder in _PROVIDERS if not library.supports(decoder)]
+    return True, f"{library.path}" + (f"; without {', '.join(missing)}" if missing else "")

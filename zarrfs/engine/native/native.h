@@ -1,0 +1,196 @@
+/* Native execution of the reads of local, regularly chunked arrays.
+ *
+ * The caller (structures.py and zarrfs/engine/io/native_reading.py) describes a read in a struct zarrfs_read. The
+ * functions here perform it without the Python interpreter. They report each stored value that they cannot read, for
+ * whatever reason, in the array `fallback`. The caller reads those values with the Python executor, which supports
+ * everything and produces the error messages. Nothing here therefore distinguishes "corrupt" from "not supported".
+ *
+ * All input that comes from files is untrusted. Sizes are checked before memory is allocated or copied.
+ */
+#ifndef ZARRFS_NATIVE_H
+#define ZARRFS_NATIVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+/* The version of the structures and functions below; structures.py has the same number. */
+#define ZARRFS_NATIVE_VERSION 1
+
+#define ZARRFS_EXPORT __attribute__((visibility("default")))
+
+#define MAX_NDIM 16
+#define MAX_STEPS 4
+
+/* Bytes->bytes codecs, in the order of decoding. */
+enum { STEP_BLOSC = 1, STEP_ZSTD, STEP_LZ4, STEP_GZIP, STEP_ZLIB, STEP_CRC32C };
+
+/* The conversion of elements: 0 copies them; 2, 4 and 8 reverse the bytes of each group of this size. */
+enum { ELEMENT_COPY = 0, ELEMENT_BOOL = 1, ELEMENT_SWAP2 = 2, ELEMENT_SWAP4 = 4, ELEMENT_SWAP8 = 8 };
+
+/* Functions of libraries that Python has loaded already. A function is NULL if no step needs it. */
+struct zarrfs_functions {
+    /* c-blosc 1.21: decodes a whole buffer whose header is valid; returns the decoded size, or a negative number. */
+    int (*blosc_decompress_ctx)(const void *src, void *dest, size_t destsize, int numinternalthreads);
+    /* zstd 1.x: return the decoded size; errors are values above any size. */
+    void *(*zstd_create_context)(void);
+    size_t (*zstd_free_context)(void *context);
+    size_t (*zstd_decompress)(void *context, void *dst, size_t capacity, const void *src, size_t size);
+    /* lz4 1.9: returns the decoded size, or a negative number. */
+    int (*lz4_decompress_safe)(const char *src, char *dst, int size, int capacity);
+    /* ISA-L 2: struct inflate_state begins with the fields of struct inflate_head; see codecs.c. */
+    void (*isal_inflate_init)(void *state);
+    int (*isal_inflate_stateless)(void *state);
+    uint32_t (*isal_crc32)(uint32_t crc, const unsigned char *data, uint64_t size);
+    uint32_t (*isal_adler32)(uint32_t adler, const unsigned char *data, uint64_t size);
+};
+
+/* How one chunk, or one inner chunk of a shard, is encoded. Dimensions are those of the array. */
+struct zarrfs_chain {
+    int32_t ndim;
+    int32_t step_count;
+    int32_t steps[MAX_STEPS]; /* in the order of decoding */
+    int32_t n5;               /* whether the elements follow an N5 block header */
+    int32_t element;          /* ELEMENT_... */
+    int64_t itemsize;
+    int64_t nbytes;           /* decoded size */
+    int64_t max_encoded;      /* the largest encoded size that is accepted */
+    int64_t shape[MAX_NDIM];
+    int64_t axes[MAX_NDIM];    /* the dimension of the array for each stored dimension, the slowest first */
+    int64_t n5_axes[MAX_NDIM]; /* the dimension of the array for each dimension in the N5 header */
+};
+
+/* The index of a shard: (offset, size) per inner chunk in C order, little-endian, optionally with a CRC-32C. */
+struct zarrfs_shard {
+    int32_t present; /* 0: the values are chunks and not shards */
+    int32_t index_at_start;
+    int32_t index_has_checksum;
+    int32_t unused;
+    int64_t index_nbytes;
+    int64_t grid[MAX_NDIM]; /* inner chunks per shard */
+};
+
+/* The chunks that a selection intersects in one dimension. The selection is the product of the dimensions.
+ *
+ * Entry i is the elements start[i], start[i] + step, ... (length[i] of them) of chunk number chunk[i]; they are
+ * elements target[i], target[i] + 1, ... of the output. Value number k contains the entries first[k] to first[k+1];
+ * it is a chunk, with one entry, or a shard. Numbers of chunks count inner chunks if the array is sharded.
+ */
+struct zarrfs_dimension {
+    int64_t entry_count;
+    int64_t value_count;
+    int64_t step;
+    const int64_t *chunk, *start, *length, *target;
+    const int64_t *value; /* the number of each value in the grid of stored values */
+    const int64_t *first; /* value_count + 1 entries */
+};
+
+struct zarrfs_read {
+    const struct zarrfs_functions *functions;
+    const struct zarrfs_chain *chain;
+    const struct zarrfs_shard *shard;
+    /* Names are relative to an open directory: head, then the numbers with the separator before each of them, except
+     * before the first one if head is empty. */
+    const char *head;
+    int32_t directory;
+    int32_t separator;
+    int32_t names_reversed; /* whether the name begins with the number of the last dimension */
+    int32_t missing_falls_back; /* whether a missing value, or inner chunk, is reported in `fallback` */
+    const unsigned char *fill;  /* the fill value, itemsize bytes */
+    unsigned char *out;
+    int64_t out_shape[MAX_NDIM];
+    int64_t out_strides[MAX_NDIM]; /* in bytes */
+    struct zarrfs_dimension dimensions[MAX_NDIM];
+    uint8_t *fallback;   /* one byte per value in C order; 1: it is not to be read, or could not be read */
+    int64_t value_count; /* product of the dimensions' */
+    int64_t parts;       /* into how many tasks each value is divided: 1 unless sharded */
+    int64_t next;        /* the next task; tasks before it have been taken */
+    int64_t budget_ns;   /* return when this time has passed */
+    int32_t threads;
+    int32_t unused;
+};
+
+/* -- exported functions; all are safe to call from several threads at once -------------------------------------- */
+
+/* Return ZARRFS_NATIVE_VERSION. */
+ZARRFS_EXPORT int zarrfs_native_version(void);
+/* Return the sizes of zarrfs_read, zarrfs_chain, zarrfs_shard, zarrfs_dimension and zarrfs_functions. */
+ZARRFS_EXPORT void zarrfs_structure_sizes(int64_t sizes[5]);
+/* Check the descriptions against each other: 0, or -1 if a copy could leave a buffer. */
+ZARRFS_EXPORT int zarrfs_check(const struct zarrfs_read *read);
+/* Execute tasks until none is left (return 0) or the budget is used up (return 1; call again to continue). No thread
+ * is left running. `read` must have passed zarrfs_check. */
+ZARRFS_EXPORT int zarrfs_execute(struct zarrfs_read *read);
+/* Decode one step to exactly `capacity` bytes; return 0 on success. For the checks at load time and for tests. */
+ZARRFS_EXPORT int zarrfs_decode_step(const struct zarrfs_functions *functions, int step, const unsigned char *data,
+                                     int64_t size, unsigned char *out, int64_t capacity);
+ZARRFS_EXPORT uint32_t zarrfs_crc32c(const unsigned char *data, size_t size);
+/* The implementation for processors without the instruction, for tests. */
+ZARRFS_EXPORT uint32_t zarrfs_crc32c_tables(const unsigned char *data, size_t size);
+
+/* -- internal ---------------------------------------------------------------------------------------------------- */
+
+struct buffer {
+    unsigned char *data;
+    size_t capacity;
+};
+
+/* What one thread uses. */
+struct worker {
+    struct zarrfs_read *read;
+    int64_t deadline;
+    struct buffer encoded, decoded, blocks, index, entries;
+    void *zstd;
+    void *inflate;
+};
+
+/* A stored value or a part of it: in memory, or to be read from a file. */
+struct source {
+    const unsigned char *memory;
+    int fd;
+    int64_t base;
+    int64_t size;
+};
+
+/* The elements of one chunk that are requested: per dimension start, step and length, and the place in the output. */
+struct box {
+    int64_t start[MAX_NDIM], length[MAX_NDIM], step[MAX_NDIM];
+    unsigned char *out;
+};
+
+/* All functions that return int return 0 on success. */
+
+/* Return at least `size` bytes that stay valid until the next call for this buffer, or NULL. */
+unsigned char *reserve(struct buffer *buffer, size_t size);
+int fetch(const struct source *source, int64_t offset, int64_t size, unsigned char *target);
+
+void chunk_strides(const struct zarrfs_chain *chain, const int64_t *shape, int64_t *strides);
+void copy_box(const struct zarrfs_read *read, const struct box *box, const unsigned char *chunk,
+              const int64_t *strides);
+void fill_box(const struct zarrfs_read *read, const struct box *box);
+/* Whether the box is a whole chunk that lies in the output as it is stored. */
+int is_direct(const struct zarrfs_read *read, const struct box *box);
+
+int decode_step(struct worker *worker, int step, const unsigned char *data, int64_t size, unsigned char *out,
+                int64_t capacity);
+void free_contexts(struct worker *worker);
+int check_blosc_header(const unsigned char *header, int64_t available, int64_t nbytes);
+
+int read_chunk(struct worker *worker, const struct source *source, const struct box *box);
+/* Read only a part of the value if that is possible and less work: 0 done, 1 read the whole value, -1 failure. */
+int read_chunk_partially(struct worker *worker, const struct source *source, const struct box *box);
+int is_partial(const struct zarrfs_read *read, const struct box *box);
+
+int read_shard(struct worker *worker, int fd, const struct stat *status, const int64_t *value, int64_t part);
+void entry_box(const struct zarrfs_read *read, const int64_t *entries, struct box *box);
+int is_unchanged(int fd, const struct stat *before);
+
+static inline uint32_t load_le32(const unsigned char *p) {
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static inline uint32_t load_be32(const unsigned char *p) {
+    return (uint32_t)p[3] | (uint32_t)p[2] << 8 | (uint32_t)p[1] << 16 | (uint32_t)p[0] << 24;
+}
+
+#endif
