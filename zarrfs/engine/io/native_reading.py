@@ -46,6 +46,11 @@ BUDGET_NS = 50_000_000
 MIN_TASK_NBYTES = 128 << 10
 """A further thread is used for each so many decoded bytes: starting a thread takes as long as decoding them."""
 
+MIN_CHUNKS = 2
+"""Reads of fewer chunks (inner chunks, if the array is sharded) are left to the Python executor. For one chunk it is as
+fast, and it keeps the index of a shard.
+"""
+
 MAX_VALUES = 1 << 24
 """The largest number of chunks or shards of one native read; each takes a byte of memory."""
 
@@ -95,6 +100,9 @@ def read_natively(plan: ReadPlan, out: Array) -> Iterator[list[ChunkProjection]]
         return None
     array_plan = _array_plan(storage, library)
     if array_plan is None:
+        return None
+    axes = array_plan.axes
+    if prod(axis.find(s.last) - axis.find(s.start) + 1 for axis, s in zip(axes, spans, strict=True)) < MIN_CHUNKS:
         return None
     shard = array_plan.native.shard
     if shard.present and shard.index_nbytes > MAX_SPARSE_INDEX_NBYTES and out.size < prod(storage.spec.shape):

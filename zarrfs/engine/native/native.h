@@ -15,7 +15,9 @@
 #include <sys/stat.h>
 
 /* The version of the structures and functions below; structures.py has the same number. */
+#ifndef ZARRFS_NATIVE_VERSION
 #define ZARRFS_NATIVE_VERSION 1
+#endif
 
 #define ZARRFS_EXPORT __attribute__((visibility("default")))
 

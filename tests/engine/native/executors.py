@@ -1,0 +1,90 @@
+"""Reading with either executor, and recording what the native one does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrfs
+from zarrfs.engine.io import native_reading
+from zarrfs.engine.native.build import LIBRARY_NAME, BuildError, compile_library
+from zarrfs.engine.native.library import NativeLibrary
+
+__all__ = ["Record", "native", "outcome", "python", "require_library"]
+
+
+@cache
+def _library() -> NativeLibrary | str:
+    """Return the library, compiled from the sources as they are, or why it cannot be compiled."""
+    path = Path(mkdtemp(prefix="zarrfs-native-")) / LIBRARY_NAME
+    try:
+        compile_library(path, ["-Werror"])
+    except BuildError as error:
+        return str(error)
+    return NativeLibrary(path)
+
+
+def require_library() -> NativeLibrary:
+    """Return the library. Skips the test if there is no C compiler; fails if the sources cannot be compiled."""
+    library = _library()
+    if isinstance(library, str):
+        if "no C compiler" in library or "supports" in library:
+            pytest.skip(library)
+        pytest.fail(library)
+    return library
+
+
+@dataclass
+class Record:
+    """The number of reads that the library executed, and of chunks that it returned to the Python executor."""
+
+    reads: int = 0
+    returned: int = 0
+
+
+@contextmanager
+def native() -> Iterator[Record]:
+    """Read with the native library in the block."""
+    library = require_library()
+    record = Record()
+    original = native_reading._execute
+
+    def execute(*arguments: Any) -> Iterator[Any]:
+        record.reads += 1
+        for chunks in original(*arguments):
+            record.returned += len(chunks)
+            yield chunks
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native_reading, "native_library", lambda: library)
+        patch.setattr(native_reading, "_execute", execute)
+        patch.setattr(native_reading, "MIN_CHUNKS", 1)
+        native_reading._array_plans.clear()
+        yield record
+    native_reading._array_plans.clear()
+
+
+@contextmanager
+def python() -> Iterator[None]:
+    """Read with the Python executor in the block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native_reading, "native_library", lambda: None)
+        yield
+
+
+def outcome(location: Any, selection: Any = ..., **options: Any) -> tuple[str, Any]:
+    """Return what a read returns or raises, in a form that can be compared."""
+    try:
+        node = zarrfs.open_array(location, mode="r", **({"cache_size": 0} | options))
+        values = np.asarray(node[selection])
+    except zarrfs.ZarrError as error:
+        return type(error).__name__, str(error)
+    return "values", (values.shape, values.dtype.str, values.tobytes())
