@@ -74,6 +74,11 @@ def examine() -> Iterator[Finding]:
     yield Finding("Python binding", bool(bindings), ", ".join(bindings) or "not found", "pip install mfusepy")
     yield _allow_other()
     yield _stale_mounts()
+    is_used, found = describe()
+    advice = (
+        "reading works without it, but is slower; install a C compiler (apt install gcc), then zarrfs again"
+    )
+    yield Finding("native reader", is_used, found, advice, needed=False)
 
 
 def _platform() -> Finding:

@@ -102,7 +102,10 @@ def read_natively(plan: ReadPlan, out: Array) -> Iterator[list[ChunkProjection]]
     if array_plan is None:
         return None
     axes = array_plan.axes
-    if prod(axis.find(s.last) - axis.find(s.start) + 1 for axis, s in zip(axes, spans, strict=True)) < MIN_CHUNKS:
+    if (
+        prod(axis.find(s.last) - axis.find(s.start) + 1 for axis, s in zip(axes, spans, strict=True))
+        < MIN_CHUNKS
+    ):
         return None
     shard = array_plan.native.shard
     if shard.present and shard.index_nbytes > MAX_SPARSE_INDEX_NBYTES and out.size < prod(storage.spec.shape):
