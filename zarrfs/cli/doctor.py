@@ -13,6 +13,7 @@ from importlib.util import find_spec
 import click
 
 from zarrfs.cli.console import print_json, safe
+from zarrfs.engine.native.library import describe
 from zarrfs.mount.mount_table import mounts
 
 __all__ = ["Finding", "command", "examine"]

@@ -167,7 +167,7 @@ def create(path: str, case: Case) -> np.ndarray[Any, Any]:
         return np.asarray(array[...]) if case.missing else np.asarray(values, array.dtype)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(case=cases())
 def test_every_selection_is_equal(case: Case) -> None:
     with TemporaryDirectory() as path:

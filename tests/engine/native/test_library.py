@@ -64,7 +64,7 @@ def test_checksums_of_streams_are_verified(library: NativeLibrary, decoder: str)
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(
     data=st.binary(min_size=1, max_size=600),
     changes=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=6),
