@@ -3,7 +3,7 @@
 A group is a directory. An array ``img`` is presented as the files ``img.npy``, ``img.raw`` and ``img.json`` in the
 directory of its parent group. Each directory contains ``.group.json``. A member that cannot be opened is presented as
 ``NAME.error.txt``, which contains the error message; the other members are not affected. If a group and a view have
-the same name, the name refers to the group.
+the same name, the name refers to the group. A view may also be a directory (``img.planes/``).
 
 Metadata of nodes is cached in an LRU cache whose size is bounded in bytes.
 """
@@ -30,7 +30,17 @@ from zarrfs.mount.held import json_memory_nbytes
 from zarrfs.mount.views.base import fixed_size_refusal
 from zarrfs.mount.views.json import JsonView, group_json
 from zarrfs.mount.views.raw import RawView
-from zarrfs.mount.views.registry import PresentedArray, View, all_views, make_content, refusal, views_of_name
+from zarrfs.mount.views.registry import (
+    DirectoryView,
+    PresentedArray,
+    View,
+    all_kinds,
+    directory_view_of_name,
+    make_content,
+    refusal,
+    views_of_name,
+)
+from zarrfs.mount.virtual_directories import VirtualDirectory
 from zarrfs.ngff.geometry import Ancestor, Geometry, array_geometry
 from zarrfs.ngff.members import member_names
 from zarrfs.ngff.model import Ngff
@@ -74,17 +84,19 @@ MAX_REPORTED_NAMES = 10_000
 
 @dataclass(frozen=True)
 class Directory:
-    """A group, or the root.
+    """A group, the root, or a directory that presents an array.
 
     Attributes:
         node: the group; the root may be an array.
         modified: the time of the last change in seconds since the epoch, or None if it is unknown.
         has_attributes: whether ``node`` has its user attributes. Large attributes are not cached.
+        files: the files of a directory that presents an array, else None.
     """
 
     node: Group | Array
     modified: float | None = None
     has_attributes: bool = True
+    files: VirtualDirectory | None = None
 
 
 @dataclass(frozen=True)
@@ -135,6 +147,14 @@ class _CachedContent:
     geometry: Geometry | None = None
 
 
+@dataclass(frozen=True)
+class _CachedDirectory:
+    """The files of a directory that presents an array, and the geometry that they depend on."""
+
+    files: VirtualDirectory
+    geometry: Geometry
+
+
 @dataclass
 class _NodeRecord:
     """The cached state of the node at a path.
@@ -147,6 +167,7 @@ class _NodeRecord:
         stamps: the stamps of its documents, taken before the documents were read. None if the store has no stamps.
         has_attributes: whether ``node`` has its user attributes.
         contents: the contents of its virtual files by suffix.
+        directories: the directories that present the array by suffix.
         geometry: the geometry of an array, with the groups by whose metadata it was determined.
         ngff: the OME-NGFF metadata of a group, if they have been parsed and are cached.
         usage: the stored size, if it has been determined.
@@ -160,6 +181,7 @@ class _NodeRecord:
     stamps: Hashable | None = None
     has_attributes: bool = True
     contents: dict[str, _CachedContent] = field(default_factory=dict)
+    directories: dict[str, _CachedDirectory] = field(default_factory=dict)
     geometry: tuple[tuple[Group, ...], Geometry] | None = None
     ngff: Ngff | None = None
     usage: Usage | None = None
@@ -384,12 +406,12 @@ class Tree:
             return Directory(self.root, has_attributes=self._root.has_attributes)
         parent, _, name = normalized.rpartition("/")
         if isinstance(self.root, Array):
-            return self._member_view("", name, None) if not parent else None
+            return self._member_view("", name, None) if not parent else self._file_in_view(parent, name)
         parent_record = self._get_record(parent)
         if isinstance(parent_record.node, _BrokenNode) and parent_record.node.errno is not None:
             raise parent_record.node.error()
         if not isinstance(parent_record.node, Group):
-            return None
+            return self._file_in_view(parent, name)
         if name == GROUP_DOCUMENT:
             return self._group_document(parent_record)
         record = self._get_record(normalized)
@@ -413,25 +435,64 @@ class Tree:
         content = cached.content
         return VirtualFile(content, content.size, None, record.node, record.has_attributes)
 
-    def _member_view(self, parent: str, name: str, node: _Node) -> VirtualFile | None:
-        """Return the file ``name`` if it is a view of a member. ``node`` is the node whose name is ``name``."""
+    def _member_view(self, parent: str, name: str, node: _Node) -> Entry | None:
+        """Return the entry ``name`` if it is a view of a member. ``node`` is the node whose name is ``name``."""
         candidates = [node]
         for view, stem in views_of_name(name):
-            if isinstance(self.root, Array):
-                if stem != self._root_name:
-                    continue
-                record = self._root
-            else:
-                record = self._get_record(f"{parent}/{stem}" if parent else stem)
+            record = self._member_record(parent, stem)
+            if record is None:
+                continue
             file = self._view_file(record, stem, view)
             if file is not None:
                 return file
             candidates.append(record.node)
+        found = directory_view_of_name(name)
+        if found is not None:
+            record = self._member_record(parent, found[1])
+            if record is not None:
+                directory = self._view_directory(record, found[1], found[0])
+                if directory is not None:
+                    return directory
+                candidates.append(record.node)
         for candidate in candidates:
             # The file may exist, but the store cannot be read.
             if isinstance(candidate, _BrokenNode) and candidate.errno is not None:
                 raise candidate.error()
         return None
+
+    def _member_record(self, parent: str, stem: str) -> _NodeRecord | None:
+        """Return the record of a member of a group, or of the root if that is an array with this name."""
+        if isinstance(self.root, Array):
+            return self._root if stem == self._root_name else None
+        return self._get_record(f"{parent}/{stem}" if parent else stem)
+
+    def _view_directory(self, record: _NodeRecord, stem: str, view: DirectoryView) -> Directory | None:
+        """Return the directory in which a view presents an array named ``stem``, or None if it cannot."""
+        array = record.node
+        if not isinstance(array, Array):
+            return None
+        cached = record.directories.get(view.suffix)
+        if cached is None or cached.geometry != self._geometry(record):
+            presented = self._present(record, array, stem)
+            if refusal(view, presented) is not None:
+                return None
+            cached = _CachedDirectory(view.directory(presented), presented.geometry)
+            if view.suffix not in record.directories:
+                self._grow(record, RECORD_NBYTES)
+            record.directories[view.suffix] = cached
+        return Directory(array, self._usage(record).modified, record.has_attributes, cached.files)
+
+    def _file_in_view(self, parent: str, name: str) -> VirtualFile | None:
+        """Return the file ``name`` of a directory that presents an array, or None if there is none."""
+        if directory_view_of_name(parent.rpartition("/")[2]) is None:
+            return None
+        entry = self.lookup(parent)
+        if not isinstance(entry, Directory) or entry.files is None:
+            return None
+        content = entry.files.find(name)
+        if content is None:
+            return None
+        return VirtualFile(content, content.memory_nbytes, entry.modified, entry.node, entry.has_attributes)
 
     def _view_file(self, record: _NodeRecord, stem: str, view: View) -> VirtualFile | None:
         """Return the file in which a view presents an array named ``stem``, or None if it cannot."""
@@ -486,6 +547,8 @@ class Tree:
     def list_names(self, directory: Directory) -> list[str]:
         """Return the names in a directory, sorted. Raises StoreError if the store cannot list the group."""
         node = directory.node
+        if directory.files is not None:
+            return directory.files.names()
         if isinstance(node, Array):
             return sorted(self._view_names(self._root, node, self._root_name))
         base = self._relative_path(node)
@@ -511,7 +574,7 @@ class Tree:
 
     def _view_names(self, record: _NodeRecord, array: Array, stem: str) -> list[str]:
         presented = self._present(record, array, stem)
-        views: list[View] = [view for view in all_views() if view.listed or self._list_all_views]
+        views = [view for view in all_kinds() if view.listed or self._list_all_views]
         return [stem + view.suffix for view in views if refusal(view, presented) is None]
 
     def _has_valid_length(self, name: str) -> bool:

@@ -6,22 +6,25 @@ neither of x, y, z, c and t belong to t: they change more slowly than the time a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import Any, Literal
+from typing import Literal
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.content import ArraySegment
 from zarrfs.mount.views.base import PresentedArray, fixed_size_refusal
-from zarrfs.mount.views.tiff_directories import fraction_tag_values
+from zarrfs.mount.views.tiff_directories import ImageTags, TiffForm, fraction_tag_values
 from zarrfs.ngff.geometry import Role
 
-__all__ = ["ImageStack", "image_stack", "plane_resolution", "stack_refusal"]
+__all__ = ["ImageStack", "image_stack", "plane_resolution", "plane_tags", "stack_refusal"]
 
 MAX_LENGTH = 2**31 - 1
 """The maximum width and height of an image."""
+
+CENTIMETER = 3
+"""The value of the tag ResolutionUnit."""
 
 STACK_ROLES: tuple[Role, ...] = ("t", "z", "c")
 
@@ -86,7 +89,7 @@ def image_stack(presented: PresentedArray, *, keep_order: bool = False) -> Image
     return ImageStack(order, dimensions, sizes, stack_axes)
 
 
-def stack_refusal(array: Array, types: Mapping[str, Any], program: str) -> str | None:
+def stack_refusal(array: Array, types: Container[str], program: str) -> str | None:
     """Return why an array cannot be presented as a stack of planes of one of the types, which are names of dtypes."""
     refusal = fixed_size_refusal(array)
     if refusal is not None:
@@ -104,3 +107,14 @@ def plane_resolution(
     """Return the elements per unit in x and y as the values of RATIONAL tags, or None if they are out of range."""
     values = [fraction_tag_values(1 / abs(Fraction(repr(scale[axis])))) for axis in ("x", "y")]
     return None if values[0] is None or values[1] is None else (values[0], values[1])
+
+
+def plane_tags(presented: PresentedArray, stack: ImageStack, form: TiffForm) -> ImageTags:
+    """Return the tags of one plane. The resolution is per centimetre, if the unit of the axes is known."""
+    roles: list[Role] = [role for role in ("x", "y") if role in stack.dimensions]
+    grid = presented.geometry.physical_grid([stack.dimensions[role] for role in roles], "centimeter")
+    resolution = None
+    if roles == ["x", "y"] and grid.unit is not None:
+        resolution = plane_resolution({"x": grid.scale[0], "y": grid.scale[1]})
+    unit = CENTIMETER if resolution is not None else 1
+    return ImageTags(form, presented.array.dtype, stack.sizes["x"], stack.sizes["y"], resolution, unit)

@@ -15,11 +15,11 @@ from zarrfs.mount.views.image_stacks import (
     MAX_LENGTH,
     ImageStack,
     image_stack,
-    plane_resolution,
+    plane_tags,
     stack_refusal,
 )
 from zarrfs.mount.views.record_segments import RecordSegment
-from zarrfs.mount.views.tiff_directories import ASCII, ImageTags, Tag, TiffForm
+from zarrfs.mount.views.tiff_directories import ASCII, Tag, TiffForm
 from zarrfs.ngff.geometry import Geometry, Role
 from zarrfs.ngff.model import Channel
 from zarrfs.text import safe_text
@@ -43,7 +43,6 @@ PIXEL_TYPES = {
 
 NAMESPACE = "http://www.openmicroscopy.org/Schemas/OME/2016-06"
 DESCRIPTION = 270
-CENTIMETER = 3
 MAX_CHANNELS = 1 << 16
 ALIGNMENT = 4096
 OPAQUE = 255
@@ -72,7 +71,7 @@ class OmeTifView(View):
         form = TiffForm.of(array.dtype, is_big=True)
         xml = _ome_xml(presented, stack, form).encode("ascii") + b"\0"
         description = [Tag(DESCRIPTION, ASCII, xml)]
-        image = _image_tags(presented, stack, form)
+        image = plane_tags(presented, stack, form)
         plane_nbytes = stack.sizes["x"] * stack.sizes["y"] * array.itemsize
         second = form.header_nbytes + form.directory_nbytes(image.tags(0, description))
         directory_nbytes = form.directory_nbytes(image.tags(0))
@@ -100,22 +99,6 @@ class OmeTifView(View):
             stack.segment(array),
         ]
         return VirtualFileContent(segments)
-
-
-def _image_tags(presented: PresentedArray, stack: ImageStack, form: TiffForm) -> ImageTags:
-    roles: list[Role] = [role for role in ("x", "y") if role in stack.dimensions]
-    grid = presented.geometry.physical_grid([stack.dimensions[role] for role in roles], "centimeter")
-    resolution = None
-    if roles == ["x", "y"] and grid.unit is not None:
-        resolution = plane_resolution({"x": grid.scale[0], "y": grid.scale[1]})
-    return ImageTags(
-        form,
-        presented.array.dtype,
-        stack.sizes["x"],
-        stack.sizes["y"],
-        resolution,
-        CENTIMETER if resolution else 1,
-    )
 
 
 def _ome_xml(presented: PresentedArray, stack: ImageStack, form: TiffForm) -> str:

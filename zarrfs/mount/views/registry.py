@@ -15,7 +15,7 @@ from functools import cache
 from zarrfs.errors import StoreError, UnsupportedError, ZarrError, describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.content import VirtualFileContent
-from zarrfs.mount.views.base import PresentedArray, View
+from zarrfs.mount.views.base import DirectoryView, PresentedArray, View
 from zarrfs.mount.views.h5 import H5View
 from zarrfs.mount.views.json import JsonView
 from zarrfs.mount.views.metaimage import MetaImageHeaderView, MetaImageView
@@ -24,6 +24,7 @@ from zarrfs.mount.views.nifti import NiftiView
 from zarrfs.mount.views.npy import FortranNpyView, NpyView
 from zarrfs.mount.views.nrrd import DetachedNrrdView, NrrdView
 from zarrfs.mount.views.ome_tif import OmeTifView
+from zarrfs.mount.views.planes import PlanesView
 from zarrfs.mount.views.raw import RawView
 from zarrfs.mount.views.safetensors import SafetensorsView
 from zarrfs.mount.views.tif import TifView
@@ -31,7 +32,17 @@ from zarrfs.mount.views.vti import VtiView
 from zarrfs.plugins import load_plugins
 from zarrfs.text import short_repr
 
-__all__ = ["PresentedArray", "View", "all_views", "make_content", "refusal", "views_of_name"]
+__all__ = [
+    "DirectoryView",
+    "PresentedArray",
+    "View",
+    "all_kinds",
+    "all_views",
+    "directory_view_of_name",
+    "make_content",
+    "refusal",
+    "views_of_name",
+]
 
 BUILT_IN: tuple[Callable[[], View], ...] = (
     NpyView,
@@ -50,6 +61,8 @@ BUILT_IN: tuple[Callable[[], View], ...] = (
     OmeTifView,
     lambda: JsonView(refusals),
 )
+
+DIRECTORY_VIEWS: tuple[DirectoryView, ...] = (PlanesView(),)
 
 ENTRY_POINTS = "zarrfs.views"
 
@@ -125,12 +138,26 @@ def views_of_name(name: str) -> Iterator[tuple[View, str]]:
             yield view, name[:-length]
 
 
+def all_kinds() -> tuple[View | DirectoryView, ...]:
+    """Return the views that are files and those that are directories."""
+    return (*all_views(), *DIRECTORY_VIEWS)
+
+
+def directory_view_of_name(name: str) -> tuple[DirectoryView, str] | None:
+    """Return the directory view whose suffix a name has, and the name of the array; None if there is none."""
+    for view in DIRECTORY_VIEWS:
+        stem = name.removesuffix(view.suffix)
+        if stem and stem != name:
+            return view, stem
+    return None
+
+
 def refusals(presented: PresentedArray) -> dict[str, str | None]:
     """Return, by suffix of the view, the reason why it cannot present the array, or None if it can."""
-    return {view.suffix: refusal(view, presented) for view in all_views()}
+    return {view.suffix: refusal(view, presented) for view in all_kinds()}
 
 
-def refusal(view: View, presented: PresentedArray) -> str | None:
+def refusal(view: View | DirectoryView, presented: PresentedArray) -> str | None:
     """Return the reason why the view cannot present the array, or None if it can."""
     try:
         return view.refusal(presented)

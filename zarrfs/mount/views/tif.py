@@ -41,7 +41,7 @@ class TifView(View):
 
     def refusal(self, presented: PresentedArray) -> str | None:
         array = presented.array
-        refusal = stack_refusal(array, dict.fromkeys(TYPES), "ImageJ")
+        refusal = stack_refusal(array, TYPES, "ImageJ")
         if refusal is not None:
             return refusal
         stack = image_stack(presented)
