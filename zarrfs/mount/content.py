@@ -40,14 +40,20 @@ class ArraySegment:
     """The elements of an array in C or F order, or with the dimensions in another order (see ``FlatOrder``).
 
     ``swap`` reverses the bytes of each element. In complex elements it reverses those of each part.
+
+    Attributes:
+        array, order: the array and the order of its dimensions.
+        swap_width: the number of bytes that are reversed together; 1 for none.
     """
 
     def __init__(self, array: Array, order: FlatOrder = "C", swap: bool = False) -> None:
         self._stream: FlatStream = ArrayStream(array, order)
         self._blocks: BlockReader | None = None
-        width = array.itemsize // (2 if array.dtype.kind == "c" else 1)
-        if swap and width > 1:
-            self._stream = SwappedStream(self._stream, width)
+        self.array = array
+        self.order = order
+        self.swap_width = array.itemsize // (2 if array.dtype.kind == "c" else 1) if swap else 1
+        if self.swap_width > 1:
+            self._stream = SwappedStream(self._stream, self.swap_width)
         self.nbytes = array.nbytes
 
     def blocks(self, pool: BlockPool) -> BlockReader:
@@ -106,6 +112,12 @@ class VirtualFileContent:
     def in_memory(self) -> bool:
         """Whether all bytes are in memory, so that no array is referenced."""
         return all(isinstance(segment, BytesSegment) for segment in self._segments)
+
+    @property
+    def arrays(self) -> list[Array]:
+        """The arrays whose elements the file contains, each once."""
+        arrays = {id(s.array): s.array for s in self._segments if isinstance(s, ArraySegment)}
+        return list(arrays.values())
 
     @property
     def memory_nbytes(self) -> int:

@@ -1,0 +1,1 @@
+"""Writing through a mount: dirty chunks, new arrays and changes of metadata."""

@@ -1,0 +1,104 @@
+"""An open file of a writable mount whose content contains the elements of an array."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+from typing import Any
+
+import numpy as np
+
+from zarrfs.errors import StoreError
+from zarrfs.mount.blocks import BlockPool
+from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.mount.open_files import OpenFile
+from zarrfs.mount.writing.write_buffer import WriteBuffer
+
+__all__ = ["ArrayFile"]
+
+
+class ArrayFile(OpenFile):
+    """A file whose bytes can be changed in place. All files of a mount share the write buffer.
+
+    Bytes that do not belong to an element, such as a header, can only be written with their present value. ``path`` is
+    for messages.
+    """
+
+    def __init__(
+        self, path: str, content: VirtualFileContent, pool: BlockPool, write_buffer: WriteBuffer
+    ) -> None:
+        super().__init__(content, pool)
+        self._path = path
+        self._write_buffer = write_buffer
+
+    def read(self, offset: int, size: int) -> Any:
+        count = max(0, min(size, self.content.size - offset))
+        parts = list(self.content.parts(offset, count))
+        arrays = [segment.array for segment, _, _ in parts if isinstance(segment, ArraySegment)]
+        if all(self._write_buffer.is_settled(array) for array in arrays):
+            return super().read(offset, size)
+        buffer = (ctypes.c_ubyte * count)()
+        out = np.frombuffer(memoryview(buffer), np.uint8)
+        done = 0
+        for segment, start, length in parts:
+            part = out[done : done + length]
+            if isinstance(segment, ArraySegment):
+                overlay = self._write_buffer.overlay(
+                    segment.array, segment.order, segment.swap_width, start, length
+                )
+                if overlay is None or not overlay.is_complete:
+                    segment.read_into(start, part.data)
+                if overlay is not None:
+                    overlay.apply(part)
+            else:
+                segment.read_into(start, part.data)
+            done += length
+        return buffer
+
+    def write(self, offset: int, data: bytes) -> int:
+        """Write bytes at ``offset``. Return their number, which is smaller than ``len(data)`` at the end of the file.
+
+        Raises StoreError with EFBIG at or after the end of the file, with EPERM for bytes that cannot be changed.
+        Nothing is written then.
+        """
+        count = min(len(data), self.content.size - offset)
+        if count <= 0:
+            if not data:
+                return 0
+            raise StoreError(
+                f"{self._path}: byte {offset} is outside the file of {self.content.size} bytes, whose size is "
+                "determined by the shape of the array; truncate the .raw file to change the shape",
+                errno.EFBIG,
+            )
+        view = memoryview(data)
+        parts = list(self.content.parts(offset, count))
+        done = 0
+        for segment, start, length in parts:
+            if not isinstance(segment, ArraySegment):
+                self._check_unchanged(segment, start, view[done : done + length])
+            done += length
+        done = 0
+        for segment, start, length in parts:
+            if isinstance(segment, ArraySegment):
+                self._write_buffer.write(
+                    segment.array, segment.order, segment.swap_width, start, view[done : done + length]
+                )
+            done += length
+        return count
+
+    def _check_unchanged(self, segment: Any, start: int, new: memoryview) -> None:
+        if not isinstance(segment, BytesSegment):
+            raise StoreError(f"{self._path}: the file is encoded and cannot be changed in place", errno.EPERM)
+        old = bytearray(len(new))
+        segment.read_into(start, memoryview(old))
+        if old != new:
+            raise StoreError(
+                f"{self._path}: the write changes bytes of the header, which is computed from the metadata; only the "
+                "elements can be changed in place",
+                errno.EPERM,
+            )
+
+    def flush(self) -> None:
+        """Write the dirty chunks of the arrays of this file to the store. Raises the first error."""
+        for array in self.content.arrays:
+            self._write_buffer.flush(array)
