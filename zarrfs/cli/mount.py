@@ -1,18 +1,26 @@
-"""``zarrfs mount``: mount a hierarchy as read-only files."""
+"""``zarrfs mount``: mount a hierarchy as files."""
 
 from __future__ import annotations
 
 import click
 
-from zarrfs.cli.values import SizeType, document_option, storage_option, storage_options
+from zarrfs.cli.values import (
+    SizeType,
+    compression,
+    document_option,
+    format_name,
+    lengths,
+    storage_option,
+    storage_options,
+)
 from zarrfs.mount.background import serve_in_background
-from zarrfs.mount.options import MountOptions
+from zarrfs.mount.options import CreationOptions, MountOptions
 from zarrfs.mount.serving import serve
 
 __all__ = ["command"]
 
 
-@click.command(short_help="Mount a Zarr hierarchy as read-only files.")
+@click.command(short_help="Mount a Zarr hierarchy as files.")
 @click.argument("location")
 @click.argument("mountpoint", type=click.Path())
 @click.option("-f", "--foreground", is_flag=True, help="Run in the foreground. Ctrl-C unmounts.")
@@ -36,6 +44,15 @@ __all__ = ["command"]
     is_flag=True,
     help="Allow other users to read the files (needs user_allow_other in /etc/fuse.conf).",
 )
+@click.option("--rw", "writable", is_flag=True, help="Files can be changed, created and removed.")
+@click.option(
+    "--synchronizer",
+    type=click.Path(file_okay=False),
+    help="With --rw: the directory of the ProcessSynchronizer of other programs that write to the store.",
+)
+@click.option("--create-format", help="With --rw: the Zarr format of new arrays. Default: that of the group.")
+@click.option("--create-chunks", help="With --rw: the chunk shape of new arrays, such as 64,64,64, or auto.")
+@click.option("--create-codec", help="With --rw: the compression of new arrays, such as zstd or none.")
 @click.option("--log-file", type=click.Path(dir_okay=False), help="Log file of a background mount.")
 @click.option(
     "-o",
@@ -55,12 +72,17 @@ def command(
     views: bool,
     immutable: bool,
     allow_other: bool,
+    writable: bool,
+    synchronizer: str | None,
+    create_format: str | None,
+    create_chunks: str | None,
+    create_codec: str | None,
     log_file: str | None,
     fuse_options: tuple[str, ...],
     max_document: int | None,
     storage: tuple[str, ...],
 ) -> None:
-    """Mount the Zarr hierarchy at LOCATION as read-only files in the empty directory MOUNTPOINT.
+    """Mount the Zarr hierarchy at LOCATION as files in the empty directory MOUNTPOINT. They are read-only without --rw.
 
     LOCATION is a directory, a zip file, a URL, or a path inside one of them. Groups become directories. An array IMG
     becomes IMG.npy (a NumPy file), IMG.raw (the elements without a header) and IMG.json (its metadata). Only the
@@ -87,6 +109,11 @@ def command(
         fuse_options=fuse_options,
         storage_options=storage_options(storage),
         max_document=max_document,
+        writable=writable,
+        synchronizer=synchronizer,
+        creation=CreationOptions(
+            format_name(create_format), lengths(create_chunks), compression(create_codec)
+        ),
     )
     if foreground:
         serve(location, mountpoint, options)

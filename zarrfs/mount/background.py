@@ -11,7 +11,7 @@ from pathlib import Path
 
 from zarrfs.errors import MountError, ZarrError, describe_error
 from zarrfs.logs import logger
-from zarrfs.mount.options import MountOptions
+from zarrfs.mount.options import CreationOptions, MountOptions
 from zarrfs.mount.serving import serve
 
 __all__ = ["mount", "serve_in_background"]
@@ -116,10 +116,14 @@ def mount(location: str, mountpoint: str, options: MountOptions | None = None) -
         command += ["--max-document", str(options.max_document)]
     if options.log_file is not None:
         command += ["--log-file", options.log_file]
+    if options.synchronizer is not None:
+        command += ["--synchronizer", options.synchronizer]
+    command += _creation_arguments(options.creation)
     flags = {
         "--views": options.list_all_views,
         "--immutable": options.immutable,
         "--allow-other": options.allow_other,
+        "--rw": options.writable,
     }
     command += [flag for flag, is_set in flags.items() if is_set]
     for option in options.fuse_options:
@@ -132,3 +136,22 @@ def mount(location: str, mountpoint: str, options: MountOptions | None = None) -
             completed.stderr.strip().removeprefix("zarrfs: ")
             or f"zarrfs mount exited with status {completed.returncode}"
         )
+
+
+def _creation_arguments(creation: CreationOptions) -> list[str]:
+    """Return the arguments of ``zarrfs mount`` for the options of new arrays."""
+    arguments = []
+    if creation.zarr_format is not None:
+        arguments += ["--create-format", str(creation.zarr_format)]
+    if creation.chunks is not None:
+        chunks = creation.chunks
+        text = ",".join(map(str, chunks)) if isinstance(chunks, tuple) else str(chunks)
+        arguments += ["--create-chunks", text]
+    if creation.compressors is not None:
+        if not isinstance(creation.compressors, str):
+            raise MountError(
+                f"the compressors of a mount in the background must be a name such as 'zstd' or 'gzip:5', found "
+                f"{creation.compressors!r}"
+            )
+        arguments += ["--create-codec", creation.compressors]
+    return arguments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes.util
+import errno
 import importlib
 import os
 from collections.abc import Mapping
@@ -15,6 +16,8 @@ __all__ = ["BINDING_VARIABLE", "Binding", "load_binding"]
 
 BINDING_VARIABLE = "ZARRFS_FUSE_BINDING"
 """The environment variable that chooses a binding: ``mfusepy`` or ``fusepy``."""
+
+RENAME_NOREPLACE = 1
 
 MODULES = {"mfusepy": "mfusepy", "fusepy": "fuse"}
 
@@ -32,12 +35,38 @@ class Binding:
         ``options`` are ``-o`` options of libfuse. Raises RuntimeError with the status of libfuse if it is not 0.
         """
         arguments = dict(options)
-        if self.name == "mfusepy" and "fuse3" in os.environ.get("FUSE_LIBRARY_NAME", ""):
+        if self._is_libfuse_3:
             # libfuse 3.14 prints a warning about its own default.
             arguments.setdefault("max_idle_threads", 10)
+        fuse = self._module.FUSE
+        if self._is_libfuse_3:
+            fuse = type("Fuse", (fuse,), {"rename_fuse_3": _rename_with_flags})
+        elif not arguments.get("ro"):
+            # In libfuse 3 these are defaults.
+            arguments |= {"big_writes": True, "atomic_o_trunc": True}
         if self.name == "fusepy":
             operations = FusepyOperations(operations)
-        self._module.FUSE(operations, mountpoint, foreground=True, **arguments)
+        fuse(operations, mountpoint, foreground=True, **arguments)
+
+    @property
+    def _is_libfuse_3(self) -> bool:
+        return self.name == "mfusepy" and "fuse3" in os.environ.get("FUSE_LIBRARY_NAME", "")
+
+
+def _rename_with_flags(fuse: Any, old: bytes, new: bytes, flags: int) -> int:
+    """Rename with the flags of renameat2, which mfusepy ignores."""
+    if flags & ~RENAME_NOREPLACE:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    if flags:
+        try:
+            fuse.operations.getattr(os.fsdecode(new))
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                raise
+        else:
+            raise OSError(errno.EEXIST, os.strerror(errno.EEXIST))
+    result: int = fuse.rename_fuse_2(old, new)
+    return result
 
 
 class FusepyOperations:

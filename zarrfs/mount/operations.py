@@ -15,13 +15,21 @@ from typing import Any, NoReturn, TypeVar
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
-from zarrfs.errors import NodeNotFoundError, ReadOnlyError, ZarrError, describe_error
+from zarrfs.errors import (
+    KeyNameError,
+    NodeExistsError,
+    NodeNotFoundError,
+    ReadOnlyError,
+    ZarrError,
+    describe_error,
+)
 from zarrfs.logs import logger
 from zarrfs.mount.blocks import BlockPool
 from zarrfs.mount.open_files import OpenFile
+from zarrfs.mount.refusal import RefusedError
 from zarrfs.mount.tree import Directory, Entry, Tree, VirtualFile
 
-__all__ = ["ZarrOperations", "error_number"]
+__all__ = ["ZarrOperations", "error_number", "errors_to_errno", "os_error"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,7 +41,17 @@ MAX_XATTR_NBYTES = 64 << 10
 XATTR_PREFIX = "user.zarr."
 MAX_REPORTED_ERRORS = 10_000
 
-PRESERVED_ERRNOS = (errno.EACCES, errno.ENOENT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+PRESERVED_ERRNOS = (
+    errno.EACCES,
+    errno.ENOENT,
+    errno.ENOMEM,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.ENAMETOOLONG,
+)
 """Error numbers of the store that are errnos unchanged. All others become EIO."""
 
 WRITE_OPERATIONS = [
@@ -82,34 +100,40 @@ def error_number(error: Exception) -> int:
         return errno.ENOENT
     if isinstance(error, ReadOnlyError):
         return errno.EROFS
+    if isinstance(error, RefusedError):
+        return error.number
+    if isinstance(error, NodeExistsError):
+        return errno.EEXIST
+    if isinstance(error, KeyNameError):
+        return errno.EINVAL
     if isinstance(error, MemoryError):
         return errno.ENOMEM
     errnos = {errno.EPERM: errno.EACCES} | {number: number for number in PRESERVED_ERRNOS}
     return errnos.get(error.errno or 0, errno.EIO) if isinstance(error, OSError) else errno.EIO
 
 
-class _OperationError(OSError):
+class OperationError(OSError):
     """The error number that the kernel receives. It is not converted again."""
 
 
-def _os_error(number: int) -> OSError:
-    return _OperationError(number, os.strerror(number))
+def os_error(number: int) -> OSError:
+    return OperationError(number, os.strerror(number))
 
 
-def _errors_to_errno(operation: F) -> F:
+def errors_to_errno(operation: F) -> F:
     """Convert the exceptions of an operation to error numbers. Each error is logged once."""
 
     @functools.wraps(operation)
     def translated(self: Any, *args: Any) -> Any:
         try:
             return operation(self, *args)
-        except _OperationError:
+        except OperationError:
             raise
         except Exception as error:
             number = error_number(error)
             if number not in (errno.ENOENT, errno.EROFS):
                 self._error_log.report(f"{operation.__name__} {args[0] if args else ''}", error)
-            raise _os_error(number) from error
+            raise os_error(number) from error
 
     return translated  # type: ignore[return-value]
 
@@ -122,6 +146,9 @@ class ZarrOperations:
     """
 
     use_ns = True
+
+    file_mode = 0o444
+    directory_mode = 0o555
 
     def __init__(
         self,
@@ -156,63 +183,71 @@ class ZarrOperations:
     def _entry(self, path: str) -> Entry:
         entry = self._tree.lookup(path)
         if entry is None:
-            raise _os_error(errno.ENOENT)
+            raise os_error(errno.ENOENT)
         return entry
 
-    @_errors_to_errno
+    @errors_to_errno
     def getattr(self, path: str, fh: Any = None) -> dict[str, Any]:
         entry = self._entry(path)
-        modified = entry.modified or self._started
+        modified = self._modified(entry)
+        if isinstance(entry, VirtualFile):
+            return self._file_status(entry.content.size, entry.stored_nbytes, modified)
+        return {
+            "st_mode": stat.S_IFDIR | self.directory_mode,
+            "st_nlink": 2,
+            "st_size": 0,
+            "st_blocks": 0,
+            **self._times_and_owner(modified),
+        }
+
+    def _modified(self, entry: Entry) -> float:
+        return entry.modified or self._started
+
+    def _file_status(self, size: int, stored_nbytes: int, modified: float) -> dict[str, Any]:
+        return {
+            "st_mode": stat.S_IFREG | self.file_mode,
+            "st_nlink": 1,
+            "st_size": size,
+            "st_blocks": -(-stored_nbytes // BLOCK_NBYTES),
+            "st_blksize": PREFERRED_READ_NBYTES,
+            **self._times_and_owner(modified),
+        }
+
+    def _times_and_owner(self, modified: float) -> dict[str, Any]:
         stamp = int(modified * 1e9)
-        common = {
+        return {
             "st_uid": self._owner[0],
             "st_gid": self._owner[1],
             "st_atime": stamp,
             "st_mtime": stamp,
             "st_ctime": stamp,
         }
-        if isinstance(entry, Directory):
-            return {
-                "st_mode": stat.S_IFDIR | 0o555,
-                "st_nlink": 2,
-                "st_size": 0,
-                "st_blocks": 0,
-                **common,
-            }
-        return {
-            "st_mode": stat.S_IFREG | 0o444,
-            "st_nlink": 1,
-            "st_size": entry.content.size,
-            "st_blocks": -(-entry.stored_nbytes // BLOCK_NBYTES),
-            "st_blksize": PREFERRED_READ_NBYTES,
-            **common,
-        }
 
-    @_errors_to_errno
+    @errors_to_errno
     def access(self, path: str, mode: int) -> int:
         self._entry(path)
         if mode & os.W_OK:
-            raise _os_error(errno.EROFS)
+            raise os_error(errno.EROFS)
         return 0
 
-    @_errors_to_errno
+    @errors_to_errno
     def opendir(self, path: str) -> int:
         if not isinstance(self._entry(path), Directory):
-            raise _os_error(errno.ENOTDIR)
+            raise os_error(errno.ENOTDIR)
         return 0
 
     def releasedir(self, path: str, fh: Any) -> int:
         return 0
 
-    @_errors_to_errno
+    @errors_to_errno
     def readdir(self, path: str, fh: Any) -> list[str]:
         entry = self._entry(path)
         if not isinstance(entry, Directory):
-            raise _os_error(errno.ENOTDIR)
+            raise os_error(errno.ENOTDIR)
         return [".", "..", *self._tree.list_names(entry)]
 
     def readlink(self, path: str) -> NoReturn:
-        raise _os_error(errno.EINVAL)
+        raise os_error(errno.EINVAL)
 
     def statfs(self, path: str) -> dict[str, int]:
         # The file system is read-only, so no blocks are free.
@@ -245,44 +280,44 @@ class ZarrOperations:
         }
         return {key: text for key, text in texts.items() if len(text) <= MAX_XATTR_NBYTES}
 
-    @_errors_to_errno
+    @errors_to_errno
     def getxattr(self, path: str, name: str, position: int = 0) -> bytes:
         # The kernel requests security attributes on every access. They do not require a lookup.
         value = self._attributes(path).get(name) if name.startswith(XATTR_PREFIX) else None
         if value is None:
-            raise _os_error(errno.ENODATA)
+            raise os_error(errno.ENODATA)
         return value
 
-    @_errors_to_errno
+    @errors_to_errno
     def listxattr(self, path: str) -> list[str]:
         return sorted(self._attributes(path))
 
     # -- reading -----------------------------------------------------------------------------------------
 
-    @_errors_to_errno
+    @errors_to_errno
     def open(self, path: str, flags: int) -> int:
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_TRUNC | os.O_CREAT):
-            raise _os_error(errno.EROFS)
+            raise os_error(errno.EROFS)
         entry = self._entry(path)
         if not isinstance(entry, VirtualFile):
-            raise _os_error(errno.EISDIR)
+            raise os_error(errno.EISDIR)
         handle = next(self._handles)
         self._files[handle] = OpenFile(entry.content, self._pool)
         return handle
 
-    @_errors_to_errno
+    @errors_to_errno
     def read(self, path: str, size: int, offset: int, fh: int) -> Any:
         file = self._files.get(fh)
         if file is None:
             entry = self._entry(path)
             if not isinstance(entry, VirtualFile):
-                raise _os_error(errno.EISDIR)
+                raise os_error(errno.EISDIR)
             file = OpenFile(entry.content, self._pool)
         try:
             return file.read(offset, size)
         except Exception as error:
             self._error_log.report(path, error)
-            raise _os_error(errno.EIO) from error
+            raise os_error(errno.EIO) from error
 
     def flush(self, path: str, fh: Any) -> int:
         return 0
@@ -296,7 +331,7 @@ class ZarrOperations:
 
 
 def _refuse(self: Any, *args: Any) -> NoReturn:
-    raise _os_error(errno.EROFS)
+    raise os_error(errno.EROFS)
 
 
 for _name in WRITE_OPERATIONS:

@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["MountOptions", "default_cache_size"]
+__all__ = ["CreationOptions", "MountOptions", "default_cache_size"]
 
 CACHE_MEMORY_DIVISOR = 4
 """The default chunk cache uses at most a quarter of the memory. A sequential read of a file accesses each chunk once
 for every plane that the chunk contains.
 """
+
+
+@dataclass(frozen=True)
+class CreationOptions:
+    """How new arrays are stored, unless the extended attributes of a file state otherwise.
+
+    Attributes:
+        zarr_format: the format; None for that of the group.
+        chunks: the chunk shape of arrays of this number of dimensions, or one length for all dimensions; None or
+            ``"auto"`` for an automatic one.
+        compressors: the bytes->bytes codecs as for ``create_array``; None or ``"auto"`` for the default.
+    """
+
+    zarr_format: int | str | None = None
+    chunks: tuple[int, ...] | int | str | None = None
+    compressors: Any = None
+
+    def for_array(self, ndim: int) -> dict[str, Any]:
+        """Return the options of ``create_array`` for an array of ``ndim`` dimensions."""
+        options: dict[str, Any] = {}
+        if self.zarr_format is not None:
+            options["zarr_format"] = self.zarr_format
+        if isinstance(self.chunks, int) or (isinstance(self.chunks, tuple) and len(self.chunks) == ndim):
+            options["chunks"] = self.chunks
+        if self.compressors is not None:
+            options["compressors"] = self.compressors
+        return options
 
 
 @dataclass(frozen=True)
@@ -28,6 +55,10 @@ class MountOptions:
         fuse_options: additional ``-o`` options of libfuse.
         storage_options: the fsspec options for a URL, such as credentials.
         max_document: the maximum size of a metadata document in bytes; None for the default.
+        writable: whether files can be changed. The store is then opened for writing.
+        creation: how new arrays are stored, if the mount is writable.
+        synchronizer: the directory of a ``ProcessSynchronizer`` that other writers of the store use. None: mounts of
+            one directory by one user exclude each other, but no other writers.
     """
 
     path: str = ""
@@ -39,6 +70,9 @@ class MountOptions:
     fuse_options: tuple[str, ...] = ()
     storage_options: dict[str, Any] | None = None
     max_document: int | None = None
+    writable: bool = False
+    creation: CreationOptions = field(default_factory=CreationOptions)
+    synchronizer: str | None = None
 
 
 def default_cache_size() -> int:

@@ -37,7 +37,11 @@ def serve(
     from zarrfs.mount.blocks import DEFAULT_POOL_NBYTES, BlockPool
     from zarrfs.mount.operations import ZarrOperations
     from zarrfs.mount.tree import Tree
+    from zarrfs.mount.writing.operations import WritableOperations
+    from zarrfs.mount.writing.synchronization import check_store, find_synchronizer
 
+    if options.writable and options.immutable:
+        raise MountError("--rw and --immutable exclude each other: a writable mount changes the data")
     target = prepare_mountpoint(mountpoint)
     binding = load_binding()
     source = location.url if isinstance(location, Store) else location
@@ -46,11 +50,18 @@ def serve(
     # buffer for blocks, which does not depend on the size of the cache, is added.
     blocks_nbytes = cache_size // 2 if cache_size >= MIN_SHARED_CACHE_NBYTES else 0
     pool = BlockPool(DEFAULT_POOL_NBYTES + blocks_nbytes, is_immutable=options.immutable)
+    synchronizer = None
+    if options.writable:
+        with zarrfs.open(location, options.path, "r", storage_options=options.storage_options) as probe:
+            check_store(probe.store)
+            synchronizer = find_synchronizer(probe.store, options.synchronizer)
     node = zarrfs.open(
         location,
         options.path,
+        "r+" if options.writable else "r",
         cache_size=cache_size - blocks_nbytes,
         storage_options=options.storage_options,
+        synchronizer=synchronizer,
         access=zarrfs.Access(max_document=options.max_document),
     )
     try:
@@ -64,7 +75,12 @@ def serve(
             is_ready = True
             ready()
 
-        operations = ZarrOperations(tree, mark_ready, pool=pool)
+        if options.writable:
+            operations: ZarrOperations = WritableOperations(
+                tree, mark_ready, pool=pool, options=options.creation
+            )
+        else:
+            operations = ZarrOperations(tree, mark_ready, pool=pool)
         try:
             binding.run(operations, target, _fuse_arguments(source, options))
         except RuntimeError as error:
@@ -83,13 +99,17 @@ def serve(
 
 def _fuse_arguments(location: str, options: MountOptions) -> dict[str, object]:
     arguments: dict[str, object] = {
-        "ro": True,
+        "ro": not options.writable,
         "fsname": _escape_option(safe_text(location, MAX_SOURCE_LENGTH)),
         "subtype": SUBTYPE,
         "allow_other": options.allow_other,
         "default_permissions": options.allow_other,
     }
-    if options.immutable:
+    if options.writable:
+        # Bytes that are written through one file are visible in the other files of the array at once. An open file that
+        # is removed or replaced is not kept under another name.
+        arguments.update(auto_cache=True, attr_timeout=0, entry_timeout=0, hard_remove=True)
+    elif options.immutable:
         arguments.update(kernel_cache=True, attr_timeout=3600, entry_timeout=3600)
     else:
         # On open, the kernel drops cached pages of a file whose size or modification time has changed.

@@ -224,6 +224,21 @@ class Tree:
         """The number of bytes that the metadata cache occupies."""
         return self._cache.nbytes
 
+    def invalidate(self) -> None:
+        """Forget all cached metadata, because the mount itself changed the store."""
+        root = self.root
+        root.refresh()
+        self._root = self._make_record("", root)
+        self._cache = ChunkCache(self._cache.capacity)
+
+    def array_names(self, path: str) -> list[str]:
+        """Return the names of the listed files of the array at a path relative to the root."""
+        record = self._get_record(path)
+        array = record.node
+        if not isinstance(array, Array):
+            return []
+        return self._view_names(record, array, path.rpartition("/")[2] or self._root_name)
+
     # -- nodes -------------------------------------------------------------------------------------------------
 
     def _get_record(self, path: str) -> _NodeRecord:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.errors import StoreError
 from zarrfs.mount.blocks import BlockPool
 from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.open_files import OpenFile
+from zarrfs.mount.refusal import RefusedError
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 
 __all__ = ["ArrayFile"]
@@ -21,7 +21,7 @@ class ArrayFile(OpenFile):
     """A file whose bytes can be changed in place. All files of a mount share the write buffer.
 
     Bytes that do not belong to an element, such as a header, can only be written with their present value. ``path`` is
-    for messages.
+    for messages. ``is_stale`` is whether the node was changed so that the content has to be looked up again.
     """
 
     def __init__(
@@ -30,6 +30,13 @@ class ArrayFile(OpenFile):
         super().__init__(content, pool)
         self._path = path
         self._write_buffer = write_buffer
+        self.is_stale = False
+
+    def mark_stale(self, top: str) -> None:
+        """Set ``is_stale`` if the file presents a node at or below a path of the store."""
+        paths = [array.path for array in self.content.arrays]
+        if not paths or any(not top or path == top or path.startswith(f"{top}/") for path in paths):
+            self.is_stale = True
 
     def read(self, offset: int, size: int) -> Any:
         count = max(0, min(size, self.content.size - offset))
@@ -58,14 +65,14 @@ class ArrayFile(OpenFile):
     def write(self, offset: int, data: bytes) -> int:
         """Write bytes at ``offset``. Return their number, which is smaller than ``len(data)`` at the end of the file.
 
-        Raises StoreError with EFBIG at or after the end of the file, with EPERM for bytes that cannot be changed.
+        Raises RefusedError with EFBIG at or after the end of the file, with EPERM for bytes that cannot be changed.
         Nothing is written then.
         """
         count = min(len(data), self.content.size - offset)
         if count <= 0:
             if not data:
                 return 0
-            raise StoreError(
+            raise RefusedError(
                 f"{self._path}: byte {offset} is outside the file of {self.content.size} bytes, whose size is "
                 "determined by the shape of the array; truncate the .raw file to change the shape",
                 errno.EFBIG,
@@ -88,11 +95,13 @@ class ArrayFile(OpenFile):
 
     def _check_unchanged(self, segment: Any, start: int, new: memoryview) -> None:
         if not isinstance(segment, BytesSegment):
-            raise StoreError(f"{self._path}: the file is encoded and cannot be changed in place", errno.EPERM)
+            raise RefusedError(
+                f"{self._path}: the file is encoded and cannot be changed in place", errno.EPERM
+            )
         old = bytearray(len(new))
         segment.read_into(start, memoryview(old))
         if old != new:
-            raise StoreError(
+            raise RefusedError(
                 f"{self._path}: the write changes bytes of the header, which is computed from the metadata; only the "
                 "elements can be changed in place",
                 errno.EPERM,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,8 @@ SETTLING_SECONDS = 2.0
 with the store once per second.
 """
 
+MAX_MODIFICATION_TIMES = 10_000
+
 Key = tuple[int, str]
 Coords = tuple[int, ...]
 
@@ -59,6 +62,7 @@ class WriteBuffer:
         self._thread: threading.Thread | None = None
         self._closed = False
         self._failed_at = float("-inf")
+        self._modified: OrderedDict[Key, float] = OrderedDict()
 
     @property
     def nbytes(self) -> int:
@@ -88,6 +92,9 @@ class WriteBuffer:
             dirty = self._arrays.setdefault(_key(array), DirtyArray(array))
             grown = dirty.put(coords, part, self._clock())
             self._nbytes += grown or 0
+            self._modified[_key(array)] = time.time()
+            if len(self._modified) > MAX_MODIFICATION_TIMES:
+                self._modified.popitem(last=False)
             return dirty if grown is None else None
 
     def _make_room(self) -> None:
@@ -117,6 +124,10 @@ class WriteBuffer:
             if dirty is None or not dirty.is_dirty:
                 return None
             return dirty.overlay(array, order, swap_width, offset, size)
+
+    def modified(self, array: Array) -> float:
+        """Return the time of the last write to an array in seconds since the epoch; 0 if it is not known."""
+        return self._modified.get(_key(array), 0.0)
 
     def is_settled(self, array: Array) -> bool:
         """Return whether the array has no dirty bytes and has not been flushed lately."""

@@ -1,0 +1,90 @@
+"""Changes by the JSON files of a mount: the attributes of an existing node, and the metadata of a new array."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
+from zarrfs.mount.refusal import RefusedError
+
+__all__ = ["CREATION_OPTIONS", "edited_attributes", "new_array_options", "parse_document"]
+
+MAX_DOCUMENT_NBYTES = 64 << 20
+
+CREATION_OPTIONS = (
+    "shape",
+    "dtype",
+    "chunks",
+    "shards",
+    "fill_value",
+    "order",
+    "zarr_format",
+    "filters",
+    "serializer",
+    "compressors",
+    "codecs",
+    "dimension_names",
+)
+"""The members of a JSON file that creates an array, and the extended attributes of a new file (``user.zarr.*``)."""
+
+DERIVED = ("views", "not_available")
+"""Members of the JSON file of an array that are not metadata. They are ignored."""
+
+
+def parse_document(path: str, content: bytes) -> dict[str, Any]:
+    """Return the JSON object in a file. Raises RefusedError."""
+    if len(content) > MAX_DOCUMENT_NBYTES:
+        raise RefusedError(f"{path}: {len(content)} bytes exceed {MAX_DOCUMENT_NBYTES}", errno.EFBIG)
+    try:
+        document = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(f"{path}: it is not valid JSON: {error}", errno.EINVAL) from error
+    if not isinstance(document, dict):
+        raise RefusedError(f"{path}: expected a JSON object, found {type(document).__name__}", errno.EINVAL)
+    return document
+
+
+def edited_attributes(path: str, document: Mapping[str, Any], node: Array | Group) -> dict[str, Any]:
+    """Return the member ``attributes`` of an edited JSON file. Raises RefusedError if another member was changed."""
+    present = array_metadata_summary(node) if isinstance(node, Array) else group_metadata_summary(node)
+    present = json.loads(json.dumps(json_safe(present)))
+    for name, value in document.items():
+        if name == "attributes" or name in DERIVED:
+            continue
+        if name not in present or present[name] != value:
+            raise RefusedError(
+                f"{path}: only the member 'attributes' can be changed; {name!r} is {value!r}, expected "
+                f"{present.get(name)!r}",
+                errno.EINVAL,
+            )
+    attributes = document.get("attributes")
+    if not isinstance(attributes, dict):
+        raise RefusedError(f"{path}: expected a member 'attributes' that is a JSON object", errno.EINVAL)
+    return attributes
+
+
+def new_array_options(path: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the array that a new JSON file describes. Raises RefusedError.
+
+    The file has at least the members ``shape`` and ``dtype``.
+    """
+    missing = [name for name in ("shape", "dtype") if name not in document]
+    if missing:
+        raise RefusedError(
+            f"{path}: a JSON file of a new array needs the members 'shape' and 'dtype'; "
+            f"missing: {', '.join(missing)}",
+            errno.EINVAL,
+        )
+    unknown = [name for name in document if name not in (*CREATION_OPTIONS, "attributes")]
+    if unknown:
+        raise RefusedError(
+            f"{path}: unknown members of a new array: {', '.join(map(repr, unknown))}; expected "
+            f"{', '.join((*CREATION_OPTIONS, 'attributes'))}",
+            errno.EINVAL,
+        )
+    return dict(document)

@@ -1,0 +1,231 @@
+"""Changes of the hierarchy: nodes are created, removed, renamed and resized, and attributes are set."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.locations import METADATA_NAMES
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.nodes.similar_arrays import options_like
+from zarrfs.errors import MetadataError, OptionError, describe_error
+from zarrfs.mount.options import CreationOptions
+from zarrfs.mount.refusal import RefusedError
+from zarrfs.mount.tree import Tree
+from zarrfs.mount.writing.documents import CREATION_OPTIONS
+from zarrfs.mount.writing.write_buffer import WriteBuffer
+
+__all__ = ["HierarchyEditor"]
+
+KEPT_OPTIONS = (
+    "chunks",
+    "shards",
+    "filters",
+    "serializer",
+    "compressors",
+    "codecs",
+    "fill_value",
+    "order",
+    "chunk_key_encoding",
+    "dimension_separator",
+    "dimension_names",
+    "dimension_units",
+    "zarr_format",
+)
+"""The options of an array that its replacement of the same data type and number of dimensions has, too."""
+
+
+@dataclass
+class HierarchyEditor:
+    """Changes the hierarchy below the root of a mount. Paths are relative to the root, without a leading slash.
+
+    Dirty chunks of the nodes are flushed or discarded first. The tree forgets its cached metadata after each change.
+    """
+
+    tree: Tree
+    write_buffer: WriteBuffer
+    options: CreationOptions = field(default_factory=CreationOptions)
+
+    # -- access ------------------------------------------------------------------------------------------------
+
+    @property
+    def root(self) -> Group:
+        """The group that is mounted. Raises RefusedError if an array is mounted."""
+        root = self.tree.root
+        if not isinstance(root, Group):
+            raise RefusedError("the mount presents one array: only its elements can be changed", errno.EPERM)
+        return root
+
+    def node(self, path: str) -> Array | Group | None:
+        """Return the node at a path by its present metadata, or None."""
+        if not path:
+            root = self.tree.root
+            root.refresh()
+            return root
+        node: Array | Group | None = self.root.get(path)
+        return node
+
+    def store_path(self, path: str) -> str:
+        """Return the path in the store."""
+        return "/".join(part for part in (self.tree.root.path, path) if part)
+
+    # -- groups ------------------------------------------------------------------------------------------------
+
+    def make_group(self, path: str) -> None:
+        """Create a group. Raises NodeExistsError."""
+        self.root.create_group(path)
+        self.tree.invalidate()
+
+    def remove_group(self, path: str) -> None:
+        """Delete a group without members. Raises RefusedError with ENOTEMPTY if there is anything else in it."""
+        if not path:
+            raise RefusedError("the root of the mount cannot be removed", errno.EBUSY)
+        store = self.root.store
+        if store.listable:
+            listing = store.list_dir(self.store_path(path))
+            names = [*listing.prefixes, *(name for name in listing.keys if name not in METADATA_NAMES)]
+            if names:
+                raise RefusedError(
+                    f"/{path}: the group contains {', '.join(map(repr, sorted(names)[:5]))}; only an empty group "
+                    "can be removed",
+                    errno.ENOTEMPTY,
+                )
+        self.remove(path)
+
+    def remove(self, path: str) -> None:
+        """Delete a node with everything below it. Its dirty chunks are dropped."""
+        root = self.root
+        self.write_buffer.discard(self.store_path(path))
+        del root[path]
+        self.tree.invalidate()
+
+    def move(self, source: str, target: str) -> None:
+        """Move a node with everything below it. An array at the target is replaced."""
+        if (target + "/").startswith(source + "/") and source != target:
+            raise RefusedError(f"/{source}: it cannot be moved into itself", errno.EINVAL)
+        self.write_buffer.flush(below=self.store_path(source))
+        root = self.root
+        present = root.get(target)
+        if isinstance(present, Group):
+            raise RefusedError(f"/{target}: there is a group", errno.EEXIST)
+        if present is None:
+            root.move(source, target)
+        else:
+            # The replaced array is kept under another name until the move has succeeded.
+            parent, _, name = target.rpartition("/")
+            aside = "/".join(part for part in (parent, f".zarrfs-replaced-{name}") if part)
+            self.write_buffer.discard(self.store_path(target))
+            root.move(target, aside)
+            try:
+                root.move(source, target)
+            except BaseException:
+                root.move(aside, target)
+                raise
+            del root[aside]
+        self.tree.invalidate()
+
+    # -- arrays ------------------------------------------------------------------------------------------------
+
+    def create_array(
+        self,
+        path: str,
+        data: np.ndarray[Any, Any] | None,
+        given: Mapping[str, str] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        document: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Create the array at a path from its elements or a document, or replace it. A failure changes nothing.
+
+        ``given`` contains options as the text of extended attributes. A replacement keeps the attributes, and, if data
+        type and number of dimensions are equal, chunks and codecs. Raises RefusedError with EINVAL for invalid options.
+        """
+        present = self.node(path)
+        if isinstance(present, Group):
+            raise RefusedError(f"/{path}: there is a group of that name", errno.EEXIST)
+        ndim = data.ndim if data is not None else len(document["shape"]) if document else 0
+        options = self.options.for_array(ndim)
+        if present is not None:
+            options["attributes"] = {**present.attrs.asdict(), **(attributes or {})}
+            if data is not None and _equal_types(data.dtype, present.dtype) and ndim == present.ndim:
+                like = options_like(present, {})
+                options |= {name: value for name, value in like.items() if name in KEPT_OPTIONS}
+        elif attributes:
+            options["attributes"] = dict(attributes)
+        options |= dict(document or {})
+        options |= {name: _parsed(value) for name, value in (given or {}).items() if name in CREATION_OPTIONS}
+        if data is not None:
+            options["data"] = data
+            for name in ("shape", "dtype"):
+                options.pop(name, None)
+        parent, _, name = path.rpartition("/")
+        group = self.node(parent)
+        if not isinstance(group, Group):
+            raise RefusedError(f"/{parent}: there is no such group", errno.ENOENT)
+        # Otherwise older bytes would be written to the new array.
+        self.write_buffer.flush(below=self.store_path(path))
+        try:
+            group.create_array(name, overwrite=present is not None, **options)
+        except (MetadataError, OptionError) as error:
+            raise RefusedError(f"/{path}: {describe_error(error)}", errno.EINVAL) from error
+        self.write_buffer.discard(self.store_path(path))
+        self.tree.invalidate()
+
+    def resize(self, array: Array, nbytes: int) -> None:
+        """Change the length of the first dimension, so that the elements occupy ``nbytes``."""
+        row = prod(array.shape[1:]) * array.itemsize
+        if not array.ndim or not row or nbytes % row:
+            raise RefusedError(
+                f"{array.name}: {nbytes} bytes are not a whole number of rows of {row} bytes (shape {array.shape})",
+                errno.EINVAL,
+            )
+        self.write_buffer.flush(array)
+        # The cached node may lack its user attributes.
+        path = array.path[len(self.tree.root.path) :].strip("/") if self.tree.root.path else array.path
+        node = self.node(path)
+        assert isinstance(node, Array)
+        node.resize((nbytes // row, *node.shape[1:]))
+        self.tree.invalidate()
+
+    # -- attributes --------------------------------------------------------------------------------------------
+
+    def set_attributes(self, path: str, attributes: Mapping[str, Any]) -> None:
+        """Replace all user attributes of a node."""
+        self._present(path).attrs.put(attributes)
+        self.tree.invalidate()
+
+    def set_attribute(self, path: str, name: str, value: Any) -> None:
+        """Set one user attribute of a node."""
+        self._present(path).attrs[name] = value
+        self.tree.invalidate()
+
+    def remove_attribute(self, path: str, name: str) -> None:
+        """Remove one user attribute of a node. Raises RefusedError with ENODATA if there is none."""
+        try:
+            del self._present(path).attrs[name]
+        except KeyError:
+            raise RefusedError(f"/{path}: there is no attribute {name!r}", errno.ENODATA) from None
+        self.tree.invalidate()
+
+    def _present(self, path: str) -> Array | Group:
+        node = self.node(path)
+        if node is None:
+            raise RefusedError(f"/{path}: there is no such node", errno.ENOENT)
+        return node
+
+
+def _equal_types(first: np.dtype[Any], second: np.dtype[Any]) -> bool:
+    return first.newbyteorder("<") == second.newbyteorder("<")
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,118 @@
+"""What becomes of a pending file, determined by its name."""
+
+from __future__ import annotations
+
+import errno
+import re
+
+import numpy as np
+
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.mount.refusal import RefusedError
+from zarrfs.mount.tree import GROUP_DOCUMENT
+from zarrfs.mount.writing.documents import edited_attributes, new_array_options, parse_document
+from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
+from zarrfs.mount.writing.npy_file import NpyError, read_npy
+from zarrfs.mount.writing.pending import PendingFile
+
+__all__ = ["CREATED_SUFFIXES", "check_creatable", "is_temporary", "store_file"]
+
+CREATED_SUFFIXES = (".npy", ".raw", ".json")
+"""The suffixes of files that can create or replace an array."""
+
+TEMPORARY_NAME = re.compile(
+    r"\..*|.*~|#.*#|.*\.(tmp|temp|part|partial|swp|swo|swx|bak|new|lock|[0-9]+)|[0-9]+", re.S
+)
+"""The names of temporary files of editors and copy programs."""
+
+
+def is_temporary(path: str) -> bool:
+    """Return whether programs use such a name for temporary files. ``.group.json`` is not one."""
+    name = path.rpartition("/")[2]
+    return name != GROUP_DOCUMENT and TEMPORARY_NAME.fullmatch(name) is not None
+
+
+def check_creatable(path: str) -> None:
+    """Raise RefusedError with EOPNOTSUPP if a file of this name can neither become an array nor be temporary."""
+    name = path.rpartition("/")[2]
+    if name == GROUP_DOCUMENT or is_temporary(path):
+        return
+    if any(name.endswith(suffix) and name != suffix for suffix in CREATED_SUFFIXES):
+        return
+    raise RefusedError(
+        f"{path}: a new file must be an array ({', '.join(CREATED_SUFFIXES)}) or have the name of a temporary file "
+        "(.NAME, NAME~, NAME.tmp)",
+        errno.EOPNOTSUPP,
+    )
+
+
+def store_file(file: PendingFile, editor: HierarchyEditor) -> bool:
+    """Apply a complete pending file to the hierarchy. Return False if its name is that of a temporary file.
+
+    Raises RefusedError with EINVAL if the bytes are not complete or not valid, and the errors of the store. The
+    hierarchy is unchanged then.
+    """
+    path = file.path.strip("/")
+    parent, _, name = path.rpartition("/")
+    if is_temporary(file.path):
+        return False
+    with file.lock:
+        if name == GROUP_DOCUMENT:
+            _edit(file, editor, parent)
+        elif name.endswith(".json"):
+            _store_json(file, editor, path.removesuffix(".json"))
+        elif name.endswith(".npy"):
+            _store_npy(file, editor, path.removesuffix(".npy"))
+        elif name.endswith(".raw"):
+            _store_raw(file, editor, path.removesuffix(".raw"))
+        else:
+            return False
+        file.is_changed = False
+    return True
+
+
+def _edit(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
+    node = editor.node(path)
+    if node is None:
+        raise RefusedError(f"{file.path}: there is no such group", errno.ENOENT)
+    document = parse_document(file.path, file.read(0, file.size))
+    editor.set_attributes(path, edited_attributes(file.path, document, node))
+
+
+def _store_json(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
+    node = editor.node(path)
+    if isinstance(node, Array):
+        _edit(file, editor, path)
+        return
+    options = new_array_options(file.path, parse_document(file.path, file.read(0, file.size)))
+    editor.create_array(path, None, file.options, file.attributes, options)
+
+
+def _store_npy(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
+    try:
+        data = read_npy(file)
+    except NpyError as error:
+        raise RefusedError(f"{file.path}: the file cannot become an array: {error}", errno.EINVAL) from error
+    editor.create_array(path, data, file.options, file.attributes)
+
+
+def _store_raw(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
+    """Replace the elements of an array, whose data type and shape (except for the number of rows) are retained."""
+    node = editor.node(path)
+    if not isinstance(node, Array) or isinstance(node, Group) or not node.ndim or node.dtype.hasobject:
+        raise RefusedError(
+            f"{file.path}: a .raw file has no shape and data type. Create the array first: write a JSON file with the "
+            f"members 'shape' and 'dtype' to /{path}.json",
+            errno.EINVAL,
+        )
+    row = int(np.prod(node.shape[1:], dtype=object)) * node.itemsize
+    if not row or file.size % row:
+        raise RefusedError(
+            f"{file.path}: {file.size} bytes are not a whole number of rows of {row} bytes of the array of shape "
+            f"{node.shape} and type {node.dtype}",
+            errno.EINVAL,
+        )
+    shape = (file.size // row, *node.shape[1:])
+    data = file.mapped(node.dtype, 0, shape, "C")
+    editor.create_array(path, data, file.options, file.attributes)
