@@ -1,0 +1,209 @@
+"""Writing through real mounts with ordinary programs."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zarrfs
+from tests.mount.mounted import BINDINGS, is_library_missing, mounted, needs_fuse
+from zarrfs.mount.mountpoints import is_mounted
+
+pytestmark = needs_fuse
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    location = tmp_path / "a.zarr"
+    root = zarrfs.create_group(location)
+    root.create_array("img", data=np.arange(60 * 70, dtype="<u2").reshape(60, 70), chunks=(16, 16))
+    root.create_group("inner")
+    return location
+
+
+@pytest.fixture
+def mount(store: Path, tmp_path: Path) -> Iterator[Path]:
+    with mounted(store, tmp_path / "mnt", "--rw") as mnt:
+        yield mnt
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_every_binding_writes_in_place_and_creates(binding: str, store: Path, tmp_path: Path) -> None:
+    if is_library_missing(binding):
+        pytest.skip(f"the library of {binding} is not installed")
+    with mounted(store, tmp_path / "mnt", "--rw", binding=binding) as mnt:
+        view = np.memmap(mnt / "img.raw", "<u2", "r+", shape=(60, 70))
+        view[3:50, 5:9] = 7
+        view.flush()
+        del view
+        np.save(mnt / "new.npy", np.arange(1000.0))
+        np.save(mnt / "new.npy", np.arange(500.0))
+        np.testing.assert_array_equal(np.load(mnt / "new.npy"), np.arange(500.0))
+        os.rename(mnt / "new.npy", mnt / "inner" / "moved.npy")
+        os.mkdir(mnt / "group")
+        shutil.rmtree(mnt / "group")
+        assert sorted(os.listdir(mnt)) == [".group.json", "img.json", "img.npy", "img.raw", "inner"]
+    expected = np.arange(60 * 70, dtype="<u2").reshape(60, 70)
+    expected[3:50, 5:9] = 7
+    np.testing.assert_array_equal(zarrfs.open_array(store, "img")[...], expected)
+    np.testing.assert_array_equal(zarrfs.open_array(store, "inner/moved")[...], np.arange(500.0))
+
+
+def test_numpy_maps_a_file_for_writing(mount: Path, store: Path) -> None:
+    array = np.load(mount / "img.npy", mmap_mode="r+")
+    array[10:20] += 1000
+    array.flush()
+    np.testing.assert_array_equal(zarrfs.open_array(store, "img")[...], array)
+    np.testing.assert_array_equal(np.load(mount / "img.npy"), array)
+
+
+def test_other_files_and_handles_see_written_bytes_at_once(mount: Path) -> None:
+    with open(mount / "img.npy", "rb", buffering=0) as reader, open(mount / "img.raw", "r+b", 0) as writer:
+        header = os.path.getsize(mount / "img.npy") - os.path.getsize(mount / "img.raw")
+        for number in range(20):
+            reader.seek(header + 100)
+            reader.read(1000)
+            writer.seek(100 + number)
+            writer.write(bytes([200 + number]))
+            reader.seek(header + 100 + number)
+            assert reader.read(1) == bytes([200 + number])
+
+
+def test_dd_writes_in_place(mount: Path, store: Path, tmp_path: Path) -> None:
+    plain = bytearray((mount / "img.raw").read_bytes())
+    block = os.urandom(3 * 512)
+    (tmp_path / "block").write_bytes(block)
+    run("dd", f"if={tmp_path / 'block'}", f"of={mount / 'img.raw'}", "bs=512", "seek=2", "conv=notrunc,fsync")
+    plain[1024 : 1024 + len(block)] = block
+    assert bytes(zarrfs.open_array(store, "img").read_bytes(0, len(plain))) == plain
+
+
+def test_a_shared_mapping_and_pwrite_of_one_descriptor(mount: Path, store: Path) -> None:
+    size = os.path.getsize(mount / "img.raw")
+    descriptor = os.open(mount / "img.raw", os.O_RDWR)
+    with mmap.mmap(descriptor, size) as mapping:
+        mapping[0:3] = b"abc"
+        mapping.flush()
+        os.pwrite(descriptor, b"xyz", 10)
+        assert mapping[10:13] == b"xyz"
+        mapping[size - 1 : size] = b"\xff"
+    os.close(descriptor)
+    content = bytes(zarrfs.open_array(store, "img").read_bytes(0, size))
+    assert (content[0:3], content[10:13], content[-1]) == (b"abc", b"xyz", 0xFF)
+
+
+def test_a_c_program_writes(mount: Path, store: Path, tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    (tmp_path / "p.c").write_text(
+        """
+        #include <fcntl.h>
+        #include <string.h>
+        #include <sys/mman.h>
+        #include <unistd.h>
+        int main(int n, char **v) {
+            int f = open(v[1], O_RDWR);
+            if (f < 0 || pwrite(f, "hello", 5, 4001) != 5) return 1;
+            char *m = mmap(0, 8400, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+            if (m == MAP_FAILED || memcmp(m + 4001, "hello", 5)) return 2;
+            memcpy(m + 8000, "world", 5);
+            if (msync(m, 8400, MS_SYNC) || fsync(f) || munmap(m, 8400)) return 3;
+            return close(f) ? 4 : 0;
+        }
+        """
+    )
+    run(compiler, "-o", tmp_path / "p", tmp_path / "p.c")
+    run(tmp_path / "p", mount / "img.raw")
+    content = bytes(zarrfs.open_array(store, "img").read_bytes(0, 8400))
+    assert (content[4001:4006], content[8000:8005]) == (b"hello", b"world")
+
+
+def test_programs_change_the_hierarchy(mount: Path, store: Path, tmp_path: Path) -> None:
+    data = np.random.default_rng(0).integers(0, 255, (300, 500), "u1")
+    np.save(tmp_path / "new.npy", data)
+    run("cp", "-p", tmp_path / "new.npy", mount / "inner")
+    np.testing.assert_array_equal(zarrfs.open_array(store, "inner/new")[...], data)
+    run("mkdir", "-p", mount / "x" / "y")
+    run("mv", mount / "inner" / "new.npy", mount / "x" / "y" / "moved.npy")
+    assert "new.raw" not in os.listdir(mount / "inner")
+    np.testing.assert_array_equal(np.load(mount / "x" / "y" / "moved.npy"), data)
+    run("mv", mount / "x", mount / "z")
+    run("rm", mount / "z" / "y" / "moved.npy")
+    assert sorted(os.listdir(mount / "z" / "y")) == [".group.json", "moved.json", "moved.raw"]
+    run("rm", "-r", mount / "z")
+    assert "z" not in os.listdir(mount)
+    assert sorted(zarrfs.open_group(store)) == ["img", "inner"]
+    run("truncate", "-s", str(70 * 2 * 80), mount / "img.raw")
+    assert zarrfs.open_array(store, "img").shape == (80, 70)
+    assert np.load(mount / "img.npy").shape == (80, 70)
+    failed = subprocess.run(["truncate", "-s", "33", mount / "img.raw"], capture_output=True, check=False)
+    assert failed.returncode
+
+
+def test_mv_does_not_overwrite_if_it_must_not(mount: Path) -> None:
+    np.save(mount / "a.npy", np.arange(3))
+    np.save(mount / "b.npy", np.arange(4))
+    run("mv", "-n", mount / "a.npy", mount / "b.npy")
+    assert len(np.load(mount / "b.npy")) == 4
+    run("mv", mount / "a.npy", mount / "b.npy")
+    assert len(np.load(mount / "b.npy")) == 3
+    assert not (mount / "a.npy").exists()
+
+
+def test_rsync_copies_arrays(mount: Path, store: Path, tmp_path: Path) -> None:
+    if shutil.which("rsync") is None:
+        pytest.skip("rsync is not installed")
+    source = tmp_path / "source"
+    source.mkdir()
+    np.save(source / "one.npy", np.arange(100_000))
+    np.save(source / "two.npy", np.ones((3, 4), "f4"))
+    run("rsync", "-a", f"{source}/", mount / "inner")
+    np.testing.assert_array_equal(zarrfs.open_array(store, "inner/one")[...], np.arange(100_000))
+    np.testing.assert_array_equal(zarrfs.open_array(store, "inner/two")[...], np.ones((3, 4), "f4"))
+
+
+def test_attributes_are_set(mount: Path, store: Path) -> None:
+    os.setxattr(mount / "img.npy", "user.zarr.attrs.scale", b"[1, 2.5]")
+    os.setxattr(mount / "inner", "user.zarr.attrs.name", b"text")
+    assert os.getxattr(mount / "img.raw", "user.zarr.attrs.scale") == b"[1, 2.5]"
+    assert dict(zarrfs.open_array(store, "img").attrs) == {"scale": [1, 2.5]}
+    assert dict(zarrfs.open_group(store, path="inner").attrs) == {"name": "text"}
+    text = (mount / "img.json").read_text().replace('"scale"', '"size"')
+    (mount / "img.json").write_text(text)
+    assert dict(zarrfs.open_array(store, "img").attrs) == {"size": [1, 2.5]}
+
+
+def test_a_mount_is_read_only_by_default(store: Path, tmp_path: Path) -> None:
+    with mounted(store, tmp_path / "mnt") as mnt:
+        assert os.stat(mnt / "img.raw").st_mode & 0o777 == 0o444
+        with pytest.raises(OSError, match="Read-only file system"):
+            os.mkdir(mnt / "x")
+    with mounted(store, tmp_path / "mnt", "--rw") as mnt:
+        assert os.stat(mnt / "img.raw").st_mode & 0o777 == 0o644
+        assert os.statvfs(mnt).f_bavail == pytest.approx(os.statvfs(store).f_bavail, rel=0.5)
+
+
+def test_unmounting_stores_what_was_written(store: Path, tmp_path: Path) -> None:
+    with mounted(store, tmp_path / "mnt", "--rw") as mnt:
+        descriptor = os.open(mnt / "img.raw", os.O_RDWR)
+        os.pwrite(descriptor, b"abc", 5)
+        assert ctypes.CDLL(None).umount2(os.fsencode(mnt), 2) == 0
+        os.close(descriptor)
+        while is_mounted(str(mnt)):
+            pass
+    assert bytes(zarrfs.open_array(store, "img").read_bytes(5, 3)) == b"abc"
