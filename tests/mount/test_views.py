@@ -73,15 +73,17 @@ def test_numpy_can_load_npy_and_raw_files(
         for view in all_views()
         if view.refusal(PresentedArray(array)) is None
     }
-    npy = views[".npy"].read(0, views[".npy"].size)
-    path = tmp_path / "a.npy"
-    path.write_bytes(npy)
-    loaded = np.load(path)
-    assert loaded.dtype == data.dtype
-    assert loaded.shape == data.shape
-    assert loaded.tobytes() == data.tobytes() == views[".raw"].read(0, views[".raw"].size)
-    if data.size:
-        assert np.load(path, mmap_mode="r").tobytes() == data.tobytes()
+    assert views[".raw"].read(0, views[".raw"].size) == data.tobytes()
+    for suffix in (".npy", ".F.npy"):
+        path = tmp_path / f"a{suffix}"
+        path.write_bytes(views[suffix].read(0, views[suffix].size))
+        loaded = np.load(path)
+        assert loaded.dtype == data.dtype
+        assert loaded.shape == data.shape
+        assert loaded.tobytes() == data.tobytes()
+        assert loaded.flags.c_contiguous if suffix == ".npy" else loaded.flags.f_contiguous
+        if data.size:
+            assert np.load(path, mmap_mode="r").tobytes() == data.tobytes()
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -264,7 +264,7 @@ def _checked(axis: ArrayAxis) -> ArrayAxis:
     unit = axis.unit
     if unit is not None and (len(unit) > MAX_UNIT_LENGTH or not unit.isprintable()):
         unit = None
-    return replace(axis, scale=float(scale), translation=float(translation), unit=unit)
+    return ArrayAxis(axis.name, axis.type, unit, float(scale), float(translation), axis.role)
 
 
 def _with_roles(axes: tuple[ArrayAxis, ...]) -> tuple[ArrayAxis, ...]:
@@ -290,4 +290,7 @@ def _with_roles(axes: tuple[ArrayAxis, ...]) -> tuple[ArrayAxis, ...]:
     for i in reversed([i for i in spatial if i not in roles]):
         if free:
             roles[i] = free.pop(0)
-    return tuple(replace(axis, role=roles.get(i)) for i, axis in enumerate(axes))
+    return tuple(
+        ArrayAxis(axis.name, axis.type, axis.unit, axis.scale, axis.translation, roles.get(i))
+        for i, axis in enumerate(axes)
+    )

@@ -46,6 +46,8 @@ class DetachedNrrdView(View):
         reason = image_refusal(presented, TYPES, "NRRD", MAX_AXES) or raw_reference_refusal(presented)
         if reason is None and not presented.name.isascii():
             return "the header would have to contain the name of the array, and NRRD headers are ASCII"
+        if reason is None and ":" in presented.name:
+            return "the header would have to contain the name of the array, in which a colon has a special meaning"
         return reason
 
     def content(self, presented: PresentedArray) -> VirtualFileContent:

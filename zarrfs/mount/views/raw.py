@@ -27,6 +27,7 @@ class RawView(View):
 def raw_reference_refusal(presented: PresentedArray) -> str | None:
     """Return the reason why a header cannot refer to the .raw file of an array by its name, or None if it can."""
     name = presented.name
-    if not name.isprintable() or name != name.strip() or "%" in name:
+    # MetaIO and teem read a list of files for the word LIST or for a format such as %03d.
+    if not name.isprintable() or name != name.strip() or name.startswith("LIST") or "%" in name:
         return "the header would have to contain the name of the array, in which some characters have a special meaning"
     return None

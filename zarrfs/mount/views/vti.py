@@ -38,7 +38,7 @@ TYPES = {
 }
 """The VTK type of each NumPy dtype. A complex number is two components."""
 
-MAX_ARRAYS = 4096
+MAX_ARRAYS = 1024
 """The maximum number of arrays of points: one for each time, channel and index of other dimensions."""
 
 MAX_NAME_LENGTH = 200
