@@ -74,8 +74,8 @@ class FakeGroup(dict[str, Any]):
         node = super().__getitem__(name)
         return node[rest] if rest else node
 
-    def members(self) -> Any:
-        return iter(self.items())
+    def names(self) -> list[str]:
+        return sorted(self)
 
 
 def halved(data: npt.NDArray[Any], axes: Sequence[int]) -> npt.NDArray[Any]:

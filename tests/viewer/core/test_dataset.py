@@ -9,7 +9,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from zarrfs_viewer.images.axes import guess_axes, legacy_axes, named_axes
-from zarrfs_viewer.images.dataset import describe, initial_intent, open_dataset
+from zarrfs_viewer.images.dataset import (
+    MAX_MEMBERS_INSPECTED,
+    describe,
+    initial_intent,
+    open_dataset,
+)
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.open_image import image_from_array
 from zarrfs_viewer.rendering.thumbnail import thumbnail
@@ -277,6 +282,19 @@ def test_the_images_of_a_group_without_metadata_are_its_members() -> None:
     assert dataset.kind == "group"
     assert [entry.path for entry in dataset.images] == ["a", "image"]
     assert describe(FakeGroup()).problems
+
+
+def test_at_most_some_members_of_a_large_group_are_opened() -> None:
+    class CountingGroup(FakeGroup):
+        opened = 0
+
+        def __getitem__(self, path: str) -> Any:
+            CountingGroup.opened += 1
+            return super().__getitem__(path)
+
+    group = CountingGroup(members={f"{n:04d}": FakeArray(random_values((4, 4))) for n in range(500)})
+    assert len(describe(group).images) == MAX_MEMBERS_INSPECTED
+    assert CountingGroup.opened <= 2 * MAX_MEMBERS_INSPECTED
 
 
 def test_metadata_of_a_later_draft_are_reported() -> None:

@@ -243,15 +243,20 @@ def test_a_node_is_mounted_and_dragged_as_a_file(
     mountpoint = Path(opened[0])
     try:
         assert is_mounted(str(mountpoint))
-        top = panel.filtered.index(0, 0)
-        qtbot.waitUntil(lambda: panel.filtered.rowCount(top) >= 3, timeout=TIMEOUT_MILLISECONDS)
-        rows = [panel.filtered.index(row, 0, top) for row in range(panel.filtered.rowCount(top))]
+        top = panel.model.index(0, 0)
+        panel.view.expand(top)
+        qtbot.waitUntil(lambda: panel.model.rowCount(top) >= 3, timeout=TIMEOUT_MILLISECONDS)
+        qtbot.waitUntil(
+            lambda: all(item.node is not None for item in panel.model.tops[0].children or ()),
+            timeout=TIMEOUT_MILLISECONDS,
+        )
+        rows = [panel.model.index(row, 0, top) for row in range(panel.model.rowCount(top))]
         level = next(index for index in rows if index.data() == "0")
-        data = panel.filtered.mimeData([level])
+        data = panel.model.mimeData([level])
         assert data is not None
         (url,) = data.urls()
         assert np.array_equal(np.load(url.toLocalFile()), zarrfs.open(cells, "0")[...])
-        assert panel.filtered.flags(level) & Qt.ItemFlag.ItemIsDragEnabled
+        assert panel.model.flags(level) & Qt.ItemFlag.ItemIsDragEnabled
     finally:
         window.close()
     assert not is_mounted(str(mountpoint))

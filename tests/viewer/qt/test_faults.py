@@ -47,8 +47,9 @@ def cells(tmp_path: Path) -> Path:
 
 
 def find_in_tree(qtbot: QtBot, window: MainWindow, name: str) -> QModelIndex:
-    model = window.tree_panel.filtered
+    model = window.tree_panel.model
     top = model.index(model.rowCount() - 1, 0)
+    window.tree_panel.view.expand(top)
     qtbot.waitUntil(lambda: model.rowCount(top) >= 3, timeout=TIMEOUT_MILLISECONDS)
     for row in range(model.rowCount(top)):
         if model.index(row, 0, top).data() == name:
@@ -93,7 +94,7 @@ def test_a_click_in_the_tree_shows_metadata_and_keeps_the_image(
     assert window.panels.currentWidget() is window.metadata
     assert "array" in window.metadata.document.toPlainText()
     assert window.session.image is before
-    top = window.tree_panel.filtered.index(0, 0)
+    top = window.tree_panel.model.index(0, 0)
     with qtbot.assertNotEmitted(window.session.image_changed, wait=100):
         view.setCurrentIndex(top)
         view.clicked.emit(top)
@@ -102,11 +103,12 @@ def test_a_click_in_the_tree_shows_metadata_and_keeps_the_image(
     assert window.intent is not None
     assert window.intent.channels[0].limits == (3.0, 77.0)
     assert window.intent.channels[0].colormap == "#123456"
-    wait_until_opened(qtbot, window, lambda: view.activated.emit(line))
-    assert window.session.image is not before
     with qtbot.assertNotEmitted(window.session.image_changed, wait=100):
-        view.activated.emit(line)
-    wait_until_opened(qtbot, window, lambda: view.activated.emit(top))
+        wait_until_exact(qtbot, window, lambda: view.activated.emit(line))
+        assert window.intent.level_lock == 1
+        wait_until_exact(qtbot, window, lambda: view.activated.emit(top))
+        assert window.intent.level_lock is None
+    assert window.intent.channels[0].colormap == "#123456"
 
 
 def test_contrast_is_computed_despite_an_unreadable_chunk(

@@ -138,28 +138,36 @@ def test_activating_a_node_in_the_tree_displays_its_image_and_metadata(
     qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
 ) -> None:
     window = open_in_window(stack)
-    model, view = window.tree_panel.filtered, window.tree_panel.view
+    model, view = window.tree_panel.model, window.tree_panel.view
     top = model.index(0, 0)
+    view.expand(top)
     qtbot.waitUntil(lambda: model.rowCount(top) >= 3, timeout=TIMEOUT_MILLISECONDS)
     names = [model.index(row, 0, top).data() for row in range(model.rowCount(top))]
     assert "labels" in names
     assert "0" in names
+    index = model.index(names.index("labels"), 0, top)
+    view.setCurrentIndex(index)
+    qtbot.waitUntil(lambda: model.item(index).is_group, timeout=TIMEOUT_MILLISECONDS)
+    wait_until_opened(qtbot, window, lambda: view.activated.emit(index))
     index = model.index(names.index("1"), 0, top)
     view.setCurrentIndex(index)
     wait_until_opened(qtbot, window, lambda: view.activated.emit(index))
+    assert window.intent is not None
+    assert window.intent.level_lock == 1
     facts = {
         window.metadata.facts.topLevelItem(i).text(0)
         for i in range(window.metadata.facts.topLevelItemCount())
     }
     assert {"shape", "codecs", "chunks"} <= facts
-    window.tree_panel.filtered.setFilterFixedString("labels")
-    assert window.tree_panel.filtered.rowCount(window.tree_panel.filtered.index(0, 0)) == 1
+    window.tree_panel.search.setText("labels")
+    assert window.tree_panel.model.rowCount(window.tree_panel.model.index(0, 0)) == 1
 
 
 def test_the_tree_model_passes_the_qt_model_tester(
     qtbot: QtBot, open_in_window: OpenInWindow, stack: Path, qtmodeltester: ModelTester
 ) -> None:
     window = open_in_window(stack)
+    window.tree_panel.view.expand(window.tree_panel.model.index(0, 0))
     qtbot.waitUntil(
         lambda: window.tree_panel.model.rowCount(window.tree_panel.model.index(0, 0)) >= 3,
         timeout=TIMEOUT_MILLISECONDS,

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import zarrfs
 from zarrfs.errors import NodeNotFoundError, UnsupportedError, ZarrError
 from zarrfs.ngff import Ngff, Plate, load
+from zarrfs.ngff.members import member_names
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel
 from zarrfs_viewer.images.n5_pyramid import image_metadata
 from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales
@@ -186,9 +187,11 @@ def _multiscale_entries(ngff: Ngff, name: str, path: str) -> tuple[ImageEntry, .
 def _member_entries(group: Any) -> tuple[ImageEntry, ...]:
     """Return the images among the direct members of a group without OME-NGFF metadata."""
     entries: list[ImageEntry] = []
-    for number, (name, node) in enumerate(group.members()):
-        if number == MAX_MEMBERS_INSPECTED:
-            break
+    for name in member_names(group)[:MAX_MEMBERS_INSPECTED]:
+        try:
+            node = group[name]
+        except (ZarrError, KeyError):
+            continue  # the hierarchy shows the reason
         if hasattr(node, "dtype"):
             if is_displayable(node.dtype) and 0 not in node.shape:
                 entries.append(ImageEntry(name, name))

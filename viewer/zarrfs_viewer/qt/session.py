@@ -19,7 +19,14 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.locations import absolute_location, within
 from zarrfs_viewer.qt.support.worker import Worker
 from zarrfs_viewer.saved_views.views import View, fitted_intent, from_link
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_appearance, with_channel, with_labels
+from zarrfs_viewer.state.view_state import (
+    ViewIntent,
+    Viewport,
+    with_appearance,
+    with_channel,
+    with_labels,
+    with_level_lock,
+)
 from zarrfs_viewer.streaming.streamer import TileStreamer
 
 __all__ = ["Session"]
@@ -158,14 +165,38 @@ class Session(QObject):
         """Show the metadata of an open node. The displayed image does not change."""
         self.node_changed.emit(node)
 
-    def show_node(self, node: Any, location: str, path: str) -> None:
-        """Display the image of an open node. Nothing changes if it is displayed already."""
+    def show_node(self, node: Any, location: str, path: str, level: str | None = None) -> None:
+        """Display the image of an open node. If it is displayed already, only the pyramid level changes.
+
+        ``level`` is the path of a level below the node; None selects the level by the zoom.
+        """
         self.node_changed.emit(node)
         if self.is_shown(location, path):
+            self._lock_level(level)
             return
-        self.run_in_worker(
-            lambda: _first_image(describe(node, location, path), None), self._show_if_image, "image"
-        )
+
+        def show(opened: OpenedDataset) -> None:
+            self._show_if_image(opened)
+            if level is not None and self.image is opened[1]:
+                self._lock_level(level)
+
+        self.run_in_worker(lambda: _first_image(describe(node, location, path), None), show, "image")
+
+    def _lock_level(self, path: str | None) -> None:
+        """Display the level at a path of the image, or select it by the zoom."""
+        if self.image is None or self.intent is None:
+            return
+        paths = [level.path.strip("/") for level in self.image.levels]
+        self.change(with_level_lock(self.intent, paths.index(path) if path in paths else None))
+
+    def close_location(self, location: str) -> None:
+        """Remove the displayed image if it is from this location."""
+        if self.dataset is not None and self.dataset.location == location:
+            self.worker.cancel("image")
+            self.dataset = None
+            self._set_image(None, (), None)
+            self.dataset_changed.emit()
+            self.show_message("")
 
     def is_shown(self, location: str, path: str) -> bool:
         """Return whether the displayed image belongs to the node at a path."""

@@ -1,80 +1,40 @@
-"""The item model of the hierarchy. Members of a group are listed on a worker thread when its item is expanded."""
+"""The item model of the hierarchy. Groups are listed and nodes are opened on a worker thread.
+
+A group is listed when its item is expanded. A node is opened when its row is painted for the first time. A search hides
+the rows without the text; the model filters itself, because a proxy model makes the layout of large groups slow.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from PyQt6.QtCore import QAbstractItemModel, QMimeData, QModelIndex, QObject, Qt, QUrl, pyqtSignal
+from PyQt6.QtCore import QAbstractItemModel, QMimeData, QModelIndex, QObject, Qt, QTimer, QUrl, pyqtSignal
 
 import zarrfs
-from zarrfs.errors import ZarrError
-from zarrfs.ngff.members import member_names
-from zarrfs_viewer.analysis.readout import format_bytes
+from zarrfs_viewer.qt.panels.tree_items import (
+    Description,
+    HierarchyItem,
+    NodeKind,
+    children_of,
+    describe,
+    describe_item,
+)
 from zarrfs_viewer.qt.support.plain_text import plain, tooltip
 from zarrfs_viewer.qt.support.worker import Worker
 
-__all__ = ["HierarchyItem", "HierarchyModel"]
+__all__ = ["SUMMARY", "HierarchyModel"]
 
-COLUMNS = ("Name", "Shape", "Type", "Chunks", "Size")
+SUMMARY = Qt.ItemDataRole.UserRole
+"""A short text about the node. Empty until the node has been opened; the first request opens it."""
 
+LEAF = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsDragEnabled
+BRANCH, LEAF = LEAF, LEAF | Qt.ItemFlag.ItemNeverHasChildren
+"""The flags of rows. They are constants, because the view asks for them several times per row when it lays out rows."""
 
-@dataclass(eq=False)
-class HierarchyItem:
-    """A row of the tree.
-
-    ``children`` is None until the members have been listed. ``number`` orders the open locations.
-    """
-
-    name: str
-    node: zarrfs.Array | zarrfs.Group | None
-    location: str
-    path: str = ""
-    parent: HierarchyItem | None = None
-    error: str = ""
-    children: list[HierarchyItem] | None = None
-    loading: bool = False
-    columns: tuple[str, ...] = field(default=())
-    number: int = 0
-
-    @property
-    def row(self) -> int:
-        """The index among its siblings."""
-        siblings = self.parent.children if self.parent is not None else None
-        return siblings.index(self) if siblings else 0
-
-
-def describe(name: str, node: Any, location: str, path: str, parent: HierarchyItem | None) -> HierarchyItem:
-    """Return the item of a node, or of the error that was raised instead."""
-    if isinstance(node, ZarrError):
-        return HierarchyItem(
-            name, None, location, path, parent, str(node), [], columns=(name, "", "error", "", "")
-        )
-    if isinstance(node, zarrfs.Array):
-        chunks = " x ".join(map(str, node.chunks))
-        shape = " x ".join(map(str, node.shape)) or "scalar"
-        size = "" if node.dtype.hasobject else format_bytes(node.nbytes)
-        columns = (name, shape, node.spec.data_type.name, chunks, size)
-        return HierarchyItem(name, node, location, path, parent, children=[], columns=columns)
-    return HierarchyItem(name, node, location, path, parent, columns=(name, "", "group", "", ""))
-
-
-def members(item: HierarchyItem) -> list[HierarchyItem]:
-    """Return the items of the members of a group; empty for an array. Blocks."""
-    if not isinstance(item.node, zarrfs.Group):
-        return []
-    items = []
-    for name in member_names(item.node):
-        try:
-            node: Any = item.node[name]
-        except KeyError:
-            continue
-        except ZarrError as error:
-            node = error
-        items.append(describe(name, node, item.location, f"{item.path}/{name}".strip("/"), item))
-    return items
+MAX_NODES_PER_REQUEST = 16
+"""Nodes that a worker thread opens before the rows are updated."""
 
 
 class HierarchyModel(QAbstractItemModel):
@@ -86,9 +46,13 @@ class HierarchyModel(QAbstractItemModel):
 
     Signals:
         failed: (text) the members of a group could not be listed, with the reason.
+        described: (list of items) nodes were opened.
+        filled: (item) all members of a group are in the model.
     """
 
     failed = pyqtSignal(str)
+    described = pyqtSignal(list)
+    filled = pyqtSignal(object)
 
     def __init__(self, worker: Worker, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -96,7 +60,21 @@ class HierarchyModel(QAbstractItemModel):
         self.file_for_drag: Callable[[HierarchyItem], Path | None] = lambda item: None
         self._tops: list[HierarchyItem] = []
         self._removed: list[HierarchyItem] = []
-        self._root = HierarchyItem("", None, "", children=self._tops)
+        self._root = HierarchyItem("", "", children=self._tops)
+        self._text = ""
+        self._wanted: dict[HierarchyItem, None] = {}
+        self._is_describing = False
+        self._request_timer = QTimer(self)
+        self._request_timer.setSingleShot(True)
+        self._request_timer.setInterval(0)
+        self._request_timer.timeout.connect(self._describe_wanted)
+
+    # -- open locations ----------------------------------------------------------------------------------------
+
+    @property
+    def tops(self) -> Sequence[HierarchyItem]:
+        """The items of the open locations."""
+        return self._tops
 
     def add(
         self, name: str, node: zarrfs.Array | zarrfs.Group, location: str, number: int = 0
@@ -104,32 +82,137 @@ class HierarchyModel(QAbstractItemModel):
         """Add a location at the top level, after those with smaller numbers, and return its index. An item of the same
         location is replaced.
         """
-        tops = self._tops
-        for row, item in enumerate(tops):
+        for item in self._tops:
             if item.location == location:
-                self.beginRemoveRows(QModelIndex(), row, row)
-                # Qt may still have indexes that point to the item: it must not be deleted.
-                self._removed.append(tops.pop(row))
-                self.endRemoveRows()
+                self.remove(item)
                 break
-        row = next((row for row, item in enumerate(tops) if item.number > number), len(tops))
-        added = describe(name, node, location, "", self._root)
-        added.number = number
+        children: list[HierarchyItem] | None = None if isinstance(node, zarrfs.Group) else []
+        kind: NodeKind = "group" if children is None else "array"
+        description = Description(node, kind)
+        added = HierarchyItem(name, location, "", self._root, description, children, number=number)
+        place = next((n for n, item in enumerate(self._tops) if item.number > number), len(self._tops))
+        row = next(
+            (n for n, item in enumerate(self._root.shown) if item.number > number), len(self._root.shown)
+        )
         self.beginInsertRows(QModelIndex(), row, row)
-        tops.insert(row, added)
+        self._tops.insert(place, added)
+        self._root.shown.insert(row, added)
+        self._number_tops()
         self.endInsertRows()
+        self._worker.submit(
+            lambda: {added: describe(node)},
+            self._show_descriptions,
+            lambda error: self.failed.emit(str(error)),
+        )
         return self.index(row, 0)
+
+    def remove(self, item: HierarchyItem) -> None:
+        """Remove an open location."""
+        # Qt may still have indexes that point to the item: it must not be deleted.
+        self._removed.append(item)
+        self._tops.remove(item)
+        if item.row >= 0:
+            self.beginRemoveRows(QModelIndex(), item.row, item.row)
+            self._root.shown.remove(item)
+            self._number_tops()
+            self.endRemoveRows()
+
+    def _number_tops(self) -> None:
+        for row, item in enumerate(self._root.shown):
+            item.row = row
 
     def item(self, index: QModelIndex) -> HierarchyItem:
         """Return the item of an index, or the invisible root item for an invalid index."""
         return index.internalPointer() if index.isValid() else self._root
 
+    def index_of(self, item: HierarchyItem) -> QModelIndex:
+        """Return the index of an item; an invalid one if it is hidden or its location was removed."""
+        ancestor: HierarchyItem | None = item
+        while ancestor is not None and ancestor is not self._root:
+            if ancestor.row < 0:
+                return QModelIndex()
+            ancestor = ancestor.parent
+        return QModelIndex() if self._is_removed(item) else self.createIndex(item.row, 0, item)
+
+    def _is_removed(self, item: HierarchyItem) -> bool:
+        while item.parent is not None and item.parent is not self._root:
+            item = item.parent
+        return item in self._removed
+
+    # -- search ------------------------------------------------------------------------------------------------
+
+    def search(self, text: str) -> None:
+        """Show only items whose names contain a text, and their ancestors. An empty text shows all items.
+
+        The model is reset. Items that are listed later are hidden until the next call, unless the text is empty.
+        """
+        self.beginResetModel()
+        self._text = text.casefold()
+        # Descendants follow their ancestors in ``items``: reversed, they are decided before them.
+        items = [self._root]
+        for item in items:
+            items.extend(item.children or ())
+        for item in reversed(items):
+            children = item.children or []
+            item.shown = (
+                [child for child in children if self._is_match(child)] if self._text else list(children)
+            )
+            for child in children:
+                child.row = -1
+            for row, child in enumerate(item.shown):
+                child.row = row
+        self.endResetModel()
+
+    def _is_match(self, item: HierarchyItem) -> bool:
+        return bool(item.shown) or self._text in item.name.casefold()
+
+    # -- opening nodes -----------------------------------------------------------------------------------------
+
+    def request(self, item: HierarchyItem) -> None:
+        """Open the node of an item on a worker thread, unless it is open; ``described`` follows."""
+        if item.description is None:
+            self._wanted[item] = None
+            if not self._is_describing:
+                self._request_timer.start()
+
+    def _describe_wanted(self) -> None:
+        if self._is_describing or not self._wanted:
+            return
+        # The rows that became visible last are opened first.
+        items = [self._wanted.popitem()[0] for _ in range(min(len(self._wanted), MAX_NODES_PER_REQUEST))]
+        self._is_describing = True
+        self._worker.submit(
+            lambda: {item: describe_item(item) for item in reversed(items)},
+            self._show_wanted,
+            self._fail_to_describe,
+        )
+
+    def _show_wanted(self, descriptions: dict[HierarchyItem, Description]) -> None:
+        self._is_describing = False
+        self._show_descriptions(descriptions)
+        self._describe_wanted()
+
+    def _fail_to_describe(self, error: Exception) -> None:
+        self._is_describing = False
+        self.failed.emit(str(error))
+        self._describe_wanted()
+
+    def _show_descriptions(self, descriptions: dict[HierarchyItem, Description]) -> None:
+        for item, description in descriptions.items():
+            item.description = description
+            if not item.is_group and item.children is None:
+                item.children = []
+            index = self.index_of(item)
+            if index.isValid():
+                self.dataChanged.emit(index, index)
+        self.described.emit(list(descriptions))
+
     # -- QAbstractItemModel ------------------------------------------------------------------------------------
 
     def index(self, row: int, column: int, parent: QModelIndex = QModelIndex()) -> QModelIndex:  # noqa: B008
-        children = self.item(parent).children or []
-        if 0 <= row < len(children) and 0 <= column < len(COLUMNS):
-            return self.createIndex(row, column, children[row])
+        shown = self.item(parent).shown
+        if 0 <= row < len(shown) and column == 0:
+            return self.createIndex(row, column, shown[row])
         return QModelIndex()
 
     def parent(self, index: QModelIndex = QModelIndex()) -> QModelIndex:  # type: ignore[override]  # noqa: B008
@@ -137,33 +220,47 @@ class HierarchyModel(QAbstractItemModel):
         return QModelIndex() if item is None or item is self._root else self.createIndex(item.row, 0, item)
 
     def rowCount(self, parent: QModelIndex = QModelIndex()) -> int:  # noqa: B008
-        return 0 if parent.column() > 0 else len(self.item(parent).children or [])
+        return 0 if parent.column() > 0 else len(self.item(parent).shown)
 
     def columnCount(self, parent: QModelIndex = QModelIndex()) -> int:  # noqa: B008
-        return len(COLUMNS)
+        return 1
 
     def hasChildren(self, parent: QModelIndex = QModelIndex()) -> bool:  # noqa: B008
         item = self.item(parent)
-        return parent.column() <= 0 and (item.children is None or bool(item.children))
+        return bool(item.shown) or (item.children is None and item.is_group) or item is self._root
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         item = self.item(index)
         if role == Qt.ItemDataRole.DisplayRole:
-            return plain(item.columns[index.column()])
+            return plain(item.name)
+        if role == SUMMARY:
+            self.request(item)
+            return plain("cannot be read" if item.error else self._summary(item))
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return plain(f"{item.name} {self._summary(item)}")
         if role == Qt.ItemDataRole.ToolTipRole:
-            return tooltip(item.error or f"{item.location}/{item.path}".rstrip("/"))
+            details = item.description.details if item.description is not None else ""
+            return tooltip(
+                "\n".join(filter(None, (f"{item.location}/{item.path}".rstrip("/"), details, item.error)))
+            )
         return None
+
+    @staticmethod
+    def _summary(item: HierarchyItem) -> str:
+        return item.description.summary if item.description is not None else ""
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return COLUMNS[section]
+            return "Name"
         return None
 
     def flags(self, index: QModelIndex) -> Qt.ItemFlag:
-        dragged = Qt.ItemFlag.ItemIsDragEnabled if index.isValid() else Qt.ItemFlag.NoItemFlags
-        return super().flags(index) | dragged
+        if not index.isValid():
+            return Qt.ItemFlag.NoItemFlags
+        item = self.item(index)
+        return BRANCH if item.shown or item.is_group else LEAF
 
     def mimeTypes(self) -> list[str]:
         return ["text/uri-list"]
@@ -178,34 +275,37 @@ class HierarchyModel(QAbstractItemModel):
         data.setText("\n".join(map(str, files)))
         return data
 
+    # -- listing groups ----------------------------------------------------------------------------------------
+
     def canFetchMore(self, parent: QModelIndex) -> bool:
         item = self.item(parent)
-        return item.children is None and not item.loading
+        return item.is_group and item.children is None and not item.is_loading
 
     def fetchMore(self, parent: QModelIndex) -> None:
-        item = self.item(parent)
-        item.loading = True
+        self.list_members(self.item(parent))
+
+    def list_members(self, item: HierarchyItem) -> None:
+        """List the members of a group on a worker thread, unless they are listed; ``filled`` follows."""
+        if item.children is not None or item.is_loading:
+            return
+        item.is_loading = True
         self._worker.submit(
-            lambda: members(item),
+            lambda: children_of(item),
             lambda children: self._fill(item, children),
             lambda error: self._fail(item, error),
         )
 
     def _fill(self, item: HierarchyItem, children: list[HierarchyItem]) -> None:
-        item.loading = False
-        if self._is_removed(item):
-            return
-        index = self.createIndex(item.row, 0, item)
-        item.children = []
-        if children:
+        item.is_loading = False
+        item.children = children
+        index = self.index_of(item)
+        if children and index.isValid() and not self._text:
             self.beginInsertRows(index, 0, len(children) - 1)
-            item.children = children
+            item.shown = children.copy()
+            for row, child in enumerate(children):
+                child.row = row
             self.endInsertRows()
-
-    def _is_removed(self, item: HierarchyItem) -> bool:
-        while item.parent is not None and item.parent is not self._root:
-            item = item.parent
-        return item in self._removed
+        self.filled.emit(item)
 
     def _fail(self, item: HierarchyItem, error: Exception) -> None:
         self._fill(item, [])

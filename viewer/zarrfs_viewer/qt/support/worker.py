@@ -49,8 +49,11 @@ class Worker(QObject):
         """Call ``function`` on a thread, then ``done`` with its result or ``failed`` with its exception.
 
         Both callbacks run on the GUI thread. Functions with ``low_priority`` share a separate thread, so that they do
-        not delay others. A function whose owner is cancelled before it starts is not called.
+        not delay others. A function whose owner is cancelled before it starts is not called. Nothing is called after
+        ``close``.
         """
+        if self._is_closed:  # a timer of a closed window
+            return
         generation = self._generations.get(owner, 0)
         self._running_count += 1
         self.busy.emit(self._running_count)

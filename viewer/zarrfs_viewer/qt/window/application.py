@@ -121,6 +121,7 @@ def open_window(settings: QSettings | None = None) -> MainWindow:
     window = MainWindow(settings)
     window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     window.new_window_requested.connect(lambda: open_window(settings))
+    window.location_window_requested.connect(lambda location: open_window(settings).open_location(location))
     _windows.add(window)
     window.destroyed.connect(lambda: _windows.discard(window))
     window.show()

@@ -93,11 +93,13 @@ class MainWindow(QMainWindow):
         frame_shown: (frame) the main pane displays another frame.
         failed: (text) a location could not be opened, with the reason.
         new_window_requested: the user requested another window.
+        location_window_requested: (location) the user requested another window with a location.
     """
 
     frame_shown = pyqtSignal(object)
     failed = pyqtSignal(str)
     new_window_requested = pyqtSignal()
+    location_window_requested = pyqtSignal(str)
 
     def __init__(self, settings: QSettings | None = None) -> None:
         super().__init__()
@@ -242,6 +244,8 @@ class MainWindow(QMainWindow):
         self.labels.changed.connect(lambda number, changes: session.change_labels(number, **changes))
         self.tree_panel.unreadable_node_selected.connect(self.metadata.show_text)
         self.tree_panel.clicked.connect(lambda: self.panels.setCurrentWidget(self.metadata))
+        self.tree_panel.closed.connect(session.close_location)
+        self.tree_panel.window_requested.connect(self.location_window_requested)
         self.gallery.image_selected.connect(session.open_image)
         self.plate.image_selected.connect(session.open_image)
         self.log_handler.received.connect(self.log.add)
