@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import zlib
@@ -235,6 +236,16 @@ def test_metadata_round_trips(entry: dict[str, Any]) -> None:
     if not codec.name.startswith("numcodecs") and codec.name != "vlen-array":
         with pytest.raises(MetadataError, match="surplus"):
             make({"name": codec.name, "configuration": {**codec.configuration(), "surplus": 1}})
+
+
+@pytest.mark.parametrize("entry", BYTES_CODECS, ids=str)
+def test_codecs_are_not_changed_by_the_arrays_that_use_them(entry: dict[str, Any]) -> None:
+    codec = make(entry)
+    before = copy.deepcopy({name: value for name, value in vars(codec).items() if name != "_codec"})
+    for dtype in ("u1", "f8"):
+        pipeline = CodecPipeline([make(LITTLE[0]), codec], spec_of(np.zeros(8, dtype)))
+        assert pipeline.chain.bytes_codecs[0][0] == codec
+    assert {name: value for name, value in vars(codec).items() if name != "_codec"} == before
 
 
 @pytest.mark.parametrize("module", sorted({path.partition(":")[0] for path in BUILT_IN.values()}))

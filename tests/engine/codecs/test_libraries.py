@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import zarrfs
+from zarrfs.engine.codecs.bytes_to_bytes.blosc import BloscCodec
+from zarrfs.engine.codecs.registry import codec_from_json
+from zarrfs.errors import UnsupportedError
 
 FIRST_USE = """
 import sys, threading
@@ -61,7 +66,7 @@ def test_the_first_use_of_codecs_from_several_threads_succeeds(first: int) -> No
     assert process.stdout.strip() == "[]"
 
 
-LIBRARIES = ("numcodecs", "zstandard", "zfpy", "pcodec", "msgpack")
+LIBRARIES = ("numcodecs", "zstandard", "zfpy", "pcodec", "msgpack", "xxhash")
 
 
 def test_codec_libraries_are_imported_only_by_import_library() -> None:
@@ -75,3 +80,28 @@ def test_codec_libraries_are_imported_only_by_import_library() -> None:
                 names = [node.module or ""]
             imports += [f"{path.name}:{node.lineno}" for name in names if name.partition(".")[0] in LIBRARIES]
     assert not imports
+
+
+def test_the_setting_for_threads_of_blosc_is_left_to_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    blosc = importlib.import_module("numcodecs.blosc")
+    seen: list[Any] = []
+    for setting in (None, True, False):
+        monkeypatch.setattr(blosc, "use_threads", setting)
+        decompress = blosc.decompress
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                blosc, "decompress", lambda *a, run=decompress: seen.append(blosc.use_threads) or run(*a)
+            )
+            codec = BloscCodec()
+            assert codec.decode(codec.encode(bytes(1000)), 1000) == bytes(1000)
+        assert blosc.use_threads is setting
+    assert seen == [False, True, False]
+
+
+def test_a_missing_package_of_a_codec_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = importlib.import_module("numcodecs.registry")
+    for name, extra in (("msgpack2", "msgpack"), ("pcodec", "pcodec")):
+        monkeypatch.delitem(registry.codec_registry, name, raising=False)
+        monkeypatch.delitem(registry.entries, name, raising=False)
+        with pytest.raises(UnsupportedError, match=rf"zarrfs\[{extra}\]|{extra}"):
+            codec_from_json({"name": f"numcodecs.{name}"}, "here")

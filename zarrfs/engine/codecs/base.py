@@ -251,6 +251,10 @@ class ArrayBytesCodec(Codec):
 class BytesBytesCodec(Codec):
     """bytes -> bytes."""
 
+    def for_chunks(self, spec: ChunkSpec) -> Self:
+        """Return the codec for the bytes of chunks of ``spec``: itself, unless a parameter depends on the data type."""
+        return self
+
     partial: ClassVar[bool] = False
     """Whether the result of ``open_source`` can read less than the whole value."""
 

@@ -71,6 +71,9 @@ class ConditionalCodec(BytesBytesCodec):
         entries = {"codecs": [codec_to_json(codec) for codec in self.codecs]}
         return entries if self.header_bits is None else {**entries, "header_bits": self.header_bits}
 
+    def for_chunks(self, spec: ChunkSpec) -> Self:
+        return type(self)([codec.for_chunks(spec) for codec in self.codecs], self.header_bits)
+
     def check(self, spec: ChunkSpec) -> None:
         for codec in self.codecs:
             codec.check(spec)

@@ -14,6 +14,7 @@ from typing import Any
 
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec, CodecError
 from zarrfs.engine.codecs.configuration import shown
+from zarrfs.engine.codecs.numcodecs.table import ADAPTERS, adapter_class
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.logs import logger
 from zarrfs.plugins import find_plugin
@@ -49,26 +50,9 @@ BUILT_IN = {
     "bitround": "array_to_array.bitround:BitroundCodec",
     "conditional": "conditional:ConditionalCodec",
     "zfp": "array_to_bytes.zfp:ZfpCodec",
-    "numcodecs.pcodec": "numcodecs.numbers:NumcodecsPcodecCodec",
-    "numcodecs.zfpy": "numcodecs.numbers:NumcodecsZfpyCodec",
     "n5_default": "n5.block:N5BlockCodec",
     "n5_lz4": "n5.lz4:N5Lz4Codec",
 }
-
-NUMCODECS_BYTES = (
-    "zlib",
-    "lz4",
-    "bz2",
-    "lzma",
-    "shuffle",
-    "base64",
-    "crc32",
-    "adler32",
-    "fletcher32",
-    "jenkins_lookup3",
-)
-NUMCODECS_ARRAYS = ("delta", "fixedscaleoffset", "quantize", "astype", "packbits")
-NUMCODECS_OBJECTS = ("json2", "msgpack2", "categorize")
 
 ALIASES = {
     "endian": "bytes",
@@ -103,7 +87,7 @@ def register_codec(name: str, codec: type[Codec]) -> None:
 
 def known_names() -> list[str]:
     """Return the sorted names of all built-in codecs and of those registered by ``register_codec``."""
-    numcodecs = [PREFIX + name for name in (*NUMCODECS_BYTES, *NUMCODECS_ARRAYS, *NUMCODECS_OBJECTS)]
+    numcodecs = {PREFIX + name for name, adapter in ADAPTERS.items() if adapter.in_v3} - set(ALIASES)
     return sorted({*BUILT_IN, "vlen-array", *numcodecs, *_classes})
 
 
@@ -124,30 +108,10 @@ def _load(name: str) -> type[Codec] | None:
         loaded: type[Codec] = getattr(import_module(f"{PACKAGE}.{module}"), attribute)
         return loaded
     bare = name.removeprefix(PREFIX)
-    if name == "vlen-array" or name != bare:
-        if bare in NUMCODECS_BYTES:
-            from zarrfs.engine.codecs.numcodecs.bytes import bytes_codec
-
-            return bytes_codec(bare)
-        if bare in NUMCODECS_ARRAYS:
-            from zarrfs.engine.codecs.numcodecs.arrays import array_codec
-
-            return array_codec(bare)
-        if bare in NUMCODECS_OBJECTS or bare == "vlen-array":
-            from zarrfs.engine.codecs.numcodecs.objects import object_codec
-
-            return object_codec(bare)
-        if bare in ("blosc", "zstd", "gzip", "crc32c"):
-            return _load_core_adapter(bare)
+    if (name != bare or name == "vlen-array") and bare in ADAPTERS:
+        return adapter_class(bare) if ADAPTERS[bare].in_v3 else None
     third_party: type[Codec] | None = find_plugin(ENTRY_POINTS, name, type[Codec], CodecError)
     return third_party
-
-
-def _load_core_adapter(bare: str) -> type[Codec]:
-    """Return the adapter of a v3 codec for the name and the parameters of numcodecs."""
-    from zarrfs.engine.codecs.numcodecs.core import core_adapter
-
-    return core_adapter(bare)
 
 
 # -- metadata --------------------------------------------------------------------------------------------------

@@ -15,24 +15,13 @@ import numpy as np
 from zarrfs.engine.codecs.array_to_array.transpose import TransposeCodec
 from zarrfs.engine.codecs.array_to_bytes.bytes import BytesCodec
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
-from zarrfs.engine.codecs.registry import MAX_CODECS, NUMCODECS_ARRAYS, NUMCODECS_BYTES, PREFIX
+from zarrfs.engine.codecs.numcodecs.table import ADAPTERS, adapter_class
+from zarrfs.engine.codecs.registry import MAX_CODECS, PREFIX
 from zarrfs.engine.json_checks import fail, found
 from zarrfs.engine.model import ArraySpec
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["chain_from_v2", "chain_to_v2", "filters_and_compressor"]
-
-ARRAYS = (*NUMCODECS_ARRAYS, "bitround")
-SHARED_CODECS = ("blosc", "zstd", "gzip", "crc32c")
-VLEN = ("vlen-utf8", "vlen-bytes")
-NUMBERS = ("pcodec", "zfpy")
-OBJECTS = (*VLEN, "vlen-array", "json2", "json", "msgpack2", "msgpack", "categorize", "pickle")
-VARIABLE = (*VLEN, "vlen-array")
-ELEMENTS = (*ARRAYS, *NUMBERS, *OBJECTS)
-"""Codecs that work on the elements of an array. The codecs of this package check their input: numcodecs would access
-memory outside of its buffers if it were given raw bytes.
-"""
-COMPRESSORS = ("blosc", "zstd", "gzip", "zlib", "lz4", "bz2", "lzma", *NUMBERS)
 
 SHUFFLE_NUMBERS = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 
@@ -73,7 +62,8 @@ def chain_from_v2(
                 "data that you trust, use zarrfs.open(..., allow_pickle=True) in Python"
             )
         try:
-            if codec_id not in ELEMENTS:
+            adapter = ADAPTERS.get(codec_id)
+            if adapter is None or adapter.encodes == "bytes":
                 bytes_codecs.append(_bytes_codec(codec_id, options))
                 continue
             if array_bytes is not None or bytes_codecs:
@@ -82,18 +72,18 @@ def chain_from_v2(
                     f"codec {codec_id!r} works on the elements of an array and cannot follow "
                     f"{previous.removeprefix(PREFIX)!r}, which produces bytes"
                 )
-            if codec_id in OBJECTS:
-                if codec_id in VARIABLE and not is_object:
+            if adapter.encodes in ("objects", "variable"):
+                if adapter.encodes == "variable" and not is_object:
                     raise MetadataError(
                         f"codec {codec_id!r} is for elements of variable length (dtype '|O'), not for {stored}"
                     )
-                array_bytes = _object_codec(codec_id, options)
+                array_bytes = _array_bytes_codec(codec_id, options)
             elif is_object:
                 raise MetadataError(
                     f"codec {codec_id!r} does not support elements of variable length (dtype '|O')"
                 )
-            elif codec_id in NUMBERS:
-                array_bytes = _numbers_codec(codec_id, options)
+            elif adapter.encodes == "numbers":
+                array_bytes = _array_bytes_codec(codec_id, options)
             else:
                 codec = _array_codec(codec_id, options)
                 spec = ChunkSpec((8,), stored, np.zeros((), stored)[()])
@@ -127,41 +117,37 @@ def _endian(dtype: np.dtype[Any]) -> str | None:
     return {"<": "little", ">": "big"}.get(dtype.byteorder)
 
 
-def _object_codec(codec_id: str, options: Mapping[str, Any]) -> Codec:
-    if codec_id in VLEN:
-        from zarrfs.engine.codecs.array_to_bytes.vlen import VlenBytesCodec, VlenUtf8Codec
-
-        return VlenUtf8Codec() if codec_id == "vlen-utf8" else VlenBytesCodec()
-    from zarrfs.engine.codecs.numcodecs.objects import object_codec
-
-    return object_codec(codec_id)(options)
-
-
-def _numbers_codec(codec_id: str, options: Mapping[str, Any]) -> Codec:
-    from zarrfs.engine.codecs.numcodecs.numbers import NUMBER_CODECS
-
-    return NUMBER_CODECS[codec_id](options)
+def _array_bytes_codec(codec_id: str, options: Mapping[str, Any]) -> ArrayBytesCodec:
+    codec_type = adapter_class(codec_id)
+    if codec_type is None:
+        supported = [
+            name for name, adapter in ADAPTERS.items() if adapter.location and adapter.encodes == "objects"
+        ]
+        raise UnsupportedError(f"codec {codec_id!r} is not supported; expected one of {', '.join(supported)}")
+    # v2 has no parameters for strings and bytes of variable length; others are ignored.
+    has_parameters = codec_id not in ("vlen-utf8", "vlen-bytes")
+    codec = codec_type.from_configuration(options if has_parameters else {})
+    assert isinstance(codec, ArrayBytesCodec)
+    return codec
 
 
 def _array_codec(codec_id: str, options: Mapping[str, Any]) -> ArrayArrayCodec:
-    if codec_id == "bitround":
-        from zarrfs.engine.codecs.array_to_array.bitround import BitroundCodec
-
-        return BitroundCodec.from_configuration(options)
-    from zarrfs.engine.codecs.numcodecs.arrays import array_codec
-
-    return array_codec(codec_id)(options)
+    codec_type = adapter_class(codec_id)
+    assert codec_type is not None
+    codec = codec_type.from_configuration(options)
+    assert isinstance(codec, ArrayArrayCodec)
+    return codec
 
 
 def _bytes_codec(codec_id: str, options: Mapping[str, Any]) -> BytesBytesCodec:
-    if codec_id in SHARED_CODECS:
-        from zarrfs.engine.codecs.numcodecs.core import core_adapter
+    codec_type = adapter_class(codec_id)
+    if codec_type is None:
+        from zarrfs.engine.codecs.numcodecs.bytes import bytes_adapter
 
-        codec: BytesBytesCodec = core_adapter(codec_id).from_configuration(options)
-        return codec
-    from zarrfs.engine.codecs.numcodecs.bytes import bytes_codec
-
-    return bytes_codec(codec_id)(options)
+        codec_type = bytes_adapter(codec_id)
+    codec = codec_type.from_configuration(options)
+    assert isinstance(codec, BytesBytesCodec)
+    return codec
 
 
 # -- a codec chain to the keys of a document -------------------------------------------------------------------
@@ -191,21 +177,21 @@ def chain_to_v2(codecs: Sequence[Codec]) -> tuple[str, list[dict[str, Any]] | No
 
 
 def _is_compressor(entries: list[dict[str, Any]]) -> bool:
-    return entries[-1]["id"] in COMPRESSORS
+    adapter = ADAPTERS.get(entries[-1]["id"])
+    return adapter is not None and adapter.compresses
 
 
 def _to_entry(codec: Codec) -> dict[str, Any]:
     name = codec.name.removeprefix(PREFIX)
     options = codec.configuration()
+    adapter = ADAPTERS.get(name)
     if not codec.name.startswith(PREFIX):
-        if name not in (*SHARED_CODECS, *VLEN, "vlen-array", "bitround"):
+        if adapter is None or not adapter.is_core:
             raise UnsupportedError(f"Zarr v2 has no codec {codec.name!r}")
         if name == "blosc":
             options["shuffle"] = SHUFFLE_NUMBERS[options["shuffle"]]
             options.pop("typesize")
-    elif name not in (*ARRAYS, *NUMCODECS_BYTES, *OBJECTS, *NUMBERS, *SHARED_CODECS) and isinstance(
-        codec, ArrayBytesCodec
-    ):
+    elif adapter is None and isinstance(codec, ArrayBytesCodec):
         raise UnsupportedError(f"Zarr v2 has no codec {codec.name!r}")
     return {"id": name, **options}
 

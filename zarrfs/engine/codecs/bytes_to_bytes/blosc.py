@@ -19,7 +19,8 @@ offsets and the blocks that contain the requested bytes, and decodes a smaller b
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,9 +33,7 @@ from zarrfs.errors import MetadataError
 
 __all__ = ["BloscCodec"]
 
-blosc = import_library("numcodecs.blosc")
-# All calls share one lock while Blosc uses its own threads. Without them calls from several threads run in parallel.
-blosc.use_threads = False  # type: ignore[attr-defined]
+blosc: Any = import_library("numcodecs.blosc")
 
 HEADER = struct.Struct("<BBBBIII")
 MEMCPYED = 0x2
@@ -45,6 +44,22 @@ SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 CNAMES = ("lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib")
 MAX_TYPESIZE = 2**31 - 1
 MAX_NBYTES = 2**31 - 1 - 16
+
+
+def run_without_threads(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of ``numcodecs.blosc`` without the threads of Blosc.
+
+    numcodecs uses them only for calls from the main thread. All such calls share one lock, and the threads remain, so
+    that a later fork is unsafe. The setting belongs to the process: it is changed during the call only, which no other
+    thread notices, and never if the program has chosen a value.
+    """
+    if blosc.use_threads is not None or threading.current_thread() is not threading.main_thread():
+        return function(*arguments)
+    blosc.use_threads = False
+    try:
+        return function(*arguments)
+    finally:
+        blosc.use_threads = None
 
 
 class BloscCodec(BytesBytesCodec):
@@ -118,8 +133,8 @@ class BloscCodec(BytesBytesCodec):
         flat = np.frombuffer(data, np.uint8)
         if flat.size % typesize == 0:
             flat = flat.view(f"V{typesize}")
-        packed: bytes = blosc.compress(
-            flat, self.cname.encode(), self.clevel, SHUFFLES[self.shuffle], self.blocksize
+        packed: bytes = run_without_threads(
+            blosc.compress, flat, self.cname.encode(), self.clevel, SHUFFLES[self.shuffle], self.blocksize
         )
         return packed
 
@@ -132,9 +147,9 @@ class BloscCodec(BytesBytesCodec):
         if nbytes == 0:
             return b""
         if out is None:
-            plain: bytes = blosc.decompress(data)
+            plain: bytes = run_without_threads(blosc.decompress, data)
             return plain
-        blosc.decompress(data, out)
+        run_without_threads(blosc.decompress, data, out)
         return out
 
     def open_source(self, source: ByteSource, size: int) -> ByteSource | None:
@@ -299,9 +314,8 @@ class BloscSource:
             position += len(part)
         version, compressor, flags, typesize = head[:4]
         header = HEADER.pack(version, compressor, flags, typesize, nbytes, min(blocksize, nbytes), position)
-        plain: bytes = blosc.decompress(
-            b"".join([header, struct.pack(f"<{len(offsets)}i", *offsets), *parts])
-        )
+        buffer = b"".join([header, struct.pack(f"<{len(offsets)}i", *offsets), *parts])
+        plain: bytes = run_without_threads(blosc.decompress, buffer)
         check_size(len(plain), nbytes)
         return plain
 

@@ -23,7 +23,7 @@ from zarrfs.engine.codecs.configuration import check_keys, integer
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import limit_error, size_error, variable_limit
 
-__all__ = ["N5Lz4Codec", "xxhash32"]
+__all__ = ["N5Lz4Codec"]
 
 MAGIC = b"LZ4Block"
 RAW, LZ4 = 0x10, 0x20
@@ -33,9 +33,6 @@ LEVEL_BASE = 10
 _FRAME = struct.Struct("<8sBIII")
 _SEED = 0x9747B28C
 _CHECKSUM_MASK = 0x0FFFFFFF
-
-_PRIME1, _PRIME2, _PRIME3, _PRIME4, _PRIME5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
-_MASK = 0xFFFFFFFF
 
 
 class N5Lz4Codec(BytesBytesCodec):
@@ -135,41 +132,4 @@ def _unpack(method: int, stored: memoryview, length: int) -> bytes:
 
 
 def _checksum(block: bytes) -> int:
-    return xxhash32(block, _SEED) & _CHECKSUM_MASK
-
-
-def xxhash32(data: bytes, seed: int = 0) -> int:
-    """Return the xxHash-32 of the bytes (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
-
-    This Python implementation processes about 15 MB/s, which is sufficient for a rarely used codec.
-    """
-    size = len(data)
-    striped_size = size - size % 16
-    if striped_size:
-        acc1, acc2 = (seed + _PRIME1 + _PRIME2) & _MASK, (seed + _PRIME2) & _MASK
-        acc3, acc4 = seed, (seed - _PRIME1) & _MASK
-        for first, second, third, fourth in struct.iter_unpack("<4I", data[:striped_size]):
-            acc1 = (acc1 + first * _PRIME2) & _MASK
-            acc1 = ((acc1 << 13 | acc1 >> 19) & _MASK) * _PRIME1 & _MASK
-            acc2 = (acc2 + second * _PRIME2) & _MASK
-            acc2 = ((acc2 << 13 | acc2 >> 19) & _MASK) * _PRIME1 & _MASK
-            acc3 = (acc3 + third * _PRIME2) & _MASK
-            acc3 = ((acc3 << 13 | acc3 >> 19) & _MASK) * _PRIME1 & _MASK
-            acc4 = (acc4 + fourth * _PRIME2) & _MASK
-            acc4 = ((acc4 << 13 | acc4 >> 19) & _MASK) * _PRIME1 & _MASK
-        total = _rotate(acc1, 1) + _rotate(acc2, 7) + _rotate(acc3, 12) + _rotate(acc4, 18)
-    else:
-        total = seed + _PRIME5
-    total = (total + size) & _MASK
-    words_end = striped_size + (size - striped_size) // 4 * 4
-    for (word,) in struct.iter_unpack("<I", data[striped_size:words_end]):
-        total = _rotate((total + word * _PRIME3) & _MASK, 17) * _PRIME4 & _MASK
-    for byte in data[words_end:]:
-        total = _rotate((total + byte * _PRIME5) & _MASK, 11) * _PRIME1 & _MASK
-    total = (total ^ total >> 15) * _PRIME2 & _MASK
-    total = (total ^ total >> 13) * _PRIME3 & _MASK
-    return total ^ total >> 16
-
-
-def _rotate(value: int, bits: int) -> int:
-    return (value << bits | value >> (32 - bits)) & _MASK
+    return int(import_library("xxhash").xxh32_intdigest(block, _SEED)) & _CHECKSUM_MASK

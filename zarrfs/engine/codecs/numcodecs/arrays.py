@@ -23,7 +23,7 @@ from zarrfs.engine.codecs.base import ArrayArrayCodec, ChunkSpec, Region
 from zarrfs.engine.codecs.numcodecs.instances import make_numcodec
 from zarrfs.errors import MetadataError
 
-__all__ = ["NumcodecsArrayCodec", "array_codec"]
+__all__ = ["AsTypeCodec", "DeltaCodec", "FixedScaleOffsetCodec", "PackBitsCodec", "QuantizeCodec"]
 
 ELEMENTWISE = ("fixedscaleoffset", "quantize", "astype")
 """The codecs that decode each element independently, so that a region can be decoded alone."""
@@ -109,14 +109,36 @@ class NumcodecsArrayCodec(ArrayArrayCodec):
         return region if self.id in ELEMENTWISE else None
 
 
-def array_codec(codec_id: str) -> type[NumcodecsArrayCodec]:
-    """Return the adapter class of a numcodecs codec. Its ``name`` is the v3 name."""
-    adapter = _classes.get(codec_id)
-    if adapter is None:
-        members = {"name": f"numcodecs.{codec_id}", "id": codec_id, "__doc__": NumcodecsArrayCodec.__doc__}
-        adapter = type(f"Numcodecs{codec_id.title()}Codec", (NumcodecsArrayCodec,), members)
-        _classes[codec_id] = adapter
-    return adapter
+class DeltaCodec(NumcodecsArrayCodec):
+    """array -> array: the differences of consecutive elements."""
+
+    name: ClassVar[str] = "numcodecs.delta"
+    id: ClassVar[str] = "delta"
 
 
-_classes: dict[str, type[NumcodecsArrayCodec]] = {}
+class FixedScaleOffsetCodec(NumcodecsArrayCodec):
+    """array -> array: elements as scaled integers."""
+
+    name: ClassVar[str] = "numcodecs.fixedscaleoffset"
+    id: ClassVar[str] = "fixedscaleoffset"
+
+
+class QuantizeCodec(NumcodecsArrayCodec):
+    """array -> array: floats rounded to a number of decimal digits."""
+
+    name: ClassVar[str] = "numcodecs.quantize"
+    id: ClassVar[str] = "quantize"
+
+
+class AsTypeCodec(NumcodecsArrayCodec):
+    """array -> array: elements in another data type."""
+
+    name: ClassVar[str] = "numcodecs.astype"
+    id: ClassVar[str] = "astype"
+
+
+class PackBitsCodec(NumcodecsArrayCodec):
+    """array -> array: eight booleans in each byte."""
+
+    name: ClassVar[str] = "numcodecs.packbits"
+    id: ClassVar[str] = "packbits"

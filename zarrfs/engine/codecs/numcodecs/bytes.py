@@ -31,7 +31,20 @@ from zarrfs.engine.codecs.limits import check_size, limit_error, size_error, var
 from zarrfs.engine.codecs.numcodecs.instances import is_third_party, make_numcodec
 from zarrfs.errors import MetadataError, UnsupportedError
 
-__all__ = ["BYTES_CODECS", "NumcodecsBytesCodec", "bytes_codec"]
+__all__ = [
+    "Adler32Codec",
+    "Base64Codec",
+    "Bz2Codec",
+    "Crc32Codec",
+    "Fletcher32Codec",
+    "JenkinsLookup3Codec",
+    "Lz4Codec",
+    "LzmaCodec",
+    "NumcodecsBytesCodec",
+    "ShuffleCodec",
+    "ZlibCodec",
+    "bytes_adapter",
+]
 
 CHECKSUM_NBYTES = {"crc32": 4, "adler32": 4, "fletcher32": 4, "jenkins_lookup3": 4, "crc32c": 4}
 
@@ -186,8 +199,78 @@ def _as_bytes(data: Any) -> Buffer:
     return view.cast("B") if view.contiguous and view.nbytes else view.tobytes()
 
 
-def bytes_codec(codec_id: str) -> type[NumcodecsBytesCodec]:
-    """Return the adapter class of a numcodecs codec. Its ``name`` is the v3 name.
+class ZlibCodec(NumcodecsBytesCodec):
+    """bytes -> bytes: zlib streams (RFC 1950)."""
+
+    name: ClassVar[str] = "numcodecs.zlib"
+    id: ClassVar[str] = "zlib"
+
+
+class Lz4Codec(NumcodecsBytesCodec):
+    """bytes -> bytes: LZ4 blocks, each preceded by its decoded size."""
+
+    name: ClassVar[str] = "numcodecs.lz4"
+    id: ClassVar[str] = "lz4"
+
+
+class Bz2Codec(NumcodecsBytesCodec):
+    """bytes -> bytes: bzip2 streams."""
+
+    name: ClassVar[str] = "numcodecs.bz2"
+    id: ClassVar[str] = "bz2"
+
+
+class LzmaCodec(NumcodecsBytesCodec):
+    """bytes -> bytes: LZMA and XZ streams."""
+
+    name: ClassVar[str] = "numcodecs.lzma"
+    id: ClassVar[str] = "lzma"
+
+
+class ShuffleCodec(NumcodecsBytesCodec):
+    """bytes -> bytes: the bytes of the elements grouped by significance."""
+
+    name: ClassVar[str] = "numcodecs.shuffle"
+    id: ClassVar[str] = "shuffle"
+
+
+class Base64Codec(NumcodecsBytesCodec):
+    """bytes -> bytes: Base64 text."""
+
+    name: ClassVar[str] = "numcodecs.base64"
+    id: ClassVar[str] = "base64"
+
+
+class Crc32Codec(NumcodecsBytesCodec):
+    """bytes -> bytes: a CRC-32 before or after the data."""
+
+    name: ClassVar[str] = "numcodecs.crc32"
+    id: ClassVar[str] = "crc32"
+
+
+class Adler32Codec(NumcodecsBytesCodec):
+    """bytes -> bytes: an Adler-32 checksum before or after the data."""
+
+    name: ClassVar[str] = "numcodecs.adler32"
+    id: ClassVar[str] = "adler32"
+
+
+class Fletcher32Codec(NumcodecsBytesCodec):
+    """bytes -> bytes: a Fletcher-32 checksum after the data, as in HDF5."""
+
+    name: ClassVar[str] = "numcodecs.fletcher32"
+    id: ClassVar[str] = "fletcher32"
+
+
+class JenkinsLookup3Codec(NumcodecsBytesCodec):
+    """bytes -> bytes: a checksum by Jenkins' lookup3 after the data."""
+
+    name: ClassVar[str] = "numcodecs.jenkins_lookup3"
+    id: ClassVar[str] = "jenkins_lookup3"
+
+
+def bytes_adapter(codec_id: str) -> type[NumcodecsBytesCodec]:
+    """Return an adapter class for a codec that the table does not contain. Its ``name`` is the v3 name.
 
     Raises UnsupportedError for a codec that is not installed or is not a bytes->bytes codec.
     """
@@ -195,12 +278,7 @@ def bytes_codec(codec_id: str) -> type[NumcodecsBytesCodec]:
     if adapter is None:
         if codec_id not in BYTES_CODECS and not is_third_party(codec_id):
             raise UnsupportedError(f"codec {codec_id!r} is not a bytes->bytes codec")
-        members = {
-            "name": f"numcodecs.{codec_id}",
-            "id": codec_id,
-            "native_decoder": codec_id if codec_id in ("zlib", "lz4") else "",
-            "__doc__": NumcodecsBytesCodec.__doc__,
-        }
+        members = {"name": f"numcodecs.{codec_id}", "id": codec_id, "__doc__": NumcodecsBytesCodec.__doc__}
         class_name = f"Numcodecs{codec_id.title().replace('_', '')}Codec"
         adapter = _classes[codec_id] = type(class_name, (NumcodecsBytesCodec,), members)
     return adapter

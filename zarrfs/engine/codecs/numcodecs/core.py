@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from zarrfs.engine.codecs.base import BytesBytesCodec, ChunkSpec, Codec
+from zarrfs.engine.codecs.base import ChunkSpec, Codec
 from zarrfs.engine.codecs.bytes_to_bytes.blosc import SHUFFLES, BloscCodec
 from zarrfs.engine.codecs.bytes_to_bytes.crc32c import Crc32cCodec
 from zarrfs.engine.codecs.bytes_to_bytes.gzip import GzipCodec
@@ -24,7 +24,13 @@ from zarrfs.engine.codecs.bytes_to_bytes.zstd import ZstdCodec
 from zarrfs.engine.codecs.configuration import integer, shown
 from zarrfs.errors import MetadataError
 
-__all__ = ["NumcodecsBloscCodec", "core_adapter", "core_codec"]
+__all__ = [
+    "NumcodecsBloscCodec",
+    "NumcodecsCrc32cCodec",
+    "NumcodecsGzipCodec",
+    "NumcodecsZstdCodec",
+    "core_codec",
+]
 
 AUTOSHUFFLE = -1
 
@@ -66,11 +72,13 @@ class NumcodecsBloscCodec(BloscCodec):
     def configuration(self) -> dict[str, Any]:
         return dict(self._options)
 
-    def check(self, spec: ChunkSpec) -> None:
-        # The parameters do not contain the element size. It is known when the codec is checked against its array.
-        self.typesize = 1 if spec.dtype.hasobject else max(1, spec.dtype.itemsize)
+    def for_chunks(self, spec: ChunkSpec) -> Self:
+        # The parameters do not contain the element size.
+        codec = type(self)(self._options)
+        codec.typesize = 1 if spec.dtype.hasobject else max(1, spec.dtype.itemsize)
         if self._options.get("shuffle", 1) == AUTOSHUFFLE:
-            self.shuffle = "bitshuffle" if self.typesize == 1 else "shuffle"
+            codec.shuffle = "bitshuffle" if codec.typesize == 1 else "shuffle"
+        return codec
 
 
 class NumcodecsZstdCodec(ZstdCodec):
@@ -122,32 +130,19 @@ class NumcodecsCrc32cCodec(Crc32cCodec):
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Any:
         if configuration.get("location", "end") != "end":
-            from zarrfs.engine.codecs.numcodecs.bytes import bytes_codec
+            from zarrfs.engine.codecs.numcodecs.bytes import bytes_adapter
 
-            return bytes_codec("crc32c")(configuration)
+            return bytes_adapter("crc32c")(configuration)
         return cls(configuration)
 
     def configuration(self) -> dict[str, Any]:
         return dict(self._options)
 
 
-CORE_ADAPTERS: dict[str, type[BytesBytesCodec]] = {
-    "blosc": NumcodecsBloscCodec,
-    "zstd": NumcodecsZstdCodec,
-    "gzip": NumcodecsGzipCodec,
-    "crc32c": NumcodecsCrc32cCodec,
-}
-
-
-def core_adapter(codec_id: str) -> type[BytesBytesCodec]:
-    """Return the adapter class of a numcodecs codec that this package implements. ``codec_id`` is numcodecs' name."""
-    return CORE_ADAPTERS[codec_id]
-
-
 def core_codec(codec: Codec, spec: ChunkSpec) -> Codec:
     """Return the v3 codec with the same encoded bytes for chunks of ``spec``, or ``codec`` itself if none exists."""
     if isinstance(codec, NumcodecsBloscCodec):
-        codec.check(spec)
+        codec = codec.for_chunks(spec)
         return BloscCodec(codec.cname, codec.clevel, codec.shuffle, codec.typesize, codec.blocksize)
     if isinstance(codec, NumcodecsZstdCodec):
         return ZstdCodec(codec.level, codec.checksum)

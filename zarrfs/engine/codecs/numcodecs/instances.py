@@ -13,7 +13,7 @@ from zarrfs.plugins import install_hint
 
 __all__ = ["is_third_party", "make_numcodec", "numcodec_class"]
 
-EXTRAS = {"pcodec": "pcodec", "zfpy": "zfp"}
+EXTRAS = {"pcodec": "pcodec", "zfpy": "zfp", "msgpack2": "msgpack"}
 """The extras of this package that install the requirements of a codec of numcodecs."""
 
 

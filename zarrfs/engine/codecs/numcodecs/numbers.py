@@ -26,7 +26,7 @@ from zarrfs.engine.codecs.numcodecs.instances import make_numcodec
 from zarrfs.engine.json_checks import found
 from zarrfs.errors import MetadataError, UnsupportedError
 
-__all__ = ["NUMBER_CODECS", "NumcodecsPcodecCodec", "NumcodecsZfpyCodec"]
+__all__ = ["NumcodecsPcodecCodec", "NumcodecsZfpyCodec"]
 
 
 class _NumbersCodec(ArrayBytesCodec):
@@ -111,6 +111,3 @@ class NumcodecsZfpyCodec(_NumbersCodec):
     def decode(self, data: Buffer, spec: ChunkSpec) -> np.ndarray[Any, Any]:
         array = zfp_stream.decompress_headed(data, spec.dtype.newbyteorder("="), spec.size)
         return array.reshape(spec.shape)
-
-
-NUMBER_CODECS: dict[str, type[_NumbersCodec]] = {"pcodec": NumcodecsPcodecCodec, "zfpy": NumcodecsZfpyCodec}

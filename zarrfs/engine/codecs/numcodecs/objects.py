@@ -31,9 +31,16 @@ from zarrfs.engine.codecs.base import ArrayBytesCodec, Buffer, ChunkSpec, CodecE
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import check_size
 from zarrfs.engine.codecs.numcodecs.instances import make_numcodec
-from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.errors import MetadataError
 
-__all__ = ["NumcodecsObjectCodec", "object_codec"]
+__all__ = [
+    "CategorizeCodec",
+    "JsonCodec",
+    "MessagePackCodec",
+    "NumcodecsObjectCodec",
+    "PickleCodec",
+    "VlenArrayCodec",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -257,20 +264,3 @@ def _objects(items: list[Any], count: int) -> Array:
     for i, item in enumerate(items):
         array[i] = item
     return array
-
-
-_CLASSES: dict[str, type[NumcodecsObjectCodec]] = {
-    "json2": JsonCodec,
-    "msgpack2": MessagePackCodec,
-    "vlen-array": VlenArrayCodec,
-    "categorize": CategorizeCodec,
-    "pickle": PickleCodec,
-}
-
-
-def object_codec(codec_id: str) -> type[NumcodecsObjectCodec]:
-    """Return the adapter class of a numcodecs codec. Its ``name`` is the v3 name."""
-    adapter = _CLASSES.get(codec_id)
-    if adapter is None:
-        raise UnsupportedError(f"codec {codec_id!r} is not supported; expected one of {', '.join(_CLASSES)}")
-    return adapter

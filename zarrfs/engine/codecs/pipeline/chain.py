@@ -123,6 +123,7 @@ class CodecChain:
         self.array_bytes_codec = array_bytes[0]
         self.array_bytes_spec = specs[-1]
         self.array_bytes_codec.check(self.array_bytes_spec)
+        bytes_codecs = [codec.for_chunks(self.array_bytes_spec) for codec in bytes_codecs]
         sizes: list[int | None] = [self.array_bytes_codec.encoded_size(self.array_bytes_spec)]
         for bytes_codec in bytes_codecs:
             bytes_codec.check(self.array_bytes_spec)
