@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
+from zarrfs.errors import StoreError
 from zarrfs.mount.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.tree import REVALIDATION_SECONDS, Directory, Tree, VirtualFile
 from zarrfs.mount.views import registry
@@ -51,14 +54,14 @@ def _scale_view(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     registry._views_by_suffix.cache_clear()
 
 
-def image_attributes(*scale: float, axis_type: str = "space") -> dict[str, Any]:
+def image_attributes(*scale: float, axis_type: str = "space", path: str = "0") -> dict[str, Any]:
     transformation = {"type": "scale", "scale": list(scale)}
     return {
         "multiscales": [
             {
                 "version": "0.4",
                 "axes": [{"name": name, "type": axis_type} for name in "yx"],
-                "datasets": [{"path": "0", "coordinateTransformations": [transformation]}],
+                "datasets": [{"path": path, "coordinateTransformations": [transformation]}],
             }
         ]
     }
@@ -120,6 +123,33 @@ def test_large_attributes_contain_the_geometry_too() -> None:
     tree = Tree(zarrfs.open(store))
     for _ in range(2):
         assert text_of(tree, "/0.scale") == "2 3"
+
+
+@pytest.mark.usefixtures("_scale_view")
+@pytest.mark.parametrize("error_number", [errno.EIO, errno.EACCES])
+def test_a_group_that_cannot_be_read_is_not_taken_for_one_without_metadata(error_number: int) -> None:
+    class FailingStore(WrapperStore):
+        fails = False
+
+        def _before(self, operation: str, key: str) -> None:
+            if self.fails and key.startswith("a/") and key.count("/") == 1:
+                raise StoreError("no answer", error_number)
+
+    store, clock = FailingStore(MemoryStore()), Clock()
+    group = zarrfs.create_group(store).create_group("a", attributes=image_attributes(2, 3, path="b/0"))
+    group.create_group("b").create_array("0", data=np.zeros((4, 5), "u1"))
+    store.fails = True
+    tree = Tree(zarrfs.open(store), clock=clock)
+    if error_number == errno.EACCES:
+        assert text_of(tree, "/a/b/0.scale") == "1 1"
+    else:
+        for name in ("0.scale", "0.json"):
+            with pytest.raises(StoreError, match="no answer"):
+                tree.lookup(f"/a/b/{name}")
+    store.fails = False
+    clock.now += 10 * REVALIDATION_SECONDS
+    assert text_of(tree, "/a/b/0.scale") == "2 3"
+    assert "0.scale" in json.loads(text_of(tree, "/a/b/0.json"))["views"]
 
 
 def test_the_array_with_the_longest_name_provides_a_file_with_several_dots() -> None:

@@ -359,13 +359,14 @@ class Tree:
     def _ancestors(self, path: str) -> list[tuple[_NodeRecord, Group]]:
         """Return the groups that contain the node at a path, the nearest one first, at most ``MAX_ANCESTORS``.
 
-        Raises StoreError if one of them cannot be read.
+        A group without permission to read its metadata is omitted. Raises StoreError if one cannot be read for another
+        reason.
         """
         ancestors: list[tuple[_NodeRecord, Group]] = []
         while path and len(ancestors) < MAX_ANCESTORS:
             path = path.rpartition("/")[0]
             record = self._get_record(path)
-            if isinstance(record.node, _BrokenNode) and record.node.errno is not None:
+            if isinstance(record.node, _BrokenNode) and record.node.errno not in (None, errno.EACCES):
                 raise record.node.error()
             if isinstance(record.node, Group):
                 ancestors.append((record, record.node))

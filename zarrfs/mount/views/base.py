@@ -25,6 +25,7 @@ class PresentedArray:
         array: the array.
         name: the name of the array in the mount, without the suffix of a view.
         uses_geometry: whether the geometry has been accessed, so that the result depends on it.
+        failure: the exception with which the last access to the geometry failed, or None.
     """
 
     def __init__(
@@ -34,16 +35,24 @@ class PresentedArray:
         self.array = array
         self.name = name
         self.uses_geometry = False
+        self.failure: Exception | None = None
         self._find_geometry = geometry
         self._geometry: Geometry | None = None
 
     @property
     def geometry(self) -> Geometry:
-        """The meaning, the unit and the position of each dimension, from the metadata of the array and its groups."""
+        """The meaning, the unit and the position of each dimension, from the metadata of the array and its groups.
+
+        Raises StoreError if the metadata of a group cannot be read.
+        """
         self.uses_geometry = True
         if self._geometry is None:
             find = self._find_geometry
-            self._geometry = array_geometry(self.array.spec) if find is None else find()
+            try:
+                self._geometry = array_geometry(self.array.spec) if find is None else find()
+            except Exception as error:
+                self.failure = error
+                raise
         return self._geometry
 
 

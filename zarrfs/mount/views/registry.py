@@ -158,10 +158,15 @@ def refusals(presented: PresentedArray) -> dict[str, str | None]:
 
 
 def refusal(view: View | DirectoryView, presented: PresentedArray) -> str | None:
-    """Return the reason why the view cannot present the array, or None if it can."""
+    """Return the reason why the view cannot present the array, or None if it can.
+
+    Raises the exception with which the geometry could not be determined, because the store may be readable again later.
+    """
     try:
         return view.refusal(presented)
     except Exception as error:  # views of other packages may raise any exception
+        if error is presented.failure:
+            raise
         return f"the view failed: {describe_error(error)}"
 
 
