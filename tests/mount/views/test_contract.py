@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import nibabel
 import nrrd
 import numpy as np
 import pytest
+import rasterio
 import safetensors.numpy
 import SimpleITK as sitk  # noqa: N813
 import tifffile
@@ -58,6 +60,13 @@ def read_nc(path: Path) -> Values:
         return np.asarray(file["img"][...])
 
 
+def read_gdal(path: Path) -> Values:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+        with rasterio.open(path) as file:
+            return np.asarray(file.read())
+
+
 READERS: dict[str, Callable[[Path], Values]] = {
     ".npy": np.load,
     ".F.npy": np.load,
@@ -77,6 +86,8 @@ READERS: dict[str, Callable[[Path], Values]] = {
     ".nc": read_nc,
     ".tif": tifffile.imread,
     ".ome.tif": tifffile.imread,
+    ".hdr": lambda path: read_gdal(path.with_suffix(".raw")),
+    ".vrt": read_gdal,
     ".safetensors": lambda path: safetensors.numpy.load_file(path)["img"],
 }
 """A function that reads the file of each view of an image with the axes z, y and x."""
