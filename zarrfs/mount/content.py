@@ -13,7 +13,7 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.blocks import BlockPool, BlockReader
 from zarrfs.mount.streams import ArrayStream, FlatStream, SwappedStream
 
-__all__ = ["ArraySegment", "BytesSegment", "PartSegment", "Segment", "VirtualFileContent"]
+__all__ = ["ArraySegment", "BytesSegment", "PartSegment", "Segment", "StreamSegment", "VirtualFileContent"]
 
 
 class Segment(Protocol):
@@ -36,25 +36,13 @@ class BytesSegment:
         out[:] = self._data[offset : offset + len(out)]
 
 
-class ArraySegment:
-    """The elements of an array in C or F order, or with the dimensions in another order (see ``FlatOrder``).
+class StreamSegment:
+    """A flat byte stream that is read in blocks when it is read sequentially."""
 
-    ``swap`` reverses the bytes of each element. In complex elements it reverses those of each part.
-
-    Attributes:
-        array, order: the array and the order of its dimensions.
-        swap_width: the number of bytes that are reversed together; 1 for none.
-    """
-
-    def __init__(self, array: Array, order: FlatOrder = "C", swap: bool = False) -> None:
-        self._stream: FlatStream = ArrayStream(array, order)
+    def __init__(self, stream: FlatStream) -> None:
+        self._stream = stream
         self._blocks: BlockReader | None = None
-        self.array = array
-        self.order = order
-        self.swap_width = array.itemsize // (2 if array.dtype.kind == "c" else 1) if swap else 1
-        if self.swap_width > 1:
-            self._stream = SwappedStream(self._stream, self.swap_width)
-        self.nbytes = array.nbytes
+        self.nbytes = stream.nbytes
 
     def blocks(self, pool: BlockPool) -> BlockReader:
         """Return the reader of this segment's blocks in a pool.
@@ -68,6 +56,26 @@ class ArraySegment:
 
     def read_into(self, offset: int, out: memoryview) -> None:
         self._stream.read_into(offset, np.frombuffer(out, np.uint8))
+
+
+class ArraySegment(StreamSegment):
+    """The elements of an array in C or F order, or with the dimensions in another order (see ``FlatOrder``).
+
+    ``swap`` reverses the bytes of each element. In complex elements it reverses those of each part.
+
+    Attributes:
+        array, order: the array and the order of its dimensions.
+        swap_width: the number of bytes that are reversed together; 1 for none.
+    """
+
+    def __init__(self, array: Array, order: FlatOrder = "C", swap: bool = False) -> None:
+        stream: FlatStream = ArrayStream(array, order)
+        self.array = array
+        self.order = order
+        self.swap_width = array.itemsize // (2 if array.dtype.kind == "c" else 1) if swap else 1
+        if self.swap_width > 1:
+            stream = SwappedStream(stream, self.swap_width)
+        super().__init__(stream)
 
 
 class PartSegment:

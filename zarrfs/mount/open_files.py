@@ -7,7 +7,7 @@ from typing import Any
 
 from zarrfs.mount.access_pattern import AccessPattern
 from zarrfs.mount.blocks import BlockPool
-from zarrfs.mount.content import ArraySegment, Segment, VirtualFileContent
+from zarrfs.mount.content import Segment, StreamSegment, VirtualFileContent
 
 __all__ = ["OpenFile"]
 
@@ -50,4 +50,4 @@ class OpenFile:
         return buffer
 
     def _blocks(self, segment: Segment) -> Any:
-        return segment.blocks(self._pool) if isinstance(segment, ArraySegment) else None
+        return segment.blocks(self._pool) if isinstance(segment, StreamSegment) else None

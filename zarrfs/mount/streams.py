@@ -13,9 +13,12 @@ from zarrfs.engine.indexing.projections import FlatOrder
 from zarrfs.engine.io.flat import BlockGrid, block_grid, flat_version
 from zarrfs.engine.nodes.array import Array
 
-__all__ = ["ArrayStream", "Bytes", "FlatStream", "SwappedStream"]
+__all__ = ["ArrayStream", "Bytes", "FlatStream", "SignFlippedStream", "SwappedStream"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+SIGN_BIT = 0x80
 
 
 class FlatStream(Protocol):
@@ -83,6 +86,28 @@ class SwappedStream:
             groups[...] = groups[:, ::-1].copy()
         if not is_aligned:
             out[...] = raw[skip : skip + out.size]
+
+    def version(self, start: int, stop: int) -> Hashable | None:
+        return self._stream.version(start, stop)
+
+
+class SignFlippedStream:
+    """A stream of big-endian integers of ``width`` bytes whose highest bits are inverted.
+
+    This subtracts half of the range from unsigned integers, which become signed ones, and the reverse.
+    """
+
+    def __init__(self, stream: FlatStream, width: int) -> None:
+        self._stream = stream
+        self._width = width
+        self.nbytes = stream.nbytes
+
+    def grid(self, max_block_nbytes: int) -> BlockGrid:
+        return self._stream.grid(max_block_nbytes)
+
+    def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
+        self._stream.read_into(start, out, keep_chunks=keep_chunks)
+        out[-start % self._width :: self._width] ^= SIGN_BIT
 
     def version(self, start: int, stop: int) -> Hashable | None:
         return self._stream.version(start, stop)

@@ -19,6 +19,7 @@ import rasterio
 import safetensors.numpy
 import SimpleITK as sitk  # noqa: N813
 import tifffile
+from astropy.io import fits
 from vtkmodules.util.numpy_support import vtk_to_numpy
 from vtkmodules.vtkIOXML import vtkXMLImageDataReader
 
@@ -88,6 +89,7 @@ READERS: dict[str, Callable[[Path], Values]] = {
     ".ome.tif": tifffile.imread,
     ".hdr": lambda path: read_gdal(path.with_suffix(".raw")),
     ".vrt": read_gdal,
+    ".fits": fits.getdata,
     ".safetensors": lambda path: safetensors.numpy.load_file(path)["img"],
 }
 """A function that reads the file of each view of an image with the axes z, y and x."""

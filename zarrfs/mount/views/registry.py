@@ -17,6 +17,7 @@ from zarrfs.logs import logger
 from zarrfs.mount.content import VirtualFileContent
 from zarrfs.mount.views.base import DirectoryView, PresentedArray, View
 from zarrfs.mount.views.envi import EnviView
+from zarrfs.mount.views.fits import FitsView
 from zarrfs.mount.views.h5 import H5View
 from zarrfs.mount.views.json import JsonView
 from zarrfs.mount.views.metaimage import MetaImageHeaderView, MetaImageView
@@ -63,6 +64,7 @@ BUILT_IN: tuple[Callable[[], View], ...] = (
     OmeTifView,
     EnviView,
     VrtView,
+    FitsView,
     lambda: JsonView(refusals),
 )
 
