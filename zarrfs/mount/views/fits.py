@@ -1,8 +1,8 @@
 """.fits: a FITS file with one image.
 
 Specification: FITS 4.0, https://fits.gsfc.nasa.gov/fits_standard.html. NAXIS1 is the last dimension of the array.
-Elements are big-endian. Unsigned integers and signed bytes are stored with an offset (BZERO). The position of the elements
-is a linear world coordinate system.
+Elements are big-endian. Unsigned integers and signed bytes are stored with an offset (BZERO). The position of the
+elements is a linear world coordinate system.
 """
 
 from __future__ import annotations
