@@ -78,6 +78,13 @@ def test_files_of_parts_of_a_segment(bounds: list[tuple[int, int]], step: int) -
     assert content.size == len(whole)
     assert b"".join(content.read(offset, step) for offset in range(0, content.size, step)) == whole
     assert content.read(0, len(whole) + 5) == whole
+    pool = BlockPool(1 << 20)
+    try:
+        file = OpenFile(content, pool)
+        assert b"".join(bytes(file.read(offset, step)) for offset in range(0, content.size, step)) == whole
+        assert bytes(file.read(0, len(whole) + 5)) == whole
+    finally:
+        pool.close()
 
 
 def test_a_part_must_lie_in_its_segment() -> None:

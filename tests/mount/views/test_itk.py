@@ -269,6 +269,13 @@ def test_the_reason_states_what_a_format_cannot_present(
     assert re.search(message, reason)
 
 
+@pytest.mark.parametrize("suffix", [".mhd", ".mha", ".vti"])
+def test_the_length_of_a_dimension_is_limited(suffix: str) -> None:
+    array = zarrfs.create_array(MemoryStore(), shape=(2**31,), dtype="u1", chunks=(2**20,))
+    assert "2,147,483,647" in str(view_of(suffix).refusal(PresentedArray(array)))
+    assert view_of(".nii").refusal(PresentedArray(array)) is None
+
+
 @pytest.mark.parametrize(
     ("suffix", "shape", "message"),
     [

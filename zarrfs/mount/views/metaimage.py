@@ -21,6 +21,9 @@ __all__ = ["MetaImageHeaderView", "MetaImageView"]
 MAX_AXES = 10
 """The maximum number of axes of MetaIO."""
 
+MAX_LENGTH = 2**31 - 1
+"""MetaIO stores the lengths of the axes as 32-bit integers."""
+
 TYPES = {
     "bool": "MET_UCHAR",
     "int8": "MET_CHAR",
@@ -46,7 +49,9 @@ class MetaImageHeaderView(View):
     needs_attributes: ClassVar[bool] = False
 
     def refusal(self, presented: PresentedArray) -> str | None:
-        return image_refusal(presented, TYPES, "MetaImage", MAX_AXES) or raw_reference_refusal(presented)
+        return image_refusal(presented, TYPES, "MetaImage", MAX_AXES, MAX_LENGTH) or raw_reference_refusal(
+            presented
+        )
 
     def content(self, presented: PresentedArray) -> VirtualFileContent:
         header = _header(presented.array.dtype, stored_grid(presented), presented.name + RawView.suffix)
@@ -60,7 +65,7 @@ class MetaImageView(View):
     needs_attributes: ClassVar[bool] = False
 
     def refusal(self, presented: PresentedArray) -> str | None:
-        return image_refusal(presented, TYPES, "MetaImage", MAX_AXES)
+        return image_refusal(presented, TYPES, "MetaImage", MAX_AXES, MAX_LENGTH)
 
     def content(self, presented: PresentedArray) -> VirtualFileContent:
         grid = ordered_grid(presented)

@@ -19,9 +19,9 @@ import numpy as np
 
 from zarrfs.engine.indexing.projections import FlatOrder
 from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
-from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
+from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.byte_order import byte_order
-from zarrfs.mount.views.pixel_grids import element_refusal
+from zarrfs.mount.views.pixel_grids import array_refusal
 from zarrfs.ngff.geometry import PhysicalGrid, Role
 
 __all__ = ["NiftiView"]
@@ -109,11 +109,9 @@ class NiftiView(View):
 
     def refusal(self, presented: PresentedArray) -> str | None:
         array = presented.array
-        reason = fixed_size_refusal(array) or element_refusal(array.dtype, TYPES, "NIfTI")
+        reason = array_refusal(array, TYPES, "NIfTI")
         if reason is not None:
             return reason
-        if prod(array.shape) == 0:
-            return f"its shape {array.shape} has a dimension of length 0, and NIfTI requires at least 1"
         if array.ndim > 3 and len(_layout(presented).sizes) > MAX_AXES:
             return (
                 f"it has more than {MAX_AXES - len(ROLES)} dimensions in addition to x, y, z, time and channels, and "

@@ -15,10 +15,19 @@ from typing import Any, Literal
 import numpy as np
 
 from zarrfs.engine.indexing.projections import FlatOrder
+from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.views.base import PresentedArray, fixed_size_refusal
 from zarrfs.ngff.geometry import Geometry
 
-__all__ = ["GridAxis", "PixelGrid", "element_refusal", "image_refusal", "ordered_grid", "stored_grid"]
+__all__ = [
+    "GridAxis",
+    "PixelGrid",
+    "array_refusal",
+    "element_refusal",
+    "image_refusal",
+    "ordered_grid",
+    "stored_grid",
+]
 
 SPACE_ROLES = ("x", "y", "z")
 ROLE_ORDER = (*SPACE_ROLES, "t", "c", None)
@@ -82,23 +91,43 @@ def ordered_grid(presented: PresentedArray) -> PixelGrid:
 
 
 def image_refusal(
-    presented: PresentedArray, types: Mapping[str, Any], name: str, max_axes: int
+    presented: PresentedArray,
+    types: Mapping[str, Any],
+    name: str,
+    max_axes: int,
+    max_length: int | None = None,
 ) -> str | None:
     """Return the reason why the format ``name`` cannot present an array, or None.
 
-    ``types`` has the data types of the format by the name of the NumPy dtype. ``max_axes`` is its maximum number of
-    axes.
+    ``max_axes`` is its maximum number of axes. The other arguments are those of ``array_refusal``.
     """
     array = presented.array
-    reason = fixed_size_refusal(array) or element_refusal(array.dtype, types, name)
-    if reason is not None:
-        return reason
-    if prod(array.shape) == 0:
-        return f"its shape {array.shape} has a dimension of length 0, and {name} requires at least 1"
-    if array.ndim > max_axes:  # the geometry is not needed for an array of fewer dimensions
+    reason = array_refusal(array, types, name, max_length)
+    if (
+        reason is None and array.ndim > max_axes
+    ):  # the geometry is not needed for an array of fewer dimensions
         count = len(stored_grid(presented).axes)
         if count > max_axes:
             return f"it has {count} dimensions, and {name} supports at most {max_axes}"
+    return reason
+
+
+def array_refusal(
+    array: Array, types: Mapping[str, Any], name: str, max_length: int | None = None
+) -> str | None:
+    """Return the reason why the format ``name`` cannot present the elements of an array, or None if it can.
+
+    ``types`` has the data types of the format by the name of the NumPy dtype. ``max_length`` is its maximum length of
+    a dimension, if it has one.
+    """
+    reason = fixed_size_refusal(array) or element_refusal(array.dtype, types, name)
+    if reason is not None:
+        return reason
+    shape = array.shape
+    if prod(shape) == 0:
+        return f"its shape {shape} has a dimension of length 0, and {name} requires at least 1"
+    if max_length is not None and max(shape, default=1) > max_length:
+        return f"it has a dimension of length {max(shape):,}, and {name} supports at most {max_length:,}"
     return None
 
 

@@ -17,9 +17,9 @@ from xml.sax.saxutils import quoteattr
 
 from zarrfs.engine.indexing.projections import FlatOrder
 from zarrfs.mount.content import ArraySegment, BytesSegment, PartSegment, Segment, VirtualFileContent
-from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
+from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.byte_order import byte_order
-from zarrfs.mount.views.pixel_grids import element_refusal
+from zarrfs.mount.views.pixel_grids import array_refusal
 from zarrfs.ngff.geometry import Geometry, Role
 
 __all__ = ["VtiView"]
@@ -40,6 +40,9 @@ TYPES = {
 
 MAX_ARRAYS = 1024
 """The maximum number of arrays of points: one for each time, channel and index of other dimensions."""
+
+MAX_LENGTH = 2**31 - 1
+"""The extents of VTK are 32-bit integers."""
 
 MAX_NAME_LENGTH = 200
 
@@ -71,11 +74,9 @@ class VtiView(View):
 
     def refusal(self, presented: PresentedArray) -> str | None:
         array = presented.array
-        reason = fixed_size_refusal(array) or element_refusal(array.dtype, TYPES, "VTK")
+        reason = array_refusal(array, TYPES, "VTK", MAX_LENGTH)
         if reason is not None:
             return reason
-        if prod(array.shape) == 0:
-            return f"its shape {array.shape} has a dimension of length 0, and VTK requires at least 1"
         count = prod(array.shape[i] for i in _layout(presented).outer)
         if count > MAX_ARRAYS:
             return (
