@@ -279,6 +279,9 @@ class Node:
             return self._array
         raise KeyError(path)
 
+    def names(self) -> list[str]:
+        return ["0"]
+
     def members(self) -> Iterator[tuple[str, Any]]:
         yield "0", self._array
 

@@ -16,8 +16,10 @@ __all__ = [
     "MAX_LENGTH",
     "MAX_RANK",
     "check_keys",
+    "expect_boolean",
     "expect_integer",
     "expect_list",
+    "expect_number",
     "expect_object",
     "expect_shape",
     "expect_string",
@@ -111,6 +113,20 @@ def expect_integer(value: Any, where: str, low: int | None = None, high: int | N
             (True, True): f" from {low} to {upper}",
         }[low is not None, high is not None]
         raise fail(where, f"an integer{bounds}", value)
+    return value
+
+
+def expect_number(value: Any, where: str, low: float) -> int | float:
+    """Return the value if it is a finite JSON number of at least ``low``. Raises MetadataError."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value < float("inf"):
+        raise fail(where, f"a number of at least {low}", value)
+    return value
+
+
+def expect_boolean(value: Any, where: str) -> bool:
+    """Return the value if it is a JSON boolean. Raises MetadataError."""
+    if not isinstance(value, bool):
+        raise fail(where, "true or false", value)
     return value
 
 

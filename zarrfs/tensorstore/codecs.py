@@ -12,6 +12,7 @@ from typing import Any
 from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec
 from zarrfs.engine.codecs.registry import ALIASES, codec_class
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy
+from zarrfs.engine.json_checks import expect_object
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["chain_from_json", "check_chain", "complete_chain", "is_sharded", "merge_chains", "sharding_shape"]
@@ -41,10 +42,7 @@ def chain_from_json(value: Any, where: str) -> Chain:
         if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
             raise MetadataError(f"{where}/{position}: expected a codec or its name, found {given!r}")
         configuration = entry.get("configuration", {})
-        if not isinstance(configuration, Mapping):
-            raise MetadataError(
-                f"{where}/{position}/configuration: expected an object, found {configuration!r}"
-            )
+        configuration = expect_object(configuration, f"{where}/{position}/configuration")
         name = str(ALIASES.get(entry["name"], entry["name"]))
         codec_type = codec_class(name)
         if codec_type is None:

@@ -24,6 +24,7 @@ from zarrfs.engine.dtypes import (
     fill_from_v3,
 )
 from zarrfs.engine.formats.v3 import ARRAY_KEYS
+from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.codecs import (
@@ -90,8 +91,7 @@ def constraints_from_json(driver: str, metadata: Any, schema: Schema) -> ArrayCo
     """Return the constraints of ``metadata`` and a schema. Raises MetadataError, which names the invalid member."""
     if metadata is None:
         return ArrayConstraints(driver, schema)
-    if not isinstance(metadata, Mapping):
-        raise MetadataError(f"metadata: expected an object, found {metadata!r}")
+    metadata = expect_object(metadata, "metadata")
     parse = _from_v3 if driver == V3_DRIVER else _from_v2
     actual = parse(driver, metadata)
     return replace(actual, schema=merge_schemas(actual.schema, schema))
@@ -137,10 +137,7 @@ def _from_v3(driver: str, metadata: Mapping[str, Any]) -> ArrayConstraints:
 
 
 def _mapping(metadata: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = metadata.get(name, {})
-    if not isinstance(value, Mapping):
-        raise MetadataError(f"metadata/{name}: expected an object, found {value!r}")
-    return value
+    return expect_object(metadata.get(name, {}), f"metadata/{name}")
 
 
 def _chunk_shape(grid: Any) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from zarrfs.engine.creation.array_spec import array_spec
 from zarrfs.engine.dtypes import data_type_from_numpy, data_type_to_v3
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.io.access import Access
+from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
@@ -215,8 +216,7 @@ DOMAIN_MEMBERS = ("inclusive_min", "exclusive_max", "inclusive_max", "shape", "l
 
 def _identity_domain(transform: Any) -> Schema:
     """Return the domain of an identity transform as a schema. Raises MetadataError for other transforms."""
-    if not isinstance(transform, Mapping):
-        raise MetadataError(f"transform: expected an object, found {transform!r}")
+    transform = expect_object(transform, "transform")
     for position, output in enumerate(transform.get("output", ())):
         if output != {"input_dimension": position} and output != {
             "input_dimension": position,

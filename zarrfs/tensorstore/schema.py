@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from zarrfs.engine.creation.chunk_shapes import ChunkConstraint
+from zarrfs.engine.json_checks import expect_object
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.units import units_from_json
 
@@ -190,12 +191,11 @@ def schema_from_json(value: Any, where: str = "schema") -> Schema:
 
 
 def _object(value: Any, where: str, names: Sequence[str]) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise MetadataError(f"{where}: expected an object, found {value!r}")
-    for name in value:
+    item = expect_object(value, where)
+    for name in item:
         if name not in names:
             raise MetadataError(f"{where}/{name}: unknown member; expected one of {', '.join(names)}")
-    return value
+    return item
 
 
 def _vector(value: Any, where: str) -> tuple[Any, ...]:

@@ -19,9 +19,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from zarrfs.engine.codecs.base import Buffer, BytesBytesCodec, ChunkSpec, CodecError
-from zarrfs.engine.codecs.configuration import check_keys, integer, shown
+from zarrfs.engine.codecs.configuration import check_keys, integer
 from zarrfs.engine.codecs.limits import bounded, check_size, intermediate_limit, variable_limit
 from zarrfs.errors import MetadataError
+from zarrfs.text import short_repr
 
 __all__ = ["ConditionalCodec"]
 
@@ -48,14 +49,14 @@ class ConditionalCodec(BytesBytesCodec):
         entries = configuration.get("codecs")
         if not isinstance(entries, list | tuple) or not entries:
             raise MetadataError(
-                f"codec 'conditional': codecs must be a non-empty list of codecs, found {shown(entries)}"
+                f"codec 'conditional': codecs must be a non-empty list of codecs, found {short_repr(entries)}"
             )
         codecs: list[BytesBytesCodec] = []
         for index, entry in enumerate(entries):
             codec = codec_from_json(entry, f"codec 'conditional': codecs/{index}")
             if not isinstance(codec, BytesBytesCodec):
                 raise MetadataError(
-                    f"codec 'conditional': codecs/{index} must be a bytes->bytes codec, found {shown(entry)}"
+                    f"codec 'conditional': codecs/{index} must be a bytes->bytes codec, found {short_repr(entry)}"
                 )
             codecs.append(codec)
         bits = configuration.get("header_bits")

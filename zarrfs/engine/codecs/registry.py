@@ -13,11 +13,11 @@ from importlib import import_module
 from typing import Any
 
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec, CodecError
-from zarrfs.engine.codecs.configuration import shown
 from zarrfs.engine.codecs.numcodecs.table import ADAPTERS, adapter_class
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.logs import logger
 from zarrfs.plugins import find_plugin
+from zarrfs.text import short_repr
 
 __all__ = [
     "check_element_type",
@@ -125,24 +125,24 @@ def codec_from_json(entry: Any, where: str) -> Codec | None:
     if isinstance(entry, str):
         entry = {"name": entry}
     if not isinstance(entry, Mapping):
-        raise MetadataError(f"{where}: expected a codec as an object or a name, found {shown(entry)}")
+        raise MetadataError(f"{where}: expected a codec as an object or a name, found {short_repr(entry)}")
     name = entry.get("name")
     if not isinstance(name, str) or not name:
-        raise MetadataError(f"{where}/name: expected a codec name as a string, found {shown(name)}")
+        raise MetadataError(f"{where}/name: expected a codec name as a string, found {short_repr(name)}")
     for key in entry:
         if key not in ("name", "configuration", "must_understand"):
             raise MetadataError(
-                f"{where}: unknown key {shown(key)}; expected 'name', 'configuration' and 'must_understand'"
+                f"{where}: unknown key {short_repr(key)}; expected 'name', 'configuration' and 'must_understand'"
             )
     configuration = entry.get("configuration", {})
     if not isinstance(configuration, Mapping):
-        raise MetadataError(f"{where}/configuration: expected an object, found {shown(configuration)}")
+        raise MetadataError(f"{where}/configuration: expected an object, found {short_repr(configuration)}")
     codec_type = codec_class(name)
     if codec_type is None:
         if entry.get("must_understand") is False:
             return None
         raise UnsupportedError(
-            f"{where}: unknown codec {shown(name)}; expected one of {', '.join(known_names())}. "
+            f"{where}: unknown codec {short_repr(name)}; expected one of {', '.join(known_names())}. "
             f"Packages can add codecs through the entry point group {ENTRY_POINTS!r}"
         )
     try:
@@ -154,7 +154,7 @@ def codec_from_json(entry: Any, where: str) -> Codec | None:
 def codecs_from_json(entries: Any, where: str) -> tuple[Codec, ...]:
     """Return the codec chain of a v3 ``codecs`` list. Raises MetadataError for an invalid order of the codecs."""
     if not isinstance(entries, Sequence) or isinstance(entries, str):
-        raise MetadataError(f"{where}: expected a list of codecs, found {shown(entries)}")
+        raise MetadataError(f"{where}: expected a list of codecs, found {short_repr(entries)}")
     if len(entries) > MAX_CODECS:
         raise MetadataError(f"{where}: expected at most {MAX_CODECS} codecs, found {len(entries)}")
     parsed = [codec_from_json(entry, f"{where}/{position}") for position, entry in enumerate(entries)]
@@ -165,7 +165,7 @@ def codecs_from_json(entries: Any, where: str) -> tuple[Codec, ...]:
                 "bytes, the values read are wrong",
                 where,
                 position,
-                shown(entry["name"]),
+                short_repr(entry["name"]),
             )
     codecs = tuple(codec for codec in parsed if codec is not None)
     check_order(codecs, where)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from zarrfs.engine import json_checks
+
 __all__ = ["Finding", "Message", "Report", "Tier", "pointer"]
 
 Tier = Literal["schema", "strict", "semantic"]
@@ -50,4 +52,4 @@ class Report:
 
 def pointer(*parts: str | int) -> str:
     """Return the JSON pointer of a path of keys and list indices."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+    return json_checks.pointer("", *parts)

@@ -16,7 +16,14 @@ from typing import Any
 
 from zarrfs.errors import UnsupportedError
 from zarrfs.ngff.checks.report import Finding, pointer
-from zarrfs.ngff.checks.schema_old import axes_findings, image_label_findings, labels_findings, old_findings
+from zarrfs.ngff.checks.schema_old import (
+    axes_findings,
+    field_of_view_findings,
+    image_label_findings,
+    labels_findings,
+    old_findings,
+    scale_findings,
+)
 from zarrfs.plugins import install_hint
 from zarrfs.text import short_repr
 
@@ -33,23 +40,6 @@ MODELS = {
 }
 """The model that checks a document with this key."""
 
-SEMANTIC_MESSAGES = (
-    "Axis names must be unique",
-    "There can be at most 1 axis of type",
-    "Axes are not in the required order",
-    "must be listed after the scale",
-    "at most one translation",
-    "The length of the transformation",
-    "same number of dimensions",
-    "more than 5 dimensions",
-    "not ordered from highest to lowest",
-    "Invalid hex color code",
-    "not a valid Zarr node name",
-    "rows exist",
-    "columns exist",
-)
-"""Parts of messages of the library about rules that are only in the specification's text (see the semantic tier)."""
-
 
 def schema_findings(document: Mapping[str, Any], version: str) -> Iterator[Finding]:
     """Yield the violations of the schema of a version. Raises UnsupportedError if the library is not installed."""
@@ -63,6 +53,9 @@ def schema_findings(document: Mapping[str, Any], version: str) -> Iterator[Findi
     yield from _library_findings(document, version)
     for number, item in _objects(document.get("multiscales")):
         yield from axes_findings(item, pointer("multiscales", number))
+        yield from scale_findings(item, pointer("multiscales", number))
+    if isinstance(document.get("well"), Mapping):
+        yield from field_of_view_findings(document["well"])
     if "labels" in document:
         yield from labels_findings(document["labels"])
     if "image-label" in document:
@@ -109,10 +102,14 @@ def _dump(document: Mapping[str, Any]) -> str:
 
 
 def _finding(problem: Any, document: Mapping[str, Any]) -> Iterator[Finding]:
-    """Convert an error of pydantic to a finding. The location is mapped to a path in the document."""
-    message = " ".join(str(problem["msg"]).removeprefix("Value error, ").split("\n\n")[0].split())
-    if problem["type"] == "value_error" and any(part in message for part in SEMANTIC_MESSAGES):
+    """Convert an error of pydantic to a finding. The location is mapped to a path in the document.
+
+    The errors of the library's own validators (``value_error``) are omitted. They check rules that are only in the text
+    of the specification, which are in the semantic tier, and three rules of the schema, which ``schema_old`` checks.
+    """
+    if problem["type"] == "value_error":
         return
+    message = " ".join(str(problem["msg"]).split("\n\n")[0].split())
     path: list[str | int] = []
     value: Any = document
     for part in problem["loc"]:

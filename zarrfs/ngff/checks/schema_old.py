@@ -1,8 +1,9 @@
-"""The rules of the JSON schemas of OME-NGFF 0.1 to 0.3, and those for axes and label images of all versions."""
+"""The rules of the JSON schemas of OME-NGFF 0.1 to 0.3, and those of later versions that the models do not check."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -10,7 +11,14 @@ from zarrfs.ngff.checks.report import Finding, pointer
 from zarrfs.ngff.reader import is_number
 from zarrfs.text import short_repr
 
-__all__ = ["axes_findings", "image_label_findings", "labels_findings", "old_findings"]
+__all__ = [
+    "axes_findings",
+    "field_of_view_findings",
+    "image_label_findings",
+    "labels_findings",
+    "old_findings",
+    "scale_findings",
+]
 
 Kind = tuple[str, Callable[[Any], bool]]
 
@@ -221,10 +229,7 @@ def _label_property(item: Mapping[str, Any], location: str) -> Iterator[Finding]
 
 
 def axes_findings(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
-    """Yield a finding unless a multiscale image of 0.4 or 0.5 has two or three space axes.
-
-    The model library checks this only if the axes have no other errors.
-    """
+    """Yield a finding unless a multiscale image of 0.4 or 0.5 has two or three space axes."""
     axes = item.get("axes")
     if not isinstance(axes, list) or not all(isinstance(axis, Mapping) for axis in axes):
         return
@@ -233,3 +238,37 @@ def axes_findings(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
     space_axes_count = sum(axis.get("type") == "space" for axis in axes)
     if not 2 <= space_axes_count <= 3:
         yield Finding(location + "/axes", "There must be 2 or 3 axes of type 'space'.")
+
+
+def scale_findings(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
+    """Yield a finding for each list of transformations of 0.4 or 0.5 that does not contain exactly one scale."""
+    datasets = item.get("datasets")
+    owners = [(item, location)]
+    for number, dataset in enumerate(datasets if isinstance(datasets, list) else ()):
+        if isinstance(dataset, Mapping):
+            owners.append((dataset, location + pointer("datasets", number)))
+    for owner, owner_location in owners:
+        transformations = owner.get("coordinateTransformations")
+        if not isinstance(transformations, list) or not transformations:
+            continue
+        types = [entry.get("type") if isinstance(entry, Mapping) else None for entry in transformations]
+        if all(kind in ("scale", "translation") for kind in types) and types.count("scale") != 1:
+            yield Finding(
+                f"{owner_location}/coordinateTransformations",
+                f"There must be exactly one scale transformation, found {types.count('scale')}.",
+            )
+
+
+FIELD_OF_VIEW = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def field_of_view_findings(well: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield a finding for each path of a field of view of 0.4 or 0.5 that is not one alphanumeric name."""
+    images = well.get("images")
+    for number, image in enumerate(images if isinstance(images, list) else ()):
+        path = image.get("path") if isinstance(image, Mapping) else None
+        if isinstance(path, str) and not FIELD_OF_VIEW.fullmatch(path):
+            yield Finding(
+                pointer("well", "images", number, "path"),
+                f"expected a name of letters, digits, '.', '_' and '-', found {short_repr(path)}",
+            )

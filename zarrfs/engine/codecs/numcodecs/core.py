@@ -21,8 +21,9 @@ from zarrfs.engine.codecs.bytes_to_bytes.blosc import SHUFFLES, BloscCodec
 from zarrfs.engine.codecs.bytes_to_bytes.crc32c import Crc32cCodec
 from zarrfs.engine.codecs.bytes_to_bytes.gzip import GzipCodec
 from zarrfs.engine.codecs.bytes_to_bytes.zstd import ZstdCodec
-from zarrfs.engine.codecs.configuration import integer, shown
+from zarrfs.engine.codecs.configuration import integer
 from zarrfs.errors import MetadataError
+from zarrfs.text import short_repr
 
 __all__ = [
     "NumcodecsBloscCodec",
@@ -61,7 +62,7 @@ class NumcodecsBloscCodec(BloscCodec):
     def check_encoding(self) -> None:
         if self.shuffle is None:
             raise MetadataError(
-                f"codec 'blosc': shuffle must be -1, 0, 1 or 2, found {shown(self._options['shuffle'])}"
+                f"codec 'blosc': shuffle must be -1, 0, 1 or 2, found {short_repr(self._options['shuffle'])}"
             )
         super().check_encoding()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zarrfs.engine.codecs.configuration import shown
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.json_checks import found
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.plugins import install_hint
+from zarrfs.text import short_repr
 
 __all__ = ["is_third_party", "make_numcodec", "numcodec_class"]
 
@@ -28,7 +28,7 @@ def numcodec_class(codec_id: str) -> Any:
         advice = (
             install_hint(EXTRAS[codec_id]) if codec_id in EXTRAS else "install the package that provides it"
         )
-        raise UnsupportedError(f"codec {shown(codec_id)} is not registered with numcodecs; {advice}")
+        raise UnsupportedError(f"codec {short_repr(codec_id)} is not registered with numcodecs; {advice}")
     try:
         return registry.entries[codec_id].load()
     except Exception as error:  # Code of another package may raise any exception.
