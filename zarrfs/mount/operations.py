@@ -91,6 +91,9 @@ class _ErrorLog:
                 self._reported_hashes.clear()
             self._reported_hashes.add(hash(text))
         expected = isinstance(error, ZarrError | OSError | MemoryError)
+        if isinstance(error, RefusedError):
+            logger.warning("%s", text)
+            return
         logger.error("%s: %s", context, text, exc_info=None if expected else error)
 
 

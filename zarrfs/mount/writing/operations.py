@@ -128,8 +128,8 @@ class WritableOperations(ZarrOperations):
             return self._add_array_file(path, entry)
         if entry.node is None:
             raise RefusedError(f"{path}: the file describes an error and cannot be changed", errno.EPERM)
-        is_array = bool(entry.content.arrays)
-        if is_array and not flags & os.O_TRUNC:
+        is_document = path.endswith(".json")
+        if not is_document and not flags & os.O_TRUNC:
             return self._add_array_file(path, entry)
         if not path.endswith(CREATED_SUFFIXES):
             raise RefusedError(
@@ -138,6 +138,7 @@ class WritableOperations(ZarrOperations):
             )
         content = b"" if flags & os.O_TRUNC else entry.content.read(0, entry.content.size)
         file = PendingFile(path, content)
+        file.is_changed = bool(flags & os.O_TRUNC)
         self._pending.add(file)
         return self._add_pending_handle(file)
 
