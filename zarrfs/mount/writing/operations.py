@@ -116,6 +116,8 @@ class WritableOperations(ZarrOperations):
 
     @errors_to_errno
     def open(self, path: str, flags: int) -> int:
+        if flags & (os.O_ACCMODE | os.O_TRUNC):
+            self._check_writable()
         file = self._pending.get(path)
         if file is not None:
             if flags & os.O_TRUNC:
@@ -144,6 +146,7 @@ class WritableOperations(ZarrOperations):
 
     @errors_to_errno
     def create(self, path: str, mode: int) -> int:
+        self._check_writable()
         parent = path.rpartition("/")[0]
         if not isinstance(self._entry(parent or "/"), Directory):
             raise os_error(errno.ENOTDIR)
@@ -153,6 +156,10 @@ class WritableOperations(ZarrOperations):
         self._pending.add(file)
         self._hidden.discard(path)
         return self._add_pending_handle(file)
+
+    def _check_writable(self) -> None:
+        if self._tree.root.store.read_only:
+            raise os_error(errno.EROFS)
 
     def _add_array_file(self, path: str, entry: VirtualFile) -> int:
         handle = next(self._handles)
