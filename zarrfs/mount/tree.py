@@ -539,7 +539,7 @@ class Tree:
         assert isinstance(source, Array)
         presented.array = source
         content = make_content(view, presented)
-        if source is array or content.in_memory:
+        if not view.depends_on_elements and (source is array or content.in_memory):
             geometry = presented.geometry if presented.uses_geometry else None
             self._cache_content(record, view.suffix, _CachedContent(content, geometry))
         return content

@@ -57,18 +57,22 @@ class PresentedArray:
 
 
 class View(ABC):
-    """One kind of virtual file. Its size depends on metadata only; no chunk is read to create it.
+    """One kind of virtual file. Its size depends on metadata only, unless ``depends_on_elements`` is True; no chunk is
+    read to create it.
 
     Attributes:
         suffix: the suffix that is appended to the name of the array, including the dot.
         listed: whether directory listings contain the file by default. It can always be opened by name.
         needs_attributes: whether the content depends on the user attributes of the array. If False, ``content`` may
             receive an array without its user attributes if they are very large. The geometry is not affected.
+        depends_on_elements: whether the size of the file depends on the elements of the array. The content is then
+            created each time the file is looked up, and not cached with the metadata.
     """
 
     suffix: ClassVar[str]
     listed: ClassVar[bool] = False
     needs_attributes: ClassVar[bool] = True
+    depends_on_elements: ClassVar[bool] = False
 
     @abstractmethod
     def refusal(self, presented: PresentedArray) -> str | None:

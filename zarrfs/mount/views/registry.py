@@ -16,6 +16,7 @@ from zarrfs.errors import StoreError, UnsupportedError, ZarrError, describe_erro
 from zarrfs.logs import logger
 from zarrfs.mount.content import VirtualFileContent
 from zarrfs.mount.views.base import DirectoryView, PresentedArray, View
+from zarrfs.mount.views.csv import CsvView
 from zarrfs.mount.views.envi import EnviView
 from zarrfs.mount.views.fits import FitsView
 from zarrfs.mount.views.h5 import H5View
@@ -30,6 +31,7 @@ from zarrfs.mount.views.planes import PlanesView
 from zarrfs.mount.views.raw import RawView
 from zarrfs.mount.views.safetensors import SafetensorsView
 from zarrfs.mount.views.tif import TifView
+from zarrfs.mount.views.txt import TxtView
 from zarrfs.mount.views.vrt import VrtView
 from zarrfs.mount.views.vti import VtiView
 from zarrfs.plugins import load_plugins
@@ -65,6 +67,8 @@ BUILT_IN: tuple[Callable[[], View], ...] = (
     EnviView,
     VrtView,
     FitsView,
+    CsvView,
+    TxtView,
     lambda: JsonView(refusals),
 )
 
