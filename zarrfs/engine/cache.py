@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,6 +139,22 @@ class ChunkCache:
                 if self._loads.get(key) is load:
                     del self._loads[key]
             load.done.set()
+
+    def cached_among(self, keys: Sequence[Hashable]) -> set[Hashable]:
+        """Return those of the keys that have an entry, whatever its stamp is."""
+        with self._lock:
+            return self._entries.keys() & set(keys)
+
+    def record_reads(self, keys: Sequence[Hashable]) -> set[Hashable]:
+        """Record a partial read of each key. Return the keys that were read recently before."""
+        with self._lock:
+            recent = self._recent_reads.keys() & set(keys)
+            for key in keys:
+                self._recent_reads[key] = None
+                self._recent_reads.move_to_end(key)
+            while len(self._recent_reads) > MAX_RECENT_READS:
+                self._recent_reads.popitem(last=False)
+            return recent
 
     def was_read_recently(self, key: Hashable) -> bool:
         """Return whether ``record_read`` was called for ``key`` recently."""

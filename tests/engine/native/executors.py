@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.io import native_reading
+from zarrfs.engine.io import native_plan, native_reading
 from zarrfs.engine.native.build import LIBRARY_NAME, BuildError, compile_library
 from zarrfs.engine.native.library import NativeLibrary
 
@@ -67,9 +67,9 @@ def native() -> Iterator[Record]:
         patch.setattr(native_reading, "native_library", lambda: library)
         patch.setattr(native_reading, "_execute", execute)
         patch.setattr(native_reading, "MIN_CHUNKS", 1)
-        native_reading._array_plans.clear()
+        native_plan._native_arrays.clear()
         yield record
-    native_reading._array_plans.clear()
+    native_plan._native_arrays.clear()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import zarrfs
 from tests.engine.native.executors import native, outcome, python, require_library
 from tests.faults import chunks as hostile_chunks
 from tests.faults.hostile import Case
-from zarrfs.engine.io import native_reading
+from zarrfs.engine.io import native_plan, native_reading
 
 VALUES = np.arange(4 * 6 * 5, dtype="<u2").reshape(4, 6, 5)
 CASES = [case for case in hostile_chunks.cases() if "longest" not in case.name]
@@ -220,7 +220,7 @@ def expected_values() -> np.ndarray[Any, Any]:
 def test_a_read_continues_after_each_return_to_the_interpreter(
     many_chunks: zarrfs.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native_reading, "BUDGET_NS", 1)
+    monkeypatch.setattr(native_plan, "BUDGET_NS", 1)
     with native() as record:
         np.testing.assert_array_equal(many_chunks[...], expected_values())
     assert (record.reads, record.returned) == (1, 0)
@@ -241,7 +241,7 @@ def test_a_signal_handler_can_interrupt_a_read(
         functions, check, supports = library.functions, library.check, library.supports
 
     Interrupting.execute = staticmethod(execute)  # type: ignore[attr-defined]
-    monkeypatch.setattr(native_reading, "BUDGET_NS", 1)
+    monkeypatch.setattr(native_plan, "BUDGET_NS", 1)
     opened = len(os.listdir("/proc/self/fd"))
     with native():
         monkeypatch.setattr(native_reading, "native_library", lambda: Interrupting)
@@ -254,7 +254,7 @@ def test_a_signal_handler_can_interrupt_a_read(
 def test_chunks_that_are_links_are_read_by_the_other_executor_between_the_calls(
     many_chunks: zarrfs.Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native_reading, "BUDGET_NS", 1)
+    monkeypatch.setattr(native_plan, "BUDGET_NS", 1)
     for number, path in enumerate(chunk_files(tmp_path)):
         if number % 5 == 0:
             link = path.with_name(path.name + ".moved")
@@ -281,8 +281,8 @@ def test_the_number_of_threads_follows_the_option(
             return library.execute(reference)
 
     array = zarrfs.open_array(tmp_path, mode="r", cache_size=0, access=zarrfs.Access(concurrency=concurrency))
-    monkeypatch.setattr(native_reading, "CORES", 4)
-    monkeypatch.setattr(native_reading, "MIN_TASK_NBYTES", 1)
+    monkeypatch.setattr(native_plan, "CORES", 4)
+    monkeypatch.setattr(native_plan, "MIN_TASK_NBYTES", 1)
     with native():
         monkeypatch.setattr(native_reading, "native_library", lambda: Recording)
         np.testing.assert_array_equal(array[...], expected_values())

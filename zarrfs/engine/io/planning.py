@@ -10,17 +10,20 @@ The policy, with the measurements that justify it in ``benchmarks/``:
 * For a region of an uncompressed chunk only that region is read, because repeating the read costs nothing extra. A
   region of a large compressed chunk is decoded partially at first. If the same chunk is read again soon (a scan in
   small steps), the whole chunk is decoded and cached.
+* The native library reads a region so fast that a first read never caches it. A chunk that is read again soon is
+  cached. Shards are then left to the Python executor, which caches the index and the inner chunks one by one.
 * A short system call releases the interpreter lock and has to wait for it again, so small chunks are read on one
   thread. Large chunks spend their time in decompressors that run without the lock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
-from zarrfs.engine.cache import CacheEntry
+from zarrfs.engine.cache import MAX_RECENT_READS, CacheEntry
 from zarrfs.engine.codecs.base import Region
 from zarrfs.engine.codecs.pipeline.chain import CodecChain
 from zarrfs.engine.indexing.projections import ChunkProjection, chunk_projections, count_chunks
@@ -32,8 +35,10 @@ __all__ = [
     "MIN_PARALLEL_COMPRESSED_NBYTES",
     "MIN_PARALLEL_UNCOMPRESSED_NBYTES",
     "ChunkMethod",
+    "NativeMethods",
     "ReadPlan",
     "choose_method",
+    "choose_native_methods",
     "plan_read",
 ]
 
@@ -150,3 +155,49 @@ def choose_method(chain: CodecChain, region: Region, entry: CacheEntry | None) -
         if not chain.compressed or chain.must_decode_parts or not repeated:
             return ChunkMethod.PARTIAL
     return ChunkMethod.KEEP if keep else ChunkMethod.WHOLE
+
+
+class NativeMethods(NamedTuple):
+    """How the native library reads the chunks (or shards) of a plan; positions are those of ``ReadPlan.chunks``.
+
+    Attributes:
+        others: the chunks that the Python executor reads, because they are, or will be, in the cache.
+        kept: the chunks that the library decodes whole, so that they can be cached.
+    """
+
+    others: list[int]
+    kept: list[int]
+
+
+def choose_native_methods(
+    plan: ReadPlan, keys: Sequence[tuple[Hashable, ...]], is_whole: Sequence[bool]
+) -> NativeMethods:
+    """Return how to read the chunks with these cache keys. ``is_whole`` is whether a chunk is requested as a whole.
+
+    Partial reads are recorded.
+    """
+    cache = plan.storage.cache
+    others: list[int] = []
+    kept: list[int] = []
+    if plan.sharded:
+        cached = cache.cached_among([(*key, "index") for key in keys]) if plan.look_up else set()
+        partial = [
+            key
+            for key, whole in zip(keys, is_whole, strict=True)
+            if (plan.keep_whole if whole else plan.keep_partial)
+        ]
+        recent = cache.record_reads(partial) if len(partial) <= MAX_RECENT_READS else set()
+        others = [i for i, key in enumerate(keys) if key in recent or (*key, "index") in cached]
+        return NativeMethods(others, kept)
+    cached = cache.cached_among(keys) if plan.look_up else set()
+    recent = set()
+    if plan.keep_partial and plan.storage.compressed:
+        partial = [key for key, whole in zip(keys, is_whole, strict=True) if not whole]
+        if len(partial) <= MAX_RECENT_READS:
+            recent = cache.record_reads(partial)
+    for position, (key, whole) in enumerate(zip(keys, is_whole, strict=True)):
+        if key in cached:
+            others.append(position)
+        elif plan.keep_whole if whole else key in recent:
+            kept.append(position)
+    return NativeMethods(others, kept)

@@ -167,6 +167,11 @@ class ArrayStorage:
             stamp, keep = object(), False
         return CacheEntry(self.cache, (token, counts.get(coords, 0), coords), stamp, keep)
 
+    def cache_keys(self, chunks: Iterable[tuple[int, ...]]) -> list[tuple[Hashable, ...]]:
+        """Return the keys of the cache entries of chunks. Call this before reading the chunks."""
+        token, counts = self._written
+        return [(token, counts.get(coords, 0), coords) for coords in chunks]
+
     def open_chunk(self, coords: tuple[int, ...], pipeline: CodecPipeline) -> StoredValue:
         """Return a handle of the encoded chunk, which can be read in parts. The caller closes it."""
         return self.store.open_value(self.key(coords), pipeline.chain.max_encoded_size)

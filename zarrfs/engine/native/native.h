@@ -2,7 +2,7 @@
  *
  * The caller (structures.py and zarrfs/engine/io/native_reading.py) describes a read in a struct zarrfs_read. The
  * functions here perform it without the Python interpreter. They report each stored value that they cannot read, for
- * whatever reason, in the array `fallback`. The caller reads those values with the Python executor, which supports
+ * whatever reason, in the array `unread`. The caller reads those values with the Python executor, which supports
  * everything and produces the error messages. Nothing here therefore distinguishes "corrupt" from "not supported".
  *
  * All input that comes from files is untrusted. Sizes are checked before memory is allocated or copied.
@@ -16,7 +16,7 @@
 
 /* The version of the structures and functions below; structures.py has the same number. */
 #ifndef ZARRFS_NATIVE_VERSION
-#define ZARRFS_NATIVE_VERSION 1
+#define ZARRFS_NATIVE_VERSION 2
 #endif
 
 #define ZARRFS_EXPORT __attribute__((visibility("default")))
@@ -97,13 +97,17 @@ struct zarrfs_read {
     int32_t directory;
     int32_t separator;
     int32_t names_reversed; /* whether the name begins with the number of the last dimension */
-    int32_t missing_falls_back; /* whether a missing value, or inner chunk, is reported in `fallback` */
+    int32_t missing_falls_back; /* whether a missing value, or inner chunk, is reported in `unread` */
     const unsigned char *fill;  /* the fill value, itemsize bytes */
     unsigned char *out;
     int64_t out_shape[MAX_NDIM];
     int64_t out_strides[MAX_NDIM]; /* in bytes */
     struct zarrfs_dimension dimensions[MAX_NDIM];
-    uint8_t *fallback;   /* one byte per value in C order; 1: it is not to be read, or could not be read */
+    /* Decoded chunks that the caller caches: per value the memory for a whole chunk in C order, or NULL; and the
+     * modification time in nanoseconds, size and inode of the file, or -1 for a missing file. Both may be NULL. */
+    unsigned char *const *kept;
+    int64_t *stamps;
+    uint8_t *unread;     /* one byte per value in C order; 1: it is not to be read, or could not be read */
     int64_t value_count; /* product of the dimensions' */
     int64_t parts;       /* into how many tasks each value is divided: 1 unless sharded */
     int64_t next;        /* the next task; tasks before it have been taken */

@@ -127,6 +127,35 @@ static int read_file(struct worker *worker, int fd, const struct stat *status, c
     return is_partial(read, &box) && !is_unchanged(fd, status) ? -1 : 0;
 }
 
+/* Read one chunk as a whole into `kept`, and copy the requested elements from there. */
+static int read_kept_file(struct worker *worker, int fd, const struct stat *status, const int64_t *value,
+                          unsigned char *kept) {
+    struct zarrfs_read *read = worker->read, whole = *read, copy = *read;
+    struct zarrfs_chain plain = *read->chain;
+    int64_t entries[MAX_NDIM], strides[MAX_NDIM] = {0};
+    struct box box;
+    struct source source = {NULL, fd, 0, status->st_size};
+    for (int d = 0; d < plain.ndim; d++) {
+        plain.axes[d] = d;
+        box.start[d] = 0;
+        box.length[d] = plain.shape[d];
+        box.step[d] = 1;
+    }
+    box.out = kept;
+    plain.element = ELEMENT_COPY;
+    chunk_strides(&plain, plain.shape, strides);
+    memcpy(whole.out_strides, strides, sizeof strides);
+    worker->read = &whole;
+    int outcome = read_chunk(worker, &source, &box);
+    worker->read = read;
+    if (outcome) return -1;
+    for (int d = 0; d < plain.ndim; d++) entries[d] = read->dimensions[d].first[value[d]];
+    entry_box(read, entries, &box);
+    copy.chain = &plain;
+    copy_box(&copy, &box, kept, strides);
+    return 0;
+}
+
 /* Fill the part of the output that belongs to a missing value. */
 static void fill_value(const struct zarrfs_read *read, const int64_t *value) {
     struct box box;
@@ -143,8 +172,10 @@ static void fill_value(const struct zarrfs_read *read, const int64_t *value) {
     fill_box(read, &box);
 }
 
-static int run_task(struct worker *worker, const int64_t *value, int64_t part) {
+static int run_task(struct worker *worker, int64_t number, const int64_t *value, int64_t part) {
     const struct zarrfs_read *read = worker->read;
+    unsigned char *kept = read->kept ? read->kept[number] : NULL;
+    int64_t *stamp = read->stamps ? read->stamps + 3 * number : NULL;
     char name[MAX_NAME];
     struct stat status;
     int fd, outcome = -1;
@@ -153,12 +184,22 @@ static int run_task(struct worker *worker, const int64_t *value, int64_t part) {
     while (fd < 0 && errno == EINTR);
     if (fd < 0) {
         if (errno != ENOENT || read->missing_falls_back) return -1;
+        if (stamp) stamp[0] = -1;
         if (part == 0) fill_value(read, value);
         return 0;
     }
-    if (!fstat(fd, &status) && S_ISREG(status.st_mode))
-        outcome = read->shard->present ? read_shard(worker, fd, &status, value, part)
-                                       : read_file(worker, fd, &status, value);
+    if (!fstat(fd, &status) && S_ISREG(status.st_mode)) {
+        if (stamp) {
+            stamp[0] = (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
+            stamp[1] = status.st_size;
+            stamp[2] = (int64_t)status.st_ino;
+        }
+        if (read->shard->present)
+            outcome = read_shard(worker, fd, &status, value, part);
+        else
+            outcome = kept ? read_kept_file(worker, fd, &status, value, kept)
+                           : read_file(worker, fd, &status, value);
+    }
     close(fd);
     return outcome;
 }
@@ -178,13 +219,13 @@ static void *run_tasks(void *argument) {
         int64_t task = __atomic_fetch_add(&read->next, 1, __ATOMIC_RELAXED);
         if (task >= task_count) break;
         int64_t number = task / read->parts, rest = number, value[MAX_NDIM];
-        if (__atomic_load_n(&read->fallback[number], __ATOMIC_RELAXED)) continue;
+        if (__atomic_load_n(&read->unread[number], __ATOMIC_RELAXED)) continue;
         for (int d = read->chain->ndim - 1; d >= 0; d--) {
             value[d] = rest % read->dimensions[d].value_count;
             rest /= read->dimensions[d].value_count;
         }
-        if (run_task(worker, value, task % read->parts))
-            __atomic_store_n(&read->fallback[number], 1, __ATOMIC_RELAXED);
+        if (run_task(worker, number, value, task % read->parts))
+            __atomic_store_n(&read->unread[number], 1, __ATOMIC_RELAXED);
     } while (now_ns() < worker->deadline);
     free_contexts(worker);
     struct buffer *buffers[] = {&worker->encoded, &worker->decoded, &worker->blocks, &worker->index,
@@ -268,6 +309,7 @@ static int check_dimension(const struct zarrfs_read *read, int d) {
 int zarrfs_check(const struct zarrfs_read *read) {
     int64_t values = 1, cells = 16, tasks;
     if (check_chain(read->chain) || read->parts < 1 || read->next < 0) return -1;
+    if (read->kept && (!read->stamps || read->shard->present)) return -1;
     if (read->separator != '/' && read->separator != '.') return -1;
     for (int d = 0; d < read->chain->ndim; d++) {
         if (read->shard->present && (read->shard->grid[d] < 1 ||

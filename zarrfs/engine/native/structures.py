@@ -17,7 +17,7 @@ __all__ = [
     "ShardStructure",
 ]
 
-VERSION = 1
+VERSION = 2
 MAX_NDIM = 16
 MAX_STEPS = 4
 
@@ -110,7 +110,9 @@ class ReadStructure(Structure):
         ("out_shape", _PerDimension),
         ("out_strides", _PerDimension),
         ("dimensions", DimensionStructure * MAX_NDIM),
-        ("fallback", c_void_p),
+        ("kept", c_void_p),
+        ("stamps", c_void_p),
+        ("unread", c_void_p),
         ("value_count", c_int64),
         ("parts", c_int64),
         ("next", c_int64),
