@@ -52,6 +52,13 @@ def _isal_version(module: ModuleType, library: ctypes.CDLL) -> str:
     return str(import_library("isal").__version__)
 
 
+def _blosc_sample() -> bytes:
+    # The codec does not start the threads of Blosc.
+    from zarrfs.engine.codecs.bytes_to_bytes.blosc import BloscCodec
+
+    return bytes(BloscCodec("lz4", 5, "shuffle", 1, 1024).encode(SAMPLE))
+
+
 _INFLATE = {"isal_inflate_init": "isal_inflate_init", "isal_inflate_stateless": "isal_inflate_stateless"}
 
 _PROVIDERS = {
@@ -59,7 +66,7 @@ _PROVIDERS = {
         "numcodecs.blosc",
         {"blosc_decompress_ctx": "blosc_decompress_ctx"},
         _symbol_version("blosc_get_version_string"),
-        lambda blosc: bytes(blosc.compress(SAMPLE, b"lz4", 5, 1, 1024)),
+        lambda _: _blosc_sample(),
     ),
     "zstd": _Provider(
         "numcodecs.zstd",

@@ -204,6 +204,7 @@ class ZlibCodec(NumcodecsBytesCodec):
 
     name: ClassVar[str] = "numcodecs.zlib"
     id: ClassVar[str] = "zlib"
+    native_decoder: ClassVar[str] = "zlib"
 
 
 class Lz4Codec(NumcodecsBytesCodec):
@@ -211,6 +212,7 @@ class Lz4Codec(NumcodecsBytesCodec):
 
     name: ClassVar[str] = "numcodecs.lz4"
     id: ClassVar[str] = "lz4"
+    native_decoder: ClassVar[str] = "lz4"
 
 
 class Bz2Codec(NumcodecsBytesCodec):
