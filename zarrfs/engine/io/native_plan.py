@@ -29,7 +29,8 @@ BUDGET_NS = 50_000_000
 """After this time the library returns to the interpreter, so that signals are handled."""
 
 MIN_TASK_NBYTES = 128 << 10
-"""A further thread is used for each so many decoded bytes: starting a thread takes as long as decoding them."""
+MIN_TASK_FILES = 32
+"""A further thread is used for each so many decoded bytes or files: starting a thread takes as long as reading them."""
 
 
 class NativeArray(NamedTuple):
@@ -86,7 +87,9 @@ class NativeRead:
         structure.out_strides[: out.ndim] = out.strides
         structure.unread = ctypes.addressof(flags)
         structure.budget_ns = BUDGET_NS
-        tasks = max(1, entry_count * native.chain.nbytes // MIN_TASK_NBYTES)
+        tasks = max(
+            1, entry_count * native.chain.nbytes // MIN_TASK_NBYTES, structure.value_count // MIN_TASK_FILES
+        )
         structure.threads = threads = permitted_threads(min(CORES, entry_count, tasks))
         structure.parts = 1
         if native.shard.present and threads > 1 and structure.value_count < 4 * threads:

@@ -4,9 +4,10 @@
 
 #include "native.h"
 
-/* Inner chunks that are closer are read in one request; one request reads at most this much, or one inner chunk. */
+/* Inner chunks that are closer are read in one request. One request reads at most this much, so that the bytes are still
+ * in the cache of the processor when they are decoded, or one inner chunk. */
 #define COALESCING_GAP (64 << 10)
-#define MAX_REQUEST_NBYTES (2 << 20)
+#define MAX_REQUEST_NBYTES (256 << 10)
 #define MISSING UINT64_MAX
 
 /* One requested inner chunk: where it is in the file, and its entry in each dimension. */
