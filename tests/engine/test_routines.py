@@ -11,6 +11,7 @@ import pytest
 import zarr
 
 import zarrfs
+from zarrfs.engine.nodes.similar_arrays import copy_values
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import (
     LocationError,
@@ -190,3 +191,18 @@ def test_an_array_created_from_chunked_data_has_their_chunks(zarr_format: Any) -
     strings = zarrfs.create_array({}, data=["a", "b", "c"], chunks=2)
     assert zarrfs.array(strings)[...].tolist() == ["a", "b", "c"]
     assert zarrfs.array(strings).chunks == (2,)
+
+
+def test_values_are_copied_to_an_irregular_grid_one_chunk_at_a_time() -> None:
+    data = np.arange(60).reshape(10, 6)
+    sizes: list[int] = []
+
+    class Source:
+        def __getitem__(self, region: Any) -> Any:
+            sizes.append(data[region].size)
+            return data[region]
+
+    target = zarrfs.create_array({}, shape=data.shape, dtype=data.dtype, chunks=((3, 4, 3), (5, 1)))
+    copy_values(Source(), target)
+    np.testing.assert_array_equal(target, data)
+    assert sizes == [15, 3, 20, 4, 15, 3]

@@ -72,9 +72,10 @@ class StagingStore(PrefixStore):
 def replacing(store: Store, path: str) -> Iterator[Store]:
     """Replace the node at ``path``: yield a staging store in which the caller creates the new node at the same path.
 
-    If the block succeeds, the old node is deleted with everything below it, and the new one is moved to its path. If
-    it raises an exception, the new node is deleted and the old one is unchanged. Raises StoreError if moving fails; the
-    new node is then complete below the staging prefix, which the message names.
+    If the block succeeds, the new node is moved to the path of the old one, which is deleted with everything below it.
+    If it raises an exception, the new node is deleted and the old one is unchanged. Raises StoreError if moving fails.
+    The old node is then restored if the store can rename. Otherwise the new node is complete below the staging prefix,
+    which the message names.
     """
     staging = f"{STAGING}{os.urandom(4).hex()}"
     staging_store = StagingStore(store, staging)
@@ -85,30 +86,66 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
     except BaseException:
         store.delete_prefix(staging)
         raise
+    new = formats.node_keys(staging_store, path)[0]
+    if path and store.renames:
+        _exchange(store, path, new, staging_store, staging)
+        return
     try:
-        _move_from_staging(store, path, staging_store, staging)
+        if path:
+            delete_node(store, path)
+        else:
+            for key in [key for key in store.list_prefix() if not key.startswith(f"{staging}/")]:
+                store.delete(key)
+        _move_from_staging(store, new, staging_store, staging)
     except StoreError as error:
         raise StoreError(
             f"{store.url}: {path or '/'!r} could not be replaced and may be incomplete: {error}; the complete "
             f"replacement is below {staging!r}",
             error.errno,
         ) from error
+    store.delete_prefix(staging)
 
 
-def _move_from_staging(store: Store, path: str, staging_store: Store, staging: str) -> None:
-    """Delete the node at the path and move the staged node there. Its documents are written last."""
-    new = formats.node_keys(staging_store, path)[0]
-    if path:
-        delete_node(store, path)
-    else:
-        for key in [key for key in store.list_prefix() if not key.startswith(f"{staging}/")]:
-            store.delete(key)
+def _move_from_staging(store: Store, new: NodeKeys, staging_store: Store, staging: str) -> None:
+    """Move the staged node to its path, where nothing is. Its documents are written last."""
     for prefix in new.prefixes:
         store.move_prefix(f"{staging}/{prefix}".rstrip("/"), prefix)
     for key in new.keys:
         value = staging_store.get(key)
         if value is not None:
             store.set(key, value)
+
+
+def _exchange(store: Store, path: str, new: NodeKeys, staging_store: Store, staging: str) -> None:
+    """Replace a node that is not the root in a store that renames. If a step fails, the old node is restored."""
+    old = formats.node_keys(store, path)[0]
+    aside = f"{staging}-old"
+    documents = {key: bytes(value) for key in old.keys if (value := store.get(key)) is not None}
+    is_aside = False
+    try:
+        for key in documents:
+            store.delete(key)
+        for prefix in old.prefixes:
+            store.move_prefix(prefix, f"{aside}/{prefix}")
+        is_aside = True
+        _move_from_staging(store, new, staging_store, staging)
+    except BaseException as error:
+        try:
+            if is_aside:
+                _delete(store, new)
+            for prefix in old.prefixes:
+                store.move_prefix(f"{aside}/{prefix}", prefix)
+            for key, value in documents.items():
+                store.set(key, value)
+            store.delete_prefix(staging)
+        except StoreError as second:
+            raise StoreError(
+                f"{store.url}: {path!r} could not be replaced ({error}) and could not be restored ({second}); what is "
+                f"left of the old node is below {aside!r}, and of the replacement below {staging!r}",
+                second.errno,
+            ) from error
+        raise
+    store.delete_prefix(aside)
     store.delete_prefix(staging)
 
 

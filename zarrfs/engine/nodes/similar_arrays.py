@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -18,6 +18,7 @@ from zarrfs.engine.codecs.sharding.codec import ShardingCodec
 from zarrfs.engine.creation.array_options import AUTOMATIC, engine_options
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v2_codecs import chain_to_v2
+from zarrfs.engine.indexing.projections import Axis
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
 
@@ -183,15 +184,20 @@ def _reverses(codec: Codec) -> bool:
 def copy_values(source: Any, target: Array) -> None:
     """Copy the values of an array of the same shape, one stored chunk of the target at a time.
 
-    Neither array is in memory as a whole, unless the chunk grid of the target is not regular.
+    Neither array is in memory as a whole.
     """
     if isinstance(source, np.ndarray) or not target.shape:
         target[...] = source[...] if target.shape else np.asarray(source)[()]
         return
     grid = target.spec.chunk_grid
-    shape = grid.chunk_shape if isinstance(grid, RegularGrid) else target.shape
-    steps = [max(1, side) for side in shape]
-    starts = [range(0, length, step) for length, step in zip(target.shape, steps, strict=True)]
-    for corner in product(*starts):
-        region = tuple(slice(start, start + step) for start, step in zip(corner, steps, strict=True))
+    for region in product(*(_chunk_slices(grid.axis(i, n)) for i, n in enumerate(target.shape))):
         target[region] = source[region]
+
+
+def _chunk_slices(axis: Axis) -> Iterator[slice]:
+    """Yield the range of each chunk along a dimension."""
+    start = 0
+    while start < axis.length:
+        size = axis.size(axis.find(start))
+        yield slice(start, min(start + size, axis.length))
+        start += size

@@ -163,6 +163,8 @@ class Store(ABC):
     """Whether the values are in the memory of this process, so that no other process can access them."""
     synchronized: bool = False
     """Whether ``lock`` excludes other processes. Other processes then write to the same arrays and may resize them."""
+    renames: bool = False
+    """Whether ``move_prefix`` renames and does not copy values."""
     _closed: bool = False
     concurrency: int = 1
     """The number of concurrent ``get`` calls that hides the latency of the store: 1 for local stores."""

@@ -78,6 +78,8 @@ class LocalStore(Store):
     Raises LocationError if ``root`` exists and is not a directory.
     """
 
+    renames = True
+
     def __init__(
         self,
         root: str | os.PathLike[str],

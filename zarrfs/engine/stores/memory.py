@@ -27,6 +27,7 @@ class MemoryStore(Store):
     """Values in a dictionary. A given dictionary is used without a copy: reads and writes access it directly."""
 
     in_process = True
+    renames = True  # the values themselves are not copied
 
     def __init__(self, values: MutableMapping[str, bytes] | None = None, *, read_only: bool = False) -> None:
         self.values: MutableMapping[str, bytes] = {} if values is None else values

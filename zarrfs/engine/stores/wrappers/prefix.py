@@ -21,6 +21,7 @@ class PrefixStore(Store):
         self.listable = store.listable
         self.in_process = store.in_process
         self.synchronized = store.synchronized
+        self.renames = store.renames
         self.concurrency = store.concurrency
 
     @property

@@ -20,6 +20,7 @@ class WrapperStore(Store):
         self.listable = store.listable
         self.in_process = store.in_process
         self.synchronized = store.synchronized
+        self.renames = store.renames
         self.concurrency = store.concurrency
 
     def _before(self, operation: str, key: str) -> None:
