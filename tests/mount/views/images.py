@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import zarrfs
-from tests.mount.views.presented import sample
+from tests.mount.views.presented import sample, view_of
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.views.base import PresentedArray
 from zarrfs.ngff.geometry import Ancestor, Geometry, array_geometry
 from zarrfs.ngff.parse import parse
 
-__all__ = ["ORIGIN", "SCALE", "SIZE", "image_attributes", "image_geometry", "make_image"]
+__all__ = [
+    "IMAGES",
+    "ITK_VIEWS",
+    "MILLIMETERS",
+    "NUMBERS",
+    "ORIGIN",
+    "POSITIONS",
+    "SCALE",
+    "SIZE",
+    "image_attributes",
+    "image_geometry",
+    "make_image",
+    "transposed",
+    "write",
+]
 
 SIZE = {"x": 6, "y": 5, "z": 4, "t": 3, "c": 2}
 SCALE = {"x": 0.5, "y": -0.25, "z": 2.0, "t": 1.5}
@@ -24,6 +39,38 @@ ORIGIN = {"x": 10.0, "y": 20.0, "z": -30.0, "t": 5.0}
 
 UNITS = {"x": "micrometer", "y": "micrometer", "z": "micrometer", "t": "second"}
 TYPES = {"x": "space", "y": "space", "z": "space", "t": "time", "c": "channel"}
+
+
+IMAGES = ("zyx", "yx", "xyz", "czyx", "tczyx", "ctzyx", "zcyxt", "yxc", "tyxc", "qzyx", "x")
+"""The axes of images. The letter q is an axis of another type."""
+
+NUMBERS = (
+    *(
+        "|b1",
+        "|i1",
+        "|u1",
+        "<i2",
+        ">i2",
+        "<u2",
+        ">u2",
+        "<i4",
+        ">i4",
+        "<u4",
+        ">u4",
+        "<i8",
+        ">i8",
+        "<u8",
+        ">u8",
+    ),
+    *("<f4", ">f4", "<f8", ">f8", "<c8", ">c8", "<c16", ">c16"),
+)
+
+ITK_VIEWS = (".nhdr", ".nrrd", ".mhd", ".mha", ".nii")
+
+MILLIMETERS = {name: abs(SCALE[name]) / 1000 for name in "xyz"} | {"t": SCALE["t"]}
+"""The distances that ITK reports. Lengths are in millimetres, times in seconds."""
+
+POSITIONS = {name: ORIGIN[name] / 1000 for name in "xyz"} | {"t": ORIGIN["t"]}
 
 
 def image_attributes(
@@ -62,3 +109,21 @@ def make_image(
     chunks = tuple(max(1, n // 2 + 1) for n in shape)
     array = zarrfs.create_array(MemoryStore(), "img", data=data, chunks=chunks, zarr_format=2)
     return PresentedArray(array, "img", image_geometry(array, axes, **options)), data
+
+
+def write(presented: PresentedArray, directory: Path, *suffixes: str) -> None:
+    """Write views of an image to files in a directory."""
+    for suffix in suffixes:
+        view = view_of(suffix)
+        assert view.refusal(presented) is None
+        content = view.content(presented)
+        (directory / f"img{suffix}").write_bytes(content.read(0, content.size))
+
+
+def transposed(data: np.ndarray[Any, Any], axes: str, order: str) -> np.ndarray[Any, Any]:
+    """Return the elements with the axes in another order. Axes that are missing get the length 1."""
+    present = [axes.index(name) for name in order if name in axes]
+    omitted = [axis for axis in range(data.ndim) if axis not in present]
+    assert all(data.shape[axis] == 1 for axis in omitted)
+    moved = data.transpose(*omitted, *present)[(0,) * len(omitted)]
+    return moved[tuple(slice(None) if name in axes else np.newaxis for name in order)]
