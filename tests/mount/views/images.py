@@ -32,7 +32,7 @@ __all__ = [
     "write",
 ]
 
-SIZE = {"x": 6, "y": 5, "z": 4, "t": 3, "c": 2}
+SIZE = {"x": 6, "y": 5, "z": 4, "t": 3, "c": 2, "q": 2, "r": 3}
 SCALE = {"x": 0.5, "y": -0.25, "z": 2.0, "t": 1.5}
 """The distances, in micrometres and seconds. The direction of y is opposite to the positions."""
 ORIGIN = {"x": 10.0, "y": 20.0, "z": -30.0, "t": 5.0}
@@ -41,8 +41,8 @@ UNITS = {"x": "micrometer", "y": "micrometer", "z": "micrometer", "t": "second"}
 TYPES = {"x": "space", "y": "space", "z": "space", "t": "time", "c": "channel"}
 
 
-IMAGES = ("zyx", "yx", "xyz", "czyx", "tczyx", "ctzyx", "zcyxt", "yxc", "tyxc", "qzyx", "x")
-"""The axes of images. The letter q is an axis of another type."""
+IMAGES = ("zyx", "yx", "xyz", "czyx", "tczyx", "ctzyx", "zcyxt", "yxc", "tyxc", "qzyx", "qrzyx", "x")
+"""The axes of images. The letters q and r are axes of another type."""
 
 NUMBERS = (
     *(

@@ -92,7 +92,7 @@ def test_pynrrd_reads_values_axes_and_units(axes: str, suffix: str, tmp_path: Pa
     assert header["kinds"] == [kinds.get(name, "domain") for name in order]
     domain = [name for name in order if name != "c"]
     world = sorted(domain, key=lambda name: "xyzt".find(name) % 100)
-    assert header["space units"] == [{"t": "s", "q": ""}.get(name, "mm") for name in world]
+    assert header["space units"] == [{"t": "s", "q": "", "r": ""}.get(name, "mm") for name in world]
     assert header["space origin"].tolist() == [POSITIONS.get(name, 0.0) for name in world]
     for name, vector in zip(order, header["space directions"], strict=True):
         if name == "c":
