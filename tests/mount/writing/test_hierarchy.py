@@ -303,3 +303,57 @@ def test_modes_owners_and_times_are_accepted(store: MemoryStore) -> None:
     assert operations.getattr("/img.npy")["st_mode"] & 0o777 == 0o644
     assert operations.getattr("/")["st_mode"] & 0o777 == 0o755
     operations.destroy("/")
+
+
+def test_a_mounted_array_is_changed_but_not_replaced(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore()
+    zarrfs.create_array(store, data=np.arange(12, dtype="<u2").reshape(3, 4), chunks=2)
+    operations = operations_of(store)
+    (raw,) = (name for name in names(operations) if name.endswith(".raw"))
+    path = f"/{raw}"
+    handle = operations.open(path, os.O_RDWR)
+    operations.write(path, b"ab", 2, handle)
+    operations.truncate(path, 2 * 8)
+    assert bytes(operations.read(path, 100, 0, handle)) == b"\0\0ab\2\0\3\0\4\0\5\0\6\0\7\0"
+    operations.setxattr(path, "user.zarr.attrs.a", b"1", 0)
+    document = path.replace(".raw", ".json")
+    text = read_file(operations, document).replace(b'"a": 1', b'"b": 2')
+    editor = operations.open(document, os.O_WRONLY | os.O_TRUNC)
+    operations.write(document, text, 0, editor)
+    operations.flush(document, editor)
+    operations.release(document, editor)
+    for arguments in (
+        (operations.unlink, path),
+        (operations.rename, path, "/b.raw"),
+        (operations.mkdir, "/g", 0),
+    ):
+        assert errno_of(*arguments) == errno.EPERM
+    assert errno_of(operations.create, "/new.npy", 0o644) == errno.EPERM
+    assert "the mount presents one array" in caplog.text
+    operations.destroy("/")
+    array = zarrfs.open_array(store)
+    assert (array.shape, dict(array.attrs)) == ((2, 4), {"b": 2})
+
+
+def test_an_array_with_the_name_of_a_temporary_file_is_replaced(store: MemoryStore) -> None:
+    zarrfs.open_group(store, mode="r+").create_array(".hidden", data=np.arange(3))
+    operations = operations_of(store)
+    handle = operations.open("/.hidden.npy", os.O_WRONLY | os.O_TRUNC)
+    operations.write("/.hidden.npy", npy(np.arange(5)), 0, handle)
+    operations.flush("/.hidden.npy", handle)
+    operations.release("/.hidden.npy", handle)
+    assert zarrfs.open_array(store, ".hidden").shape == (5,)
+    operations.destroy("/")
+
+
+def test_directories_of_views_are_removed_with_their_array(store: MemoryStore) -> None:
+    operations = operations_of(store)
+    zarrfs.open_group(store, mode="r+").create_array("0", data=np.zeros((3, 4, 5), "u1"))
+    planes = [name for name in operations.readdir("/0.planes", 0) if name not in (".", "..")]
+    assert planes
+    for name in planes:
+        operations.unlink(f"/0.planes/{name}")
+    operations.rmdir("/0.planes")
+    assert errno_of(operations.getattr, "/0.planes") == errno.ENOENT
+    assert "0" in zarrfs.open_group(store)
+    operations.destroy("/")

@@ -55,9 +55,16 @@ def store_file(file: PendingFile, editor: HierarchyEditor) -> bool:
     """
     path = file.path.strip("/")
     parent, _, name = path.rpartition("/")
-    if is_temporary(file.path):
+    if is_temporary(file.path) and not file.replaces:
         return False
     with file.lock:
+        if isinstance(editor.tree.root, Array):
+            # The mount presents one array. Only its attributes can be replaced as a whole.
+            if not name.endswith(".json"):
+                _ = editor.root
+            _edit(file, editor, "")
+            file.is_changed = False
+            return True
         if name == GROUP_DOCUMENT:
             _edit(file, editor, parent)
         elif name.endswith(".json"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -61,6 +62,8 @@ class WritableOperations(ZarrOperations):
         self._editor = HierarchyEditor(tree, self._write_buffer, options or CreationOptions())
         self._pending = PendingFiles()
         self._hidden: set[str] = set()
+        # Held while the hierarchy is changed. It also guards the hidden names.
+        self._structure = threading.RLock()
         self._handles_of_pending: dict[int, PendingFile] = {}
 
     def destroy(self, path: str) -> None:
@@ -141,6 +144,7 @@ class WritableOperations(ZarrOperations):
         content = b"" if flags & os.O_TRUNC else entry.content.read(0, entry.content.size)
         file = PendingFile(path, content)
         file.is_changed = bool(flags & os.O_TRUNC)
+        file.replaces = True
         self._pending.add(file)
         return self._add_pending_handle(file)
 
@@ -187,7 +191,7 @@ class WritableOperations(ZarrOperations):
 
     def _mark_stale(self, path: str) -> None:
         """Let open files of the nodes at or below a path look up their content again."""
-        top = self._editor.store_path(path.strip("/"))
+        top = self._editor.store_path("" if isinstance(self._tree.root, Array) else path.strip("/"))
         for file in list(self._files.values()):
             if isinstance(file, ArrayFile):
                 file.mark_stale(top)
@@ -239,13 +243,18 @@ class WritableOperations(ZarrOperations):
 
     def _store(self, file: PendingFile) -> bool:
         """Apply a pending file to the hierarchy, and remove it. Return False if it has a temporary name."""
-        if not store_file(file, self._editor):
-            return False
-        stem = file.path.removesuffix(GROUP_DOCUMENT).rpartition(".")[0]
-        self._show_names(stem)
-        self._mark_stale(stem)
+        with self._structure:
+            if not store_file(file, self._editor):
+                return False
+        self._show_stem(file.path)
         self._pending.remove(file)
         return True
+
+    def _show_stem(self, path: str) -> None:
+        """Show all names of the node that a stored file presents, and let open files of it look up their content."""
+        stem = path.removesuffix(GROUP_DOCUMENT).rpartition(".")[0]
+        self._show_names(f"{stem}.")
+        self._mark_stale(stem)
 
     @errors_to_errno
     def release(self, path: str, fh: int) -> int:
@@ -283,26 +292,33 @@ class WritableOperations(ZarrOperations):
                 ".raw file to change the shape",
                 errno.EINVAL,
             )
-        self._editor.resize(entry.node, length)
-        self._mark_stale(path.removesuffix(".raw"))
+        with self._structure:
+            self._editor.resize(entry.node, length)
+            self._mark_stale(path.removesuffix(".raw"))
         return 0
 
     @errors_to_errno
     def mkdir(self, path: str, mode: int) -> int:
         if self._pending.get(path) is not None:
             raise os_error(errno.EEXIST)
-        self._editor.make_group(path.strip("/"))
-        self._hidden.discard(f"{path}/{GROUP_DOCUMENT}")
+        with self._structure:
+            self._editor.make_group(path.strip("/"))
+            self._hidden.discard(f"{path}/{GROUP_DOCUMENT}")
         return 0
 
     @errors_to_errno
     def rmdir(self, path: str) -> int:
-        if not isinstance(self._entry(path), Directory):
+        entry = self._entry(path)
+        if not isinstance(entry, Directory):
             raise os_error(errno.ENOTDIR)
         if self._pending.names(path):
             raise os_error(errno.ENOTEMPTY)
-        self._editor.remove_group(path.strip("/"))
-        self._show_names(path + "/")
+        with self._structure:
+            if isinstance(entry.node, Array) and path != "/":
+                self._remove_name(path, entry)
+            else:
+                self._editor.remove_group(path.strip("/"))
+                self._show_names(path + "/")
         return 0
 
     @errors_to_errno
@@ -314,9 +330,17 @@ class WritableOperations(ZarrOperations):
         entry = self._entry(path)
         if isinstance(entry, Directory):
             raise os_error(errno.EISDIR)
+        with self._structure:
+            self._remove_name(path, entry)
+        return 0
+
+    def _remove_name(self, path: str, entry: Entry) -> None:
+        """Hide a name of a node. The last listed name of an array removes the array."""
         node_path = self._array_path(path, entry)
-        if node_path is None and not path.endswith("/" + GROUP_DOCUMENT):
+        is_part = isinstance(entry.node, Array) and entry.node is not self._tree.root
+        if node_path is None and not is_part and not path.endswith("/" + GROUP_DOCUMENT):
             raise RefusedError(f"{path}: this file cannot be removed", errno.EPERM)
+        self._check_writable()
         if len(self._hidden) >= MAX_HIDDEN_NAMES:
             raise RefusedError(f"{path}: too many names of arrays that exist were removed", errno.ENOSPC)
         self._hidden.add(path)
@@ -325,32 +349,41 @@ class WritableOperations(ZarrOperations):
             names = self._tree.array_names(node_path)
             if all(f"{parent}/{name}" in self._hidden for name in names):
                 self._editor.remove(node_path)
-                self._show_names(f"/{node_path}")
+                self._show_names(f"/{node_path}.")
                 self._mark_stale(node_path)
-        return 0
 
-    def _array_path(self, path: str, entry: VirtualFile) -> str | None:
-        """Return the path of the array of which a file is a view; None for other files."""
+    def _array_path(self, path: str, entry: Entry) -> str | None:
+        """Return the path of the array of which a file or directory is a view.
+
+        None for other files, and for files in the directory of a view.
+        """
         node = entry.node
         if not isinstance(node, Array) or node is self._tree.root:
             return None
         parent, _, name = path.strip("/").rpartition("/")
-        if not name.startswith(node.basename + "."):
+        found = f"{parent}/{node.basename}" if parent else node.basename
+        if not name.startswith(node.basename + ".") or self._editor.store_path(found) != node.path:
             return None
-        return f"{parent}/{node.basename}" if parent else node.basename
+        return found
 
     def _show_names(self, stem: str) -> None:
         """Stop hiding the names that begin with a path."""
-        self._hidden -= {name for name in self._hidden if name.startswith(stem)}
+        with self._structure:
+            self._hidden -= {name for name in self._hidden if name.startswith(stem)}
 
     @errors_to_errno
     def rename(self, old: str, new: str) -> int:
-        pending = self._pending.get(old)
-        if pending is not None:
-            self._rename_pending(pending, new)
-            return 0
+        with self._structure:
+            pending = self._pending.get(old)
+            if pending is not None:
+                self._rename_pending(pending, new)
+            else:
+                self._rename_node(old, new)
+        return 0
+
+    def _rename_node(self, old: str, new: str) -> None:
         entry = self._entry(old)
-        if isinstance(entry, Directory):
+        if isinstance(entry, Directory) and not isinstance(entry.node, Array):
             if any(file.path.startswith(old + "/") for file in self._pending):
                 raise RefusedError(f"{old}: it contains files that are not stored yet", errno.EBUSY)
             source, target = old.strip("/"), new.strip("/")
@@ -374,14 +407,14 @@ class WritableOperations(ZarrOperations):
             for path in (source, target):
                 self._show_names(f"/{path}.")
                 self._mark_stale(path)
-        return 0
 
     def _rename_pending(self, file: PendingFile, new: str) -> None:
         check_creatable(new)
         old = file.path
         if not isinstance(self._entry(new.rpartition("/")[0] or "/"), Directory):
             raise os_error(errno.ENOTDIR)
-        if is_temporary(new) or not file.size:
+        file.replaces = new not in self._hidden and self._tree.lookup(new) is not None
+        if (is_temporary(new) and not file.replaces) or not file.size:
             self._pending.rename(file, new)
             return
         file.path = new
@@ -396,9 +429,7 @@ class WritableOperations(ZarrOperations):
         replaced = self._pending.get(new)
         if replaced is not None:
             self._pending.remove(replaced)
-        stem = new.removesuffix(GROUP_DOCUMENT).rpartition(".")[0]
-        self._show_names(stem)
-        self._mark_stale(stem)
+        self._show_stem(new)
 
     # -- attributes --------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ class PendingFile:
         options: the extended attributes ``user.zarr.*`` that were set, without the prefix.
         attributes: the user attributes that were set.
         is_changed: whether there are bytes that have not become part of the hierarchy.
+        replaces: whether the path is that of a file of the hierarchy, which is replaced.
         modified: the time of the last change in seconds since the epoch.
     """
 
@@ -40,6 +41,7 @@ class PendingFile:
         self.options: dict[str, str] = {}
         self.attributes: dict[str, Any] = {}
         self.is_changed = False
+        self.replaces = False
         self.modified = time.time()
         self.lock = threading.RLock()
         self._users = 0
