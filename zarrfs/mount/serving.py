@@ -20,6 +20,9 @@ LIBFUSE_SIGNAL_STATUS = 8
 MIN_SHARED_CACHE_NBYTES = 256 << 20
 """A smaller cache is used for decoded chunks only."""
 
+DIRTY_CACHE_DIVISOR = 4
+"""The written bytes that are not stored yet may occupy a quarter of the size of a large cache, in addition to it."""
+
 MAX_SOURCE_LENGTH = 1000
 """The maximum number of characters of the location in the mount table."""
 
@@ -39,6 +42,7 @@ def serve(
     from zarrfs.mount.tree import Tree
     from zarrfs.mount.writing.operations import WritableOperations
     from zarrfs.mount.writing.synchronization import check_store, find_synchronizer
+    from zarrfs.mount.writing.write_buffer import DEFAULT_DIRTY_NBYTES, WriteBuffer
 
     if options.writable and options.immutable:
         raise MountError("--rw and --immutable exclude each other: a writable mount changes the data")
@@ -77,7 +81,11 @@ def serve(
 
         if options.writable:
             operations: ZarrOperations = WritableOperations(
-                tree, mark_ready, pool=pool, options=options.creation
+                tree,
+                mark_ready,
+                pool=pool,
+                options=options.creation,
+                write_buffer=WriteBuffer(max(DEFAULT_DIRTY_NBYTES, cache_size // DIRTY_CACHE_DIVISOR)),
             )
         else:
             operations = ZarrOperations(tree, mark_ready, pool=pool)

@@ -21,6 +21,9 @@ from zarrfs.mount.writing.write_buffer import WriteBuffer
 VIEWS = (".raw", ".npy", ".F.npy", ".nrrd")
 """Views with the elements in C and F order, and with a header."""
 
+EXAMPLES = int(os.environ.get("ZARRFS_TEST_EXAMPLES", "30"))
+"""The number of random sequences of operations. A thorough run uses some ten thousand."""
+
 positions = st.floats(0, 1, exclude_max=True)
 
 
@@ -144,5 +147,5 @@ class FileMachine(RuleBasedStateMachine):
             assert self.operations.getattr("/img.raw")["st_size"] == self.plain.nbytes
 
 
-FileMachine.TestCase.settings = settings(deadline=None, max_examples=30, stateful_step_count=30)
+FileMachine.TestCase.settings = settings(deadline=None, max_examples=EXAMPLES, stateful_step_count=30)
 test_files = FileMachine.TestCase

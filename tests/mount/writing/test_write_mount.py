@@ -83,6 +83,21 @@ def test_other_files_and_handles_see_written_bytes_at_once(mount: Path) -> None:
             assert reader.read(1) == bytes([200 + number])
 
 
+@pytest.mark.parametrize("is_fortran", [False, True])
+def test_a_new_file_is_mapped_and_filled(is_fortran: bool, mount: Path, store: Path) -> None:
+    data = np.arange(90_000, dtype="<i4").reshape(300, 300)
+    mapped = np.lib.format.open_memmap(
+        str(mount / "new.npy"), "w+", "<i4", data.shape, fortran_order=is_fortran
+    )
+    mapped[...] = data
+    del mapped
+    os.sync()
+    np.testing.assert_array_equal(np.load(mount / "new.npy"), data)
+    with open(mount / "new.npy", "rb") as file:
+        os.fsync(file.fileno())
+    np.testing.assert_array_equal(zarrfs.open_array(store, "new")[...], data)
+
+
 def test_dd_writes_in_place(mount: Path, store: Path, tmp_path: Path) -> None:
     plain = bytearray((mount / "img.raw").read_bytes())
     block = os.urandom(3 * 512)

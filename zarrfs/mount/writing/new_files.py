@@ -13,10 +13,10 @@ from zarrfs.mount.refusal import RefusedError
 from zarrfs.mount.tree import GROUP_DOCUMENT
 from zarrfs.mount.writing.documents import edited_attributes, new_array_options, parse_document
 from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
-from zarrfs.mount.writing.npy_file import NpyError, read_npy
+from zarrfs.mount.writing.npy_file import IncompleteNpyError, NpyError, read_npy
 from zarrfs.mount.writing.pending import PendingFile
 
-__all__ = ["CREATED_SUFFIXES", "check_creatable", "is_temporary", "store_file"]
+__all__ = ["CREATED_SUFFIXES", "IncompleteFileError", "check_creatable", "is_temporary", "store_file"]
 
 CREATED_SUFFIXES = (".npy", ".raw", ".json")
 """The suffixes of files that can create or replace an array."""
@@ -25,6 +25,10 @@ TEMPORARY_NAME = re.compile(
     r"\..*|.*~|#.*#|.*\.(tmp|temp|part|partial|swp|swo|swx|bak|new|lock|[0-9]+)|[0-9]+", re.S
 )
 """The names of temporary files of editors and copy programs."""
+
+
+class IncompleteFileError(RefusedError):
+    """A new file has fewer bytes than its header requires. A program may open it again and write the rest."""
 
 
 def is_temporary(path: str) -> bool:
@@ -99,6 +103,8 @@ def _store_json(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
 def _store_npy(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
     try:
         data = read_npy(file)
+    except IncompleteNpyError as error:
+        raise IncompleteFileError(f"{file.path}: the file is incomplete: {error}", errno.EINVAL) from error
     except NpyError as error:
         raise RefusedError(f"{file.path}: the file cannot become an array: {error}", errno.EINVAL) from error
     editor.create_array(path, data, file.options, file.attributes)

@@ -10,13 +10,17 @@ import numpy as np
 
 from zarrfs.mount.writing.pending import PendingFile
 
-__all__ = ["NpyError", "read_npy"]
+__all__ = ["IncompleteNpyError", "NpyError", "read_npy"]
 
 MAX_HEADER_NBYTES = 1 << 20
 
 
 class NpyError(Exception):
-    """The bytes are not a NumPy file, or not a complete one."""
+    """The bytes are not a NumPy file."""
+
+
+class IncompleteNpyError(NpyError):
+    """The file has a valid header and fewer bytes than the header requires."""
 
 
 def read_npy(file: PendingFile) -> np.ndarray[Any, Any]:
@@ -37,6 +41,8 @@ def read_npy(file: PendingFile) -> np.ndarray[Any, Any]:
     if dtype.hasobject:
         raise NpyError("its elements are Python objects, which would have to be unpickled")
     expected = stream.tell() + prod(shape) * dtype.itemsize
-    if file.size != expected:
+    if file.size < expected:
+        raise IncompleteNpyError(f"it has {file.size} bytes, expected {expected} by its header")
+    if file.size > expected:
         raise NpyError(f"it has {file.size} bytes, expected {expected} by its header")
     return file.mapped(dtype, stream.tell(), shape, "F" if is_fortran else "C")

@@ -23,7 +23,13 @@ from zarrfs.mount.writing.array_file import ArrayFile
 from zarrfs.mount.writing.documents import CREATION_OPTIONS
 from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
 from zarrfs.mount.writing.local_storage import free_space, synchronize
-from zarrfs.mount.writing.new_files import CREATED_SUFFIXES, check_creatable, is_temporary, store_file
+from zarrfs.mount.writing.new_files import (
+    CREATED_SUFFIXES,
+    IncompleteFileError,
+    check_creatable,
+    is_temporary,
+    store_file,
+)
 from zarrfs.mount.writing.pending import PendingFile, PendingFiles
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 
@@ -213,7 +219,9 @@ class WritableOperations(ZarrOperations):
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
         pending = self._handles_of_pending.get(fh)
         if pending is not None:
-            return pending.write(offset, data)
+            with pending.lock:
+                if fh in self._handles_of_pending:
+                    return pending.write(offset, data)
         return self._array_file(path, fh).write(offset, data)
 
     @errors_to_errno
@@ -239,16 +247,38 @@ class WritableOperations(ZarrOperations):
             if isinstance(file, ArrayFile):
                 file.flush()
         elif pending.is_changed and pending.size:
-            self._store(pending)
+            try:
+                self._store(pending)
+            except IncompleteFileError as error:
+                # numpy.lib.format.open_memmap writes the header, closes the file, and opens it again.
+                logger.info("%s", error)
 
     def _store(self, file: PendingFile) -> bool:
         """Apply a pending file to the hierarchy, and remove it. Return False if it has a temporary name."""
-        with self._structure:
+        with self._structure, file.lock:
             if not store_file(file, self._editor):
                 return False
-        self._show_stem(file.path)
-        self._pending.remove(file)
+            self._show_stem(file.path)
+            self._pending.remove(file)
+            self._continue_in_place(file)
         return True
+
+    def _continue_in_place(self, file: PendingFile) -> None:
+        """Let open handles of a file that became an array write to the array, if the array has a file of equal bytes.
+
+        A program may write to a mapping of a file that it has closed. Its lock is held.
+        """
+        entry = self._tree.lookup(file.path)
+        if not isinstance(entry, VirtualFile) or entry.content.size != file.size:
+            return
+        header_nbytes = file.size - sum(array.nbytes for array in entry.content.arrays)
+        if file.path.endswith(".json") or entry.content.read(0, header_nbytes) != file.read(0, header_nbytes):
+            return
+        for handle, pending in list(self._handles_of_pending.items()):
+            if pending is file:
+                self._files[handle] = ArrayFile(file.path, entry.content, self._pool, self._write_buffer)
+                del self._handles_of_pending[handle]
+                file.release()
 
     def _show_stem(self, path: str) -> None:
         """Show all names of the node that a stored file presents, and let open files of it look up their content."""
@@ -262,12 +292,23 @@ class WritableOperations(ZarrOperations):
         if pending is None:
             return super().release(path, fh)
         last = not pending.is_shared
+        if last and pending.is_changed and pending.size and self._pending.get(pending.path) is not pending:
+            self._store_again(path, pending)
         if last and not (pending.is_changed and pending.size) and self._is_shadow(pending):
             if pending.is_changed:
                 logger.warning("%s: the file was truncated and closed empty; the array is unchanged", path)
             self._pending.remove(pending)
         pending.release()
         return 0
+
+    def _store_again(self, path: str, file: PendingFile) -> None:
+        """Store a file that was written by a mapping after it had been stored. No program receives an error of this."""
+        try:
+            self._store(file)
+        except Exception as error:
+            logger.error("%s: the last changes are not stored: %s", path, describe_error(error))
+            if self._pending.get(file.path) is None:
+                self._pending.add(file)
 
     def _is_shadow(self, file: PendingFile) -> bool:
         """Return whether a pending file has the path of a file of the hierarchy."""
