@@ -293,6 +293,19 @@ def test_attributes_are_edited(store: MemoryStore, caplog: pytest.LogCaptureFixt
     operations.destroy("/")
 
 
+def test_an_editor_keeps_a_backup_of_a_document(store: MemoryStore) -> None:
+    operations = operations_of(store)
+    old = read_file(operations, "/img.json")
+    operations.rename("/img.json", "/img.json~")
+    assert "img.json" not in operations.readdir("/", 0)
+    write_file(operations, "/img.json", old.replace(b'"attributes": {}', b'"attributes": {"a": 1}'))
+    assert read_file(operations, "/img.json~") == old
+    operations.unlink("/img.json~")
+    assert dict(zarrfs.open_array(store, "img").attrs) == {"a": 1}
+    assert names(operations) == ["img.json", "img.npy", "img.raw", "inner"]
+    operations.destroy("/")
+
+
 def test_modes_owners_and_times_are_accepted(store: MemoryStore) -> None:
     operations = operations_of(store)
     operations.chmod("/img.npy", 0o600)

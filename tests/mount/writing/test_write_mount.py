@@ -201,6 +201,9 @@ def test_attributes_are_set(mount: Path, store: Path) -> None:
     text = (mount / "img.json").read_text().replace('"scale"', '"size"')
     (mount / "img.json").write_text(text)
     assert dict(zarrfs.open_array(store, "img").attrs) == {"size": [1, 2.5]}
+    run("sed", "-i", "s/2.5/7/", mount / "img.json")
+    assert dict(zarrfs.open_array(store, "img").attrs) == {"size": [1, 7]}
+    assert sorted(os.listdir(mount)) == [".group.json", "img.json", "img.npy", "img.raw", "inner"]
 
 
 def test_a_mount_is_read_only_by_default(store: Path, tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ CREATED_SUFFIXES = (".npy", ".raw", ".json")
 """The suffixes of files that can create or replace an array."""
 
 TEMPORARY_NAME = re.compile(
-    r"\..*|.*~|#.*#|.*\.(tmp|temp|part|partial|swp|swo|swx|bak|new|lock|[0-9]+)|[0-9]+", re.S
+    r"\..*|.*~|#.*#|.*\.(tmp|temp|part|partial|swp|swo|swx|bak|new|lock|[0-9]+)|[0-9]+|sed\w{6}|tmp\w{8}",
+    re.DOTALL,
 )
 """The names of temporary files of editors and copy programs."""
 

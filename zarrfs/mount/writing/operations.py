@@ -424,6 +424,12 @@ class WritableOperations(ZarrOperations):
 
     def _rename_node(self, old: str, new: str) -> None:
         entry = self._entry(old)
+        if isinstance(entry, VirtualFile) and old.endswith(".json") and is_temporary(new):
+            # An editor keeps the old document under the name of a backup, and writes a new one.
+            self._check_writable()
+            self._pending.add(PendingFile(new, entry.content.read(0, entry.content.size)))
+            self._hidden.add(old)
+            return
         if isinstance(entry, Directory) and not isinstance(entry.node, Array):
             if any(file.path.startswith(old + "/") for file in self._pending):
                 raise RefusedError(f"{old}: it contains files that are not stored yet", errno.EBUSY)
