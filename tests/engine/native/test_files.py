@@ -317,3 +317,43 @@ def test_a_forked_process_reads(many_chunks: zarrfs.Array) -> None:
             os._exit(0 if equal else 1)
         _, status = os.waitpid(process, 0)
     assert status == 0
+
+
+def test_the_parts_of_a_shard_come_from_one_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shard is replaced between the calls in which its parts are read."""
+    library = require_library()
+    values = np.arange(32 * 32 * 32, dtype="<u4").reshape(32, 32, 32)
+    for name, data in (("old", values), ("new", values + 1)):
+        zarrfs.create_array(tmp_path / name, data=data, chunks=(4, 4, 4), shards=(32, 32, 32))
+    calls: list[int] = []
+
+    class Replacing:
+        functions, check, supports = library.functions, library.check, library.supports
+
+        @staticmethod
+        def execute(reference: Any) -> int:
+            assert reference._obj.parts > 2
+            calls.append(1)
+            result = library.execute(reference)
+            if len(calls) == 1:
+                os.replace(tmp_path / "new/c/0/0/0", tmp_path / "old/c/0/0/0")
+            return result
+
+    array = zarrfs.open_array(tmp_path / "old", mode="r", cache_size=0)
+    monkeypatch.setattr(native_plan, "CORES", 2)
+    monkeypatch.setattr(native_plan, "MIN_TASK_NBYTES", 1)
+    monkeypatch.setattr(native_plan, "BUDGET_NS", 1)
+    with native() as record:
+        monkeypatch.setattr(native_reading, "native_library", lambda: Replacing)
+        np.testing.assert_array_equal(array[...], values + 1)
+    assert len(calls) > 1
+    assert record.returned == 1
+
+
+def test_an_error_leaves_no_file_open(many_chunks: zarrfs.Array, tmp_path: Path) -> None:
+    chunk_files(tmp_path)[7].write_bytes(b"x")
+    opened = len(os.listdir("/proc/self/fd"))
+    with native(), pytest.raises(zarrfs.ChunkDecodeError) as caught:
+        many_chunks[...]
+    assert caught.value.__traceback__ is not None
+    assert len(os.listdir("/proc/self/fd")) == opened

@@ -71,10 +71,12 @@ class NativeRead:
         self.values: list[Sequence[int]] = []
         self._is_whole: list[list[bool]] = []
         native = native_array.native
+        self._memory: list[object] = [native_array, out]
         entry_count = self._add_dimensions(native_array, spans)
         structure.value_count = prod(map(len, self.values))
         self.unread = bytearray(structure.value_count)
         flags = (ctypes.c_char * len(self.unread)).from_buffer(self.unread)
+        self._memory.append(flags)
         structure.functions = ctypes.addressof(library.functions)
         structure.chain = ctypes.addressof(native.chain)
         structure.shard = ctypes.addressof(native.shard)
@@ -94,12 +96,13 @@ class NativeRead:
         structure.parts = 1
         if native.shard.present and threads > 1 and structure.value_count < 4 * threads:
             structure.parts = min(4 * threads, -(-entry_count // structure.value_count))
-        self._memory: list[object] = [flags, native_array, out, self._numbers]
+            self._add_stamps()
 
     def _add_dimensions(self, native_array: NativeArray, spans: Sequence[Span]) -> int:
         """Describe the dimensions. Return the number of chunks (inner chunks, if the array is sharded)."""
         native = native_array.native
-        self._numbers = numbers = array("q")
+        numbers = array("q")
+        self._memory.append(numbers)
         counts: list[int] = []
         for dimension, (span, axis) in enumerate(zip(spans, native_array.axes, strict=True)):
             entries = span_projections(span, axis)
@@ -153,10 +156,23 @@ class NativeRead:
         pointers = (ctypes.c_void_p * count)()
         for position, chunk in chunks.items():
             pointers[position] = chunk.ctypes.data
-        self._stamps = (ctypes.c_int64 * (3 * count))()
         self.structure.kept = ctypes.addressof(pointers)
-        self.structure.stamps = ctypes.addressof(self._stamps)
         self._memory.append(pointers)
+        self._add_stamps()
+
+    def _add_stamps(self) -> None:
+        self._stamps = (ctypes.c_int64 * (3 * self.structure.value_count * self.structure.parts))()
+        self.structure.stamps = ctypes.addressof(self._stamps)
+
+    def reject_mixed_versions(self) -> None:
+        """Mark each value as unread that was replaced while its parts were being read."""
+        parts = self.structure.parts
+        if parts == 1:
+            return
+        for position in range(len(self.unread)):
+            stamps = self._stamps[3 * parts * position : 3 * parts * (position + 1)]
+            if stamps != stamps[:3] * parts:
+                self.unread[position] = 1
 
     def stamp(self, position: int) -> Hashable | None:
         """Return the version stamp of a value that was decoded whole, as ``LocalStore.stamp``; None: it is missing."""
@@ -197,7 +213,10 @@ def _make_native_array(storage: ArrayStorage, library: NativeLibrary) -> NativeA
     if native is None or form is None:
         return None
     fill = np.empty((), storage.dtype)
-    fill[...] = storage.fill
+    try:
+        fill[...] = storage.fill
+    except (TypeError, ValueError):  # The Python executor raises the same error if a chunk is missing.
+        return None
     axes = tuple(
         RegularAxis(axis.length, chunk) for axis, chunk in zip(storage.axes, native.chunk_shape, strict=True)
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Hashable, Iterator
+from collections.abc import Generator, Hashable
 from itertools import compress
 from math import prod
 from typing import Any
@@ -39,15 +39,18 @@ fast, and it keeps the index of a shard.
 MAX_VALUES = 1 << 24
 """The largest number of chunks or shards of one native read; each takes a byte of memory."""
 
+MAX_ENTRIES = 1 << 20
+"""The largest number of chunks (or inner chunks) along one dimension; each takes about 200 bytes of memory."""
+
 MAX_SPARSE_INDEX_NBYTES = 1 << 20
 """The library reads the whole index of each shard and keeps none. Larger indexes are read only for whole arrays."""
 
 
-def read_natively(plan: ReadPlan, out: Array) -> Iterator[list[ChunkProjection]] | None:
+def read_natively(plan: ReadPlan, out: Array) -> Generator[list[ChunkProjection]] | None:
     """Execute a plan with the native library.
 
-    Return None if the library does not support the read. Otherwise return an iterator that performs it. The iterator
-    yields lists of chunks that the library could not read; the caller reads them before it continues the iteration.
+    Return None if the library does not support the read. Otherwise return a generator that performs it. It yields lists
+    of chunks that the library could not read; the caller reads them before it continues, and closes the generator.
     """
     library = native_library()
     selection, storage = plan.selection, plan.storage
@@ -62,7 +65,7 @@ def read_natively(plan: ReadPlan, out: Array) -> Iterator[list[ChunkProjection]]
     if array is None:
         return None
     counts = [axis.find(s.last) - axis.find(s.start) + 1 for axis, s in zip(array.axes, spans, strict=True)]
-    if prod(counts) < MIN_CHUNKS:
+    if prod(counts) < MIN_CHUNKS or max(counts) > MAX_ENTRIES:
         return None
     shard = array.native.shard
     if shard.present and shard.index_nbytes > MAX_SPARSE_INDEX_NBYTES and out.size < prod(storage.spec.shape):
@@ -84,7 +87,7 @@ def _reads_files(store: Store) -> bool:
 
 def _execute(
     plan: ReadPlan, read: NativeRead, library: NativeLibrary, kept: _KeptChunks | None
-) -> Iterator[list[ChunkProjection]]:
+) -> Generator[list[ChunkProjection]]:
     storage = plan.storage
     store = storage.store
     assert isinstance(store, LocalStore)
@@ -101,6 +104,8 @@ def _execute(
         is_reported = np.zeros(len(read.unread), np.uint8)
         while True:
             is_incomplete = library.execute(reference)
+            if not is_incomplete:
+                read.reject_mixed_versions()
             flagged = np.frombuffer(read.unread, np.uint8)
             if flagged.any() and (new := flagged > is_reported).any():
                 is_reported = flagged.copy()

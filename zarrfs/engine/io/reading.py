@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import closing
 from math import prod
 from typing import Any
 
@@ -149,9 +150,13 @@ def execute(plan: ReadPlan, out: Array) -> None:
     from zarrfs.engine.io.native_reading import read_natively
 
     with limit_threads(storage.access.concurrency):
-        unread = read_natively(plan, out)
-        for chunks in (plan.chunks(),) if unread is None else unread:
-            for_each(read, chunks, plan.workers)
+        native = read_natively(plan, out)
+        if native is None:
+            for_each(read, plan.chunks(), plan.workers)
+            return
+        with closing(native):
+            for chunks in native:
+                for_each(read, chunks, plan.workers)
 
 
 def read_region(

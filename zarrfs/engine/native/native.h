@@ -16,7 +16,7 @@
 
 /* The version of the structures and functions below; structures.py has the same number. */
 #ifndef ZARRFS_NATIVE_VERSION
-#define ZARRFS_NATIVE_VERSION 2
+#define ZARRFS_NATIVE_VERSION 3
 #endif
 
 #define ZARRFS_EXPORT __attribute__((visibility("default")))
@@ -103,9 +103,10 @@ struct zarrfs_read {
     int64_t out_shape[MAX_NDIM];
     int64_t out_strides[MAX_NDIM]; /* in bytes */
     struct zarrfs_dimension dimensions[MAX_NDIM];
-    /* Decoded chunks that the caller caches: per value the memory for a whole chunk in C order, or NULL; and the
-     * modification time in nanoseconds, size and inode of the file, or -1 for a missing file. Both may be NULL. */
+    /* Decoded chunks that the caller caches: per value the memory for a whole chunk in C order, or NULL. May be NULL. */
     unsigned char *const *kept;
+    /* Per task the modification time in nanoseconds, the size and the inode of the file; -1 if it is missing. The
+     * caller compares the parts of a value, which must come from one file. May be NULL if `parts` is 1. */
     int64_t *stamps;
     uint8_t *unread;     /* one byte per value in C order; 1: it is not to be read, or could not be read */
     int64_t value_count; /* product of the dimensions' */

@@ -175,7 +175,7 @@ static void fill_value(const struct zarrfs_read *read, const int64_t *value) {
 static int run_task(struct worker *worker, int64_t number, const int64_t *value, int64_t part) {
     const struct zarrfs_read *read = worker->read;
     unsigned char *kept = read->kept ? read->kept[number] : NULL;
-    int64_t *stamp = read->stamps ? read->stamps + 3 * number : NULL;
+    int64_t *stamp = read->stamps ? read->stamps + 3 * (number * read->parts + part) : NULL;
     char name[MAX_NAME];
     struct stat status;
     int fd, outcome = -1;
@@ -310,6 +310,7 @@ int zarrfs_check(const struct zarrfs_read *read) {
     int64_t values = 1, cells = 16, tasks;
     if (check_chain(read->chain) || read->parts < 1 || read->next < 0) return -1;
     if (read->kept && (!read->stamps || read->shard->present)) return -1;
+    if (read->parts > 1 && (!read->stamps || !read->shard->present)) return -1;
     if (read->separator != '/' && read->separator != '.') return -1;
     for (int d = 0; d < read->chain->ndim; d++) {
         if (read->shard->present && (read->shard->grid[d] < 1 ||

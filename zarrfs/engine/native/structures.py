@@ -17,7 +17,7 @@ __all__ = [
     "ShardStructure",
 ]
 
-VERSION = 2
+VERSION = 3
 MAX_NDIM = 16
 MAX_STEPS = 4
 
