@@ -357,3 +357,26 @@ def test_an_error_leaves_no_file_open(many_chunks: zarrfs.Array, tmp_path: Path)
         many_chunks[...]
     assert caught.value.__traceback__ is not None
     assert len(os.listdir("/proc/self/fd")) == opened
+
+
+def test_large_chunks_limit_the_number_of_threads(
+    many_chunks: zarrfs.Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = require_library()
+    threads = []
+
+    class Recording:
+        functions, check, supports = library.functions, library.check, library.supports
+
+        @staticmethod
+        def execute(reference: Any) -> int:
+            threads.append(reference._obj.threads)
+            return library.execute(reference)
+
+    monkeypatch.setattr(native_plan, "CORES", 8)
+    monkeypatch.setattr(native_plan, "MIN_TASK_NBYTES", 1)
+    monkeypatch.setattr(native_plan, "MAX_SCRATCH_NBYTES", 3 * 2 * 5 * 5 * 5 * 4)
+    with native():
+        monkeypatch.setattr(native_reading, "native_library", lambda: Recording)
+        np.testing.assert_array_equal(many_chunks[...], expected_values())
+    assert threads == [3]

@@ -33,6 +33,10 @@ MIN_TASK_FILES = 32
 """A further thread is used for each so many decoded bytes or files: starting a thread takes as long as reading them."""
 
 
+MAX_SCRATCH_NBYTES = 512 << 20
+"""The memory of all threads of a read together. Each has an encoded and a decoded chunk."""
+
+
 class NativeArray(NamedTuple):
     """What is the same for all native reads of one array.
 
@@ -92,7 +96,8 @@ class NativeRead:
         tasks = max(
             1, entry_count * native.chain.nbytes // MIN_TASK_NBYTES, structure.value_count // MIN_TASK_FILES
         )
-        structure.threads = threads = permitted_threads(min(CORES, entry_count, tasks))
+        in_memory = max(1, MAX_SCRATCH_NBYTES // (2 * native.chain.nbytes))
+        structure.threads = threads = permitted_threads(min(CORES, entry_count, tasks, in_memory))
         structure.parts = 1
         if native.shard.present and threads > 1 and structure.value_count < 4 * threads:
             structure.parts = min(4 * threads, -(-entry_count // structure.value_count))
