@@ -42,6 +42,7 @@ OFFSETS = {"int8": -(2**7), "uint16": 2**15, "uint32": 2**31, "uint64": 2**63}
 BLOCK_NBYTES = 2880
 CARD_LENGTH = 80
 MAX_STRING_LENGTH = 68
+MAX_TEXT_LENGTH = 1000
 MAX_AXES = 99
 """Keywords have at most eight characters, which leaves two digits for the number of an axis (CDELT99)."""
 
@@ -150,7 +151,12 @@ def _card(keyword: str, value: bool | int | float | str) -> str:
         text = repr(value).upper().rjust(20)
     else:
         # Text consists of printable ASCII characters; a quote is doubled.
-        ascii_text = safe_text(value).encode("ascii", "backslashreplace").decode("ascii").replace("\t", " ")
+        ascii_text = (
+            safe_text(value, MAX_TEXT_LENGTH)
+            .encode("ascii", "backslashreplace")
+            .decode("ascii")
+            .replace("\t", " ")
+        )
         ascii_text = ascii_text[:MAX_STRING_LENGTH].replace("'", "''")[:MAX_STRING_LENGTH]
         if ascii_text.count("'") % 2:
             ascii_text = ascii_text[:-1]

@@ -18,11 +18,12 @@ from zarrfs.mount.views.hdf5_layout import (
     attribute_values,
     datatype_refusal,
     hdf5_content,
+    is_valid_name,
     library_refusal,
 )
 from zarrfs.ngff.geometry import ArrayAxis, Geometry
 
-__all__ = ["H5View"]
+__all__ = ["H5View", "axis_positions", "has_position"]
 
 MAX_SCALE_LENGTH = 1 << 16
 """Longer dimensions have no dimension scale, because its values would be in memory."""
@@ -63,20 +64,29 @@ class H5View(View):
 
 def _describe_axis(h5: Any, dataset: Any, number: int, axis: ArrayAxis) -> None:
     dimension = dataset.dims[number]
-    if axis.name is None:
+    if axis.name is None or not is_valid_name(axis.name):
         return
     dimension.label = axis.name
-    length = dataset.shape[number]
-    if not has_position(axis) or not 0 < length <= MAX_SCALE_LENGTH:
+    positions = axis_positions(axis, dataset.shape[number])
+    if positions is None:
         return
     name = axis.name.replace("/", "_")
     while name in h5 or name in ("", "."):
         name += "_axis"
-    scale = h5.create_dataset(name, data=axis.translation + axis.scale * np.arange(length))
+    scale = h5.create_dataset(name, data=positions)
     if axis.unit is not None:
         scale.attrs["units"] = axis.unit
     scale.make_scale(axis.name)
     dimension.attach_scale(scale)
+
+
+def axis_positions(axis: ArrayAxis, length: int) -> np.ndarray[Any, Any] | None:
+    """Return the positions of the elements along an axis, or None if they are unknown, too many, or not finite."""
+    if not has_position(axis) or not 0 < length <= MAX_SCALE_LENGTH:
+        return None
+    with np.errstate(over="ignore"):
+        positions = axis.translation + axis.scale * np.arange(length)
+    return positions if np.isfinite(positions).all() else None
 
 
 def has_position(axis: ArrayAxis) -> bool:

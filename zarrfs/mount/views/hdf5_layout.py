@@ -10,15 +10,24 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.mount.content import BytesSegment, Segment, VirtualFileContent
+from zarrfs.mount.held import json_memory_nbytes
 from zarrfs.plugins import install_hint
 
-__all__ = ["HDF5_MAX_RANK", "attribute_values", "datatype_refusal", "hdf5_content", "library_refusal"]
+__all__ = [
+    "HDF5_MAX_RANK",
+    "attribute_values",
+    "datatype_refusal",
+    "hdf5_content",
+    "is_valid_name",
+    "library_refusal",
+]
 
 HDF5_MAX_RANK = 32
 
@@ -27,6 +36,17 @@ MAX_MESSAGE_NBYTES = 60_000
 
 MAX_ATTRIBUTES_NBYTES = 4 << 20
 """The maximum size of all attributes."""
+
+MAX_ATTRIBUTES = 1024
+"""Further attributes are omitted: h5py needs about 0.1 ms for each one."""
+
+FORMAT_BOUNDS = ("v108", "latest")
+"""The file can be read by HDF5 1.8. The format before has no index of attributes, so that a thousand of them take
+seconds.
+"""
+
+MAX_VALUE_MEMORY = 16 * MAX_MESSAGE_NBYTES
+"""The maximum size of the JSON value of an attribute in memory. Larger values do not fit into a message."""
 
 MAX_NAME_NBYTES = 1024
 
@@ -64,7 +84,9 @@ def _unsupported(dtype: np.dtype[Any]) -> str | None:
         return _unsupported(dtype.subdtype[0])
     if dtype.names is not None:
         return next(filter(None, (_unsupported(dtype[name]) for name in dtype.names)), None)
-    is_known = dtype.kind in "biufcSVmM" and dtype.isbuiltin != 2  # 2: a dtype of another package
+    is_known = (
+        dtype.kind in "biufcSVmM" and dtype.itemsize > 0 and dtype.isbuiltin != 2
+    )  # 2: of another package
     return None if is_known else dtype.name
 
 
@@ -97,7 +119,12 @@ def hdf5_content(
     # Elements of a large dataset begin at a page of memory, those of a small one at a multiple of their size.
     alignment = PAGE_NBYTES if body.nbytes >= PAGE_NBYTES else 16
     with h5py.File(
-        file, "w", alignment_threshold=max(1, body.nbytes), alignment_interval=alignment, **file_options
+        file,
+        "w",
+        libver=FORMAT_BOUNDS,
+        alignment_threshold=max(1, body.nbytes),
+        alignment_interval=alignment,
+        **file_options,
     ) as h5:
         dataset = _create_dataset(h5py, h5, name, shape, dtype)
         describe(h5, dataset)
@@ -117,7 +144,7 @@ def _create_dataset(h5py: Any, h5: Any, name: str, shape: tuple[int, ...], dtype
     creation.set_obj_track_times(False)
     space = h5py.h5s.create_simple(shape) if shape else h5py.h5s.create(h5py.h5s.SCALAR)
     dataset = h5py.Dataset(h5py.h5d.create(h5.id, None, _file_type(h5py, dtype), space, creation))
-    h5[name] = dataset
+    h5[name.encode("utf-8", "replace").decode()] = dataset
     return dataset
 
 
@@ -137,13 +164,13 @@ def attribute_values(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
     Attributes that are too large are omitted.
     """
     total = 0
-    for name, value in attributes.items():
-        if not _is_text(name) or not name or len(name.encode()) > MAX_NAME_NBYTES:
+    for name, value in islice(attributes.items(), MAX_ATTRIBUTES):
+        if not is_valid_name(name) or json_memory_nbytes(value, MAX_VALUE_MEMORY) > MAX_VALUE_MEMORY:
             continue
         converted = _attribute_value(value)
         nbytes = len(converted.encode()) if isinstance(converted, str) else _nbytes(converted)
-        if nbytes <= MAX_MESSAGE_NBYTES and total + nbytes <= MAX_ATTRIBUTES_NBYTES:
-            total += nbytes
+        if nbytes <= MAX_MESSAGE_NBYTES and total + nbytes + len(name) <= MAX_ATTRIBUTES_NBYTES:
+            total += nbytes + len(name)
             yield name, converted
 
 
@@ -169,6 +196,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, float) or (
         isinstance(value, int) and (isinstance(value, bool) or value in INTEGERS)
     )
+
+
+def is_valid_name(name: str) -> bool:
+    """Return whether HDF5 can store a name."""
+    return bool(name) and _is_text(name) and len(name.encode()) <= MAX_NAME_NBYTES
 
 
 def _is_text(value: str) -> bool:

@@ -16,9 +16,10 @@ import numpy as np
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.mount.content import ArraySegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
-from zarrfs.mount.views.h5 import MAX_SCALE_LENGTH, RESERVED_ATTRIBUTES, has_position
+from zarrfs.mount.views.h5 import RESERVED_ATTRIBUTES, axis_positions
 from zarrfs.mount.views.hdf5_layout import HDF5_MAX_RANK, attribute_values, hdf5_content, library_refusal
 from zarrfs.ngff.geometry import ArrayAxis
+from zarrfs.text import short_repr
 
 __all__ = ["NcView"]
 
@@ -32,6 +33,9 @@ TIME_UNITS = {
     "ns": "nanoseconds",
 }
 """Unit of a NumPy dtype -> unit of CF."""
+
+MAX_NAME_LENGTH = 256
+"""The maximum length of a name (NC_MAX_NAME)."""
 
 NUMBER_KINDS = "iuf"
 MIN_FLOAT_NBYTES = 4
@@ -80,7 +84,7 @@ class NcView(View):
             return "not all of its dimensions have a name"
         for name in names:
             if name is not None and (names.count(name) > 1 or not _is_valid_name(name)):
-                return f"{name!r} is not a valid name of a single dimension in netCDF"
+                return f"{short_repr(name)} is not a valid name of a single dimension in netCDF"
         if presented.name in names and array.ndim > 1:
             return f"the array and one of its dimensions are named {presented.name!r}"
         return library_refusal()
@@ -144,7 +148,9 @@ def _variable(dtype: np.dtype[Any]) -> _Variable | None:
 
 
 def _is_valid_name(name: str) -> bool:
-    return name.isprintable() and bool(name.strip()) and name == name.strip() and "/" not in name
+    return (
+        name.isprintable() and 0 < len(name) <= MAX_NAME_LENGTH and name == name.strip() and "/" not in name
+    )
 
 
 def _value_of_type(value: Any, dtype: np.dtype[Any]) -> Any:
@@ -174,12 +180,14 @@ def _add_dimension(h5: Any, dataset: Any, number: int, axis: ArrayAxis, variable
     if axis.name == variable:
         dataset.make_scale(axis.name)
         dataset.attrs["_Netcdf4Dimid"] = np.int32(number)
-    elif has_position(axis) and length <= MAX_SCALE_LENGTH:
-        scale = h5.create_dataset(axis.name, data=axis.translation + axis.scale * np.arange(length))
-        _set_unit(scale, axis)
-        _attach(dataset, number, scale, axis.name)
-    else:
+        return
+    positions = axis_positions(axis, length)
+    if positions is None:
         _attach(dataset, number, _empty_scale(h5, axis.name, length), NO_VARIABLE)
+        return
+    scale = h5.create_dataset(axis.name, data=positions)
+    _set_unit(scale, axis)
+    _attach(dataset, number, scale, axis.name)
 
 
 def _set_unit(variable: Any, axis: ArrayAxis) -> None:

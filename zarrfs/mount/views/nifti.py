@@ -180,7 +180,7 @@ def _header(presented: PresentedArray, layout: _Layout) -> bytes:
 def _fit_float32(numbers: Sequence[float]) -> bool:
     """Return whether float32 represents all numbers with its usual precision."""
     limits = np.finfo(np.float32)
+    smallest, largest = float(limits.tiny), float(limits.max)
     return all(
-        number == 0 or (math.isfinite(number) and limits.tiny <= abs(number) <= limits.max)
-        for number in numbers
+        number == 0 or (math.isfinite(number) and smallest <= abs(number) <= largest) for number in numbers
     )

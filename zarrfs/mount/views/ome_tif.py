@@ -45,6 +45,7 @@ NAMESPACE = "http://www.openmicroscopy.org/Schemas/OME/2016-06"
 DESCRIPTION = 270
 MAX_CHANNELS = 1 << 16
 ALIGNMENT = 4096
+MAX_TEXT_LENGTH = 1000
 OPAQUE = 255
 
 
@@ -168,4 +169,4 @@ def _attributes(values: dict[str, Any]) -> str:
 
 def _quoted(text: str) -> str:
     """Return an attribute value in quotes, without the characters that XML does not allow."""
-    return quoteattr(safe_text(text))
+    return quoteattr(safe_text(text, MAX_TEXT_LENGTH))

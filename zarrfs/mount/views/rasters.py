@@ -23,6 +23,8 @@ MAX_LENGTH = 2**31 - 1
 MAX_BANDS = 1 << 15
 """The header of a file has an entry for each band."""
 
+MAX_LABEL_LENGTH = 16
+
 UNNAMED = ArrayAxis()
 
 
@@ -109,4 +111,5 @@ def raster(presented: PresentedArray, *, keep_order: bool) -> Raster:
 
 def _label(axis: ArrayAxis, number: int) -> str:
     name = axis.name or axis.role or ""
-    return name if name.isascii() and name.isalpha() else f"d{number}n"
+    is_valid = name.isascii() and name.isalpha() and len(name) <= MAX_LABEL_LENGTH
+    return name if is_valid else f"d{number}n"
