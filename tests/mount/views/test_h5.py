@@ -198,5 +198,7 @@ def test_names_of_any_text(tmp_path: Path) -> None:
 
 def test_the_view_is_absent_without_h5py(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hdf5_layout, "find_spec", lambda name: None)
+    hdf5_layout.library_refusal.cache_clear()
     reason = refused(make_array(sample("<u2", (3,))), ".h5")
+    hdf5_layout.library_refusal.cache_clear()
     assert reason.startswith("it needs h5py: pip install")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib.util import find_spec
 from itertools import islice
 from typing import Any
@@ -61,6 +62,7 @@ PAGE_NBYTES = 4096
 INTEGERS = range(-(2**63), 2**64)
 
 
+@cache
 def library_refusal() -> str | None:
     """Return why h5py cannot be used, or None if it is installed."""
     return None if find_spec("h5py") is not None else f"it needs h5py: {install_hint('hdf5')}"
