@@ -134,4 +134,4 @@ def _no_mount_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 
 def _fuse_mounts(prefix: str) -> set[str]:
-    return {path for path, kind in mounts() if kind.startswith("fuse") and path.startswith(prefix)}
+    return {path for path, kind, *_ in mounts() if kind.startswith("fuse") and path.startswith(prefix)}

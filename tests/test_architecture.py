@@ -77,12 +77,14 @@ EXPORTS = [
 ORDER = (
     "zarrfs._version",
     "zarrfs.text",
+    "zarrfs.credentials",
     "zarrfs.errors",
     "zarrfs.logs",
     "zarrfs.plugins",
     # The engine.
     "zarrfs.engine",
     "zarrfs.engine.json_checks",
+    "zarrfs.engine.counters",
     "zarrfs.engine.parallel",
     "zarrfs.engine.cache",
     "zarrfs.engine.dtypes",

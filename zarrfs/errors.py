@@ -26,12 +26,13 @@
 
 A message contains the problem, the location (store, node, key, chunk), the found and the expected value, and what to
 do. Exceptions of other libraries and of the operating system are chained with ``from``. The text of an exception is
-safe to display: control characters are escaped, and very long text is shortened.
+safe to display: control characters are escaped, credentials are removed, and very long text is shortened.
 
 The built-in classes in parentheses are the additional base classes. They are the classes that zarr-python 2 or 3 raises
 for the same problem, so that existing ``except`` clauses work.
 """
 
+from zarrfs.credentials import hide_credentials
 from zarrfs.text import MAX_MESSAGE, safe_text
 
 __all__ = [
@@ -65,7 +66,7 @@ class ZarrError(Exception):
 
     def __str__(self) -> str:
         # KeyError, a base of NodeNotFoundError, would return the repr of its argument.
-        return safe_text(" ".join(str(arg) for arg in self.args), MAX_MESSAGE)
+        return safe_text(hide_credentials(" ".join(str(arg) for arg in self.args)), MAX_MESSAGE)
 
 
 class LocationError(ZarrError):
@@ -163,4 +164,4 @@ def describe_error(error: BaseException) -> str:
     text = str(error)
     if not isinstance(error, ZarrError | OSError) or not text:
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return safe_text(text, MAX_MESSAGE)
+    return safe_text(hide_credentials(text), MAX_MESSAGE)

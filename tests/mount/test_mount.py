@@ -309,7 +309,7 @@ def test_an_incorrect_use_prints_one_line(store: Path, tmp_path: Path) -> None:
     with mounted(store, empty):
         completed = zarrfs_command("mount", store, empty)
         assert "is already a zarrfs mount" in completed.stderr
-    assert not [path for path, _ in mounts() if str(tmp_path) in path]
+    assert not [path for path, *_ in mounts() if str(tmp_path) in path]
 
 
 def test_zip_files_groups_and_single_arrays_can_be_mounted(store: Path, tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ def test_groups_are_directories_and_arrays_are_files() -> None:
 
 
 def test_every_listed_name_is_found() -> None:
-    for list_all in (False, True):
-        tree = Tree(zarrfs.open(hierarchy()), list_all_views=list_all)
+    for views in (None, ("all",), ("npy", "raw")):
+        tree = Tree(zarrfs.open(hierarchy()), views=views)
         pending = ["/"]
         while pending:
             path = pending.pop()

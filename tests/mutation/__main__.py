@@ -206,7 +206,7 @@ class Runner:
 
     def _clear(self) -> None:
         """Unmount and delete everything in the temporary directory."""
-        for mountpoint, _ in mounts():
+        for mountpoint, *_ in mounts():
             if mountpoint.startswith(f"{self._temporary}/"):
                 subprocess.run(["fusermount3", "-u", "-z", mountpoint], check=False, capture_output=True)
         shutil.rmtree(self._temporary, ignore_errors=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from zarrfs.errors import ZarrError
 from zarrfs.logs import logger
 from zarrfs.mount import MountOptions, is_mounted, mount, unmount
-from zarrfs.mount.serving import root_name
+from zarrfs.mount.sources import root_name
 from zarrfs_viewer.locations import display_name
 
 __all__ = ["Mounts"]

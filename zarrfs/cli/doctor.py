@@ -14,7 +14,8 @@ import click
 
 from zarrfs.cli.console import print_json, safe
 from zarrfs.engine.native.library import describe
-from zarrfs.mount.mount_table import mounts
+from zarrfs.mount.mount_table import MOUNT_TYPES, mounts
+from zarrfs.mount.unmounting import is_stale
 
 __all__ = ["Finding", "command", "examine"]
 
@@ -113,7 +114,12 @@ def _allow_other() -> Finding:
 
 
 def _stale_mounts() -> Finding:
-    stale = [path for path, type_name in mounts() if type_name == "fuse.zarrfs" and not _is_responsive(path)]
+    # A mount of another user cannot be accessed either, but it is not stale.
+    stale = [
+        entry.mountpoint
+        for entry in mounts()
+        if entry.type_name in MOUNT_TYPES and is_stale(entry.mountpoint)
+    ]
     return Finding(
         "stale mounts",
         not stale,
@@ -121,11 +127,3 @@ def _stale_mounts() -> Finding:
         "remove each with: zarrfs umount PATH",
         needed=False,
     )
-
-
-def _is_responsive(path: str) -> bool:
-    try:
-        os.stat(path)
-    except OSError:
-        return False
-    return True

@@ -10,6 +10,7 @@ import io
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import NoReturn
@@ -17,6 +18,8 @@ from typing import NoReturn
 import click
 
 from zarrfs._version import __version__
+from zarrfs.cli.mount_options import is_helper_call, mount_arguments
+from zarrfs.credentials import hide_credentials
 from zarrfs.errors import ZarrError
 from zarrfs.logs import logger
 from zarrfs.text import MAX_MESSAGE, safe_text
@@ -24,8 +27,10 @@ from zarrfs.text import MAX_MESSAGE, safe_text
 __all__ = ["VERBS", "main", "run"]
 
 VERBS = {
-    "mount": "Mount a Zarr hierarchy as read-only files.",
-    "umount": "Unmount a hierarchy that zarrfs mount has mounted.",
+    "mount": "Mount Zarr hierarchies as files.",
+    "umount": "Unmount what zarrfs mount has mounted.",
+    "mounts": "List the mounts.",
+    "stats": "Show the statistics of a mount.",
     "info": "Show the metadata of an array or group.",
     "tree": "Show the hierarchy as a tree.",
     "copy": "Copy an array or hierarchy between stores.",
@@ -92,13 +97,18 @@ def main(log_level: str) -> None:
     logger.setLevel(log_level.upper())
 
 
-def run() -> None:
-    """Run the command line. Errors of the user and of the data are printed without a traceback."""
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line. Errors of the user and of the data are printed without a traceback.
+
+    By default ``arguments`` are those of the process.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Characters that the encoding of the terminal or pipe lacks are printed as escape sequences.
         sys.stdout.reconfigure(errors="backslashreplace")
+    if arguments is None and is_helper_call(sys.argv[1:], VERBS):
+        arguments = mount_arguments(sys.argv[1:])
     try:
-        status = main.main(prog_name="zarrfs", standalone_mode=False)
+        status = main.main(arguments, prog_name="zarrfs", standalone_mode=False)
     except click.exceptions.Abort:
         _fail("interrupted", INTERRUPTED_STATUS)
     except KeyboardInterrupt:
@@ -132,9 +142,9 @@ def _show_usage_error(error: click.ClickException) -> None:
     error.show(text)
     usage, marker, message = text.getvalue().rstrip("\n").partition("Error: ")
     # The text before the message (usage and hint) does not contain text from the command line.
-    sys.stderr.write(f"{usage}{marker}{safe_text(message, MAX_MESSAGE)}\n")
+    sys.stderr.write(f"{usage}{marker}{safe_text(hide_credentials(message), MAX_MESSAGE)}\n")
 
 
 def _fail(text: str, status: int) -> NoReturn:
-    sys.stderr.write(f"zarrfs: {safe_text(text, MAX_MESSAGE)}\n")
+    sys.stderr.write(f"zarrfs: {safe_text(hide_credentials(text), MAX_MESSAGE)}\n")
     sys.exit(status)

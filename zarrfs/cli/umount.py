@@ -1,26 +1,39 @@
-"""``zarrfs umount``: unmount a hierarchy."""
+"""``zarrfs umount``: unmount hierarchies."""
 
 from __future__ import annotations
 
 import click
 
+from zarrfs.errors import MountError
 from zarrfs.mount.unmounting import unmount
 
 __all__ = ["command"]
 
 
-@click.command(short_help="Unmount a hierarchy that zarrfs mount has mounted.")
-@click.argument("mountpoint", type=click.Path())
+# click must not test whether the paths can be read: a stale mount point cannot.
+@click.command(short_help="Unmount what zarrfs mount has mounted.")
+@click.argument(
+    "mountpoints", metavar="MOUNTPOINT...", type=click.Path(readable=False), nargs=-1, required=True
+)
 @click.option(
     "--lazy",
     is_flag=True,
     help="Unmount even if files are open. Open files remain readable until they are closed.",
 )
-def command(mountpoint: str, lazy: bool) -> None:
-    """Unmount MOUNTPOINT. Stale mounts ("Transport endpoint is not connected") are removed too.
+def command(mountpoints: tuple[str, ...], lazy: bool) -> None:
+    """Unmount each MOUNTPOINT. Stale mounts ("Transport endpoint is not connected") are removed too.
+
+    If one of them cannot be unmounted, the others are unmounted all the same, and the exit code is 1.
 
     \b
     Example:
-      zarrfs umount /mnt/image
+      zarrfs umount /mnt/image /mnt/labels
     """
-    unmount(mountpoint, lazy=lazy)
+    failures = []
+    for mountpoint in mountpoints:
+        try:
+            unmount(mountpoint, lazy=lazy)
+        except MountError as error:
+            failures.append(str(error))
+    if failures:
+        raise MountError("; ".join(failures))

@@ -44,6 +44,10 @@ class ChunkCache:
 
     ``capacity`` is in bytes. With 0 nothing is cached, but concurrent loads of one key still share one call. Returned
     values are shared and must not be modified; arrays are read-only.
+
+    Attributes:
+        hits: the number of calls of ``get`` that found a current entry.
+        misses: the number of calls of ``get`` that did not.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -51,6 +55,8 @@ class ChunkCache:
             raise ValueError(
                 f"cache size must be at least 0, found {capacity}; it is a number of bytes, and 0 caches nothing"
             )
+        self.hits = 0
+        self.misses = 0
         self._capacity = capacity
         self._entries: OrderedDict[Hashable, tuple[Hashable, Any, int]] = OrderedDict()
         self._nbytes = 0
@@ -79,15 +85,14 @@ class ChunkCache:
 
     def get(self, key: Hashable, stamp: Hashable) -> Any | None:
         """Return the value of ``key`` if its stamp is equal to ``stamp``, else None. An outdated entry is removed."""
-        if not self._entries:
-            return None
         with self._lock:
             entry = self._entries.get(key)
-            if entry is None:
+            if entry is None or entry[0] != stamp:
+                self.misses += 1
+                if entry is not None:
+                    self._remove(key)
                 return None
-            if entry[0] != stamp:
-                self._remove(key)
-                return None
+            self.hits += 1
             self._entries.move_to_end(key)
             return entry[1]
 

@@ -6,7 +6,9 @@ import ctypes.util
 import errno
 import importlib
 import os
-from collections.abc import Mapping
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -21,6 +23,14 @@ RENAME_NOREPLACE = 1
 
 MODULES = {"mfusepy": "mfusepy", "fusepy": "fuse"}
 
+MAX_THREADS = 64
+"""The number of requests that are served at once. With the default of libfuse 3 (10), ten reads that wait for a server
+would block all other requests.
+"""
+
+MAX_THREADS_VERSION = (3, 12)
+"""The first version of libfuse with the option ``max_threads``. libfuse 2 has no limit."""
+
 
 class Binding:
     """A FUSE binding. It takes the operations from the methods of an object that have the names of FUSE operations."""
@@ -29,15 +39,26 @@ class Binding:
         self.name = name
         self._module = module
 
-    def run(self, operations: object, mountpoint: str, options: Mapping[str, object]) -> None:
+    def run(
+        self,
+        operations: object,
+        mountpoint: str,
+        options: Mapping[str, object],
+        *,
+        is_debugging: bool = False,
+    ) -> None:
         """Mount, and serve requests until the file system is unmounted.
 
-        ``options`` are ``-o`` options of libfuse. Raises RuntimeError with the status of libfuse if it is not 0.
+        ``options`` are ``-o`` options of libfuse. Operations on open files receive the structure of the open file
+        (``raw_fi``), which has the attributes ``fh``, ``flags`` and ``direct_io``. With ``is_debugging`` libfuse prints
+        each request on standard error. Raises RuntimeError with the status of libfuse if it is not 0.
         """
         arguments = dict(options)
         if self._is_libfuse_3:
             # libfuse 3.14 prints a warning about its own default.
             arguments.setdefault("max_idle_threads", 10)
+        if self._libfuse_version >= MAX_THREADS_VERSION:
+            arguments.setdefault("max_threads", MAX_THREADS)
         fuse = self._module.FUSE
         if self._is_libfuse_3:
             fuse = type("Fuse", (fuse,), {"rename_fuse_3": _rename_with_flags})
@@ -46,11 +67,28 @@ class Binding:
             arguments |= {"big_writes": True, "atomic_o_trunc": True}
         if self.name == "fusepy":
             operations = FusepyOperations(operations)
-        fuse(operations, mountpoint, foreground=True, **arguments)
+        with _keeping_signal_handlers(self._module):
+            fuse(operations, mountpoint, raw_fi=True, foreground=True, debug=is_debugging, **arguments)
+
+    @property
+    def _libfuse_version(self) -> tuple[int, int]:
+        major = getattr(self._module, "fuse_version_major", 2)
+        return major, getattr(self._module, "fuse_version_minor", 0)
 
     @property
     def _is_libfuse_3(self) -> bool:
         return self.name == "mfusepy" and "fuse3" in os.environ.get("FUSE_LIBRARY_NAME", "")
+
+
+@contextmanager
+def _keeping_signal_handlers(module: Any) -> Iterator[None]:
+    """Keep the handler of SIGINT. The bindings reset it, and libfuse then installs its own handler."""
+    original = module.signal
+    module.signal = lambda *arguments: signal.SIG_DFL
+    try:
+        yield
+    finally:
+        module.signal = original
 
 
 def _rename_with_flags(fuse: Any, old: bytes, new: bytes, flags: int) -> int:

@@ -1,4 +1,4 @@
-"""Mount points: the checks before a mount."""
+"""Mount points: the checks before a mount, and mount points that are derived from the name of the source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zarrfs.logs import logger
 from zarrfs.mount.mount_table import is_mounted
 from zarrfs.mount.unmounting import unmount
 
-__all__ = ["prepare_mountpoint"]
+__all__ = ["derive_mountpoint", "prepare_mountpoint"]
 
 
 def prepare_mountpoint(mountpoint: str) -> str:
@@ -31,8 +31,30 @@ def prepare_mountpoint(mountpoint: str) -> str:
         raise MountError(f"{target} is not a directory")
     if is_mounted(target):
         raise MountError(f"{target} is already a zarrfs mount. Unmount it with `zarrfs umount {target}`")
-    if os.listdir(target):
+    try:
+        content = os.listdir(target)
+    except OSError as error:
+        raise MountError(f"{target} cannot be used as a mount point: {error.strerror}") from error
+    if content:
         raise MountError(
-            f"{target} is not empty, and a mount would hide its content. Choose an empty directory"
+            f"{target} is not empty, and a mount would hide its content. Choose an empty directory as the mount point, "
+            "which is the last argument"
         )
     return target
+
+
+def derive_mountpoint(name: str) -> tuple[str, bool]:
+    """Create the directory ``name`` in the current directory. Return its path, and whether it was created.
+
+    A directory that exists is used if it is empty. Raises MountError if it cannot be created.
+    """
+    target = os.path.abspath(name)
+    try:
+        os.mkdir(target)
+    except FileExistsError:
+        return prepare_mountpoint(target), False
+    except OSError as error:
+        raise MountError(
+            f"the mount point {target} cannot be created: {error.strerror}. Give a MOUNTPOINT after the location"
+        ) from error
+    return target, True

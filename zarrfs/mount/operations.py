@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
 from zarrfs.errors import (
     KeyNameError,
@@ -29,7 +30,7 @@ from zarrfs.mount.open_files import OpenFile
 from zarrfs.mount.refusal import RefusedError
 from zarrfs.mount.tree import Directory, Entry, Tree, VirtualFile
 
-__all__ = ["ZarrOperations", "error_number", "errors_to_errno", "os_error"]
+__all__ = ["ErrorLog", "ZarrOperations", "error_number", "errors_to_errno", "os_error"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,6 +52,7 @@ PRESERVED_ERRNOS = (
     errno.EDQUOT,
     errno.EROFS,
     errno.ENAMETOOLONG,
+    errno.ETIMEDOUT,
 )
 """Error numbers of the store that are errnos unchanged. All others become EIO."""
 
@@ -74,7 +76,7 @@ WRITE_OPERATIONS = [
 ]
 
 
-class _ErrorLog:
+class ErrorLog:
     """Logs each error once, even if the kernel repeats the request."""
 
     def __init__(self) -> None:
@@ -167,7 +169,7 @@ class ZarrOperations:
         self._handles = itertools.count(1)
         self._started = time.time() if mounted_at is None else mounted_at
         self._owner = (os.getuid(), os.getgid())
-        self._error_log = _ErrorLog()
+        self._error_log = ErrorLog()
 
     # -- initialization and destruction ------------------------------------------------------------------
 
@@ -182,6 +184,11 @@ class ZarrOperations:
         self._pool.close()
 
     # -- lookup ------------------------------------------------------------------------------------------
+
+    def find_node(self, path: str) -> Array | Group | None:
+        """Return the array or group that the file or directory at a path presents, or None."""
+        entry = self._tree.lookup(path)
+        return None if entry is None else entry.node
 
     def _entry(self, path: str) -> Entry:
         entry = self._tree.lookup(path)
@@ -320,7 +327,9 @@ class ZarrOperations:
             return file.read(offset, size)
         except Exception as error:
             self._error_log.report(path, error)
-            raise os_error(errno.EIO) from error
+            # Other error numbers, such as ENOENT, would not describe a file that is open.
+            timed_out = error_number(error) == errno.ETIMEDOUT
+            raise os_error(errno.ETIMEDOUT if timed_out else errno.EIO) from error
 
     def flush(self, path: str, fh: Any) -> int:
         return 0

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-__all__ = ["CreationOptions", "MountOptions", "default_cache_size"]
+__all__ = [
+    "DEFAULT_RETRIES",
+    "DEFAULT_TIMEOUT_SECONDS",
+    "CreationOptions",
+    "MountOptions",
+    "default_cache_size",
+]
 
 CACHE_MEMORY_DIVISOR = 4
 """The default chunk cache uses at most a quarter of the memory. A sequential read of a file accesses each chunk once
 for every plane that the chunk contains.
 """
+
+
+DEFAULT_TIMEOUT_SECONDS = 30.0
+
+DEFAULT_RETRIES = 2
 
 
 @dataclass(frozen=True)
@@ -46,14 +57,25 @@ class MountOptions:
     """The options of a mount.
 
     Attributes:
-        path: the node below the location that becomes the root of the mount.
-        cache_size: the size of the chunk cache in bytes; None for a quarter of the memory.
-        list_all_views: whether directory listings contain all views, not only the default ones.
+        path: the node below the location that becomes the root of the mount. It applies to a single location.
+        cache_size: the size of the caches in bytes; None for a quarter of the memory.
+        views: the kinds of files that directory listings contain, by suffix without the dot (``("npy", "nii")``);
+            ``("all",)`` for all kinds; None for the default ones.
         immutable: whether the store is guaranteed not to change, so that the kernel may cache without revalidation.
         allow_other: whether other users can access the mount. The kernel then checks file permissions.
+        uid, gid: the owner and the group of all files; None for those of the process, or with ``allow_other`` those of
+            the files of a local store.
+        umask: the permission bits that no file has; None for none.
+        timeout: the maximum time in seconds of a request to a remote store, repetitions included.
+        retries: how often a failed request to a remote store is repeated.
+        on_error: what a corrupt chunk reads as: ``"eio"`` an input/output error, ``"fill"`` the fill value.
         log_file: the log file of a background mount; None for ``mount.log`` in the state directory of the user.
+        log_level: the minimum level of messages in the log: debug, info, warning or error; None for that of the logger.
+        debug: whether libfuse prints each request on standard error. It needs a mount in the foreground.
+        metrics: the port on 127.0.0.1 at which statistics are served as Prometheus text; None for no server.
         fuse_options: additional ``-o`` options of libfuse.
         storage_options: the fsspec options for a URL, such as credentials.
+        password: the password for the user in the location.
         max_document: the maximum size of a metadata document in bytes; None for the default.
         writable: whether files can be changed. The store is then opened for writing.
         creation: how new arrays are stored, if the mount is writable.
@@ -63,12 +85,22 @@ class MountOptions:
 
     path: str = ""
     cache_size: int | None = None
-    list_all_views: bool = False
+    views: tuple[str, ...] | None = None
     immutable: bool = False
     allow_other: bool = False
+    uid: int | None = None
+    gid: int | None = None
+    umask: int | None = None
+    timeout: float = DEFAULT_TIMEOUT_SECONDS
+    retries: int = DEFAULT_RETRIES
+    on_error: Literal["eio", "fill"] = "eio"
     log_file: str | None = None
+    log_level: str | None = None
+    debug: bool = False
+    metrics: int | None = None
     fuse_options: tuple[str, ...] = ()
     storage_options: dict[str, Any] | None = None
+    password: str | None = None
     max_document: int | None = None
     writable: bool = False
     creation: CreationOptions = field(default_factory=CreationOptions)

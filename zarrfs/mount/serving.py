@@ -2,113 +2,188 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import MountError
-from zarrfs.mount.mount_table import SUBTYPE
+from zarrfs.errors import MountError, ZarrError
+from zarrfs.logs import logger
+from zarrfs.mount.binding import load_binding
+from zarrfs.mount.filesystem import Filesystem
+from zarrfs.mount.metrics import MetricsServer
+from zarrfs.mount.mount_table import SUBTYPE, is_mounted
 from zarrfs.mount.mountpoints import prepare_mountpoint
-from zarrfs.mount.options import MountOptions, default_cache_size
+from zarrfs.mount.options import MountOptions
+from zarrfs.mount.records import MountRecord, boot_identifier, remove_record, start_time, write_record
+from zarrfs.mount.signals import handled_signals
+from zarrfs.mount.sources import absolute_location
+from zarrfs.mount.statistics import MountDescription, prometheus_text
+from zarrfs.mount.unmounting import unmount
 from zarrfs.text import safe_text
 
-__all__ = ["root_name", "serve"]
-
-LIBFUSE_SIGNAL_STATUS = 8
-"""The status of libfuse 3 after SIGINT, SIGTERM or SIGHUP. The file system is then unmounted."""
-
-MIN_SHARED_CACHE_NBYTES = 256 << 20
-"""A smaller cache is used for decoded chunks only."""
-
-DIRTY_CACHE_DIVISOR = 4
-"""The written bytes that are not stored yet may occupy a quarter of the size of a large cache, in addition to it."""
+__all__ = ["serve"]
 
 MAX_SOURCE_LENGTH = 1000
 """The maximum number of characters of the location in the mount table."""
 
+EXIT_SECONDS = 2.0
+"""The process exits this time after the unmount, even if requests are in progress: they may wait for a server."""
+
+IMMUTABLE_SECONDS = 3600
+
 
 def serve(
-    location: str | Store, mountpoint: str, options: MountOptions, ready: Callable[[], None] = lambda: None
+    location: str | Store | Sequence[str | Store],
+    mountpoint: str,
+    options: MountOptions,
+    ready: Callable[[], None] = lambda: None,
+    *,
+    is_created: bool = False,
 ) -> None:
     """Mount, and serve requests until the file system is unmounted or SIGINT or SIGTERM is received.
 
-    ``ready`` is called when libfuse has initialized the mount. Raises ZarrError if the store cannot be opened or the
-    mount fails. It must be called on the main thread because libfuse installs signal handlers.
-    """
-    import zarrfs
-    from zarrfs.mount.binding import load_binding
-    from zarrfs.mount.blocks import DEFAULT_POOL_NBYTES, BlockPool
-    from zarrfs.mount.operations import ZarrOperations
-    from zarrfs.mount.tree import Tree
-    from zarrfs.mount.writing.operations import WritableOperations
-    from zarrfs.mount.writing.synchronization import check_store, find_synchronizer
-    from zarrfs.mount.writing.write_buffer import DEFAULT_DIRTY_NBYTES, WriteBuffer
+    Several locations become directories of the mount, named after the locations. ``ready`` is called when libfuse has
+    initialized the mount. A mount point that was created for the mount (``is_created``) is removed afterwards. If
+    requests are in progress after the unmount that do not end, the process exits.
 
+    Raises ZarrError if a store cannot be opened or the mount fails. It must be called on the main thread, because it
+    handles signals.
+    """
+    given = [location] if isinstance(location, str | Store) else list(location)
+    locations = [absolute_location(each) if isinstance(each, str) else each for each in given]
+    if len(locations) > 1 and options.path:
+        raise MountError("--path applies to one location; give the path as a part of each location instead")
     if options.writable and options.immutable:
         raise MountError("--rw and --immutable exclude each other: a writable mount changes the data")
     target = prepare_mountpoint(mountpoint)
+    ending = _Ending(target, is_created, options.writable)
+    try:
+        filesystem = Filesystem(locations, target, options)
+        try:
+            _run(filesystem, target, options, ready, ending)
+        finally:
+            ending.exit_soon()
+            filesystem.close()
+    finally:
+        ending.finish()
+
+
+def _run(
+    filesystem: Filesystem,
+    target: str,
+    options: MountOptions,
+    ready: Callable[[], None],
+    ending: _Ending,
+) -> None:
+    """Run the loop of libfuse."""
     binding = load_binding()
-    source = location.url if isinstance(location, Store) else location
-    cache_size = default_cache_size() if options.cache_size is None else options.cache_size
-    # Half of a large cache holds blocks of files, for sequential access; the rest holds decoded chunks. A working
-    # buffer for blocks, which does not depend on the size of the cache, is added.
-    blocks_nbytes = cache_size // 2 if cache_size >= MIN_SHARED_CACHE_NBYTES else 0
-    pool = BlockPool(DEFAULT_POOL_NBYTES + blocks_nbytes, is_immutable=options.immutable)
-    synchronizer = None
-    if options.writable:
-        with zarrfs.open(location, options.path, "r", storage_options=options.storage_options) as probe:
-            check_store(probe.store)
-            synchronizer = find_synchronizer(probe.store, options.synchronizer)
-    node = zarrfs.open(
-        location,
-        options.path,
-        "r+" if options.writable else "r",
-        cache_size=cache_size - blocks_nbytes,
-        storage_options=options.storage_options,
-        synchronizer=synchronizer,
-        access=zarrfs.Access(max_document=options.max_document),
+    statistics = filesystem.statistics
+    is_ready = False
+
+    def mark_ready() -> None:
+        nonlocal is_ready
+        is_ready = True
+        write_record(_record(statistics.description, ending.is_created))
+        ready()
+
+    arguments = _fuse_arguments(filesystem.sources, options)
+    max_read = arguments.get("max_read")
+    dispatcher = filesystem.dispatcher(
+        mark_ready, int(max_read) if isinstance(max_read, str) and max_read.isdecimal() else None
+    )
+    # After a signal, what programs have written is stored before the process exits.
+    ending.flush = lambda: dispatcher.destroy("/")
+    metrics = (
+        None
+        if options.metrics is None
+        else MetricsServer(options.metrics, lambda: prometheus_text(statistics.snapshot()))
     )
     try:
-        tree = Tree(
-            node, root_name(source), list_all_views=options.list_all_views, immutable=options.immutable
-        )
-        is_ready = False
-
-        def mark_ready() -> None:
-            nonlocal is_ready
-            is_ready = True
-            ready()
-
-        if options.writable:
-            operations: ZarrOperations = WritableOperations(
-                tree,
-                mark_ready,
-                pool=pool,
-                options=options.creation,
-                write_buffer=WriteBuffer(max(DEFAULT_DIRTY_NBYTES, cache_size // DIRTY_CACHE_DIVISOR)),
-            )
-        else:
-            operations = ZarrOperations(tree, mark_ready, pool=pool)
-        try:
-            binding.run(operations, target, _fuse_arguments(source, options))
-        except RuntimeError as error:
-            if is_ready and error.args == (LIBFUSE_SIGNAL_STATUS,):
-                return
-            if is_ready:
-                raise MountError(f"{target}: the mount terminated with the libfuse status {error}") from error
-            raise MountError(
-                f"{target}: libfuse could not mount (status {error}). Its own message is printed above; "
-                "`zarrfs doctor` shows missing requirements"
-            ) from error
+        with handled_signals(ending.stop, filesystem.rescan):
+            binding.run(dispatcher, target, arguments, is_debugging=options.debug)
+    except RuntimeError as error:
+        if is_ready:
+            raise MountError(f"{target}: the mount terminated with the libfuse status {error}") from error
+        raise MountError(
+            f"{target}: libfuse could not mount (status {error}). Its own message is printed above; "
+            "`zarrfs doctor` shows missing requirements"
+        ) from error
     finally:
-        pool.close()
-        node.store.close()
+        if metrics is not None:
+            metrics.close()
 
 
-def _fuse_arguments(location: str, options: MountOptions) -> dict[str, object]:
+class _Ending:
+    """The end of a mount: after a signal, after the unmount, and the exit if requests do not end."""
+
+    def __init__(self, target: str, is_created: bool, is_writable: bool) -> None:
+        self.target = target
+        self.is_created = is_created
+        self.flush: Callable[[], None] = lambda: None
+        """Writes changes. Called before the process exits although its loop has not ended."""
+        self._is_writable = is_writable
+        self._finished = threading.Event()
+        self._is_exiting = False
+
+    def stop(self) -> None:
+        """Unmount, and exit if the loop of libfuse does not end. Called by the thread that handles signals."""
+        try:
+            unmount(self.target, lazy=True, timeout=EXIT_SECONDS, waits_for_process=False)
+        except ZarrError as error:
+            logger.error("%s", error)
+        self.exit_soon()
+
+    def exit_soon(self) -> None:
+        """Exit after ``EXIT_SECONDS`` unless ``finish`` is called before."""
+        if not self._is_exiting:
+            self._is_exiting = True
+            threading.Thread(target=self._exit, name="zarrfs-exit", daemon=True).start()
+
+    def _exit(self) -> None:
+        if self._finished.wait(EXIT_SECONDS):
+            return
+        logger.info("%s: requests in progress are given up", self.target)
+        if self._is_writable:
+            try:
+                self.flush()
+            except Exception:
+                logger.exception("%s: changes could not be written", self.target)
+        self._clean()
+        logging.shutdown()
+        os._exit(0)
+
+    def finish(self) -> None:
+        """Remove what was created for the mount."""
+        self._finished.set()
+        self._clean()
+
+    def _clean(self) -> None:
+        remove_record(self.target)
+        if self.is_created and not is_mounted(self.target):
+            with suppress(OSError):
+                os.rmdir(self.target)
+
+
+def _record(description: MountDescription, is_created: bool) -> MountRecord:
+    return MountRecord(
+        description.mountpoint,
+        list(description.sources),
+        description.pid,
+        start_time(description.pid),
+        boot_identifier(),
+        description.since,
+        description.cache_size,
+        is_created,
+    )
+
+
+def _fuse_arguments(sources: Sequence[str], options: MountOptions) -> dict[str, object]:
     arguments: dict[str, object] = {
         "ro": not options.writable,
-        "fsname": _escape_option(safe_text(location, MAX_SOURCE_LENGTH)),
+        "fsname": _escape_option(safe_text(" ".join(sources), MAX_SOURCE_LENGTH)),
         "subtype": SUBTYPE,
         "allow_other": options.allow_other,
         "default_permissions": options.allow_other,
@@ -118,7 +193,7 @@ def _fuse_arguments(location: str, options: MountOptions) -> dict[str, object]:
         # is removed or replaced is not kept under another name.
         arguments.update(auto_cache=True, attr_timeout=0, entry_timeout=0, hard_remove=True)
     elif options.immutable:
-        arguments.update(kernel_cache=True, attr_timeout=3600, entry_timeout=3600)
+        arguments.update(kernel_cache=True, attr_timeout=IMMUTABLE_SECONDS, entry_timeout=IMMUTABLE_SECONDS)
     else:
         # On open, the kernel drops cached pages of a file whose size or modification time has changed.
         arguments.update(auto_cache=True)
@@ -131,11 +206,3 @@ def _fuse_arguments(location: str, options: MountOptions) -> dict[str, object]:
 def _escape_option(text: str) -> str:
     """Escape the characters that separate libfuse options."""
     return text.replace("\\", "\\\\").replace(",", "\\,")
-
-
-def root_name(location: str) -> str:
-    """Return the file name of an array that is the root of a store: the name of the location without .zarr and .zip."""
-    name = Path(location.rstrip("/")).name
-    for suffix in (".zip", ".zarr"):
-        name = name.removesuffix(suffix)
-    return name or "array"

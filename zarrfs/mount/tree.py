@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,8 +34,8 @@ from zarrfs.mount.views.registry import (
     DirectoryView,
     PresentedArray,
     View,
-    all_kinds,
     directory_view_of_name,
+    listed_views,
     make_content,
     refusal,
     views_of_name,
@@ -191,7 +191,8 @@ class _NodeRecord:
 class Tree:
     """The directories and files that present a node and its members. All methods are thread-safe.
 
-    ``root_name`` is the name of the root if it is an array without a name. ``immutable`` disables revalidation.
+    ``root_name`` is the name of the root if it is an array without a name. ``views`` are the views that listings
+    contain; see ``listed_views``. ``immutable`` disables revalidation.
     ``max_metadata`` is the memory limit of the metadata cache in bytes.
     """
 
@@ -200,13 +201,13 @@ class Tree:
         root: Array | Group,
         root_name: str = "array",
         *,
-        list_all_views: bool = False,
+        views: Collection[str] | None = None,
         immutable: bool = False,
         max_metadata: int = MAX_METADATA_NBYTES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._root_name = root.basename or root_name
-        self._list_all_views = list_all_views
+        self._listed_views = listed_views(views)
         self._immutable = immutable
         self._clock = clock
         self._cache = ChunkCache(max_metadata)
@@ -590,8 +591,7 @@ class Tree:
 
     def _view_names(self, record: _NodeRecord, array: Array, stem: str) -> list[str]:
         presented = self._present(record, array, stem)
-        views = [view for view in all_kinds() if view.listed or self._list_all_views]
-        return [stem + view.suffix for view in views if refusal(view, presented) is None]
+        return [stem + view.suffix for view in self._listed_views if refusal(view, presented) is None]
 
     def _has_valid_length(self, name: str) -> bool:
         length = len(name.encode("utf-8", "surrogateescape"))

@@ -44,6 +44,7 @@ from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.engine.stores.wrappers.retrying import RetryStore
 from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer, SynchronizedStore
+from zarrfs.engine.stores.wrappers.timeout import TimeoutStore
 from zarrfs.engine.stores.wrappers.wrapper import ReadOnlyStore, WrapperStore
 from zarrfs.engine.stores.zarr_python import ZarrPythonStore
 from zarrfs.engine.stores.zip.store import ZipStore
@@ -83,6 +84,7 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "metadata cache": lambda path: MetadataCacheStore(MemoryStore(), 60),
     "prefix": lambda path: PrefixStore(MemoryStore(), "a/b"),
     "retrying": lambda path: RetryStore(MemoryStore()),
+    "timeout": lambda path: TimeoutStore(MemoryStore(), 60, lambda key: key.endswith("zarr.json")),
     "retrying, failing": lambda path: RetryStore(
         FailingStore(MemoryStore(), fail_every_other_operation()), sleep=lambda seconds: None
     ),

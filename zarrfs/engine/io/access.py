@@ -7,12 +7,13 @@ The options correspond to TensorStore's "recheck_cached_metadata", "recheck_cach
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue
+from zarrfs.errors import ChunkDecodeError
 
 __all__ = ["Access", "Recheck"]
 
@@ -53,6 +54,8 @@ class Access:
             metadata, ``"only"`` if it may have none; they cannot be changed then. None: they were read.
         use_consolidated: whether members of a group are looked up in its consolidated metadata. None: if lookups in
             the store are slow (remote stores, and stores that cannot list).
+        on_corrupt: called with the error of each chunk or inner chunk that is read and cannot be decoded, which then
+            reads as the fill value. It can be called by several threads. None: the error is raised.
     """
 
     recheck_metadata: Recheck = "open"
@@ -65,6 +68,7 @@ class Access:
     allow_external: bool = False
     assumed: Literal["cached", "only"] | None = None
     use_consolidated: bool | None = None
+    on_corrupt: Callable[[ChunkDecodeError], None] | None = None
 
     def __post_init__(self) -> None:
         for name in ("recheck_metadata", "recheck_data"):

@@ -102,31 +102,31 @@ def read_into(
 def execute(plan: ReadPlan, out: Array) -> None:
     """Execute a plan: fill ``out``, an array of the shape of the read buffer. Missing chunks read as the fill value.
 
-    Raises ChunkDecodeError for a chunk that cannot be decoded, MissingChunkError for a missing chunk if
-    ``Access.fill_missing`` is False, and StoreError.
+    Raises ChunkDecodeError for a chunk that cannot be decoded, unless ``Access.on_corrupt`` is set, MissingChunkError
+    for a missing chunk if ``Access.fill_missing`` is False, and StoreError.
     """
     storage = plan.storage
     store, fill = storage.store, storage.fill
     require_present = not storage.access.fill_missing
     pipeline = storage.pipeline
+    on_corrupt = storage.access.on_corrupt
 
     def read(chunk: ChunkProjection) -> None:
         coords, region, local, target, _ = chunk
         codecs = pipeline or storage.pipeline_of(coords)
+        view = out[target] if local is None else np.empty([r.stop - r.start for r in region], storage.dtype)
+        errors: list[CodecError] | None = None if on_corrupt is None else []
         try:
-            view = (
-                out[target] if local is None else np.empty([r.stop - r.start for r in region], storage.dtype)
-            )
             if require_present:
                 _check_present(storage, chunk, codecs)
             if plan.needs_parts(chunk, codecs.chain):
-                present = _read_consistent(storage, coords, codecs, region, view, plan.keeps(chunk))
+                present = _read_consistent(storage, coords, codecs, region, view, plan.keeps(chunk), errors)
             elif not plan.is_streamed(chunk, codecs.chain):
                 keep = plan.keeps(chunk)
                 with storage.open_chunk(coords, codecs) as value:
                     use_cache = keep or plan.look_up
                     entry = storage.cache_entry(coords, value, keep) if use_cache else None
-                    present = read_region(codecs, value, region, view, entry)
+                    present = read_region(codecs, value, region, view, entry, errors)
             elif codecs.chain.uncompressed:
                 key = storage.key(coords)
                 present = codecs.decoder.read_uncompressed(lambda memory: store.get_into(key, memory), view)
@@ -135,16 +135,21 @@ def execute(plan: ReadPlan, out: Array) -> None:
                 present = data is not None
                 if data is not None:
                     codecs.decoder.decode(data, view)
-            if not present:
-                view[...] = fill
-            if local is not None:
-                out[target] = view[local]
-        except CodecError as error:
-            raise storage.decode_error(coords, error) from error
-        except ValueTooLargeError as error:
-            raise storage.decode_error(coords, CodecError(str(error))) from error
+        except (CodecError, ValueTooLargeError) as error:
+            codec_error = error if isinstance(error, CodecError) else CodecError(str(error))
+            if errors is None:
+                raise storage.decode_error(coords, codec_error) from error
+            errors.append(codec_error)
+            present = False
         except MemoryError as error:
             raise storage.decode_error(coords, CodecError("it does not fit into memory")) from error
+        if not present:
+            view[...] = fill
+        if local is not None:
+            out[target] = view[local]
+        for each in errors or ():
+            if on_corrupt is not None:
+                on_corrupt(storage.decode_error(coords, each))
 
     # ctypes and the codec libraries are imported with the first read and not with the package.
     from zarrfs.engine.io.native_reading import read_natively
@@ -160,16 +165,22 @@ def execute(plan: ReadPlan, out: Array) -> None:
 
 
 def read_region(
-    codecs: CodecPipeline, source: ByteSource, region: Region, out: Array, entry: CacheEntry | None = None
+    codecs: CodecPipeline,
+    source: ByteSource,
+    region: Region,
+    out: Array,
+    entry: CacheEntry | None = None,
+    errors: list[CodecError] | None = None,
 ) -> bool:
     """Decode a region of one chunk into ``out``, an array of the shape of the region. Raises CodecError.
 
     The cache entry, if there is one, is used and filled as the planner decides. Return False if the chunk is missing;
-    ``out`` is then unchanged.
+    ``out`` is then unchanged. If ``errors`` is a list, an inner chunk that cannot be decoded reads as missing, and its
+    error is appended.
     """
     chain, decoder = codecs.chain, codecs.decoder
     if chain.sharded:
-        return decoder.read_inner_chunks(source, region, out, _InnerChunks(entry))
+        return decoder.read_inner_chunks(source, region, out, _InnerChunks(entry, errors))
     if entry is not None:
         cached = entry.get()
         if cached is not None:
@@ -197,10 +208,14 @@ def read_region(
 
 
 class _InnerChunks:
-    """Reads the index and the inner chunks of one shard through the cache entry of the shard (None: no cache)."""
+    """Reads the index and the inner chunks of one shard through the cache entry of the shard (None: no cache).
 
-    def __init__(self, entry: CacheEntry | None) -> None:
+    If ``errors`` is a list, an inner chunk that cannot be decoded reads as missing, and its error is appended.
+    """
+
+    def __init__(self, entry: CacheEntry | None, errors: list[CodecError] | None = None) -> None:
         self.entry = entry
+        self.errors = errors
 
     def index(self, load: Callable[[], Array | None]) -> Array | None:
         return load() if self.entry is None else self.entry.child("index").load(load)
@@ -213,7 +228,13 @@ class _InnerChunks:
         self, codecs: CodecPipeline, coords: tuple[int, ...], source: ByteSource, region: Region, out: Array
     ) -> bool:
         entry = None if self.entry is None else self.entry.child(coords)
-        return read_region(codecs, source, region, out, entry)
+        try:
+            return read_region(codecs, source, region, out, entry, self.errors)
+        except CodecError as error:
+            if self.errors is None:
+                raise
+            self.errors.append(error)
+            return False
 
 
 def _read_consistent(
@@ -223,6 +244,7 @@ def _read_consistent(
     region: Region,
     view: Array,
     keep: bool,
+    errors: list[CodecError] | None = None,
 ) -> bool:
     """Read a region with several requests that all belong to the same version of the chunk.
 
@@ -234,8 +256,11 @@ def _read_consistent(
             version, is_current = _version_check(storage, value)
             if version is None:
                 break
+            if errors is not None:
+                errors.clear()
             try:
-                present = read_region(codecs, value, region, view, storage.cache_entry(coords, value, keep))
+                entry = storage.cache_entry(coords, value, keep)
+                present = read_region(codecs, value, region, view, entry, errors)
             except CodecError:
                 if is_current(version):
                     raise
@@ -245,7 +270,9 @@ def _read_consistent(
             value.close()
         # The chunk is missing, the store has no versions, or the chunk keeps changing: use one request.
         data = value.read()
-    return data is not None and read_region(codecs, BufferSource(data), region, view)
+    if errors is not None:
+        errors.clear()
+    return data is not None and read_region(codecs, BufferSource(data), region, view, None, errors)
 
 
 def _version_check(

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import errno
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 
-from zarrfs.errors import StoreError, UnsupportedError, ZarrError, describe_error
+from zarrfs.errors import OptionError, StoreError, UnsupportedError, ZarrError, describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.content import VirtualFileContent
 from zarrfs.mount.views.base import DirectoryView, PresentedArray, View
@@ -44,6 +44,7 @@ __all__ = [
     "all_kinds",
     "all_views",
     "directory_view_of_name",
+    "listed_views",
     "make_content",
     "refusal",
     "views_of_name",
@@ -77,6 +78,9 @@ DIRECTORY_VIEWS: tuple[DirectoryView, ...] = (PlanesView(),)
 ENTRY_POINTS = "zarrfs.views"
 
 MAX_SUFFIX_LENGTH = 64
+
+ALL_VIEWS = "all"
+"""The name that stands for all views."""
 
 
 @cache
@@ -160,6 +164,25 @@ def directory_view_of_name(name: str) -> tuple[DirectoryView, str] | None:
         if stem and stem != name:
             return view, stem
     return None
+
+
+def listed_views(names: Collection[str] | None) -> tuple[View | DirectoryView, ...]:
+    """Return the views that directory listings contain.
+
+    ``names`` are suffixes without the dot (``npy``, ``ome.tif``), or ``all``. None stands for the views that are listed
+    by default. Raises OptionError for an unknown name.
+    """
+    if names is None:
+        return tuple(view for view in all_kinds() if view.listed)
+    if ALL_VIEWS in names:
+        return all_kinds()
+    known = {view.suffix.removeprefix("."): view for view in all_kinds()}
+    unknown = sorted(set(names) - known.keys())
+    if unknown:
+        raise OptionError(
+            f"{short_repr(unknown[0])} is not a view; expected {', '.join(sorted(known))} or {ALL_VIEWS} (--views)"
+        )
+    return tuple(view for name, view in known.items() if name in names)
 
 
 def refusals(presented: PresentedArray) -> dict[str, str | None]:

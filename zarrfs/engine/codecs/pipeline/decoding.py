@@ -23,6 +23,7 @@ from zarrfs.engine.codecs.base import (
 from zarrfs.engine.codecs.limits import bounded, variable_limit
 from zarrfs.engine.codecs.pipeline.chain import CodecChain, RegionCodec, raise_located
 from zarrfs.engine.codecs.pipeline.scratch import scratch_chunk
+from zarrfs.engine.counters import decoded as decode_counter
 
 __all__ = ["ChunkDecoder"]
 
@@ -58,6 +59,11 @@ class ChunkDecoder:
         ``out`` has the shape and dtype of the chunk. A result that is not ``out`` may be read-only and may have another
         byte order than ``chain.spec.dtype``.
         """
+        array = self._decode(data, out)
+        decode_counter.add(array.nbytes)
+        return array
+
+    def _decode(self, data: Buffer, out: Array | None) -> Array:
         if out is None:
             return self._interpret(self._decompress(data, None))
         if not self._fills_output:
@@ -104,6 +110,7 @@ class ChunkDecoder:
             )
         if array is not out:
             out[...] = array
+        decode_counter.add(out.nbytes)
         return True
 
     def _decompress(self, data: Buffer, target: memoryview | None) -> Buffer:
@@ -162,6 +169,7 @@ class ChunkDecoder:
         except Exception as error:
             raise_located(error, codec)
         out[...] = array
+        decode_counter.add(out.nbytes)
         return True
 
     def _decode_region_of_whole(self, source: ByteSource, region: Region, out: Array) -> bool:

@@ -236,7 +236,8 @@ class ShardingCodec(RegionCodec):
             chunk, chunk_source = job
             view = out[chunk.target] if chunk.target else out
             try:
-                reader.read(inner, chunk.coords, chunk_source, chunk.region, view)
+                if not reader.read(inner, chunk.coords, chunk_source, chunk.region, view):
+                    view[...] = spec.fill_value
             except CodecError as error:
                 raise _located(error, chunk) from error
 

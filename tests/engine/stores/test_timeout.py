@@ -1,0 +1,113 @@
+"""The store that limits the time of operations."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers.timeout import DaemonThreads, TimeoutStore
+from zarrfs.errors import StoreError
+from zarrfs.testing import LatencyStore
+
+LIMIT = 0.2
+"""A time limit in seconds that passes in a test. Operations that must succeed have a longer one."""
+
+
+class Gate:
+    """Operations of a store wait while the gate is closed."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.opened.set()
+        self.arrived = threading.Semaphore(0)
+
+    def wait(self, operation: str, key: str) -> None:
+        self.arrived.release()
+        self.opened.wait()
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    made = Gate()
+    yield made
+    made.opened.set()
+
+
+def make_store(gate: Gate, timeout: float, stale: float = LIMIT) -> TimeoutStore:
+    memory = MemoryStore()
+    memory.set("a/zarr.json", b"{}")
+    memory.set("a/c/0", b"chunk")
+    return TimeoutStore(
+        LatencyStore(memory, gate.wait), timeout, lambda key: key.endswith("zarr.json"), stale
+    )
+
+
+def test_an_operation_that_takes_too_long_is_an_error(gate: Gate) -> None:
+    store = make_store(gate, LIMIT)
+    gate.opened.clear()
+    for operation in (lambda: store.get("a/c/0"), lambda: store.size("a/c/0"), lambda: store.set("b", b"x")):
+        with pytest.raises(StoreError, match=r"did not respond within 0\.2 s") as caught:
+            operation()
+        assert caught.value.errno == errno.ETIMEDOUT
+    out = bytearray(5)
+    with pytest.raises(StoreError, match="did not respond"):
+        store.get_into("a/c/0", memoryview(out))
+    gate.opened.set()
+    assert out == bytes(5), "an operation that was given up does not change memory"
+
+
+def test_known_metadata_is_used_while_the_server_does_not_respond(
+    gate: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = make_store(gate, 100.0)
+    assert store.get("a/zarr.json") == b"{}"
+    assert store.list_dir("a")[0] == ["zarr.json"]
+    gate.opened.clear()
+    for _ in range(50):
+        assert store.get("a/zarr.json") == b"{}"
+        assert store.list_dir("a")[0] == ["zarr.json"]
+    assert [record.message for record in caplog.records] == [
+        f"{store.url}: the server does not respond; known metadata is used meanwhile"
+    ]
+    gate.opened.set()
+    store.set("a/zarr.json", b"{1}")
+    while store.get("a/zarr.json") != b"{1}":
+        """The request that tells that the server responds again may be in progress."""
+
+
+def test_errors_and_values_are_passed_on(gate: Gate) -> None:
+    store = make_store(gate, 100.0)
+    assert store.get("a/c/0") == b"chunk"
+    assert store.get("missing") is None
+    assert sorted(store.list_prefix("a")) == ["a/c/0", "a/zarr.json"]
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        store.get("a/c/0")
+
+
+def test_closing_does_not_wait_for_the_server(gate: Gate) -> None:
+    store = make_store(gate, 100.0)
+
+    def close() -> None:
+        gate.opened.wait()
+
+    store.store.close = close  # type: ignore[method-assign]
+    gate.opened.clear()
+    store.close()
+
+
+def test_the_number_of_threads_is_bounded(gate: Gate) -> None:
+    threads = DaemonThreads(2)
+    gate.opened.clear()
+    tasks = [threads.start(lambda: gate.wait("", "")) for _ in range(6)]
+    for _ in range(2):
+        gate.arrived.acquire()
+    assert not gate.arrived.acquire(timeout=0.05)
+    gate.opened.set()
+    for task in tasks:
+        task.done.wait()
+        assert task.error is None

@@ -1,0 +1,248 @@
+"""A store whose operations end within a time limit, even if a server never responds."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar, cast
+
+from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
+from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
+from zarrfs.errors import StoreError
+from zarrfs.logs import logger
+
+__all__ = ["DaemonThreads", "TimeoutStore"]
+
+T = TypeVar("T")
+
+MAX_THREADS = 64
+"""Requests that a server never answers occupy their threads. Further requests wait for a thread, and fail when their
+time is over."""
+
+IDLE_SECONDS = 10.0
+"""A thread without a task exits after this time."""
+
+MAX_REMEMBERED = 4096
+
+MAX_REMEMBERED_NBYTES = 1 << 20
+"""Larger metadata documents are not remembered."""
+
+STALE_SECONDS = 1.0
+"""A remembered value is used if the server has not responded after this time."""
+
+
+class _Task:
+    __slots__ = ("done", "error", "function", "is_abandoned", "result")
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+        self.done = threading.Event()
+        self.is_abandoned = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class DaemonThreads:
+    """At most ``max_threads`` threads that run functions. They do not delay the exit of the process."""
+
+    def __init__(self, max_threads: int = MAX_THREADS) -> None:
+        self._max_threads = max_threads
+        self._tasks: SimpleQueue[_Task] = SimpleQueue()
+        self._threads = 0
+        self._idle = 0
+        self._lock = threading.Lock()
+
+    def start(self, function: Callable[[], Any]) -> _Task:
+        """Run a function in a thread, as soon as one is free."""
+        task = _Task(function)
+        self._tasks.put(task)
+        with self._lock:
+            if self._idle >= self._tasks.qsize() or self._threads >= self._max_threads:
+                return task
+            self._threads += 1
+        threading.Thread(target=self._work, name="zarrfs-request", daemon=True).start()
+        return task
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                self._idle += 1
+            try:
+                task = self._tasks.get(timeout=IDLE_SECONDS)
+            except Empty:
+                with self._lock:
+                    self._idle -= 1
+                    if self._tasks.qsize() <= self._idle:
+                        self._threads -= 1
+                        return
+                continue
+            with self._lock:
+                self._idle -= 1
+            if task.is_abandoned:
+                continue
+            try:
+                task.result = task.function()
+            except BaseException as error:
+                task.error = error
+            task.done.set()
+            del task
+
+
+class TimeoutStore(WrapperStore):
+    """Delegates to another store, which it owns. An operation that takes longer than ``timeout`` seconds raises
+    StoreError with the error number ETIMEDOUT; its request continues in the background and its result is dropped.
+
+    The results of listings, and the values and sizes of keys for which ``is_metadata`` is true, are remembered. If the
+    server does not respond within ``STALE_SECONDS``, the remembered result is returned, and a warning is logged once.
+    While no request is answered, remembered results are returned at once.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        timeout: float,
+        is_metadata: Callable[[str], bool] = lambda key: False,
+        stale: float = STALE_SECONDS,
+    ) -> None:
+        super().__init__(store)
+        self.timeout = timeout
+        self._is_metadata = is_metadata
+        self._stale = min(stale, timeout)
+        self._threads = DaemonThreads()
+        self._remembered: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        self._lock = threading.Lock()
+        self._is_hung = False
+        self._probe: _Task | None = None
+        """A request whose answer tells that the server responds again."""
+
+    def _call(self, operation: Callable[[], T], key: str, timeout: float | None = None) -> T:
+        """Return the result of an operation. Raises StoreError when the time is over."""
+        task = self._threads.start(lambda: self._run(operation))
+        limit = self.timeout if timeout is None else timeout
+        if not task.done.wait(limit):
+            task.is_abandoned = True
+            where = f"{self.url}/{key}" if key else self.url
+            raise StoreError(
+                f"{where}: the server did not respond within {limit:g} s (--timeout)", errno.ETIMEDOUT
+            )
+        if task.error is not None:
+            raise task.error
+        return cast(T, task.result)
+
+    def _run(self, operation: Callable[[], T]) -> T:
+        try:
+            return operation()
+        finally:
+            self._is_hung = False  # an error is also an answer
+
+    def _call_remembering(self, name: str, key: str, operation: Callable[[], T]) -> T:
+        """Return the result of an operation, or the remembered result if the server does not respond."""
+        with self._lock:
+            is_remembered = (name, key) in self._remembered
+            remembered = self._remembered.get((name, key))
+
+        def run() -> T:
+            result = operation()
+            self._remember(name, key, result)
+            return result
+
+        if not is_remembered:
+            return self._call(run, key)
+        if self._is_hung:
+            if self._probe is None or self._probe.done.is_set():
+                self._probe = self._threads.start(lambda: self._run(run))
+            return cast(T, remembered)
+        try:
+            return self._call(run, key, self._stale)
+        except StoreError as error:
+            if error.errno != errno.ETIMEDOUT:
+                raise
+        self._is_hung = True
+        logger.warning("%s: the server does not respond; known metadata is used meanwhile", self.url)
+        return cast(T, remembered)
+
+    def _remember(self, name: str, key: str, result: Any) -> None:
+        buffers = result if isinstance(result, list) else [result]
+        if sum(len(each) for each in buffers if isinstance(each, bytes | bytearray | memoryview)) > (
+            MAX_REMEMBERED_NBYTES
+        ):
+            return
+        with self._lock:
+            self._remembered[name, key] = result
+            self._remembered.move_to_end((name, key))
+            if len(self._remembered) > MAX_REMEMBERED:
+                self._remembered.popitem(last=False)
+
+    # -- operations --------------------------------------------------------------------------------------------
+
+    def get(self, key: str) -> Buffer | None:
+        if self._is_metadata(key):
+            return self._call_remembering("get", key, lambda: self.store.get(key))
+        return self._call(lambda: self.store.get(key), key)
+
+    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
+        if self._is_metadata(key):
+            return self._call_remembering("get", key, lambda: self.store.get_within(key, max_nbytes))
+        return self._call(lambda: self.store.get_within(key, max_nbytes), key)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        if self._is_metadata(key):
+            # Documents are read as one range, whose length limits their size.
+            name = f"get_ranges {list(ranges)}"
+            return self._call_remembering(name, key, lambda: self.store.get_ranges(key, ranges))
+        return self._call(lambda: self.store.get_ranges(key, ranges), key)
+
+    def get_into(self, key: str, out: memoryview) -> int | None:
+        # An operation that is given up must not write to the memory of the caller later.
+        value = self.get(key)
+        if value is None:
+            return None
+        data = memoryview(value).cast("B")
+        if len(data) == len(out):
+            out[:] = data
+        return len(data)
+
+    def size(self, key: str) -> int | None:
+        if self._is_metadata(key):
+            return self._call_remembering("size", key, lambda: self.store.size(key))
+        return self._call(lambda: self.store.size(key), key)
+
+    def version(self, key: str) -> Any:
+        return self._call(lambda: self.store.version(key), key)
+
+    def list_dir(self, prefix: str = "") -> Listing:
+        return self._call_remembering("list_dir", prefix, lambda: self.store.list_dir(prefix))
+
+    def list_prefix(self, prefix: str = "") -> Iterator[str]:
+        return iter(self._call(lambda: list(self.store.list_prefix(prefix)), prefix))
+
+    def usage(self, prefix: str = "") -> Usage:
+        return self._call(lambda: self.store.usage(prefix), prefix)
+
+    def set(self, key: str, value: Buffer) -> None:
+        copied = bytes(value)  # the caller may change its buffer when the operation has been given up
+        self._call(lambda: self.store.set(key, copied), key)
+
+    def delete(self, key: str) -> None:
+        self._call(lambda: self.store.delete(key), key)
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._call(lambda: self.store.delete_prefix(prefix), prefix)
+
+    def move_prefix(self, prefix: str, target: str) -> None:
+        self._call(lambda: self.store.move_prefix(prefix, target), prefix)
+
+    def flush(self) -> None:
+        self._call(self.store.flush, "")
+
+    def close(self) -> None:
+        """Close the store. A store that cannot be closed in time is abandoned: the process is about to exit."""
+        Store.close(self)
+        try:
+            self._call(self.store.close, "", self._stale)
+        except StoreError as error:
+            if error.errno != errno.ETIMEDOUT:
+                raise

@@ -1,0 +1,97 @@
+"""Owner and permission bits of the files of a mount."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from typing import Any
+
+from zarrfs.engine.locations import METADATA_NAMES
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.stores.local import LocalStore
+
+__all__ = ["Permissions"]
+
+
+class Permissions:
+    """Changes the attributes of files as the options of a mount require.
+
+    With ``follow_store`` the owner and the read permissions of an array or group are those of its metadata document in
+    a local store, because other users can access the mount: a file that they may not read in the store must not become
+    readable through the mount. ``uid``, ``gid`` and ``umask`` replace them; see ``MountOptions``.
+    """
+
+    def __init__(
+        self,
+        *,
+        follow_store: bool = False,
+        uid: int | None = None,
+        gid: int | None = None,
+        umask: int | None = None,
+    ) -> None:
+        self.follow_store = follow_store
+        self._uid = uid
+        self._gid = gid
+        self._umask = umask
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether any attribute can change."""
+        return self.follow_store or not (self._uid is None and self._gid is None and self._umask is None)
+
+    def apply(self, attributes: Mapping[str, Any], node: Array | Group | None) -> dict[str, Any]:
+        """Return attributes of a file (``st_mode``, ``st_uid``, ``st_gid`` and others) with owner and bits changed.
+
+        ``node`` is the array or group that the file presents, or None.
+        """
+        changed = dict(attributes)
+        if self.follow_store:
+            self._apply_store(changed, node)
+        if self._umask is not None:
+            changed["st_mode"] &= ~(self._umask & 0o777)
+        if self._uid is not None:
+            changed["st_uid"] = self._uid
+        if self._gid is not None:
+            changed["st_gid"] = self._gid
+        return changed
+
+    def _apply_store(self, attributes: dict[str, Any], node: Array | Group | None) -> None:
+        status = None if node is None else _stored_status(node, stat.S_ISDIR(attributes["st_mode"]))
+        if status is None:
+            return
+        allowed = status.st_mode & 0o777
+        if self._umask is not None:
+            # The option replaces the permissions of the store, as in other file systems.
+            allowed = 0o777
+        attributes["st_mode"] &= stat.S_IFMT(attributes["st_mode"]) | allowed
+        attributes["st_uid"], attributes["st_gid"] = status.st_uid, status.st_gid
+
+
+def _stored_status(node: Array | Group, is_directory: bool) -> os.stat_result | None:
+    """Return the status of the directory of a node, or of its metadata document. None if the store has no files."""
+    store: Any = node.store
+    while not isinstance(store, LocalStore) and hasattr(store, "store"):
+        store = store.store
+    if isinstance(store, LocalStore):
+        directory = os.path.join(store.root, node.path) if node.path else store.root
+        names = ("",) if is_directory else METADATA_NAMES
+        for name in names:
+            try:
+                return os.stat(os.path.join(directory, name))
+            except OSError:
+                continue
+        return None
+    path = getattr(store, "target_path", None) or getattr(store, "path", None)
+    if not isinstance(path, str):
+        return None
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    if is_directory:
+        # Who may read the archive may search its directories.
+        searchable = status.st_mode | (status.st_mode & 0o444) >> 2
+        return os.stat_result((searchable, *status[1:]))
+    return status

@@ -1,0 +1,117 @@
+"""Records of running mounts: one small JSON file per mount, in the state directory of the user.
+
+The mount table of the system has the source and the mount point. A record adds the process, the time and the size of
+the cache. It is written when the mount is ready and removed when its process exits. The record of a killed process
+remains, and tells that the mount is stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from zarrfs.logs import logger
+
+__all__ = ["MountRecord", "find_record", "remove_record", "state_directory", "write_record"]
+
+MAX_RECORD_NBYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class MountRecord:
+    """A mount and the process that serves it.
+
+    Attributes:
+        mountpoint: the absolute path of the mount point.
+        sources: the locations, without credentials.
+        pid: the process that serves the mount.
+        started: the start time of the process in clock ticks, which tells it from a later process with the same ID.
+        boot: the identification of the boot of the machine on which the process runs.
+        since: the time of mounting in seconds since the epoch.
+        cache_size: the limit of the caches in bytes.
+        is_created: whether the mount point was created for the mount, so that it is removed with it.
+    """
+
+    mountpoint: str
+    sources: list[str]
+    pid: int
+    started: str
+    boot: str
+    since: float
+    cache_size: int
+    is_created: bool = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process still runs."""
+        return self.boot == boot_identifier() and self.started == start_time(self.pid) != ""
+
+
+def state_directory() -> Path:
+    """Return the directory for logs and records of the user. It may not exist."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "zarrfs"
+
+
+def start_time(pid: int) -> str:
+    """Return the start time of a process in clock ticks since the boot; an empty string if there is no such process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return ""
+    # The name of the command, in parentheses, may contain spaces and parentheses.
+    rest = text.rpartition(")")[2].split()
+    is_zombie = rest[:1] == ["Z"]
+    return rest[19] if len(rest) > 19 and not is_zombie else ""
+
+
+def boot_identifier() -> str:
+    """Return the identification of the current boot, or an empty string if the system has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _path(mountpoint: str) -> Path:
+    digest = hashlib.sha256(mountpoint.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    return state_directory() / "mounts" / f"{digest}.json"
+
+
+def write_record(record: MountRecord) -> None:
+    """Write a record. A failure is only logged, because the mount works without the record."""
+    try:
+        path = _path(record.mountpoint)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_text(json.dumps(asdict(record)))
+        temporary.replace(path)
+    except (OSError, RuntimeError) as error:
+        logger.info("the record of the mount %s cannot be written: %s", record.mountpoint, error)
+
+
+def find_record(mountpoint: str) -> MountRecord | None:
+    """Return the record of a mount, or None if there is none or it is invalid."""
+    try:
+        with open(_path(mountpoint), "rb") as file:
+            document = json.loads(file.read(MAX_RECORD_NBYTES))
+        record = MountRecord(**{name.name: document[name.name] for name in fields(MountRecord)})
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError):
+        return None
+    is_valid = (
+        record.mountpoint == mountpoint
+        and isinstance(record.pid, int)
+        and isinstance(record.since, int | float)
+        and isinstance(record.cache_size, int)
+        and isinstance(record.sources, list)
+    )
+    return record if is_valid else None
+
+
+def remove_record(mountpoint: str) -> None:
+    """Remove the record of a mount, if there is one."""
+    with suppress(OSError, RuntimeError):
+        _path(mountpoint).unlink(missing_ok=True)
