@@ -25,6 +25,7 @@ from tests.processes import TIMEOUT, running, wait_until
 from zarrfs.errors import MountError
 from zarrfs.mount import MountOptions, is_mounted, mount, mounts, unmount
 from zarrfs.mount.listing import list_mounts, read_statistics
+from zarrfs.mount.records import find_record
 
 pytestmark = needs_fuse
 
@@ -62,6 +63,8 @@ def foreground(mountpoint: Path, *arguments: str | Path) -> Iterator[subprocess.
     with running(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
         try:
             wait_until(lambda: is_mounted(str(mountpoint)), process)
+            # The mount table has the mount shortly before it is ready.
+            wait_until(lambda: find_record(str(mountpoint)) is not None, process)
             yield process
         finally:
             if is_mounted(str(mountpoint)):
