@@ -160,6 +160,24 @@ def test_idle_chunks_are_stored_in_the_background(caplog: pytest.LogCaptureFixtu
     operations.destroy("/")
 
 
+def test_bytes_that_are_written_after_closing_are_stored_with_the_last_reference(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = MemoryStore()
+    create_array(store, "compressed")
+    failures = [chunk_writes(errno.EIO)]
+    operations = operations_of(FailingStore(store, lambda *arguments: failures[0](*arguments)))
+    for fails in (True, False):
+        handle = operations.open("/img.raw", os.O_RDWR)
+        operations.write("/img.raw", b"abc", 0, handle)
+        operations.release("/img.raw", handle)
+        assert ("is kept" in caplog.text) == fails
+        assert (bytes(zarrfs.open_array(store, "img").read_bytes(0, 3)) == b"abc") == (not fails)
+        failures[0] = lambda operation, key: None
+        caplog.clear()
+    operations.destroy("/")
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_threads_write_different_bytes_of_one_array(layout: str, tmp_path: Path) -> None:
     expected = bytearray(create_array(tmp_path / "a.zarr", layout).tobytes())

@@ -21,7 +21,11 @@ class ArrayFile(OpenFile):
     """A file whose bytes can be changed in place. All files of a mount share the write buffer.
 
     Bytes that do not belong to an element, such as a header, can only be written with their present value. ``path`` is
-    for messages. ``is_stale`` is whether the node was changed so that the content has to be looked up again.
+    for messages.
+
+    Attributes:
+        is_stale: whether the node was changed, so that the content has to be looked up again.
+        is_dirty: whether bytes were written to this file since it was flushed.
     """
 
     def __init__(
@@ -31,6 +35,7 @@ class ArrayFile(OpenFile):
         self._path = path
         self._write_buffer = write_buffer
         self.is_stale = False
+        self.is_dirty = False
 
     def mark_stale(self, top: str) -> None:
         """Set ``is_stale`` if the file presents a node at or below a path of the store."""
@@ -85,6 +90,7 @@ class ArrayFile(OpenFile):
                 self._check_unchanged(segment, start, view[done : done + length])
             done += length
         done = 0
+        self.is_dirty = True
         for segment, start, length in parts:
             if isinstance(segment, ArraySegment):
                 self._write_buffer.write(
@@ -109,5 +115,10 @@ class ArrayFile(OpenFile):
 
     def flush(self) -> None:
         """Write the dirty chunks of the arrays of this file to the store. Raises the first error."""
-        for array in self.content.arrays:
-            self._write_buffer.flush(array)
+        self.is_dirty = False
+        try:
+            for array in self.content.arrays:
+                self._write_buffer.flush(array)
+        except BaseException:
+            self.is_dirty = True
+            raise

@@ -283,6 +283,9 @@ class FileOperations(ZarrOperations):
     def release(self, path: str, fh: int) -> int:
         pending = self._handles_of_pending.pop(fh, None)
         if pending is None:
+            file = self._files.get(fh)
+            if isinstance(file, ArrayFile) and file.is_dirty:
+                self._flush_released(path, file)
             return super().release(path, fh)
         last = not pending.is_shared
         if last and pending.is_changed and pending.size and self._pending.get(pending.path) is not pending:
@@ -293,6 +296,15 @@ class FileOperations(ZarrOperations):
             self._pending.remove(pending)
         pending.release()
         return 0
+
+    def _flush_released(self, path: str, file: ArrayFile) -> None:
+        """Store what was written by a mapping after the file had been closed. No program receives an error of this."""
+        try:
+            file.flush()
+        except Exception as error:
+            logger.warning(
+                "%s: written data cannot be stored now and is kept: %s", path, describe_error(error)
+            )
 
     def _store_again(self, path: str, file: PendingFile) -> None:
         """Store a file that was written by a mapping after it had been stored. No program receives an error of this."""
