@@ -51,21 +51,22 @@ def read(array: np.ndarray, axes: tuple[Any, ...], selection: Any) -> np.ndarray
     buffer = np.full(selection.shape if is_orthogonal else (prod(selection.shape),), -2)
     projections = list(chunk_projections(selection, axes))
     assert len(projections) <= count_chunks(selection, axes) or buffer.size == 0
-    assert len({projection.coords for projection in projections}) == len(projections)
+    assert len({projection.chunk_coords for projection in projections}) == len(projections)
     for projection in projections:
-        begins = [axis.begin(c) for axis, c in zip(axes, projection.coords, strict=True)]
-        sizes = [axis.size(c) for axis, c in zip(axes, projection.coords, strict=True)]
+        begins = [axis.begin(c) for axis, c in zip(axes, projection.chunk_coords, strict=True)]
+        sizes = [axis.size(c) for axis, c in zip(axes, projection.chunk_coords, strict=True)]
         chunk = padded[tuple(slice(b, b + s) for b, s in zip(begins, sizes, strict=True))]
         assert all(
-            0 <= r.start < r.stop <= s and r.step == 1 for r, s in zip(projection.region, sizes, strict=True)
+            0 <= r.start < r.stop <= s and r.step == 1
+            for r, s in zip(projection.chunk_region, sizes, strict=True)
         )
         valid = [min(s, axis.length - b) for b, s, axis in zip(begins, sizes, axes, strict=True)]
-        covers = all((r.start, r.stop) == (0, v) for r, v in zip(projection.region, valid, strict=True))
+        covers = all((r.start, r.stop) == (0, v) for r, v in zip(projection.chunk_region, valid, strict=True))
         if projection.whole:
             assert covers
         elif projection.local is None:
             assert not covers or isinstance(selection, OrthogonalSelection)
-        box = chunk[projection.region]
+        box = chunk[projection.chunk_region]
         buffer[projection.target] = box if projection.local is None else box[projection.local]
     return selection.result(buffer) if is_orthogonal else buffer.reshape(selection.shape)
 

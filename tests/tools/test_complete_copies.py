@@ -117,7 +117,7 @@ def test_copies_fail_if_a_member_is_broken(damaged_path: Path, tmp_path: Path) -
 
 def test_skip_broken_skips_broken_members(damaged_path: Path, tmp_path: Path) -> None:
     report = rechunk(damaged_path, tmp_path / "t.zarr", 5, verify=True, skip_broken=True)
-    assert list(report.missing) == ["inner/bad"]
+    assert list(report.skipped) == ["inner/bad"]
     assert any(line.startswith("inner/bad: skipped: ") for line in report)
     group = zarrfs.open_group(tmp_path / "t.zarr")
     assert [path for path, _ in group.walk()] == ["good", "inner", "inner/last"]
@@ -186,7 +186,7 @@ def test_nodes_that_the_format_cannot_represent_are_named(tmp_path: Path) -> Non
         convert(tmp_path / "s.zarr", tmp_path / "t.n5", zarr_format="n5")
     assert not (tmp_path / "t.n5").exists()
     report = convert(tmp_path / "s.zarr", tmp_path / "t.n5", zarr_format="n5", skip_broken=True)
-    assert sorted(report.missing) == ["flags", "words"]
+    assert sorted(report.skipped) == ["flags", "words"]
     result = command("convert", tmp_path / "s.zarr" / "flags", tmp_path / "u.n5", "--format", "n5")
     assert result.returncode == 1
     assert "N5 has no data type for bool" in result.stderr

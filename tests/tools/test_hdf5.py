@@ -77,7 +77,7 @@ def test_a_file_converts_to_a_group(zarr_format: int, file: Path, tmp_path: Path
     assert group["words"][...].tolist() == ["a", "größe", ""]
     assert "refs" not in group
     assert any(line.startswith("refs: skipped: ") for line in lines)
-    assert list(lines.missing) == ["refs"]
+    assert list(lines.skipped) == ["refs"]
     assert "dangling: link to /nowhere, which does not exist" in lines
 
 
@@ -209,7 +209,7 @@ def test_an_invalid_name_does_not_affect_other_objects(name: str, tmp_path: Path
         from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr")
     assert f"{name} (" in str(caught.value)
     report = from_hdf5(tmp_path / "s.h5", tmp_path / "u.zarr", skip_broken=True)
-    assert list(report.missing) == [name]
+    assert list(report.skipped) == [name]
     for path in ("t.zarr", "u.zarr"):
         group = zarrfs.open_group(tmp_path / path)
         assert list(group) == ["z"]
@@ -225,7 +225,7 @@ def test_a_corrupt_chunk_affects_only_its_dataset(tmp_path: Path) -> None:
         raw.seek(chunk_info.byte_offset)
         raw.write(b"\xff" * chunk_info.size)
     report = from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr", skip_broken=True)
-    assert list(report.missing) == ["a"]
+    assert list(report.skipped) == ["a"]
     assert list(zarrfs.open_group(tmp_path / "t.zarr")) == ["b"]
 
 
@@ -236,7 +236,7 @@ def test_named_types_and_unsupported_attributes_are_reported(tmp_path: Path) -> 
         dataset.attrs["where"] = dataset.ref
         dataset.attrs["unit"] = "m"
     report = from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr", skip_broken=True)
-    assert list(report.missing) == ["type"]
+    assert list(report.skipped) == ["type"]
     assert "a: attribute 'where' skipped: its data type has no JSON representation" in report
     assert dict(zarrfs.open_array(tmp_path / "t.zarr", "a").attrs) == {"unit": "m"}
 
@@ -252,8 +252,8 @@ def test_other_files_are_read_only_with_allow_external(tmp_path: Path) -> None:
         file.create_virtual_dataset("virtual", layout)
         file.create_dataset("external", (5,), "<i4", external=[(str(tmp_path / "raw.bin"), 0, 20)])
     report = from_hdf5(tmp_path / "s.h5", tmp_path / "t.zarr", skip_broken=True)
-    assert sorted(report.missing) == ["external", "link", "virtual"]
-    assert all("allow_external=True" in reason for reason in report.missing.values())
+    assert sorted(report.skipped) == ["external", "link", "virtual"]
+    assert all("allow_external=True" in reason for reason in report.skipped.values())
     assert list(zarrfs.open_group(tmp_path / "t.zarr")) == []
     from_hdf5(tmp_path / "s.h5", tmp_path / "u.zarr", allow_external=True)
     group = zarrfs.open_group(tmp_path / "u.zarr")

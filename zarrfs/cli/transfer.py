@@ -109,7 +109,7 @@ def print_report(lines: Sequence[str], dry_run: bool) -> None:
         click.echo(("would be " if dry_run else "") + safe(line))
     if len(lines) > MAX_LINES:
         click.echo(f"... and {len(lines) - MAX_LINES} more")
-    skipped = lines.missing if isinstance(lines, CopyReport) else {}
+    skipped = lines.skipped if isinstance(lines, CopyReport) else {}
     for path, reason in skipped.items():
         click.echo(f"zarrfs: skipped: {safe(path)}: {safe(reason)}", err=True)
     if skipped:

@@ -16,6 +16,7 @@ __all__ = [
     "MAX_LENGTH",
     "MAX_RANK",
     "check_keys",
+    "describe_json",
     "expect_boolean",
     "expect_integer",
     "expect_list",
@@ -23,10 +24,9 @@ __all__ = [
     "expect_object",
     "expect_shape",
     "expect_string",
-    "fail",
-    "found",
     "named_configuration",
     "pointer",
+    "unexpected_value",
 ]
 
 MAX_RANK = 64
@@ -44,7 +44,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 )
 
 
-def found(value: Any) -> str:
+def describe_json(value: Any) -> str:
     """Return a short description of a JSON value for messages."""
     if value is None:
         return "null"
@@ -65,24 +65,24 @@ def pointer(where: str, *parts: str | int) -> str:
     return where + "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
-def fail(where: str, expected: str, value: Any, advice: str = "") -> MetadataError:
+def unexpected_value(where: str, expected: str, value: Any, advice: str = "") -> MetadataError:
     """Return (do not raise) the error for a value that is not as expected."""
     return MetadataError(
-        f"{where}: expected {expected}, found {found(value)}" + (f"; {advice}" if advice else "")
+        f"{where}: expected {expected}, found {describe_json(value)}" + (f"; {advice}" if advice else "")
     )
 
 
 def expect_object(value: Any, where: str, expected: str = "an object") -> Mapping[str, Any]:
     """Return the value if it is a JSON object. Raises MetadataError."""
     if not isinstance(value, Mapping):
-        raise fail(where, expected, value)
+        raise unexpected_value(where, expected, value)
     return value
 
 
 def expect_list(value: Any, where: str, expected: str = "a list") -> Sequence[Any]:
     """Return the value if it is a JSON array. Raises MetadataError."""
     if not isinstance(value, list | tuple):
-        raise fail(where, expected, value)
+        raise unexpected_value(where, expected, value)
     return value
 
 
@@ -90,7 +90,7 @@ def expect_string(value: Any, where: str, choices: Collection[str] | None = None
     """Return the value if it is a string and, if ``choices`` are given, one of them. Raises MetadataError."""
     expected = "a string" if choices is None else "one of " + ", ".join(f'"{choice}"' for choice in choices)
     if not isinstance(value, str) or (choices is not None and value not in choices):
-        raise fail(where, expected, value)
+        raise unexpected_value(where, expected, value)
     return value
 
 
@@ -112,21 +112,21 @@ def expect_integer(value: Any, where: str, low: int | None = None, high: int | N
             (False, True): f" of at most {upper}",
             (True, True): f" from {low} to {upper}",
         }[low is not None, high is not None]
-        raise fail(where, f"an integer{bounds}", value)
+        raise unexpected_value(where, f"an integer{bounds}", value)
     return value
 
 
 def expect_number(value: Any, where: str, low: float) -> int | float:
     """Return the value if it is a finite JSON number of at least ``low``. Raises MetadataError."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value < float("inf"):
-        raise fail(where, f"a number of at least {low}", value)
+        raise unexpected_value(where, f"a number of at least {low}", value)
     return value
 
 
 def expect_boolean(value: Any, where: str) -> bool:
     """Return the value if it is a JSON boolean. Raises MetadataError."""
     if not isinstance(value, bool):
-        raise fail(where, "true or false", value)
+        raise unexpected_value(where, "true or false", value)
     return value
 
 
@@ -165,7 +165,7 @@ def named_configuration(value: Any, where: str, kind: str) -> tuple[str, Mapping
     if extension.get("must_understand", True) is not True:
         raise MetadataError(
             f"{where}/must_understand: a {kind} must be understood; remove the key; "
-            f"found {found(extension['must_understand'])}"
+            f"found {describe_json(extension['must_understand'])}"
         )
     configuration = extension.get("configuration", {})
     return (

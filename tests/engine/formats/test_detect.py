@@ -95,7 +95,7 @@ def test_an_adapted_spec_can_be_written(zarr_format: int | str) -> None:
     }
     if zarr_format == 2:
         changes["chunk_key_encoding"] = V2Keys(".")
-    spec = formats.adapted(replace(array(), **changes))
+    spec = formats.with_prescribed_encoding(replace(array(), **changes))
     formats.check_writable(spec)
     store = MemoryStore()
     formats.write_node(store, "a", spec)
@@ -103,7 +103,7 @@ def test_an_adapted_spec_can_be_written(zarr_format: int | str) -> None:
     opened[...] = [1, 2, 3, 4]
     assert zarrfs.open_array(store, "a")[...].tolist() == [1, 2, 3, 4]
     assert any(b"\x1f\x8b" in value for value in store.values.values())
-    assert formats.adapted(spec) == spec
+    assert formats.with_prescribed_encoding(spec) == spec
 
 
 def test_resized_changes_only_the_shape() -> None:

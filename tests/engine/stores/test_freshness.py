@@ -130,7 +130,7 @@ def test_a_cached_value_keeps_its_old_stamp() -> None:
     assert reader[...].tolist() == [0, 0, 0, 0]
     writer[...] = 1
     assert reader[...].tolist() == [0, 0, 0, 0]
-    cached.forget()
+    cached.invalidate()
     assert reader[...].tolist() == [1, 1, 1, 1]
 
 

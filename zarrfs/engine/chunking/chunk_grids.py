@@ -23,8 +23,8 @@ from zarrfs.engine.json_checks import (
     expect_list,
     expect_shape,
     expect_string,
-    fail,
     named_configuration,
+    unexpected_value,
 )
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.plugins import find_plugin
@@ -243,7 +243,7 @@ def _edges(value: Any, where: str) -> int | tuple[Run, ...]:
     for index, entry in enumerate(value):
         if isinstance(entry, list | tuple):
             if len(entry) != 2:
-                raise fail(f"{where}/{index}", "a chunk length, or a list [length, count]", entry)
+                raise unexpected_value(f"{where}/{index}", "a chunk length, or a list [length, count]", entry)
             size, count = (
                 expect_integer(part, f"{where}/{index}/{i}", 1, MAX_LENGTH) for i, part in enumerate(entry)
             )

@@ -136,7 +136,7 @@ def array_spec(
         order,
         {},
     )
-    return formats.adapted(spec)
+    return formats.with_prescribed_encoding(spec)
 
 
 def data_type_of_option(dtype: Any) -> DataType:

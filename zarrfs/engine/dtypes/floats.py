@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, check_no_configuration, no_numpy_dtype_error
-from zarrfs.engine.json_checks import expect_list, fail
+from zarrfs.engine.json_checks import expect_list, unexpected_value
 from zarrfs.errors import MetadataError
 
 __all__ = ["COMPLEX", "COMPLEX_NAMES", "FLOATS", "FLOAT_NAMES", "float_from_json", "float_to_json"]
@@ -94,7 +94,7 @@ def _rounded(value: int | float, name: str, dtype: np.dtype[Any], where: str) ->
     with np.errstate(over="ignore", invalid="ignore"):
         scalar = np.array(number, np.float64).astype(dtype.newbyteorder("="))[()]
     if name not in _WITH_INFINITY and (math.isinf(number) or float(scalar) != float(scalar)):
-        raise fail(where, f"a number that {name} can hold", value)
+        raise unexpected_value(where, f"a number that {name} can hold", value)
     return scalar
 
 
@@ -120,10 +120,12 @@ def float_from_json(name: str, value: Any, where: str) -> Any:
             bits = int(value, 16)
             if bits >> _BITS.get(name, dtype.itemsize * 8) == 0:
                 return _from_bits(bits, dtype)
-        raise fail(
+        raise unexpected_value(
             where, f'a number, "NaN", "Infinity", "-Infinity", or "0x" and {digits} digits for {name}', value
         )
-    raise fail(where, f'a number, "NaN", "Infinity", "-Infinity" or "0x..." for the data type {name}', value)
+    raise unexpected_value(
+        where, f'a number, "NaN", "Infinity", "-Infinity" or "0x..." for the data type {name}', value
+    )
 
 
 def _nan(name: str, dtype: np.dtype[Any], where: str, value: Any) -> Any:
@@ -181,7 +183,7 @@ class ComplexFamily(DataTypeFamily):
         expected = f"a list of two numbers, real and imaginary part, for the data type {data_type.name}"
         parts = expect_list(value, where, expected)
         if len(parts) != 2:
-            raise fail(where, expected, value)
+            raise unexpected_value(where, expected, value)
         component = _COMPONENTS[data_type.name]
         pair = [float_from_json(component, part, f"{where}/{index}") for index, part in enumerate(parts)]
         raw = b"".join(np.asarray(part).tobytes() for part in pair)

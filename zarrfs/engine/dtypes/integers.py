@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, check_no_configuration
-from zarrfs.engine.json_checks import expect_integer, fail
+from zarrfs.engine.json_checks import expect_integer, unexpected_value
 
 __all__ = ["BOOLEAN", "INTEGERS", "INTEGER_NAMES", "SMALL_INTEGERS", "SMALL_INTEGER_NAMES", "integer_bounds"]
 
@@ -33,7 +33,7 @@ class BooleanFamily(DataTypeFamily):
 
     def fill_from_json(self, data_type: DataType, value: Any, where: str) -> Any:
         if not isinstance(value, bool):
-            raise fail(where, "true or false for the data type bool", value)
+            raise unexpected_value(where, "true or false for the data type bool", value)
         return np.bool_(value)
 
     def fill_to_json(self, data_type: DataType, value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, check_no_configuration
-from zarrfs.engine.json_checks import check_keys, expect_integer, expect_string, fail
+from zarrfs.engine.json_checks import check_keys, expect_integer, expect_string, unexpected_value
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["FIXED_BYTES", "FIXED_TEXT", "RAW", "RAW_NAME", "base64_to_bytes", "bytes_from_json"]
@@ -40,7 +40,7 @@ def bytes_from_json(value: Any, where: str) -> bytes:
         return base64_to_bytes(value, where)
     if isinstance(value, list | tuple):
         return bytes(expect_integer(byte, f"{where}/{index}", 0, 255) for index, byte in enumerate(value))
-    raise fail(where, "a list of integers 0 to 255, or base64 text", value)
+    raise unexpected_value(where, "a list of integers 0 to 255, or base64 text", value)
 
 
 def _length(configuration: Mapping[str, Any], where: str, low: int) -> int:
@@ -118,7 +118,9 @@ class FixedTextFamily(DataTypeFamily):
     def from_configuration(self, name: str, configuration: Mapping[str, Any], where: str) -> DataType:
         length = _length(configuration, where, 0)
         if length % 4:
-            raise fail(f"{where}/length_bytes", "a multiple of 4, the size of a character in bytes", length)
+            raise unexpected_value(
+                f"{where}/length_bytes", "a multiple of 4, the size of a character in bytes", length
+            )
         return self.of_length(length // 4)
 
     def of_length(self, characters: int) -> DataType:

@@ -16,8 +16,8 @@ from zarrfs.engine.json_checks import (
     expect_list,
     expect_object,
     expect_string,
-    fail,
     named_configuration,
+    unexpected_value,
 )
 from zarrfs.errors import MetadataError, UnsupportedError
 
@@ -52,7 +52,9 @@ class StructFamily(DataTypeFamily):
         names: set[str] = set()
         for index, field in enumerate(fields):
             if not field.name or field.name in names:
-                raise fail(f"{where}/{index}", "a field name that is not empty and unique", field.name)
+                raise unexpected_value(
+                    f"{where}/{index}", "a field name that is not empty and unique", field.name
+                )
             names.add(field.name)
             if field.data_type.numpy.hasobject:
                 raise UnsupportedError(
@@ -79,7 +81,7 @@ class StructFamily(DataTypeFamily):
     def _field(self, entry: Any, where: str) -> Field:
         if isinstance(entry, list | tuple):
             if len(entry) != 2:
-                raise fail(where, "a field: a list of name and data type", entry)
+                raise unexpected_value(where, "a field: a list of name and data type", entry)
             return Field(expect_string(entry[0], f"{where}/0"), self._parse(entry[1], f"{where}/1"))
         field = expect_object(entry, where, 'a field: an object with "name" and "data_type"')
         check_keys(field, where, ("name", "data_type"))

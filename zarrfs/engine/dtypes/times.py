@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily
-from zarrfs.engine.json_checks import check_keys, expect_integer, expect_string, fail
+from zarrfs.engine.json_checks import check_keys, expect_integer, expect_string, unexpected_value
 from zarrfs.errors import MetadataError
 
 __all__ = ["TIMES", "TIME_NAMES", "time_from_json", "time_to_json"]
@@ -26,7 +26,7 @@ def time_from_json(dtype: np.dtype[Any], value: Any, where: str) -> Any:
     elif isinstance(value, int) and not isinstance(value, bool):
         number = expect_integer(value, where, _NAT, 2**63 - 1)
     else:
-        raise fail(where, 'an integer, or "NaT"', value)
+        raise unexpected_value(where, 'an integer, or "NaT"', value)
     return np.array(number, "=i8").view(dtype.newbyteorder("="))[()]
 
 

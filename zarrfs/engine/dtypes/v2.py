@@ -15,7 +15,7 @@ from zarrfs.engine.dtypes.numpy_types import data_type_of
 from zarrfs.engine.dtypes.raw import MAX_ITEMSIZE
 from zarrfs.engine.dtypes.registry import STRUCTS, data_type_from_v3, family_of
 from zarrfs.engine.dtypes.structs import Field
-from zarrfs.engine.json_checks import expect_list, expect_shape, expect_string, fail
+from zarrfs.engine.json_checks import expect_list, expect_shape, expect_string, unexpected_value
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["data_type_from_v2", "data_type_to_v2", "fill_from_v2", "fill_to_v2"]
@@ -47,7 +47,7 @@ def data_type_from_v2(value: Any, where: str) -> DataType:
             raise MetadataError(f"{where}: expected at least one field, found none")
         return STRUCTS.of_fields([_field(entry, f"{where}/{i}") for i, entry in enumerate(value)], where)
     if not isinstance(value, str):
-        raise fail(where, _EXPECTED, value)
+        raise unexpected_value(where, _EXPECTED, value)
     if value in _BARE_NAMES or value.startswith(("float8_", "float6_", "float4_")):
         return data_type_from_v3(value, where)
     return data_type_of(_simple_dtype(value, where))
@@ -56,7 +56,7 @@ def data_type_from_v2(value: Any, where: str) -> DataType:
 def _field(entry: Any, where: str) -> Field:
     parts = expect_list(entry, where, "a field: a list of name, data type and, for a sub-array, shape")
     if len(parts) not in (2, 3):
-        raise fail(where, "a field: a list of name, data type and, for a sub-array, shape", entry)
+        raise unexpected_value(where, "a field: a list of name, data type and, for a sub-array, shape", entry)
     name = expect_string(parts[0], f"{where}/0")
     shape = expect_shape(parts[2], f"{where}/2") if len(parts) == 3 else ()
     return Field(name, data_type_from_v2(parts[1], f"{where}/1"), shape)
@@ -65,7 +65,7 @@ def _field(entry: Any, where: str) -> Field:
 def _simple_dtype(text: str, where: str) -> np.dtype[Any]:
     match = _SIMPLE.fullmatch(text)
     if match is None:
-        raise fail(where, _EXPECTED, text)
+        raise unexpected_value(where, _EXPECTED, text)
     order, kind, digits, unit = match.groups()
     if kind == "O" and not unit:
         return np.dtype(object)
@@ -78,9 +78,9 @@ def _simple_dtype(text: str, where: str) -> np.dtype[Any]:
         or size < 0
         or size * (4 if kind == "U" else 1) > MAX_ITEMSIZE
     ):
-        raise fail(where, _EXPECTED, text)
+        raise unexpected_value(where, _EXPECTED, text)
     if order not in ("<", ">") and size > 1 and kind not in "SV":
-        raise fail(where, f'a byte order, "<" or ">", before "{kind}{size}"', text)
+        raise unexpected_value(where, f'a byte order, "<" or ">", before "{kind}{size}"', text)
     try:
         return np.dtype(text)
     except TypeError as error:
@@ -163,7 +163,9 @@ def _record_fill(data_type: DataType, values: list[Any] | tuple[Any, ...], where
     """Return the record of a list with one fill value per field."""
     fields = list(STRUCTS.fields(data_type))
     if len(values) != len(fields):
-        raise fail(where, f"base64 text, or a list of {len(fields)} values, one for each field", values)
+        raise unexpected_value(
+            where, f"base64 text, or a list of {len(fields)} values, one for each field", values
+        )
     record = np.zeros((), data_type.numpy)
     for index, (field, value) in enumerate(zip(fields, values, strict=True)):
         # Only the fill value of the whole record can be undefined. A null for a single field is zero.
@@ -181,9 +183,9 @@ def _extended_fill(data_type: DataType, value: Any, where: str) -> Any:
         ):
             numbers.append(np.longdouble(part))
         else:
-            raise fail(where, 'a number, "NaN", "Infinity" or "-Infinity"', value)
+            raise unexpected_value(where, 'a number, "NaN", "Infinity" or "-Infinity"', value)
     if len(numbers) != 2:
-        raise fail(where, "a list of two numbers, real and imaginary part", value)
+        raise unexpected_value(where, "a list of two numbers, real and imaginary part", value)
     scalar = np.zeros((), data_type.numpy)
     if data_type.numpy.kind == "c":
         scalar.real, scalar.imag = numbers

@@ -25,7 +25,6 @@ from zarrfs.logs import logger
 
 __all__ = [
     "WRITABLE_FORMATS",
-    "adapted",
     "array_from_document",
     "check_format",
     "check_path",
@@ -44,6 +43,7 @@ __all__ = [
     "read_kind",
     "read_node",
     "resized",
+    "with_prescribed_encoding",
     "writable_format",
     "write_attributes",
     "write_node",
@@ -166,12 +166,12 @@ def check_path(store: Store, path: str, zarr_format: int | str) -> None:
     _FORMATS[zarr_format].check_path(store, path)
 
 
-def adapted(spec: ArraySpec) -> ArraySpec:
+def with_prescribed_encoding(spec: ArraySpec) -> ArraySpec:
     """Return the spec of a new array with the chunk key encoding and codecs that its format prescribes.
 
     N5 prescribes blocks of reversed dimensions. The compressor is unchanged.
     """
-    return _format(spec).adapted(spec)
+    return _format(spec).with_prescribed_encoding(spec)
 
 
 def write_node(store: Store, path: str, spec: Spec) -> Spec:

@@ -59,7 +59,7 @@ class Format(ABC):
     def write_attributes(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         """Write the attributes of an existing node; return the updated ``spec``."""
 
-    def adapted(self, spec: ArraySpec) -> ArraySpec:
+    def with_prescribed_encoding(self, spec: ArraySpec) -> ArraySpec:
         """Return the ``spec`` of a new array with the chunk key encoding and codecs that this format prescribes.
 
         The compressor is unchanged. Chunks that were written with ``spec`` cannot be read with the result.

@@ -170,7 +170,7 @@ class Draft2019Format(Format):
         if isinstance(spec, ArraySpec):
             array_document(spec)
 
-    def adapted(self, spec: ArraySpec) -> ArraySpec:
+    def with_prescribed_encoding(self, spec: ArraySpec) -> ArraySpec:
         return replace(spec, chunk_key_encoding=Bootstrap().chunk_key_encoding(spec.chunk_key_encoding))
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:

@@ -21,7 +21,7 @@ from zarrfs.engine.json_checks import (
     expect_object,
     expect_shape,
     expect_string,
-    fail,
+    unexpected_value,
 )
 from zarrfs.engine.model import ArraySpec
 from zarrfs.errors import MetadataError, UnsupportedError
@@ -82,7 +82,7 @@ def check_extensions(value: Any, where: str) -> None:
         uri = expect_string(extension.get("extension"), f"{pointer}/extension")
         must_understand = extension.get("must_understand")
         if not isinstance(must_understand, bool):
-            raise fail(f"{pointer}/must_understand", "true or false", must_understand)
+            raise unexpected_value(f"{pointer}/must_understand", "true or false", must_understand)
         if must_understand:
             raise UnsupportedError(f"{pointer}: the extension {uri} must be understood, but is not supported")
 

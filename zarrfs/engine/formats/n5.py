@@ -24,7 +24,7 @@ from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.n5_compression import codecs_of_compression, compression_of_codecs
 from zarrfs.engine.formats.paths import join, paths_above
-from zarrfs.engine.json_checks import expect_shape, expect_string, fail
+from zarrfs.engine.json_checks import expect_shape, expect_string, unexpected_value
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, UnsupportedError
@@ -132,7 +132,7 @@ def _data_type(value: Any, where: str) -> DataType:
     if name in ("string", "object"):
         raise UnsupportedError(f'{where}: the elements are Java objects ("{name}"), which are not supported')
     if name not in DATA_TYPES:
-        raise fail(where, f"one of {', '.join(DATA_TYPES)}", value)
+        raise unexpected_value(where, f"one of {', '.join(DATA_TYPES)}", value)
     return data_type_from_v3(name, where)
 
 
@@ -287,7 +287,7 @@ class N5Format(Format):
         if isinstance(spec, ArraySpec):
             array_attributes(spec)
 
-    def adapted(self, spec: ArraySpec) -> ArraySpec:
+    def with_prescribed_encoding(self, spec: ArraySpec) -> ArraySpec:
         if any(isinstance(codec, N5BlockCodec) for codec in spec.codecs):
             return replace(spec, chunk_key_encoding=N5Keys())
         from zarrfs.engine.codecs.numcodecs.core import core_codec  # imports all compressors

@@ -16,7 +16,7 @@ from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.formats.v2_codecs import chain_from_v2
-from zarrfs.engine.json_checks import expect_object, expect_shape, expect_string, fail
+from zarrfs.engine.json_checks import expect_object, expect_shape, expect_string, unexpected_value
 from zarrfs.engine.model import ArraySpec, NodeSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, UnsupportedError
@@ -37,7 +37,7 @@ def parse_array(document: Mapping[str, Any], attributes: Mapping[str, Any], wher
     Raises MetadataError that names the invalid key, and UnsupportedError for unsupported compression.
     """
     if document.get("zarr_format") != 1 or isinstance(document["zarr_format"], bool | float):
-        raise fail(f"{where}: /zarr_format", "1", document.get("zarr_format"))
+        raise unexpected_value(f"{where}: /zarr_format", "1", document.get("zarr_format"))
     for key in _REQUIRED_KEYS:
         if key not in document:
             raise MetadataError(f'{where}: the key "{key}" is missing; an array needs it')
@@ -80,7 +80,9 @@ def _compressor(name: Any, options: Any, where: str) -> dict[str, Any] | None:
         if options is None:
             return {"id": name}
         if isinstance(options, bool) or not isinstance(options, int):
-            raise fail(f"{where}: /compression_opts", f"the level of {name}, an integer, or null", options)
+            raise unexpected_value(
+                f"{where}: /compression_opts", f"the level of {name}, an integer, or null", options
+            )
         return {"id": name, "level": options}
     if name in _OPTIONS_CODECS:
         return {

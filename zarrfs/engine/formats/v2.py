@@ -27,7 +27,13 @@ from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object, write_object
 from zarrfs.engine.formats.paths import join, paths_above
 from zarrfs.engine.formats.v2_codecs import chain_from_v2, chain_to_v2
-from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail
+from zarrfs.engine.json_checks import (
+    expect_list,
+    expect_object,
+    expect_shape,
+    expect_string,
+    unexpected_value,
+)
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, UnsupportedError
@@ -62,7 +68,7 @@ _OBJECT_CODECS = {"vlen-utf8": "string", "vlen-bytes": "bytes"}
 def _check_version(document: Mapping[str, Any], where: str) -> None:
     version = document.get("zarr_format")
     if isinstance(version, bool) or version != 2 or not isinstance(version, int):
-        raise fail(f"{where}: /zarr_format", "2", version)
+        raise unexpected_value(f"{where}: /zarr_format", "2", version)
 
 
 def parse_array(

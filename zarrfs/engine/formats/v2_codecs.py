@@ -17,7 +17,7 @@ from zarrfs.engine.codecs.array_to_bytes.bytes import BytesCodec
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
 from zarrfs.engine.codecs.numcodecs.table import ADAPTERS, adapter_class
 from zarrfs.engine.codecs.registry import MAX_CODECS, PREFIX
-from zarrfs.engine.json_checks import fail, found
+from zarrfs.engine.json_checks import describe_json, unexpected_value
 from zarrfs.engine.model import ArraySpec
 from zarrfs.errors import MetadataError, UnsupportedError
 
@@ -96,7 +96,7 @@ def chain_from_v2(
         if is_object:
             raise MetadataError(
                 f"{where}: dtype '|O' needs a filter (or compressor) that encodes objects, such as 'vlen-utf8'; "
-                f"found {found([codec_id for _, (codec_id, _) in entries])}"
+                f"found {describe_json([codec_id for _, (codec_id, _) in entries])}"
             )
         array_bytes = BytesCodec(_endian(stored))
     return (*array_codecs, array_bytes, *bytes_codecs)
@@ -104,7 +104,7 @@ def chain_from_v2(
 
 def _entry(entry: Any, where: str) -> tuple[str, dict[str, Any]]:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
-        raise fail(where, "an object with a codec name under 'id'", entry)
+        raise unexpected_value(where, "an object with a codec name under 'id'", entry)
     return entry["id"], {key: value for key, value in entry.items() if key != "id"}
 
 

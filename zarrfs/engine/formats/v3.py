@@ -21,7 +21,14 @@ from zarrfs.engine.formats.draft2019 import is_bootstrap
 from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.paths import check_node_name, join, paths_above
-from zarrfs.engine.json_checks import expect_list, expect_object, expect_shape, expect_string, fail, found
+from zarrfs.engine.json_checks import (
+    describe_json,
+    expect_list,
+    expect_object,
+    expect_shape,
+    expect_string,
+    unexpected_value,
+)
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
@@ -68,7 +75,7 @@ def node_type(document: Mapping[str, Any], where: str) -> NodeKind:
     """Return whether a ``zarr.json`` describes an array or a group. Raises MetadataError."""
     version = document.get("zarr_format")
     if isinstance(version, bool) or version != 3 or not isinstance(version, int):
-        raise fail(f"{where}: /zarr_format", "3 in a zarr.json", version)
+        raise unexpected_value(f"{where}: /zarr_format", "3 in a zarr.json", version)
     kind = expect_string(document.get("node_type"), f"{where}: /node_type", ("array", "group"))
     return "array" if kind == "array" else "group"
 
@@ -86,7 +93,7 @@ def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
     Raises MetadataError that names the invalid key, and UnsupportedError for unsupported extensions.
     """
     if node_type(document, where) != "array":
-        raise fail(f"{where}: /node_type", '"array"', document["node_type"])
+        raise unexpected_value(f"{where}: /node_type", '"array"', document["node_type"])
     for key in _REQUIRED_ARRAY_KEYS:
         if key not in document:
             raise MetadataError(f'{where}: the key "{key}" is missing; an array needs it')
@@ -127,7 +134,7 @@ def parse_array(document: Mapping[str, Any], where: str) -> ArraySpec:
 def parse_group(document: Mapping[str, Any], where: str) -> GroupSpec:
     """Return the group that a ``zarr.json`` describes. Raises MetadataError."""
     if node_type(document, where) != "group":
-        raise fail(f"{where}: /node_type", '"group"', document["node_type"])
+        raise unexpected_value(f"{where}: /node_type", '"group"', document["node_type"])
     _check_unknown(document, _GROUP_KEYS, where, "group")
     return GroupSpec(
         zarr_format=3,
@@ -159,7 +166,7 @@ def _check_transformers(value: Any, where: str) -> None:
     for transformer in expect_list(value, where, "a list of storage transformers"):
         if not (isinstance(transformer, Mapping) and transformer.get("must_understand") is False):
             raise UnsupportedError(
-                f"{where}: storage transformers are not supported, found {found(transformer)}"
+                f"{where}: storage transformers are not supported, found {describe_json(transformer)}"
             )
 
 

@@ -77,15 +77,15 @@ class ChunkProjection(NamedTuple):
     """The part of a selection that lies in one chunk.
 
     Attributes:
-        coords: the coordinates of the chunk in the grid.
-        region: the bounding box of the selected elements, relative to the chunk.
+        chunk_coords: the coordinates of the chunk in the grid.
+        chunk_region: the bounding box of the selected elements, relative to the chunk.
         local: the selected elements as an index into the box; None for the whole box.
         target: the position of the selected elements as an index into the output buffer.
         whole: whether all elements of the chunk that lie in the array are selected.
     """
 
-    coords: tuple[int, ...]
-    region: Region
+    chunk_coords: tuple[int, ...]
+    chunk_region: Region
     local: tuple[Any, ...] | None
     target: Any
     whole: bool

@@ -90,7 +90,7 @@ class Access:
         return {"allow_pickle": self.allow_pickle, "max_document": self.max_document}
 
     @property
-    def settled(self) -> bool:
+    def assumes_unchanged_data(self) -> bool:
         """Whether data are assumed not to change while the node is open."""
         return self.recheck_data is False or self.recheck_data == "open"
 

@@ -219,7 +219,7 @@ def _make_native_array(storage: ArrayStorage, library: NativeLibrary) -> NativeA
         return None
     fill = np.empty((), storage.dtype)
     try:
-        fill[...] = storage.fill
+        fill[...] = storage.effective_fill_value
     except (TypeError, ValueError):  # The Python executor raises the same error if a chunk is missing.
         return None
     axes = tuple(

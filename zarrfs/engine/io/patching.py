@@ -83,7 +83,7 @@ def _patched(
         return _patched_shard(storage, pipeline, codec, coords, patches, covered, write_empty)
     if covered:
         chunk = pipeline.encoder.working_chunk()
-        chunk[...] = storage.fill
+        chunk[...] = storage.effective_fill_value
     else:
         chunk = read_chunk(storage, pipeline, coords)
     for patch in patches:
@@ -137,7 +137,7 @@ def _patched_shard(
             old = None if elements == chunk.size else shard.get(inner_coords)
             whole = tuple(slice(0, n, 1) for n in codec.chunk_shape)
             if old is None or not read_region(inner, BufferSource(old), whole, chunk):
-                chunk[...] = storage.fill
+                chunk[...] = storage.effective_fill_value
             for patch in group:
                 region = tuple(
                     slice(part.start - b, part.stop - b) for part, b in zip(patch.region, begin, strict=True)

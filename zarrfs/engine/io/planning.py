@@ -101,7 +101,9 @@ class ReadPlan:
 
     def is_streamed(self, chunk: ChunkProjection, chain: CodecChain) -> bool:
         """Return whether the chunk is decoded directly into the output and the cache is not involved."""
-        return not self.keeps(chunk) and not self.look_up and chunk.whole and chain.is_whole(chunk.region)
+        return (
+            not self.keeps(chunk) and not self.look_up and chunk.whole and chain.is_whole(chunk.chunk_region)
+        )
 
 
 def plan_read(

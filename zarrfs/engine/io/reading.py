@@ -106,7 +106,7 @@ def execute(plan: ReadPlan, out: Array) -> None:
     for a missing chunk if ``Access.fill_missing`` is False, and StoreError.
     """
     storage = plan.storage
-    store, fill = storage.store, storage.fill
+    store, fill = storage.store, storage.effective_fill_value
     require_present = not storage.access.fill_missing
     pipeline = storage.pipeline
     on_corrupt = storage.access.on_corrupt
@@ -285,23 +285,23 @@ def _version_check(
     stamp = value.stamp()
     if stamp is not None:
         return stamp, value.is_unchanged
-    if storage.access.settled:
+    if storage.access.assumes_unchanged_data:
         return IMMUTABLE, lambda version: True
     return value.version(), value.has_version
 
 
 def _check_present(storage: ArrayStorage, chunk: ChunkProjection, codecs: CodecPipeline) -> None:
     """Raise MissingChunkError if the chunk, or an inner chunk of the requested region, is not stored."""
-    with storage.open_chunk(chunk.coords, codecs) as value:
+    with storage.open_chunk(chunk.chunk_coords, codecs) as value:
         if value.size() is None:
             inner = ""
         else:
-            missing = codecs.decoder.first_missing(value, chunk.region)
+            missing = codecs.decoder.first_missing(value, chunk.chunk_region)
             if missing is None:
                 return
             inner = f" inner chunk {missing} of"
     raise MissingChunkError(
-        f"{storage.where}:{inner} chunk {chunk.coords} (key {storage.key(chunk.coords)!r}) is missing; "
+        f"{storage.where}:{inner} chunk {chunk.chunk_coords} (key {storage.key(chunk.chunk_coords)!r}) is missing; "
         "open the array with fill_missing=True to read missing chunks as the fill value"
     )
 

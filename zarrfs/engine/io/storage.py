@@ -55,7 +55,7 @@ class ArrayStorage:
         store, prefix: the store, and the prefix of the chunk keys in it, which is empty or ends with a slash.
         spec: the array's metadata.
         dtype: the dtype in memory.
-        fill: the value of elements of missing chunks; zero if the metadata do not define a fill value.
+        effective_fill_value: the value of elements of missing chunks; zero if the metadata do not define a fill value.
         chunk_shape: the shape of all chunks of a regular grid (of the shards, if the array is sharded), or None.
         axes: the chunk grid of each dimension.
         pipeline: the codec pipeline of all chunks of a regular grid, or None.
@@ -74,11 +74,11 @@ class ArrayStorage:
         self.access = access
         self.where = f"{store.url}/{path}" if path else store.url
         self.dtype = spec.data_type.numpy
-        self.fill: Any = spec.fill_value
-        if self.fill is None and not self.dtype.hasobject:
-            self.fill = np.zeros((), self.dtype)[()]
-        elif self.fill is None and spec.data_type.name != "object":
-            self.fill = default_fill(spec.data_type)
+        self.effective_fill_value: Any = spec.fill_value
+        if self.effective_fill_value is None and not self.dtype.hasobject:
+            self.effective_fill_value = np.zeros((), self.dtype)[()]
+        elif self.effective_fill_value is None and spec.data_type.name != "object":
+            self.effective_fill_value = default_fill(spec.data_type)
         self._encode_key = spec.chunk_key_encoding.encoder(len(spec.shape))
         self._written: _WriteCounts = (next(_tokens), {})
         self._pipelines: dict[tuple[int, ...], CodecPipeline] = {}
@@ -100,7 +100,9 @@ class ArrayStorage:
     def _pipeline(self, shape: tuple[int, ...]) -> CodecPipeline:
         pipeline = self._pipelines.get(shape)
         if pipeline is None:
-            pipeline = CodecPipeline(self.spec.codecs, ChunkSpec(shape, self.dtype, self.fill))
+            pipeline = CodecPipeline(
+                self.spec.codecs, ChunkSpec(shape, self.dtype, self.effective_fill_value)
+            )
             self._pipelines[shape] = pipeline
         return pipeline
 

@@ -55,10 +55,13 @@ def write_selection(
 
     def write(projection: ChunkProjection) -> None:
         try:
-            with storage.lock(projection.coords), storage.store.lock(storage.key(projection.coords)):
+            with (
+                storage.lock(projection.chunk_coords),
+                storage.store.lock(storage.key(projection.chunk_coords)),
+            ):
                 _write_chunk(storage, projection, values[projection.target], write_empty)
         except CodecError as error:
-            raise storage.encode_error(projection.coords, error) from error
+            raise storage.encode_error(projection.chunk_coords, error) from error
 
     workers = 1
     if count > 1:
@@ -71,7 +74,7 @@ def write_selection(
 def _write_chunk(
     storage: ArrayStorage, projection: ChunkProjection, values: Array, write_empty: bool
 ) -> None:
-    coords, region = projection.coords, projection.region
+    coords, region = projection.chunk_coords, projection.chunk_region
     pipeline = storage.pipeline_of(coords)
     shape = pipeline.chain.spec.shape
     encoder = pipeline.encoder  # Raises before anything is read if a codec cannot encode.
@@ -79,7 +82,7 @@ def _write_chunk(
         data = encode_chunk(storage, pipeline, np.asarray(values, storage.dtype), write_empty)
     elif projection.whole and not storage.store.synchronized:
         chunk = encoder.working_chunk()
-        chunk[...] = storage.fill
+        chunk[...] = storage.effective_fill_value
         chunk[region] = values
         data = encode_chunk(storage, pipeline, chunk, write_empty)
     else:
@@ -116,7 +119,7 @@ def _update(
     write_empty: bool,
 ) -> Parts | None:
     """Read a chunk, assign ``values`` to the region of the projection, and return the chunk encoded again."""
-    key = storage.key(projection.coords)
+    key = storage.key(projection.chunk_coords)
     max_size = pipeline.chain.max_encoded_size
     codec = pipeline.chain.codecs[0]
     if isinstance(codec, ShardingCodec) and len(pipeline.chain.codecs) == 1:
@@ -124,9 +127,9 @@ def _update(
             stored = storage.store.get_within(key, max_size)
             return _update_shard(storage, pipeline, codec, projection, values, stored, write_empty)
         except (CodecError, ValueTooLargeError) as error:
-            raise storage.decode_error(projection.coords, CodecError(str(error))) from error
-    chunk = read_chunk(storage, pipeline, projection.coords)
-    _assign(chunk, projection.region, projection.local, values)
+            raise storage.decode_error(projection.chunk_coords, CodecError(str(error))) from error
+    chunk = read_chunk(storage, pipeline, projection.chunk_coords)
+    _assign(chunk, projection.chunk_region, projection.local, values)
     return encode_chunk(storage, pipeline, chunk, write_empty)
 
 
@@ -150,7 +153,7 @@ def read_chunk(storage: ArrayStorage, pipeline: CodecPipeline, coords: tuple[int
     except (CodecError, ValueTooLargeError) as error:
         raise storage.decode_error(coords, CodecError(str(error))) from error
     if not present:
-        chunk[...] = storage.fill
+        chunk[...] = storage.effective_fill_value
     return chunk
 
 
@@ -170,29 +173,29 @@ def _update_shard(
     whole_inner_chunk = tuple(slice(0, n, 1) for n in codec.chunk_shape)
     box = values
     if projection.local is not None:
-        box = _filled(storage, tuple(r.stop - r.start for r in projection.region))
+        box = _filled(storage, tuple(r.stop - r.start for r in projection.chunk_region))
         if stored is not None:
-            read_region(pipeline, BufferSource(stored), projection.region, box)
+            read_region(pipeline, BufferSource(stored), projection.chunk_region, box)
         _assign(box, tuple(slice(0, n) for n in box.shape), projection.local, values)
-    spans = tuple(Span(r.start, 1, r.stop - r.start) for r in projection.region)
+    spans = tuple(Span(r.start, 1, r.stop - r.start) for r in projection.chunk_region)
     box_selection = OrthogonalSelection(spans, box.shape, (slice(None),) * box.ndim)
     axes = [RegularAxis(length, n) for length, n in zip(spec.shape, codec.chunk_shape, strict=True)]
 
     def update_inner_chunk(inner_projection: ChunkProjection) -> None:
         chunk = new_chunk(inner.chain.spec)
-        if not _covers(inner_projection.region, codec.chunk_shape):
-            old = shard.get(inner_projection.coords)
+        if not _covers(inner_projection.chunk_region, codec.chunk_shape):
+            old = shard.get(inner_projection.chunk_coords)
             if old is None or not read_region(inner, BufferSource(old), whole_inner_chunk, chunk):
-                chunk[...] = storage.fill
-        new_values = box[inner_projection.target] if inner_projection.region else box
-        _assign(chunk, inner_projection.region, None, new_values)
+                chunk[...] = storage.effective_fill_value
+        new_values = box[inner_projection.target] if inner_projection.chunk_region else box
+        _assign(chunk, inner_projection.chunk_region, None, new_values)
         if not write_empty and is_filled(chunk, storage.spec.fill_value):
-            shard.set(inner_projection.coords, None)
+            shard.set(inner_projection.chunk_coords, None)
         else:
             try:
-                shard.set(inner_projection.coords, inner.encoder.encode(chunk, keep_filled=write_empty))
+                shard.set(inner_projection.chunk_coords, inner.encoder.encode(chunk, keep_filled=write_empty))
             except CodecError as error:
-                raise storage.encode_error(projection.coords, error) from error
+                raise storage.encode_error(projection.chunk_coords, error) from error
 
     for_each(update_inner_chunk, chunk_projections(box_selection, axes), codec.workers(spec))
     return None if shard.empty and not write_empty else codec.assemble(shard, spec)
@@ -201,7 +204,7 @@ def _update_shard(
 def _filled(storage: ArrayStorage, shape: tuple[int, ...]) -> Array:
     """Return a new array that contains only the fill value."""
     chunk = np.empty(shape, storage.dtype)
-    chunk[...] = storage.fill
+    chunk[...] = storage.effective_fill_value
     return chunk
 
 

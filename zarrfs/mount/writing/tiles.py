@@ -162,15 +162,15 @@ def tile_parts(
         spans = tuple(Span(box[i].start, 1, box[i].stop - box[i].start) for i in positions)
         selection = OrthogonalSelection(spans, view.shape[:-1], (slice(None),) * ndim)
         for projection in chunk_projections(selection, axes):
-            begin = tuple(axis.begin(c) for axis, c in zip(axes, projection.coords, strict=True))
+            begin = tuple(axis.begin(c) for axis, c in zip(axes, projection.chunk_coords, strict=True))
             yield TilePart(
-                projection.coords,
+                projection.chunk_coords,
                 begin,
                 tuple(
                     min(axis.size(c), axis.length - b)
-                    for axis, c, b in zip(axes, projection.coords, begin, strict=True)
+                    for axis, c, b in zip(axes, projection.chunk_coords, begin, strict=True)
                 ),
-                projection.region,
+                projection.chunk_region,
                 view[projection.target],
                 None if mask is None else mask[projection.target],
             )

@@ -94,7 +94,7 @@ def convert(
         if_exists: see ``IfExists``.
         verify: read source and target after the copy, and raise StoreError if they differ.
         dry_run: write nothing.
-        skip_broken: skip members that cannot be read or that the format cannot represent. They are in ``missing`` of
+        skip_broken: skip members that cannot be read or that the format cannot represent. They are in ``skipped`` of
             the result.
         allow_loss: replace a data type that the format does not have with the NumPy data type of its values.
         keep_ngff: leave OME-NGFF metadata unchanged. By default version 0.4 is converted to 0.5 in format 3, and 0.5
@@ -226,7 +226,7 @@ def _plan(
     if rejected and not (options.skip_broken and path not in rejected and (path or "/") not in rejected):
         raise _rejection_error(node, rejected)
     for path_in_target, reason in rejected.items():
-        report.missing[path_in_target] = reason
+        report.skipped[path_in_target] = reason
         report.append(f"{path_in_target}: skipped: {reason}")
     return steps
 

@@ -17,13 +17,13 @@ class CopyReport(list[str]):
     """One line for each node that was copied, or would be in a dry run.
 
     Attributes:
-        missing: the reason for each member of the source that is not in the copy, by path. Empty unless
+        skipped: the reason for each member of the source that is not in the copy, by path. Empty unless
             ``skip_broken`` is given.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.missing: dict[str, str] = {}
+        self.skipped: dict[str, str] = {}
 
 
 def incomplete_copy_error(where: str, state: str, missing: Mapping[str, str]) -> IncompleteCopyError:

@@ -68,10 +68,10 @@ def readable_nodes(
     nodes: list[tuple[str, Array | Group]] = []
     for path, node in walk(group, depth):
         if isinstance(node, Exception):
-            report.missing[path] = str(node) or type(node).__name__
-            report.append(f"{path}: skipped: {report.missing[path]}")
+            report.skipped[path] = str(node) or type(node).__name__
+            report.append(f"{path}: skipped: {report.skipped[path]}")
         else:
             nodes.append((path, node))
-    if report.missing and not skip_broken:
-        raise incomplete_copy_error(group.store.url, "nothing was written", report.missing)
+    if report.skipped and not skip_broken:
+        raise incomplete_copy_error(group.store.url, "nothing was written", report.skipped)
     return nodes

@@ -75,8 +75,8 @@ def from_hdf5(
         finally:
             if not isinstance(target, Store | Mapping | StoredNode):
                 root.store.close()  # completes a zip file
-    if report.missing and not skip_broken:
-        raise incomplete_copy_error(path, "all other objects were copied", report.missing)
+    if report.skipped and not skip_broken:
+        raise incomplete_copy_error(path, "all other objects were copied", report.skipped)
     return report
 
 
@@ -120,7 +120,7 @@ def _copy_entry(
         if path in root:
             del root[path]
     if reason:
-        report.missing[path] = reason
+        report.skipped[path] = reason
         report.append(f"{path}: skipped: {reason}")
 
 
@@ -247,8 +247,8 @@ def to_hdf5(
                 output.check()
         finally:
             output.close()
-        if report.missing and not skip_broken:
-            raise incomplete_copy_error(group.store.url, "nothing was written", report.missing)
+        if report.skipped and not skip_broken:
+            raise incomplete_copy_error(group.store.url, "nothing was written", report.skipped)
         os.replace(temporary, path)
     except OSError as error:
         if isinstance(error, StoreError) and not str(error).startswith(temporary):
@@ -279,7 +279,7 @@ def _write_node(
         else:
             report.append(_write_dataset(h5py, target, name, node, compression, output))
     except UnsupportedError as error:
-        report.missing[name] = str(error)
+        report.skipped[name] = str(error)
         report.append(f"{name}: skipped: {error}")
 
 

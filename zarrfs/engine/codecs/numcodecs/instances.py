@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zarrfs.engine.codecs.libraries import import_library
-from zarrfs.engine.json_checks import found
+from zarrfs.engine.json_checks import describe_json
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.plugins import install_hint
 from zarrfs.text import short_repr
@@ -50,7 +50,7 @@ def make_numcodec(codec_id: str, options: Mapping[str, Any]) -> Any:
         return codec_type.from_config(dict(options))
     except Exception as error:
         raise MetadataError(
-            f"codec {codec_id!r}: invalid configuration {found(dict(options))}: {one_line(error)}"
+            f"codec {codec_id!r}: invalid configuration {describe_json(dict(options))}: {one_line(error)}"
         ) from error
 
 

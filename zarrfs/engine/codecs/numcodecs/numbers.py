@@ -23,7 +23,7 @@ from zarrfs.engine.codecs.array_to_bytes import zfp_stream
 from zarrfs.engine.codecs.base import ArrayBytesCodec, Buffer, ChunkSpec, CodecError
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.numcodecs.instances import make_numcodec
-from zarrfs.engine.json_checks import found
+from zarrfs.engine.json_checks import describe_json
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["NumcodecsPcodecCodec", "NumcodecsZfpyCodec"]
@@ -56,7 +56,7 @@ class _NumbersCodec(ArrayBytesCodec):
             self._codec.encode(np.zeros(4, self.types[-1]))
         except Exception as error:
             raise MetadataError(
-                f"codec {self.name!r}: invalid configuration {found(self._options)}: {error}"
+                f"codec {self.name!r}: invalid configuration {describe_json(self._options)}: {error}"
             ) from error
 
     def _native(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:

@@ -66,7 +66,7 @@ class LRUStore(_InvalidatingStore):
     """Caches encoded values up to ``capacity`` bytes. The least recently used values are evicted first.
 
     This is useful for a slow store that several arrays of this process read. Changes that are written through this
-    store are visible at once, other changes after ``forget``. Safe to use from several threads.
+    store are visible at once, other changes after ``invalidate``. Safe to use from several threads.
     """
 
     def __init__(self, store: Store, capacity: int) -> None:
@@ -83,7 +83,7 @@ class LRUStore(_InvalidatingStore):
         """The size of the cached values in bytes."""
         return self._nbytes
 
-    def forget(self, key: str | None = None) -> None:
+    def invalidate(self, key: str | None = None) -> None:
         """Remove one value, or all values, from the cache."""
         with self._lock:
             self._epoch += 1
@@ -148,11 +148,11 @@ class LRUStore(_InvalidatingStore):
     def lock(self, key: str) -> Iterator[None]:
         # A value is modified under the lock. Another process may have written it after it was cached.
         with self.store.lock(key):
-            self.forget(key)
+            self.invalidate(key)
             yield
 
     def _invalidate(self, key: str | None) -> None:
-        self.forget(key)
+        self.invalidate(key)
 
 
 class MetadataCacheStore(_InvalidatingStore):
@@ -170,7 +170,7 @@ class MetadataCacheStore(_InvalidatingStore):
         self._documents: dict[str, tuple[float, CachedValue]] = {}
         self._listings: dict[str, tuple[float, Listing]] = {}
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """Clear the cache."""
         with self._lock:
             self._documents = {}
@@ -185,7 +185,7 @@ class MetadataCacheStore(_InvalidatingStore):
         if entry is not None and now < entry[0]:
             return entry[1][0]
         value = super().get(key)
-        # ``forget`` replaces the dictionary. An older value must not be added to the new one.
+        # ``invalidate`` replaces the dictionary. An older value must not be added to the new one.
         documents[key] = now + self.seconds, (value,)
         return value
 
@@ -220,8 +220,8 @@ class MetadataCacheStore(_InvalidatingStore):
         # See LRUStore.lock. All documents are removed, because a node can have other documents than the locked one.
         with self.store.lock(key):
             if key.rpartition("/")[2] in METADATA_NAMES:
-                self.forget()
+                self.invalidate()
             yield
 
     def _invalidate(self, key: str | None) -> None:
-        self.forget()  # A change of one key can also change listings.
+        self.invalidate()  # A change of one key can also change listings.

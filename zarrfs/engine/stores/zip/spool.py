@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from zarrfs.engine.stores.base import Buffer
 from zarrfs.engine.stores.temporary_files import create_temporary, lock_file, sync_directory
-from zarrfs.engine.stores.zip.holes import FreeSpace
+from zarrfs.engine.stores.zip.free_space import FreeSpace
 from zarrfs.engine.stores.zip.records import (
     LOCAL_HEADER,
     PADDING_FIELD,

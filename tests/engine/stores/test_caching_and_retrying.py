@@ -34,7 +34,7 @@ def test_values_are_cached_up_to_the_capacity() -> None:
     store.get("big")
     store.get("big")
     assert inner.calls["get"] == 6
-    store.forget()
+    store.invalidate()
     assert store.nbytes == 0
 
 
