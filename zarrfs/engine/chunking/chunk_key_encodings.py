@@ -23,6 +23,7 @@ __all__ = [
     "Coords",
     "DefaultKeys",
     "Separator",
+    "SeparatorKeys",
     "V2Keys",
     "chunk_key_encoding_from_json",
     "chunk_key_encoding_to_json",
@@ -84,18 +85,28 @@ class ChunkKeyEncoding(ABC):
 
 
 @dataclass(frozen=True)
-class DefaultKeys(ChunkKeyEncoding):
-    """Keys such as ``c/1/23/45``. The key of the chunk of a 0-dimensional array is ``c``."""
+class SeparatorKeys(ChunkKeyEncoding):
+    """The base class of the encodings whose keys are the coordinates, joined by a separator."""
 
-    name: ClassVar[str] = "default"
     separator: Separator = "/"
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any], where: str) -> Self:
-        return cls(_separator(configuration, where, "/"))
+        check_keys(configuration, where, ("separator",))
+        given = configuration.get("separator", cls.separator)
+        separator = expect_string(given, f"{where}/separator", _SEPARATORS)
+        return cls("/" if separator == "/" else ".")
 
     def configuration(self) -> dict[str, Any]:
         return {"separator": self.separator}
+
+
+@dataclass(frozen=True)
+class DefaultKeys(SeparatorKeys):
+    """Keys such as ``c/1/23/45``. The key of the chunk of a 0-dimensional array is ``c``."""
+
+    name: ClassVar[str] = "default"
+    separator: Separator = "/"
 
     def encode(self, coords: Coords) -> str:
         return self.separator.join(("c", *map(str, coords)))
@@ -110,18 +121,11 @@ class DefaultKeys(ChunkKeyEncoding):
 
 
 @dataclass(frozen=True)
-class V2Keys(ChunkKeyEncoding):
+class V2Keys(SeparatorKeys):
     """Keys such as ``1.23.45``. The key of the chunk of a 0-dimensional array is ``0``."""
 
     name: ClassVar[str] = "v2"
     separator: Separator = "."
-
-    @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any], where: str) -> Self:
-        return cls(_separator(configuration, where, "."))
-
-    def configuration(self) -> dict[str, Any]:
-        return {"separator": self.separator}
 
     def encode(self, coords: Coords) -> str:
         return self.separator.join(map(str, coords)) if coords else "0"
@@ -136,12 +140,6 @@ class V2Keys(ChunkKeyEncoding):
         if ndim == 0:
             return lambda key: () if key == "0" else None
         return super().decoder(ndim)
-
-
-def _separator(configuration: Mapping[str, Any], where: str, default: Separator) -> Separator:
-    check_keys(configuration, where, ("separator",))
-    separator = expect_string(configuration.get("separator", default), f"{where}/separator", _SEPARATORS)
-    return "/" if separator == "/" else "."
 
 
 _ENCODINGS: dict[str, type[ChunkKeyEncoding]] = {"default": DefaultKeys, "v2": V2Keys}

@@ -15,7 +15,7 @@ from typing import Any
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.chunking.chunk_grids import RegularGrid
-from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, DefaultKeys, V2Keys
+from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, DefaultKeys, SeparatorKeys, V2Keys
 from zarrfs.engine.codecs.array_to_bytes.bytes import BytesCodec
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
 from zarrfs.engine.codecs.numcodecs.core import core_codec
@@ -77,7 +77,7 @@ def spec_for_chunk_copy(spec: ArraySpec, options: TargetOptions, in_place: bool 
     if not features.key_encodings and not isinstance(keys, V2Keys):
         if in_place:
             return None
-        keys = V2Keys(keys.separator if isinstance(keys, DefaultKeys) else ".")
+        keys = V2Keys(keys.separator if isinstance(keys, SeparatorKeys) else ".")
     elif features.key_encodings and not in_place:
         keys = DefaultKeys("/")
     fill, codecs = spec.fill_value, spec.codecs
@@ -144,7 +144,7 @@ def spec_for_reencoding(source: Array, spec: ArraySpec, options: TargetOptions) 
         "order": source.order if features.zarr_chunks else "C",
     }
     keys = spec.chunk_key_encoding
-    if features.filters and isinstance(keys, V2Keys | DefaultKeys):
+    if features.filters and isinstance(keys, SeparatorKeys):
         arguments["dimension_separator"] = keys.separator
     elif features.key_encodings and target_format == spec.zarr_format:
         arguments["chunk_key_encoding"] = keys
