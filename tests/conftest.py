@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Generator, Iterator
@@ -27,6 +28,10 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 pytest.register_assert_rewrite("zarrfs.testing")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts background jobs with SIGINT ignored, and the programs that the tests start would inherit this.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 OUR_LOGGERS = ("zarrfs", "zarrfs_viewer")
 

@@ -115,7 +115,7 @@ def servers() -> Iterator[None]:
     stop_all_servers()
 
 
-@pytest.mark.timeout(300 * EXAMPLES_FACTOR)
+@pytest.mark.timeout(1200 * EXAMPLES_FACTOR)
 @pytest.mark.parametrize("store", WRITABLE)
 def test_any_sequence_of_operations_agrees_with_a_dictionary(store: str) -> None:
     # Each step walks the whole hierarchy, which is slow over a network.

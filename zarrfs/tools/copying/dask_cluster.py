@@ -197,12 +197,12 @@ class Cluster:
                 _run_batch, payload, job, batch, key=f"zarrfs-{secrets.token_hex(8)}", pure=False
             )
 
-        in_flight = as_completed(
-            [submit(batch) for batch in islice(batches, IN_FLIGHT_PER_THREAD * threads)],
-            loop=self.client.loop,
-        )
-        try:
-            with _deferred_interrupt() as interrupted:
+        with _deferred_interrupt() as interrupted:
+            in_flight = as_completed(
+                [submit(batch) for batch in islice(batches, IN_FLIGHT_PER_THREAD * threads)],
+                loop=self.client.loop,
+            )
+            try:
                 while in_flight.count():
                     if interrupted.is_set():
                         raise KeyboardInterrupt
@@ -217,9 +217,9 @@ class Cluster:
                             raise error
                     free_slots = IN_FLIGHT_PER_THREAD * self._threads() - in_flight.count()
                     in_flight.update([submit(batch) for batch in islice(batches, max(0, free_slots))])
-        except BaseException as error:
-            self._stop(job, list(in_flight.futures), isinstance(error, KeyboardInterrupt))
-            raise
+            except BaseException as error:
+                self._stop(job, list(in_flight.futures), isinstance(error, KeyboardInterrupt))
+                raise
 
     def _threads(self) -> int:
         from distributed.comm import CommClosedError
