@@ -152,6 +152,7 @@ ORDER = (
     "zarrfs_viewer.analysis",
     "zarrfs_viewer.export",
     "zarrfs_viewer.saved_views",
+    "zarrfs_viewer.mount_guard",
     "zarrfs_viewer.mounts",
     "zarrfs_viewer.qt",
     "zarrfs_viewer.qt.support",

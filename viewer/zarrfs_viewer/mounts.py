@@ -1,36 +1,42 @@
 """Mounts created by the viewer, so that other programs can open the displayed data.
 
-The functions block; call them from a worker thread.
+A guard process removes the mounts when the viewer crashes or is killed. The functions block; call
+them from a worker thread.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import tempfile
 import threading
 from pathlib import Path
 
-from zarrfs.errors import ZarrError
 from zarrfs.logs import logger
-from zarrfs.mount import MountOptions, is_mounted, mount, unmount
+from zarrfs.mount import MountOptions, is_mounted, mount
 from zarrfs.mount.sources import root_name
 from zarrfs_viewer.locations import display_name
+from zarrfs_viewer.mount_guard import MountGuard, remove_mounts
 
 __all__ = ["Mounts"]
 
+_numbers = itertools.count()
+
 
 class Mounts:
-    """One mount per location, in a directory of the user. ``close`` unmounts them. Thread-safe."""
+    """One mount per location, in a directory of the process. ``close`` unmounts them. Thread-safe."""
 
     def __init__(self, directory: Path | None = None) -> None:
         runtime = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-        self._directory = directory or Path(runtime) / f"zarrfs-viewer-{os.getuid()}"
+        base = directory or Path(runtime) / f"zarrfs-viewer-{os.getuid()}"
+        self._directory = base / f"{os.getpid()}-{next(_numbers)}"
         self._mounted: set[Path] = set()
+        self._guard = MountGuard()
         self._lock = threading.Lock()
 
     def _mount_point(self, location: str) -> Path:
-        suffix = hashlib.sha256(f"{os.getpid()} {location}".encode()).hexdigest()[:8]
+        suffix = hashlib.sha256(location.encode("utf-8", "surrogateescape")).hexdigest()[:8]
         return self._directory / f"{display_name(location)}-{suffix}"
 
     def file(self, location: str, path: str, is_array: bool) -> Path:
@@ -47,6 +53,7 @@ class Mounts:
             if not is_mounted(str(mount_point)):
                 mount_point.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._mounted.add(mount_point)
+                self._guard.add(mount_point)
                 mount(location, str(mount_point), MountOptions())
         return mount_point
 
@@ -55,11 +62,7 @@ class Mounts:
         closed.
         """
         with self._lock:
-            for mount_point in self._mounted:
-                try:
-                    if is_mounted(str(mount_point)):
-                        unmount(str(mount_point), lazy=True)
-                    mount_point.rmdir()
-                except (ZarrError, OSError) as error:
-                    logger.warning("%s could not be unmounted: %s", mount_point, error)
+            for error in remove_mounts(self._mounted):
+                logger.warning("%s", error)
             self._mounted.clear()
+            self._guard.close()

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from PyQt6.QtCore import QMessageLogContext, QSettings, Qt, QTimer, QtMsgType, qInstallMessageHandler
+from PyQt6.QtCore import (
+    QMessageLogContext,
+    QSettings,
+    QSocketNotifier,
+    Qt,
+    QTimer,
+    QtMsgType,
+    qInstallMessageHandler,
+)
 from PyQt6.QtWidgets import QApplication
 
 from zarrfs.engine.cache import set_default_capacity
@@ -104,16 +114,54 @@ def _exit(reason: str) -> NoReturn:
     os._exit(1)
 
 
+class SignalsCloseWindows:
+    """A context manager in which SIGTERM, SIGINT and SIGHUP close all windows, so that mounts are removed.
+
+    Python runs the handler only when the interpreter runs. The socket of ``set_wakeup_fd`` wakes up the event loop.
+    """
+
+    def __init__(self, application: QApplication) -> None:
+        self._application = application
+        self._previous: dict[signal.Signals, Any] = {}
+        self._sockets = socket.socketpair()
+        for end in self._sockets:
+            end.setblocking(False)
+        descriptor: Any = self._sockets[0].fileno()
+        self._notifier = QSocketNotifier(descriptor, QSocketNotifier.Type.Read)
+        self._notifier.activated.connect(lambda *_: self._sockets[0].recv(64))
+
+    def __enter__(self) -> None:
+        self._descriptor = signal.set_wakeup_fd(self._sockets[1].fileno())
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            self._previous[number] = signal.signal(number, self._close)
+
+    def __exit__(self, *_: object) -> None:
+        signal.set_wakeup_fd(self._descriptor)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._notifier.setEnabled(False)
+        for end in self._sockets:
+            end.close()
+
+    def _close(self, *_: object) -> None:
+        for dialog in (QApplication.activeModalWidget(), QApplication.activePopupWidget()):
+            if dialog is not None:
+                dialog.close()
+        self._application.closeAllWindows()
+        self._application.quit()
+
+
 def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) -> int:
     """Open a window with these locations. Returns the exit code when the last window is closed.
 
     ``fail`` is called with the reason if no window can be opened. It must end the process.
     """
     application = make_application(fail)
-    window = open_window()
-    for location in locations:
-        window.open_location(node_location(location))
-    return application.exec()
+    with SignalsCloseWindows(application):
+        window = open_window()
+        for location in locations:
+            window.open_location(node_location(location))
+        return application.exec()
 
 
 def open_window(settings: QSettings | None = None) -> MainWindow:
