@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 __all__ = ["DOCUMENTS", "display_name", "node_location", "parse_locations", "within"]
 
@@ -32,9 +32,11 @@ def parse_locations(text: str) -> list[str]:
 def node_location(location: str) -> str:
     """Return the location of the node.
 
-    The name of a metadata document and a trailing slash are removed. A ``file:`` URL becomes a local path.
+    The name of a metadata document and a trailing slash are removed. A ``file:`` URL becomes a local path, and a
+    link to a web viewer the URL in its parameter ``source``.
     """
     fragment = ""
+    location = _source_of_link(location)
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", location):
         location, separator, rest = location.partition("#")
         fragment = separator + rest
@@ -48,6 +50,17 @@ def node_location(location: str) -> str:
     if len(location) > 1 and location.endswith("/") and not location.endswith("://"):
         location = location.rstrip("/") or "/"
     return location + fragment
+
+
+def _source_of_link(location: str) -> str:
+    """Return the data set of a link to a web viewer: the parameter ``source``, as in the validator of OME-NGFF."""
+    if not re.match(r"https?://", location, re.IGNORECASE):
+        return location
+    try:
+        sources = parse_qs(urlsplit(location).query).get("source", [])
+    except ValueError:
+        return location
+    return next((source for source in sources if re.match(r"https?://", source, re.IGNORECASE)), location)
 
 
 def absolute_location(location: str) -> str:

@@ -91,8 +91,11 @@ def test_a_click_in_the_tree_shows_metadata_and_keeps_the_image(
     line = find_in_tree(qtbot, window, "1")
     view.setCurrentIndex(line)
     view.clicked.emit(line)
+    opened = lambda: window.tree_panel.model.item(line).kind == "level"  # noqa: E731
+    qtbot.waitUntil(opened, timeout=TIMEOUT_MILLISECONDS)
     assert window.panels.currentWidget() is window.metadata
-    assert "array" in window.metadata.document.toPlainText()
+    document = window.metadata.document
+    qtbot.waitUntil(lambda: "array" in document.toPlainText(), timeout=TIMEOUT_MILLISECONDS)
     assert window.session.image is before
     top = window.tree_panel.model.index(0, 0)
     with qtbot.assertNotEmitted(window.session.image_changed, wait=100):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PyQt6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
 from PyQt6.QtGui import QDropEvent, QImage
+from PyQt6.QtWidgets import QDockWidget, QLabel
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.window.actions import CommandPalette, key_help
@@ -45,7 +46,9 @@ def pixels(window: MainWindow) -> np.ndarray:
 
 def test_an_empty_window_shows_instructions(window: MainWindow) -> None:
     assert window.stack.currentWidget() is window.empty
-    assert "Drop a Zarr image here" in window.empty.text()
+    texts = [label.text() for label in window.empty.findChildren(QLabel)]
+    assert any("Drop folders, zip files, metadata files or links" in text for text in texts)
+    assert all(dock.isHidden() for dock in window.findChildren(QDockWidget))
 
 
 def test_an_image_is_displayed_with_its_channels(

@@ -61,6 +61,7 @@ class MetadataPanel(QWidget):
         bar = self.tabs.tabBar()
         if bar is not None:
             bar.setUsesScrollButtons(False)
+            bar.setElideMode(Qt.TextElideMode.ElideRight)  # lets the panel become narrower than its tabs
         for widget, title in (
             (self.facts, "Summary"),
             (self.attributes, "Attributes"),

@@ -70,8 +70,9 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
     return [
         ActionSpec("new_window", "&File", "&New window", "Ctrl+N", window.new_window_requested.emit),
         ActionSpec("open_folder", "&File", "Open &folder...", "Ctrl+O", opener.ask_folder),
-        ActionSpec("open_zip", "&File", "Open &zip file...", "Ctrl+Shift+O", opener.ask_zip),
+        ActionSpec("open_zip", "&File", "Open &file...", "Ctrl+Shift+O", opener.ask_zip),
         ActionSpec("open_location", "&File", "Open &location or link...", "Ctrl+L", opener.ask_location),
+        ActionSpec("open_sample", "&File", "Open sample &data set", "Ctrl+Shift+S", opener.open_sample),
         ActionSpec("open_recent", "&File", "Open &recent...", "Ctrl+R", opener.ask_recent),
         ActionSpec("paste", "&File", "Open from &clipboard", "Ctrl+V", opener.paste),
         ActionSpec("export", "&File", "&Export...", "Ctrl+E", window.ask_export),

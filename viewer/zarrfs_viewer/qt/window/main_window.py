@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from PyQt6.QtCore import QSettings, QSize, Qt, QTimer, pyqtSignal
-from PyQt6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
+from PyQt6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QImage, QResizeEvent, QShowEvent
 from PyQt6.QtWidgets import (
     QApplication,
-    QDockWidget,
     QFileDialog,
     QInputDialog,
-    QLabel,
     QMainWindow,
     QMessageBox,
     QProgressBar,
@@ -51,15 +49,19 @@ from zarrfs_viewer.qt.support.plain_text import (
     allow_narrow,
     button_text,
     plain,
-    plain_lines,
     tooltip,
     window_title,
 )
 from zarrfs_viewer.qt.support.plots import with_pyqtgraph
 from zarrfs_viewer.qt.support.theme import apply_theme
 from zarrfs_viewer.qt.window.actions import CommandPalette, add_actions, key_help
+from zarrfs_viewer.qt.window.banner import Banner
 from zarrfs_viewer.qt.window.commands import command_specs
+from zarrfs_viewer.qt.window.docks import DockLayout
 from zarrfs_viewer.qt.window.opening import LocationOpener
+from zarrfs_viewer.qt.window.recent import RecentLocations
+from zarrfs_viewer.qt.window.start_page import StartPage
+from zarrfs_viewer.qt.window.toolbar import ToolBar
 from zarrfs_viewer.rendering.contrast import auto_limits, channel_values, histogram
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import (
@@ -73,17 +75,11 @@ from zarrfs_viewer.state.view_state import (
 
 __all__ = ["MainWindow"]
 
-EMPTY = """<div style="text-align:center; color:#9aa0ab">
-<p style="font-size:22px">Drop a Zarr image here</p>
-<p>A folder, a zip file, a <code>zarr.json</code>, a URL, or a path as text</p>
-<p>Or press <b>Ctrl+O</b> to open a folder, <b>Ctrl+Shift+O</b> a zip file, <b>Ctrl+L</b> a location</p>
-<p>Supports OME-Zarr with channels, pyramids, labels and plates, and any other Zarr or N5 array</p>
-<p><b>Ctrl+Shift+P</b> opens the command palette, <b>?</b> the keyboard shortcuts</p></div>"""
-
-DOCK_WIDTH = 320
+MIN_WIDTH, MIN_HEIGHT = 700, 480
+THUMBNAIL_DELAY_MILLISECONDS = 300
+"""The thumbnail of a location is saved when its picture has been complete for this long."""
 HISTOGRAM_DELAY_MILLISECONDS = 150
 """The histogram is computed when the slice has not changed for this long."""
-WARNING_STYLE, INFO_STYLE = "background: #7a3b1d; color: white;", "background: #2d4a7a; color: white;"
 
 
 class MainWindow(QMainWindow):
@@ -104,17 +100,25 @@ class MainWindow(QMainWindow):
     def __init__(self, settings: QSettings | None = None) -> None:
         super().__init__()
         self.setWindowTitle("zarrfs viewer")
+        self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
         self.resize(1280, 900)
         self.setAcceptDrops(True)
         self.settings = settings if settings is not None else QSettings("zarrfs", "viewer")
         self.session = Session(self)
         self.mounts = Mounts()
-        self.opener = LocationOpener(self.session, self.settings, self)
+        self.recent = RecentLocations(self.settings)
+        self.opener = LocationOpener(self.session, self.settings, self.recent, self)
+        self.docks = DockLayout(self, self.settings)
         self.exporter = Exporter(self.session, self)
         self._histogram_source: object = None
         self._histogram_timer = QTimer(self)
         self._histogram_timer.setSingleShot(True)
         self._histogram_timer.setInterval(HISTOGRAM_DELAY_MILLISECONDS)
+        self._thumbnail_of = ""
+        self._thumbnail_timer = QTimer(self)
+        self._thumbnail_timer.setSingleShot(True)
+        self._thumbnail_timer.setInterval(THUMBNAIL_DELAY_MILLISECONDS)
+        self._thumbnail_timer.timeout.connect(self._save_thumbnail)
         self._create_center()
         self._create_left_docks()
         self._create_right_dock()
@@ -125,6 +129,10 @@ class MainWindow(QMainWindow):
         self._connect()
         dark = self.settings.value("dark", True, bool)
         self.actions_by_name = add_actions(self, command_specs(self, dark))
+        self.toolbar = ToolBar(self.actions_by_name, self)
+        self.addToolBar(self.toolbar)
+        self.empty.action_requested.connect(lambda name: self.actions_by_name[name].trigger())
+        self.empty.location_selected.connect(self.open_location)
         self.set_dark(dark)
         self._create_first_widgets()
         self._restore()
@@ -135,15 +143,7 @@ class MainWindow(QMainWindow):
         self.panes = Panes(self.session)
         self.dimensions = DimensionsPanel()
         self.dimensions.is_ready_for_next = self._is_slice_drawn
-        self.notice = PlainLabel(wrap=True)
-        self.notice.setMargin(8)
-        self.notice.setAccessibleName("Message")
-        self.notice.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.notice.hide()
-        self.empty = QLabel(EMPTY)
-        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.empty.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.empty.setAccessibleName("No image is open")
+        self.empty = StartPage(self.recent)
         image_view = QWidget()
         image_layout = QVBoxLayout(image_view)
         image_layout.setContentsMargins(0, 0, 0, 0)
@@ -157,20 +157,18 @@ class MainWindow(QMainWindow):
         layout = QVBoxLayout(center)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addWidget(self.notice)
         layout.addWidget(self.stack, 1)
         self.setCentralWidget(center)
+        self.notice = Banner(center)
 
     def _create_left_docks(self) -> None:
         self.tree_panel = TreePanel(self.session, self.mounts)
         self.gallery = Gallery(self.session.worker)
         self.plate = PlatePanel(self.session)
         area = Qt.DockWidgetArea.LeftDockWidgetArea
-        self._dock("Hierarchy", self.tree_panel, area)
-        self.gallery_dock = self._dock("Images", self.gallery, area)
-        self.plate_dock = self._dock("Plate", self.plate, area)
-        for dock in (self.gallery_dock, self.plate_dock):
-            dock.hide()
+        self.docks.add("Hierarchy", self.tree_panel, area)
+        self.gallery_dock = self.docks.add("Images", self.gallery, area)
+        self.plate_dock = self.docks.add("Plate", self.plate, area)
 
     def _create_right_dock(self) -> None:
         self.channels = ChannelsPanel()
@@ -181,6 +179,7 @@ class MainWindow(QMainWindow):
         bar = self.panels.tabBar()
         if bar is not None:
             bar.setUsesScrollButtons(False)
+            bar.setElideMode(Qt.TextElideMode.ElideRight)  # lets the panel become narrower than its tabs
         for widget, title in (
             (self.channels, "Channels"),
             (self.labels, "Labels"),
@@ -188,13 +187,12 @@ class MainWindow(QMainWindow):
             (self.metadata, "Metadata"),
         ):
             self.panels.addTab(widget, button_text(title))
-        self._dock("Image", self.panels, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.docks.add("Image", self.panels, Qt.DockWidgetArea.RightDockWidgetArea)
 
     def _create_bottom(self) -> None:
         self.log = LogPanel()
         self.log_handler = LogHandler("zarrfs")
-        self.log_dock = self._dock("Messages", self.log, Qt.DockWidgetArea.BottomDockWidgetArea)
-        self.log_dock.hide()
+        self.log_dock = self.docks.add("Messages", self.log, Qt.DockWidgetArea.BottomDockWidgetArea)
         self.position = PlainLabel()
         allow_narrow(self.position)
         self.memory = PlainLabel()
@@ -212,14 +210,6 @@ class MainWindow(QMainWindow):
             bar.addWidget(self.position, 1)
             for widget in (self.busy, self.warnings, self.memory):
                 bar.addPermanentWidget(widget)
-
-    def _dock(self, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
-        dock = QDockWidget(plain(title), self)
-        dock.setObjectName(title)
-        dock.setWidget(widget)
-        self.addDockWidget(area, dock)
-        self.resizeDocks([dock], [DOCK_WIDTH], Qt.Orientation.Horizontal)
-        return dock
 
     def _connect(self) -> None:
         session = self.session
@@ -268,12 +258,16 @@ class MainWindow(QMainWindow):
         self.dimensions.create_first_row()
 
     def _restore(self) -> None:
-        for name, restore in (("geometry", self.restoreGeometry), ("windows", self.restoreState)):
-            state = self.settings.value(name)
-            if state is not None:
-                restore(state)
-        for dock in (self.gallery_dock, self.plate_dock, self.log_dock):
-            dock.hide()
+        geometry = self.settings.value("geometry")
+        if geometry is not None:
+            self.restoreGeometry(geometry)
+
+    def _show_docks(self) -> None:
+        """Show the docks when the first location is opened. Docks for other kinds of data appear with the data."""
+        if not self.docks.are_shown:
+            self.docks.show("Hierarchy", "Image")
+            for dock in (self.gallery_dock, self.plate_dock, self.log_dock):
+                dock.hide()
 
     # -- public interface --------------------------------------------------------------------------------------
 
@@ -304,10 +298,8 @@ class MainWindow(QMainWindow):
     # -- display -----------------------------------------------------------------------------------------------
 
     def _show_message(self, text: str, is_warning: bool) -> None:
-        """Show a message above the image until the next one. An empty text hides it."""
-        self.notice.setText(plain_lines(text))
-        self.notice.setStyleSheet(WARNING_STYLE if is_warning else INFO_STYLE)
-        self.notice.setVisible(bool(text))
+        """Show a message over the image. An empty text hides it."""
+        self.notice.show_message(text, is_warning)
         self.log.add(text, is_warning)
 
     def _show_failure(self, reason: str) -> None:
@@ -321,7 +313,9 @@ class MainWindow(QMainWindow):
     def _show_dataset(self) -> None:
         dataset = self.session.dataset
         if dataset is None:
+            self._show_start_page()
             return
+        self._show_docks()
         self.stack.setCurrentIndex(1)
         self.setWindowTitle(window_title(dataset.name or dataset.location))
         has_series = len(dataset.images) > 1
@@ -337,6 +331,28 @@ class MainWindow(QMainWindow):
                 dock.show()
                 self.resizeDocks([dock], [self.height() // 2], Qt.Orientation.Vertical)
             dock.setVisible(visible)
+        self.docks.arrange()
+
+    def _show_start_page(self) -> None:
+        """Show the start page after the displayed location was closed. The docks remain while others are open."""
+        self.setWindowTitle("zarrfs viewer")
+        self.empty.refresh()
+        self.stack.setCurrentIndex(0)
+        if not self.tree_panel.model.tops:
+            self.docks.hide()
+
+    def _save_thumbnail(self) -> None:
+        """Save the picture of the open location for the start page."""
+        dataset, frame = self.session.dataset, self.canvas.frame
+        if dataset is None or frame is None or frame.state.image is not self.session.image:
+            return
+        self._thumbnail_of = dataset.location
+        height, width = frame.pixels.shape
+        data: Any = frame.pixels.data
+        picture = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied).copy()
+        self.session.worker.submit(
+            lambda: self.recent.save_thumbnail(dataset.location, picture), lambda _: None, lambda _: None
+        )
 
     def _show_image(self) -> None:
         session = self.session
@@ -344,7 +360,8 @@ class MainWindow(QMainWindow):
         self.measure.clear()
         self._histogram_source = None
         self._histogram_timer.stop()
-        self.stack.setCurrentIndex(1)
+        if session.dataset is not None:
+            self.stack.setCurrentIndex(1)
         if image is None or intent is None:
             self.channels.show_channels((), "u", False)
             self.labels.show_labels((), ())
@@ -368,6 +385,9 @@ class MainWindow(QMainWindow):
     def _show_frame(self, frame: Frame) -> None:
         usage = self.session.streamer.memory
         self._schedule_histogram(frame)
+        dataset = self.session.dataset
+        if frame.exact and dataset is not None and dataset.location != self._thumbnail_of:
+            self._thumbnail_timer.start()
         self.memory.setText(plain(f"{format_bytes(usage.nbytes)} of {format_bytes(usage.budget)}"))
         self.frame_shown.emit(frame)
 
@@ -553,6 +573,7 @@ class MainWindow(QMainWindow):
         application = QApplication.instance()
         if isinstance(application, QApplication):
             apply_theme(application, on)
+            self.toolbar.show_theme(application.palette())
 
     def show_palette(self) -> None:
         """Open the command palette."""
@@ -582,14 +603,19 @@ class MainWindow(QMainWindow):
             self.opener.drop(data)
             event.acceptProposedAction()
 
+    def resizeEvent(self, event: QResizeEvent | None) -> None:
+        super().resizeEvent(event)
+        self.docks.arrange()
+
     def sizeHint(self) -> QSize:
         return QSize(1280, 900)
 
     def closeEvent(self, event: QCloseEvent | None) -> None:
         self.settings.setValue("geometry", self.saveGeometry())
-        self.settings.setValue("windows", self.saveState())
+        self.docks.save()
         self.hide()
         self._histogram_timer.stop()
+        self._thumbnail_timer.stop()
         self.dimensions.stop()
         self.exporter.close()
         self.panes.close_panes()

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from PyQt6.QtCore import QMimeData, QObject, QSettings
+import os
+import shutil
+from pathlib import Path
+
+from PyQt6.QtCore import QMimeData, QObject, QSettings, QUrl
 from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
+from zarrfs.synthetic import make_picture, write_image
 from zarrfs_viewer.locations import parse_locations
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import plain
+from zarrfs_viewer.qt.window.recent import RecentLocations
 
 __all__ = ["LocationOpener"]
 
-MAX_RECENT = 12
+SAMPLE_SHAPE = (24, 384, 384)
 
 
 class LocationOpener(QObject):
     """Opens locations that the user chooses in a session, and remembers recent locations."""
 
-    def __init__(self, session: Session, settings: QSettings, parent: QWidget) -> None:
+    def __init__(
+        self, session: Session, settings: QSettings, recent: RecentLocations, parent: QWidget
+    ) -> None:
         super().__init__(parent)
         self._session = session
-        self._settings = settings
+        self._sample = Path(settings.fileName()).parent / "sample.ome.zarr"
+        self._recent = recent
         self._parent = parent
-        session.opened.connect(lambda location, *_: self._remember(location))
+        session.opened.connect(lambda location, *_: recent.add(location))
 
     def ask_folder(self) -> None:
         """Ask for a folder and open it."""
@@ -75,14 +84,27 @@ class LocationOpener(QObject):
 
     def drop(self, data: QMimeData) -> None:
         """Open dropped files, URLs or text."""
-        urls = [url.toLocalFile() or url.toString() for url in data.urls()]
+        urls = [
+            url.toLocalFile() or url.toString(QUrl.ComponentFormattingOption.FullyEncoded)
+            for url in data.urls()
+        ]
         self.open_all("\n".join(urls) if urls else data.text())
 
     def recent(self) -> list[str]:
         """Return the recent locations, the newest first."""
-        value = self._settings.value("recent", [])
-        return [value] if isinstance(value, str) else list(value or [])
+        return self._recent.locations()
 
-    def _remember(self, location: str) -> None:
-        others = [other for other in self.recent() if other != location]
-        self._settings.setValue("recent", [location, *others][:MAX_RECENT])
+    def open_sample(self) -> None:
+        """Open the sample data set. It is generated on a worker thread unless it exists."""
+        sample = self._sample
+
+        def create() -> None:
+            if not sample.exists():
+                sample.parent.mkdir(parents=True, exist_ok=True)
+                partial = sample.with_name(f"sample-{os.getpid()}.partial.zarr")
+                shutil.rmtree(partial, ignore_errors=True)
+                write_image(str(partial), make_picture(SAMPLE_SHAPE), name="sample cells")
+                partial.rename(sample)
+
+        self._session.show_message("The sample data set is generated...")
+        self._session.run_in_worker(create, lambda _: self._session.open_location(str(sample)), "sample")

@@ -1,0 +1,206 @@
+"""What a user meets first: the start page, docks, toolbar, banners, and drops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PyQt6.QtCore import QMimeData, QSettings, Qt, QUrl
+from PyQt6.QtGui import QColor, QImage
+from PyQt6.QtTest import QTest
+from PyQt6.QtWidgets import QApplication, QDockWidget
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.window import opening
+from zarrfs_viewer.qt.window.banner import Banner
+from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.qt.window.recent import MAX_RECENT, RecentLocations
+from zarrfs_viewer.qt.window.start_page import LOCATION, MAX_SHOWN, StartPage
+
+import zarrfs
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_opened
+
+OpenInWindow = Callable[[object], MainWindow]
+
+
+@pytest.fixture
+def recent(tmp_path: Path) -> RecentLocations:
+    return RecentLocations(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+
+
+def write_array(path: Path, value: int = 7) -> Path:
+    zarrfs.create_array(path, data=np.full((24, 32), value, "u1"))
+    return path
+
+
+def docks(window: MainWindow) -> dict[str, int]:
+    return {dock.objectName(): dock.width() for dock in window.findChildren(QDockWidget) if dock.isVisible()}
+
+
+def test_the_start_page_shows_the_last_locations_with_thumbnails(
+    qtbot: QtBot, recent: RecentLocations
+) -> None:
+    for number in range(MAX_RECENT + 3):
+        recent.add(f"/data/{number}.zarr")
+        picture = QImage(300, 200, QImage.Format.Format_RGB32)
+        picture.fill(QColor(200, 10, 10))
+        recent.save_thumbnail(f"/data/{number}.zarr", picture)
+    assert len(recent.locations()) == MAX_RECENT
+    assert not recent.thumbnail("/data/0.zarr").exists()
+    page = StartPage(recent)
+    qtbot.addWidget(page)
+    assert page.list.count() == MAX_SHOWN
+    first = page.list.item(0)
+    assert first is not None
+    assert first.text() == f"{MAX_RECENT + 2}.zarr"
+    assert first.icon().pixmap(144, 96).toImage().pixelColor(72, 48).red() > 150
+    with qtbot.waitSignal(page.location_selected) as selected:
+        page.list.itemClicked.emit(first)
+    assert selected.args == [f"/data/{MAX_RECENT + 2}.zarr"]
+
+
+def test_a_thumbnail_is_saved_and_the_location_opens_from_the_start_page(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    path = write_array(tmp_path / "a.zarr")
+    window = open_in_window(path)
+    file = window.recent.thumbnail(str(path))
+    qtbot.waitUntil(file.exists, timeout=TIMEOUT_MILLISECONDS)
+    window.tree_panel.close_location(window.tree_panel.model.tops[0])
+    assert window.stack.currentWidget() is window.empty
+    assert docks(window) == {}
+    item = window.empty.list.item(0)
+    assert item is not None
+    assert item.data(LOCATION) == str(path)
+    wait_until_opened(qtbot, window, lambda: window.empty.list.itemClicked.emit(item))
+    assert "Hierarchy" in docks(window)
+
+
+def test_a_location_that_was_forgotten_has_no_thumbnail(recent: RecentLocations) -> None:
+    recent.save_thumbnail("/data/other.zarr", QImage(10, 10, QImage.Format.Format_RGB32))
+    assert not recent.thumbnail("/data/other.zarr").exists()
+    recent.add("/data/a.zarr")
+    recent.remove("/data/a.zarr")
+    assert recent.locations() == []
+
+
+def test_the_buttons_of_the_start_page_run_actions(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert set(window.empty.buttons) <= set(window.actions_by_name)
+    monkeypatch.setattr(opening, "SAMPLE_SHAPE", (2, 32, 32))
+    sample = lambda: window.image is not None and window.image.name == "sample cells"  # noqa: E731
+    window.empty.buttons["open_sample"].click()
+    qtbot.waitUntil(sample, timeout=TIMEOUT_MILLISECONDS)
+    assert [entry.name for entry in Path(window.settings.fileName()).parent.glob("sample*")] == [
+        "sample.ome.zarr"
+    ]
+
+
+def test_docks_appear_when_something_is_open_and_keep_their_state(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    window = open_in_window(write_array(tmp_path / "a.zarr"))
+    assert set(docks(window)) == {"Hierarchy", "Image"}
+    image_dock = next(dock for dock in window.findChildren(QDockWidget) if dock.objectName() == "Image")
+    image_dock.close()
+    window.close()
+    again = MainWindow(window.settings)
+    qtbot.addWidget(again)
+    again.show()
+    assert docks(again) == {}
+    wait_until_opened(qtbot, again, lambda: again.open_location(str(tmp_path / "a.zarr")))
+    assert set(docks(again)) == {"Hierarchy"}
+    again.close()
+
+
+def test_docks_regain_their_width_when_the_window_grows_again(
+    open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    window = open_in_window(write_array(tmp_path / "a.zarr"))
+    window.resize(1280, 900)
+    QApplication.processEvents()
+    before = docks(window)
+    for width in (900, 700):
+        window.resize(width, 700)
+        QApplication.processEvents()
+        assert window.width() == width
+        for name, dock_width in docks(window).items():
+            assert 150 <= dock_width <= width / 3, name
+        assert window.canvas.width() >= 200
+    window.resize(100, 100)
+    assert window.width() == 700
+    window.resize(1280, 900)
+    QApplication.processEvents()
+    assert docks(window) == before
+
+
+def test_the_toolbar_has_icons_and_shortcuts_and_shows_the_active_tool(window: MainWindow) -> None:
+    buttons = [action for action in window.toolbar.actions() if not action.isSeparator()]
+    assert len(buttons) >= 12
+    for action in buttons:
+        assert not action.icon().isNull()
+        assert action.shortcut().toString() in action.toolTip()
+        image = action.icon().pixmap(20, 20).toImage()
+        assert any(image.pixelColor(x, y).alpha() > 100 for x in range(20) for y in range(20)), action.text()
+    tools = window.actions_by_name
+    assert tools["move"].isChecked()
+    tools["rectangle"].trigger()
+    assert [name for name in ("move", "line", "rectangle", "ellipse") if tools[name].isChecked()] == [
+        "rectangle"
+    ]
+    before = tools["fit"].icon().pixmap(20, 20).toImage()
+    tools["dark"].trigger()
+    QApplication.processEvents()
+    assert tools["fit"].icon().pixmap(20, 20).toImage() != before, "the icons do not follow the theme"
+
+
+def test_a_banner_is_one_line_and_disappears_unless_it_is_a_warning(qtbot: QtBot, window: MainWindow) -> None:
+    banner: Banner = window.notice
+    picture_height = window.stack.height()
+    window.session.show_message("Exported. " * 100)
+    assert banner.isVisible()
+    assert window.stack.height() == picture_height, "the banner moves the picture"
+    assert banner.height() < 60
+    assert len(banner.line.text()) < 200
+    assert not banner.more.isHidden()
+    QTest.mouseClick(banner.more, Qt.MouseButton.LeftButton)
+    assert banner.details.isVisible()
+    assert banner.height() > 60
+    assert banner.timer.isActive()
+    banner.timer.timeout.emit()
+    assert not banner.isVisible()
+    window.session.show_message("A chunk is corrupt", True)
+    assert banner.isVisible()
+    assert not banner.timer.isActive()
+    assert banner.more.isHidden()
+    QTest.mouseClick(banner.dismiss, Qt.MouseButton.LeftButton)
+    assert not banner.isVisible()
+    assert banner.text() == "A chunk is corrupt"
+
+
+def test_several_items_are_dropped(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    paths = [write_array(tmp_path / f"{name}.zarr", number) for number, name in enumerate("abc")]
+    zarrfs.create_array(tmp_path / "v2.zarr", data=np.zeros((8, 8), "u1"), zarr_format=2)
+    data = QMimeData()
+    files = [paths[0], paths[1] / "zarr.json", tmp_path / "v2.zarr" / ".zarray"]
+    data.setUrls([QUrl.fromLocalFile(str(file)) for file in files])
+    window.opener.drop(data)
+    qtbot.waitUntil(lambda: len(window.tree_panel.model.tops) == 3, timeout=TIMEOUT_MILLISECONDS)
+    assert [item.name for item in window.tree_panel.model.tops] == ["a.zarr", "b.zarr", "v2.zarr"]
+
+
+def test_a_link_of_a_browser_is_dropped(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(window.session, "open_location", opened.append)
+    data = QMimeData()
+    url = "https://host/data/a%20b.ome.zarr/zarr.json"
+    data.setUrls([QUrl(url)])
+    data.setText(f"{url}\nA title")
+    window.opener.drop(data)
+    assert opened == ["https://host/data/a%20b.ome.zarr"]
+    viewer = QMimeData()
+    viewer.setUrls([QUrl("https://viewer.org/?source=https%3A%2F%2Fhost%2Fb.zarr&x=1")])
+    window.opener.drop(viewer)
+    assert opened[1:] == ["https://host/b.zarr"]

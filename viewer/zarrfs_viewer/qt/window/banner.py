@@ -1,0 +1,113 @@
+"""The banner: a message over the picture, on one line, with the whole text on request."""
+
+from __future__ import annotations
+
+from PyQt6.QtCore import QEvent, QObject, Qt, QTimer
+from PyQt6.QtGui import QResizeEvent
+from PyQt6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, button_text, plain, plain_lines
+from zarrfs_viewer.qt.support.widgets import tool_button
+
+__all__ = ["Banner"]
+
+VISIBLE_MILLISECONDS = 6000
+"""A message that is not a warning disappears after this time."""
+MAX_WIDTH = 760
+MARGIN = 10
+STYLES = {True: "#8a3f1d", False: "#2d4a7a"}
+"""The background colour of warnings and of other messages."""
+
+
+class Banner(QFrame):
+    """A message over its parent widget. Warnings remain until they are closed or replaced."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Message")
+        self._text = ""
+        self.line = PlainLabel()
+        self.line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.details = PlainLabel(wrap=True)
+        self.details.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.more = QPushButton(button_text("Details"))
+        self.more.setCheckable(True)
+        self.more.setFlat(True)
+        self.more.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.more.toggled.connect(lambda _: self._arrange())
+        self.dismiss = tool_button("✕", "Close the message")
+        self.dismiss.setAutoRaise(True)
+        self.dismiss.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.dismiss.clicked.connect(self.hide)
+        row = QHBoxLayout()
+        row.addWidget(self.line, 1)
+        row.addWidget(self.more)
+        row.addWidget(self.dismiss)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(12, 4, 6, 4)
+        layout.setSpacing(2)
+        layout.addLayout(row)
+        layout.addWidget(self.details)
+        self.timer = QTimer(self)
+        self.timer.setSingleShot(True)
+        self.timer.setInterval(VISIBLE_MILLISECONDS)
+        self.timer.timeout.connect(self.hide)
+        parent.installEventFilter(self)
+        self.hide()
+
+    def text(self) -> str:
+        """Return the whole message, also after it has disappeared."""
+        return self._text
+
+    def show_message(self, text: str, is_warning: bool) -> None:
+        """Show a message. An empty text hides the banner."""
+        self._text = plain_lines(text)
+        self.timer.stop()
+        self.more.setChecked(False)
+        self.details.setText(plain_lines(text))
+        self.setStyleSheet(
+            f"Banner {{ background: {STYLES[is_warning]}; border-radius: 6px; }}"
+            "QLabel, QPushButton, QToolButton { color: white; background: transparent; }"
+        )
+        self.setVisible(bool(text))
+        if not text:
+            return
+        self.raise_()
+        self._arrange()
+        if not is_warning:
+            self.timer.start()
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
+        if event is not None and event.type() == QEvent.Type.Resize and self.isVisible():
+            self._arrange()
+        return False
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def _arrange(self) -> None:
+        """Place the banner at the top of its parent."""
+        parent = self.parentWidget()
+        if parent is None:
+            return
+        self.details.setVisible(self.more.isChecked())
+        self.line.setVisible(True)
+        width = max(1, min(MAX_WIDTH, parent.width() - 2 * MARGIN))
+        layout = self.layout()
+        height = layout.totalHeightForWidth(width) if layout is not None and layout.hasHeightForWidth() else 0
+        height = max(height, self.sizeHint().height()) if not self.more.isChecked() else height
+        self.setGeometry(
+            (parent.width() - width) // 2, MARGIN, width, min(height, parent.height() - 2 * MARGIN)
+        )
+        self._elide()
+
+    def _elide(self) -> None:
+        """Show the part of the message that fits on one line, and the button for the rest."""
+        line = plain(self._text.replace("\n", " "))
+        available = self.line.width()
+        metrics = self.line.fontMetrics()
+        shown = metrics.elidedText(line, Qt.TextElideMode.ElideRight, max(available, 1))
+        self.line.setText(plain(shown))
+        is_cut = shown != line or "\n" in self._text
+        self.more.setVisible(is_cut or self.more.isChecked())

@@ -1,0 +1,118 @@
+"""The docks of the window: their widths when the window is resized, and their visibility while nothing is open."""
+
+from __future__ import annotations
+
+from PyQt6.QtCore import QEvent, QObject, QSettings, Qt
+from PyQt6.QtWidgets import QApplication, QDockWidget, QMainWindow, QWidget
+
+from zarrfs_viewer.qt.support.plain_text import plain
+
+__all__ = ["DockLayout"]
+
+DEFAULT_WIDTH = 320
+MIN_WIDTH = 180
+MAX_WINDOW_PART = 0.28
+"""A dock at the side becomes at most this part of the window's width when the window shrinks."""
+
+STATE_VERSION = 2
+"""Changes when docks or toolbars are added or renamed: older states are not restored."""
+
+
+class DockLayout(QObject):
+    """Creates the docks of a window.
+
+    When the window becomes narrower, the docks at its sides shrink; when it becomes wider again, they regain the width
+    that the user chose. The docks are hidden until something is opened.
+    """
+
+    def __init__(self, window: QMainWindow, settings: QSettings) -> None:
+        super().__init__(window)
+        self._window = window
+        self._settings = settings
+        self._docks: dict[str, QDockWidget] = {}
+        self._widths = {
+            Qt.DockWidgetArea.LeftDockWidgetArea: DEFAULT_WIDTH,
+            Qt.DockWidgetArea.RightDockWidgetArea: DEFAULT_WIDTH,
+        }
+        self._window_width = 0
+        self._is_arranging = False
+        self.are_shown = False
+
+    def add(self, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
+        """Add a dock. Its title is also the name of its state in the settings."""
+        dock = QDockWidget(plain(title))
+        dock.setObjectName(title)
+        dock.setWidget(widget)
+        self._window.addDockWidget(area, dock)
+        self._docks[title] = dock
+        if area in self._widths:
+            dock.installEventFilter(self)
+        dock.hide()
+        return dock
+
+    def show(self, *titles: str) -> None:
+        """Show these docks for the first time, with the state of the last session. Later calls change nothing."""
+        if self.are_shown:
+            return
+        self.are_shown = True
+        for title in titles:
+            self._docks[title].show()
+        state = self._settings.value("docks")
+        if state is not None and self._window.restoreState(state, STATE_VERSION):
+            for area in self._widths:
+                docks = self._side(area)
+                if docks:
+                    self._widths[area] = max(MIN_WIDTH, docks[0].width())
+        self.arrange()
+
+    def hide(self) -> None:
+        """Hide all docks: nothing is open any more."""
+        self.save()
+        self.are_shown = False
+        for dock in self._docks.values():
+            dock.hide()
+
+    def save(self) -> None:
+        """Write the state of the docks to the settings, if they are shown."""
+        if self.are_shown:
+            self._settings.setValue("docks", self._window.saveState(STATE_VERSION))
+
+    def arrange(self) -> None:
+        """Set the widths for the width of the window. Call it when the window has been resized."""
+        self._window_width = self._window.width()
+        if not self.are_shown:
+            return
+        self._is_arranging = True
+        limit = max(MIN_WIDTH, round(self._window_width * MAX_WINDOW_PART))
+        for area, width in self._widths.items():
+            docks = self._side(area)
+            if docks:
+                self._window.resizeDocks(docks[:1], [min(width, limit)], Qt.Orientation.Horizontal)
+        self._is_arranging = False
+
+    def _side(self, area: Qt.DockWidgetArea) -> list[QDockWidget]:
+        return [
+            dock
+            for dock in self._docks.values()
+            if not dock.isHidden() and not dock.isFloating() and self._window.dockWidgetArea(dock) == area
+        ]
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
+        """Remember the width that the user gave to a dock: the width of the window did not change."""
+        if (
+            event is not None
+            and event.type() == QEvent.Type.Resize
+            and isinstance(watched, QDockWidget)
+            and self.are_shown
+            and not self._is_arranging
+            and not watched.isFloating()
+            and self._window.width() == self._window_width
+        ):
+            area = self._window.dockWidgetArea(watched)
+            if area in self._widths and watched.width() >= MIN_WIDTH and self._is_dragged():
+                self._widths[area] = watched.width()
+        return False
+
+    def _is_dragged(self) -> bool:
+        """Return whether the user drags a border: the docks are also resized when other docks appear."""
+        return bool(QApplication.mouseButtons() & Qt.MouseButton.LeftButton)

@@ -1,0 +1,63 @@
+"""The toolbar: icons for the most frequent actions, with their shortcuts in the tooltips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PyQt6.QtCore import QSize, Qt
+from PyQt6.QtGui import QAction, QPalette
+from PyQt6.QtWidgets import QToolBar, QWidget
+
+from zarrfs_viewer.qt.support.icons import icon
+from zarrfs_viewer.qt.support.plain_text import tooltip
+
+__all__ = ["ToolBar"]
+
+GROUPS = (
+    ("open",),
+    ("fit", "one_to_one", "linked"),
+    ("move", "line", "rectangle", "ellipse"),
+    ("labels", "chunks", "slab"),
+    ("auto_all",),
+    ("export",),
+)
+"""The actions in the toolbar. Groups are divided by separators."""
+
+ACTIONS_OF_ICONS = {"open": "open_folder"}
+"""Icons that have another name than their action."""
+
+ICON_SIZE = 20
+STYLE = (
+    "QToolBar { border: none; spacing: 2px; padding: 2px; }"
+    "QToolButton { padding: 3px; border: 1px solid transparent; border-radius: 4px; }"
+    "QToolButton:hover { background: palette(mid); }"
+    "QToolButton:checked { background: palette(highlight); }"
+)
+
+
+class ToolBar(QToolBar):
+    """A toolbar of actions of the window. The active tool and the enabled overlays are highlighted."""
+
+    def __init__(self, actions: Mapping[str, QAction], parent: QWidget) -> None:
+        super().__init__("Tools", parent)
+        self.setObjectName("Tools")
+        self.setMovable(False)
+        self.setIconSize(QSize(ICON_SIZE, ICON_SIZE))
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
+        self._icons: dict[str, QAction] = {}
+        for number, names in enumerate(GROUPS):
+            if number:
+                self.addSeparator()
+            for name in names:
+                action = actions[ACTIONS_OF_ICONS.get(name, name)]
+                title = action.text().replace("&", "").rstrip(".")
+                action.setToolTip(tooltip(f"{title} ({action.shortcut().toString()})"))
+                self._icons[name] = action
+                self.addAction(action)
+
+    def show_theme(self, palette: QPalette) -> None:
+        """Draw the icons in the colours of a palette."""
+        self.setStyleSheet(STYLE)
+        for name, action in self._icons.items():
+            action.setIcon(icon(name, palette))
+            action.setIconVisibleInMenu(False)
