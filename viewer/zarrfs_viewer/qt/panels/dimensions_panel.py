@@ -25,9 +25,13 @@ from zarrfs_viewer.state.view_state import Projection, ViewIntent
 
 __all__ = ["DimensionsPanel"]
 
-PLAY_INTERVAL_MILLISECONDS = 80
+DEFAULT_RATE = 12
+"""Slices per second of playback. Playback waits for each slice to be displayed."""
+MAX_RATE = 60
 SLAB_MODES = (("Single slice", None), ("Maximum of slab", "max"), ("Mean of slab", "mean"))
+REPEATS = (("Loop", "loop"), ("Bounce", "bounce"), ("Once", "once"))
 DEFAULT_THICKNESS = 10
+MAX_LABEL = 40
 MAX_AXIS = 20
 """Characters of the name of an axis beside its slider. The tooltip contains the whole name."""
 
@@ -57,7 +61,8 @@ class DimensionsPanel(QWidget):
         self._is_updating = False
         self.is_ready_for_next: Callable[[], bool] = lambda: True
         self._timer = QTimer(self)
-        self._timer.setInterval(PLAY_INTERVAL_MILLISECONDS)
+        self._level = 0
+        self._direction = 1
         self._timer.timeout.connect(self._play_next)
         self._grid = QGridLayout()
         self._grid.setColumnStretch(1, 1)
@@ -90,6 +95,23 @@ class DimensionsPanel(QWidget):
         for widget in (PlainLabel("Show"), self.mode, self.axis, self.thickness, self.physical):
             row.addWidget(widget)
         row.addStretch(1)
+        self.rate = QSpinBox()
+        self.rate.setAccessibleName("Slices per second of playback")
+        self.rate.setToolTip("Slices per second of playback")
+        self.rate.setRange(1, MAX_RATE)
+        self.rate.setSuffix(" /s")
+        self.rate.setKeyboardTracking(False)
+        self.rate.valueChanged.connect(self._set_rate)
+        self.rate.setValue(DEFAULT_RATE)
+        self.repeat = QComboBox()
+        self.repeat.setAccessibleName("Behaviour of playback at the end")
+        self.repeat.setToolTip("Behaviour of playback at the end")
+        for title, repeat in REPEATS:
+            self.repeat.addItem(plain(title), repeat)
+        ignore_wheel_unless_focused(self.rate, self.repeat)
+        return_focus_on_enter(self.rate)
+        row.addWidget(self.rate)
+        row.addWidget(self.repeat)
         self.mode.activated.connect(self._emit_projection)
         self.axis.activated.connect(self._emit_projection)
         self.thickness.valueChanged.connect(self._emit_projection)
@@ -110,6 +132,7 @@ class DimensionsPanel(QWidget):
         self._labels.clear()
         self._buttons.clear()
         self._image = image
+        self._level = 0
         if image is not None and intent is not None:
             for axis in image.slider_axes:
                 if axis not in intent.displayed and image.shape[axis] > 1:
@@ -208,7 +231,14 @@ class DimensionsPanel(QWidget):
         if image is not None:
             unit = image.axes[axis].unit
             text = f"{image.to_physical(axis, value):.4g} {short_unit(unit)}" if unit else ""
-            self._labels[axis].setText(plain(text, MAX_AXIS))
+            step = self.step_size(axis)
+            if step > 1:
+                text = f"{text} (step {step})".strip()
+            self._labels[axis].setText(plain(text, MAX_LABEL))
+            reason = (
+                f"Level {self._level} has one slice for {step} slices of level 0. Zoom in to see all slices."
+            )
+            self._labels[axis].setToolTip(tooltip(reason if step > 1 else ""))
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -220,10 +250,43 @@ class DimensionsPanel(QWidget):
         if axis in self._sliders:
             self._sliders[axis].setValue(value)
 
+    def show_level(self, level: int) -> None:
+        """Use the slices of the displayed pyramid level for steps, so that each step changes the picture."""
+        if level != self._level:
+            self._level = level
+            for axis, slider in self._sliders.items():
+                self._show_physical_position(axis, slider.value())
+                slider.setSingleStep(self.step_size(axis))
+
+    def step_size(self, axis: int) -> int:
+        """Return the number of level-0 slices between two slices of the displayed level."""
+        image = self._image
+        if image is None or not 0 <= self._level < len(image.levels):
+            return 1
+        return max(1, round(image.downsampling(self._level, axis)))
+
     def step(self, count: int) -> None:
-        """Move the last slider, which is z in most stacks, by ``count`` slices."""
-        for slider in list(self._sliders.values())[-1:]:
+        """Move the last slider, which is z in most stacks, by ``count`` slices of the displayed level."""
+        for axis in list(self._sliders)[-1:]:
+            self.step_along(axis, count)
+
+    def step_time(self, count: int) -> None:
+        """Move along the time axis; without one, along the first axis with a slider."""
+        image = self._image
+        if image is not None and self._sliders:
+            times = [axis for axis in self._sliders if image.axes[axis].type == "time"]
+            self.step_along((times or list(self._sliders))[0], count)
+
+    def step_along(self, axis: int, count: int) -> None:
+        """Move along an axis by ``count`` slices of the displayed level."""
+        image, slider = self._image, self._sliders[axis]
+        if image is None or self.step_size(axis) == 1:
             slider.setValue(slider.value() + count)
+            return
+        level = self._level
+        last = image.levels[level].shape[axis] - 1
+        index = min(max(image.level_index(level, axis, slider.value()) + count, 0), last)
+        slider.setValue(round(image.from_level(level, axis, index)))
 
     def next_mode(self) -> None:
         """Select the next mode: single slice, maximum of slab, mean of slab."""
@@ -245,6 +308,7 @@ class DimensionsPanel(QWidget):
                 button.setChecked(False)
         if playing:
             self._playing = axis
+            self._direction = 1
             self._buttons[axis].setText("⏸")
             self._timer.start()
         elif self._playing == axis:
@@ -256,7 +320,24 @@ class DimensionsPanel(QWidget):
         self._timer.stop()
         self._playing = None
 
+    def _set_rate(self, rate: int) -> None:
+        self._timer.setInterval(round(1000 / rate))
+
     def _play_next(self) -> None:
-        slider = self._sliders.get(self._playing if self._playing is not None else -1)
-        if slider is not None and self.is_ready_for_next():
-            slider.setValue(0 if slider.value() == slider.maximum() else slider.value() + 1)
+        axis = self._playing
+        slider = self._sliders.get(axis if axis is not None else -1)
+        if axis is None or slider is None or not self.is_ready_for_next():
+            return
+        before = slider.value()
+        self.step_along(axis, self._direction)
+        if slider.value() != before:
+            return
+        # The end has been reached.
+        repeat = self.repeat.currentData()
+        if repeat == "loop":
+            slider.setValue(0 if self._direction > 0 else slider.maximum())
+        elif repeat == "bounce":
+            self._direction = -self._direction
+            self.step_along(axis, self._direction)
+        else:
+            self._buttons[axis].setChecked(False)

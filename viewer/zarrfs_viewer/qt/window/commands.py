@@ -109,6 +109,8 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
         ActionSpec("dark", "&View", "&Dark theme", "Ctrl+D", window.set_dark, dark),
         ActionSpec("next_slice", "&Image", "&Next slice", ".", lambda: dimensions.step(1)),
         ActionSpec("previous_slice", "&Image", "&Previous slice", ",", lambda: dimensions.step(-1)),
+        ActionSpec("next_time", "&Image", "Next &time point", "]", lambda: dimensions.step_time(1)),
+        ActionSpec("previous_time", "&Image", "Previous ti&me point", "[", lambda: dimensions.step_time(-1)),
         ActionSpec("play", "&Image", "P&lay or stop", "K", dimensions.play),
         ActionSpec("slab", "&Image", "Next &slab projection", "S", dimensions.next_mode),
         ActionSpec("auto_all", "&Image", "&Auto-contrast all channels", "A", window.auto_contrast),

@@ -385,6 +385,7 @@ class MainWindow(QMainWindow):
     def _show_frame(self, frame: Frame) -> None:
         usage = self.session.streamer.memory
         self._schedule_histogram(frame)
+        self.dimensions.show_level(frame.state.level)
         dataset = self.session.dataset
         if frame.exact and dataset is not None and dataset.location != self._thumbnail_of:
             self._thumbnail_timer.start()

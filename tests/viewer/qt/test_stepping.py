@@ -1,0 +1,125 @@
+"""Steps through slices: keys for z and t, steps of the displayed level, playback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.state.view_state import with_level_lock
+
+import zarrfs
+from tests.viewer.qt.waiting import wait_until_exact
+
+OpenInWindow = Callable[[object], MainWindow]
+
+DEPTH = 14
+
+
+@pytest.fixture
+def pyramid(tmp_path: Path) -> Path:
+    """A stack (t, z, y, x) with three levels, each half as deep, whose slices all differ."""
+    path = tmp_path / "deep.ome.zarr"
+    levels = []
+    for number in range(3):
+        step = 2**number
+        scale = [1.0, float(step), float(step), float(step)]
+        translation = [0.0, *[(step - 1) / 2] * 3]
+        levels.append(
+            {
+                "path": str(number),
+                "coordinateTransformations": [
+                    {"type": "scale", "scale": scale},
+                    {"type": "translation", "translation": translation},
+                ],
+            }
+        )
+    axes = [{"name": "t", "type": "time"}, *({"name": name, "type": "space"} for name in "zyx")]
+    document = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": levels}]}
+    zarrfs.create_group(path, attributes={"ome": document})
+    for number in range(3):
+        step = 2**number
+        depth = -(-DEPTH // step)
+        planes = 10 * step * np.arange(depth, dtype="u1")[None, :, None, None]
+        data = (
+            np.arange(3, dtype="u1")[:, None, None, None] + planes + np.zeros((64 // step, 64 // step), "u1")
+        )
+        zarrfs.create_array(path, str(number), data=data, chunks=(1, 1, 32, 32))
+    return path
+
+
+def shown_value(window: MainWindow) -> int:
+    frame, image = window.canvas.frame, window.image
+    assert frame is not None
+    assert image is not None
+    state = frame.state
+    index = [image.level_index(state.level, axis, state.intent.position[axis]) for axis in range(4)]
+    return int(image.levels[state.level].array[index[0], index[1], 0, 0])
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_each_step_changes_the_picture_and_reaches_every_slice_of_the_level(
+    qtbot: QtBot, open_in_window: OpenInWindow, pyramid: Path, level: int
+) -> None:
+    window = open_in_window(pyramid)
+    assert window.intent is not None
+    wait_until_exact(qtbot, window, lambda: window.session.change(with_level_lock(window.intent, level)))
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(1, 0))
+    assert window.image is not None
+    depth = window.image.levels[level].shape[1]
+    seen = [shown_value(window)]
+    for _ in range(depth - 1):
+        wait_until_exact(qtbot, window, window.actions_by_name["next_slice"].trigger)
+        seen.append(shown_value(window))
+    assert len(set(seen)) == depth
+    assert seen == sorted(seen)
+    window.dimensions.step(1)
+    assert shown_value(window) == seen[-1]
+    for _ in range(depth - 1):
+        wait_until_exact(qtbot, window, window.actions_by_name["previous_slice"].trigger)
+    assert shown_value(window) == seen[0]
+    label = window.dimensions._labels[1].text()
+    assert (f"step {2**level}" in label) == (level > 0)
+
+
+def test_brackets_step_through_time(qtbot: QtBot, open_in_window: OpenInWindow, pyramid: Path) -> None:
+    window = open_in_window(pyramid)
+    assert window.intent is not None
+    z = window.intent.position[1]
+    wait_until_exact(qtbot, window, window.actions_by_name["next_time"].trigger)
+    wait_until_exact(qtbot, window, window.actions_by_name["next_time"].trigger)
+    assert window.intent.position[:2] == (2.0, z)
+    wait_until_exact(qtbot, window, window.actions_by_name["previous_time"].trigger)
+    assert window.intent.position[:2] == (1.0, z)
+    assert window.actions_by_name["next_time"].shortcut().toString() == "]"
+    assert window.actions_by_name["previous_time"].shortcut().toString() == "["
+
+
+@pytest.mark.parametrize(
+    ("repeat", "expected"),
+    [("loop", [0, 1, 2, 0, 1]), ("bounce", [0, 1, 2, 1, 0]), ("once", [0, 1, 2, 2, 2])],
+)
+def test_playback_at_the_end(
+    open_in_window: OpenInWindow, pyramid: Path, repeat: str, expected: list[int]
+) -> None:
+    window = open_in_window(pyramid)
+    panel = window.dimensions
+    panel.is_ready_for_next = lambda: True
+    panel.repeat.setCurrentIndex(panel.repeat.findData(repeat))
+    panel._buttons[0].setChecked(True)
+    panel._timer.setInterval(10**6)  # only the test emits the timer's signal
+    positions = [panel._sliders[0].value()]
+    for _ in range(4):
+        panel._timer.timeout.emit()
+        positions.append(panel._sliders[0].value())
+    assert positions == expected
+    assert panel._buttons[0].isChecked() == (repeat != "once")
+
+
+def test_the_speed_of_playback_is_the_interval(open_in_window: OpenInWindow, pyramid: Path) -> None:
+    panel = open_in_window(pyramid).dimensions
+    panel.rate.setValue(25)
+    assert panel._timer.interval() == 40
