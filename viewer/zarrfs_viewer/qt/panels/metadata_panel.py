@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,10 @@ from PyQt6.QtWidgets import (
 import zarrfs
 from zarrfs.engine.nodes.summary import array_summary, group_summary, json_safe
 from zarrfs.ngff.checks.report import pointer
+from zarrfs_viewer.analysis.image_summary import image_summary, stored_summary
+from zarrfs_viewer.images.dataset import describe
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.n5_pyramid import image_metadata
 from zarrfs_viewer.qt.panels.check_panel import CheckPanel
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import MAX_TEXT, button_text, document_text, plain, tooltip
@@ -85,24 +89,46 @@ class MetadataPanel(QWidget):
         return tree
 
     def show_node(self, node: zarrfs.Array | zarrfs.Group) -> None:
-        """Display the metadata of a node. The stored size of an array is added later by a worker thread."""
+        """Display the metadata of a node. The image of a group, and stored sizes, are added by a worker thread."""
         self._session.worker.cancel("stored")
         facts = array_summary(node) if isinstance(node, zarrfs.Array) else group_summary(node)
         attributes = facts.pop("attributes")
-        self._fill(self.facts, {key: value for key, value in facts.items() if value is not None})
+        self._fill(self.facts, {key: _readable(value) for key, value in facts.items() if value is not None})
         self._fill(self.attributes, attributes)
         text = json.dumps(json_safe(node.metadata), indent=2, ensure_ascii=False)
         self.document.setPlainText(document_text(text))
         self.check.show_node(node)
         self._filter(self.search.text())
         if isinstance(node, zarrfs.Array):
+            self._add_later(lambda: _stored(node))
+        else:
             self._session.worker.submit(
-                lambda: _stored(node),
-                self._add_facts,
-                lambda error: self._add_facts({"stored": f"unknown: {error}"}),
-                "stored",
-                low_priority=True,
+                lambda: _image_of(node), self._show_image_facts, lambda _: None, "stored", low_priority=True
             )
+
+    def _show_image_facts(self, found: tuple[Image, str | None] | None) -> None:
+        """Display the summary of a group's image before the other facts, and request its stored size."""
+        if found is None:
+            return
+        image, version = found
+        root = self.facts.invisibleRootItem()
+        former = root.takeChildren() if root is not None else []
+        self._add_facts(image_summary(image, version))
+        if root is not None:
+            root.addChildren(former)
+        self.facts.expandToDepth(0)
+        self._filter(self.search.text())
+        self._add_later(lambda: stored_summary(image))
+
+    def _add_later(self, function: Callable[[], dict[str, Any]]) -> None:
+        """Add facts that a worker thread determines."""
+        self._session.worker.submit(
+            function,
+            self._add_facts,
+            lambda error: self._add_facts({"stored": f"unknown: {error}"}),
+            "stored",
+            low_priority=True,
+        )
 
     def _add_facts(self, facts: dict[str, Any]) -> None:
         root = self.facts.invisibleRootItem()
@@ -155,11 +181,22 @@ class MetadataPanel(QWidget):
         menu = QMenu(self)
         value: Value = item.data(0, VALUE)
         item_pointer: str = item.data(0, POINTER)
-        for title, text in (("Copy value", value.text), ("Copy JSON pointer", lambda: item_pointer)):
+        entries = [("Copy value", value.text), ("Copy JSON", value.json)]
+        if tree is self.attributes:  # the keys of the summary are not those of the document
+            entries.append(("Copy JSON pointer", lambda: item_pointer))
+        for title, text in entries:
             action = menu.addAction(button_text(title))
             if action is not None:
                 action.triggered.connect(lambda _=False, text=text: copy_to_clipboard(text()))
         menu.exec(viewport.mapToGlobal(point))
+
+
+def _image_of(group: zarrfs.Group) -> tuple[Image, str | None] | None:
+    """Return the image of a group and its version of OME-NGFF; None if the group is not an image. Opens the levels."""
+    if not image_metadata(group).multiscales:
+        return None
+    dataset = describe(group)
+    return dataset.open_image(), dataset.version
 
 
 def _stored(node: zarrfs.Array) -> dict[str, Any]:
@@ -172,6 +209,13 @@ def _stored(node: zarrfs.Array) -> dict[str, Any]:
     if stored:
         facts["compression ratio"] = f"{node.nbytes / stored:.2f}"
     return facts
+
+
+def _readable(value: Any) -> Any:
+    """Return a shape, as in ``[64, 64]``, as ``64 x 64``; other values unchanged."""
+    if isinstance(value, list) and value and all(type(length) is int for length in value):
+        return " x ".join(map(str, value))
+    return value
 
 
 def _item_at(parent: QTreeWidgetItem, pointer: str) -> QTreeWidgetItem | None:
@@ -196,7 +240,11 @@ class Value:
 
     def text(self) -> str:
         """Return a string unchanged, any other value as JSON."""
-        return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False)
+        return self.value if isinstance(self.value, str) else self.json()
+
+    def json(self) -> str:
+        """Return the value as JSON."""
+        return json.dumps(self.value, ensure_ascii=False)
 
 
 def _add_all(parent: QTreeWidgetItem, values: Mapping[str, Any]) -> None:

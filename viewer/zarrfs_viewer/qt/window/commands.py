@@ -18,6 +18,8 @@ class CommandWindow(Protocol):
     @property
     def ask_level(self) -> Any: ...
     @property
+    def ask_position(self) -> Any: ...
+    @property
     def ask_screenshot(self) -> Any: ...
     @property
     def auto_contrast(self) -> Any: ...
@@ -111,6 +113,7 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
         ActionSpec("previous_slice", "&Image", "&Previous slice", ",", lambda: dimensions.step(-1)),
         ActionSpec("next_time", "&Image", "Next &time point", "]", lambda: dimensions.step_time(1)),
         ActionSpec("previous_time", "&Image", "Previous ti&me point", "[", lambda: dimensions.step_time(-1)),
+        ActionSpec("go_to", "&Image", "&Go to coordinate...", "Ctrl+G", window.ask_position),
         ActionSpec("play", "&Image", "P&lay or stop", "K", dimensions.play),
         ActionSpec("slab", "&Image", "Next &slab projection", "S", dimensions.next_mode),
         ActionSpec("auto_all", "&Image", "&Auto-contrast all channels", "A", window.auto_contrast),

@@ -5,6 +5,7 @@ The window connects the panels. The state is in the session.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from zarrfs_viewer.qt.panels.channels_panel import ChannelsPanel
 from zarrfs_viewer.qt.panels.dimensions_panel import DimensionsPanel
 from zarrfs_viewer.qt.panels.export_dialog import ExportDialog, Exporter
 from zarrfs_viewer.qt.panels.gallery import Gallery
+from zarrfs_viewer.qt.panels.goto_dialog import GoToDialog
 from zarrfs_viewer.qt.panels.labels_panel import LabelsPanel, label_names
 from zarrfs_viewer.qt.panels.log_panel import LogHandler, LogPanel
 from zarrfs_viewer.qt.panels.measure_panel import MeasurePanel
@@ -452,6 +454,27 @@ class MainWindow(QMainWindow):
         if accepted:
             number = names.index(text) - 1
             self.session.change(with_level_lock(intent, None if number < 0 else number))
+
+    def ask_position(self) -> None:
+        """Ask for a coordinate, and show it: its slice, with the position in the middle of the canvas."""
+        image, intent = self.session.image, self.session.intent
+        if image is None or intent is None:
+            self.session.show_message("No image is open.")
+            return
+        dialog = GoToDialog(image, intent, self.canvas.viewport.center, self)
+        if dialog.exec():
+            self.go_to(dialog.position())
+
+    def go_to(self, position: tuple[float, ...]) -> None:
+        """Show a position, given in data coordinates, in the middle of the canvas."""
+        intent = self.session.intent
+        if intent is None:
+            return
+        center = position[intent.displayed[0]], position[intent.displayed[1]]
+        for axis, value in enumerate(position):
+            intent = with_position(intent, axis, value)
+        self.session.change(intent)
+        self.canvas.set_viewport(replace(self.canvas.viewport, center=center))
 
     def retry(self) -> None:
         """Read the tiles again that could not be read."""

@@ -1,0 +1,139 @@
+"""The readable summary of an image, copying of values, and going to a coordinate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PyQt6.QtGui import QGuiApplication
+from PyQt6.QtWidgets import QDialog, QMenu, QTreeWidget
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.goto_dialog import GoToDialog
+from zarrfs_viewer.qt.window.main_window import MainWindow
+
+import zarrfs
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
+from zarrfs.synthetic import make_picture, write_image
+
+OpenInWindow = Callable[[object], MainWindow]
+
+
+@pytest.fixture
+def cells(tmp_path: Path) -> Path:
+    path = tmp_path / "cells.ome.zarr"
+    write_image(path, make_picture((4, 96, 96)))
+    return path
+
+
+def rows(tree: QTreeWidget) -> dict[str, str]:
+    items = [tree.topLevelItem(row) for row in range(tree.topLevelItemCount())]
+    return {item.text(0): item.text(1) for item in items if item is not None}
+
+
+def test_the_summary_of_an_image_is_readable(qtbot: QtBot, open_in_window: OpenInWindow, cells: Path) -> None:
+    window = open_in_window(cells)
+    facts = window.metadata.facts
+    qtbot.waitUntil(lambda: "compression ratio" in rows(facts), timeout=TIMEOUT_MILLISECONDS)
+    shown = rows(facts)
+    assert window.image is not None
+    z, y, x = (window.image.levels[0].scale[axis] for axis in (1, 2, 3))
+    assert shown["axes"] == "c (channel), z (space), y (space), x (space)"
+    assert shown["pixel size"] == f"z {z:g} µm, y {y:g} µm, x {x:g} µm"
+    assert shown["extent"] == f"z {4 * z:.6g} µm, y {96 * y:.6g} µm, x {96 * x:.6g} µm"
+    assert shown["shape"] == "3 x 4 x 96 x 96"
+    assert shown["data type"] == "uint16"
+    assert shown["OME-NGFF"] == "0.5"
+    assert float(shown["compression ratio"]) > 1
+    assert next(iter(shown)) == "image"
+    levels = next(
+        item
+        for row in range(facts.topLevelItemCount())
+        if (item := facts.topLevelItem(row)) is not None and item.text(0) == "levels"
+    )
+    assert levels.childCount() == 3
+    child = levels.child(1)
+    assert child is not None
+    assert child.text(1).startswith("1: 3 x 4 x 48 x 48, chunks of")
+
+
+def test_the_summary_of_an_array_and_of_a_plain_group(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    zarrfs.create_group(tmp_path / "g.zarr")
+    array = zarrfs.create_array(tmp_path / "g.zarr", "a", data=np.zeros((8, 16), "u1"), chunks=(4, 8))
+    window = open_in_window(tmp_path / "g.zarr")
+    assert rows(window.metadata.facts)["kind"] == "group"
+    window.metadata.show_node(array)
+    assert rows(window.metadata.facts)["shape"] == "8 x 16"
+    assert rows(window.metadata.facts)["chunks"] == "4 x 8"
+
+
+def test_values_and_pointers_are_copied(
+    open_in_window: OpenInWindow, cells: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_in_window(cells)
+    menus: list[dict[str, str]] = []
+    clipboard = QGuiApplication.clipboard()
+    assert clipboard is not None
+
+    def trigger_all(menu: QMenu, *_: object) -> None:
+        copied = {}
+        for action in menu.actions():
+            action.trigger()
+            copied[action.text()] = clipboard.text()
+        menus.append(copied)
+
+    monkeypatch.setattr(QMenu, "exec", trigger_all)
+    window.panels.setCurrentWidget(window.metadata)
+    window.metadata.tabs.setCurrentWidget(window.metadata.attributes)
+    window.metadata.go_to("/ome/version")
+    tree = window.metadata.attributes
+    window.metadata._menu(tree, tree.visualItemRect(tree.currentItem()).center())
+    assert menus == [{"Copy value": "0.5", "Copy JSON": '"0.5"', "Copy JSON pointer": "/ome/version"}]
+    window.metadata.tabs.setCurrentWidget(window.metadata.facts)
+    facts = window.metadata.facts
+    window.metadata._menu(facts, facts.visualItemRect(facts.topLevelItem(0)).center())
+    assert "Copy JSON pointer" not in menus[1]
+
+
+def test_a_coordinate_is_shown_in_the_middle(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_in_window(cells)
+    image = window.image
+    assert image is not None
+
+    def enter(dialog: GoToDialog) -> int:
+        assert list(dialog.boxes) == [1, 2, 3]
+        dialog.unit.setCurrentIndex(1)
+        assert dialog.boxes[1].suffix() == " µm"
+        dialog.boxes[1].setValue(image.to_physical(1, 3))
+        dialog.boxes[2].setValue(image.to_physical(2, 20))
+        dialog.unit.setCurrentIndex(0)
+        assert dialog.boxes[1].value() == pytest.approx(3)
+        dialog.boxes[3].setValue(50)
+        return QDialog.DialogCode.Accepted.value
+
+    monkeypatch.setattr(GoToDialog, "exec", enter)
+    wait_until_exact(qtbot, window, window.actions_by_name["go_to"].trigger)
+    assert window.intent is not None
+    assert window.intent.position[1] == pytest.approx(3)
+    assert window.canvas.viewport.center == pytest.approx((20, 50))
+
+
+def test_coordinates_are_limited_to_the_image(open_in_window: OpenInWindow, cells: Path) -> None:
+    window = open_in_window(cells)
+    assert window.image is not None
+    assert window.intent is not None
+    dialog = GoToDialog(window.image, window.intent, (-40.0, 1e9), window)
+    assert dialog.position()[2:] == (0.0, 95.0)
+    dialog.boxes[1].setValue(1e6)
+    assert dialog.position()[1] == 3.0
+    dialog.deleteLater()
+
+
+def test_without_an_image_there_is_a_message(window: MainWindow) -> None:
+    window.actions_by_name["go_to"].trigger()
+    assert window.notice.text() == "No image is open."
