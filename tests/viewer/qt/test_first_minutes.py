@@ -116,7 +116,7 @@ def test_docks_appear_when_something_is_open_and_keep_their_state(
 
 
 def test_docks_regain_their_width_when_the_window_grows_again(
-    open_in_window: OpenInWindow, tmp_path: Path
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
 ) -> None:
     window = open_in_window(write_array(tmp_path / "a.zarr"))
     window.resize(1280, 900)
@@ -134,6 +134,18 @@ def test_docks_regain_their_width_when_the_window_grows_again(
     window.resize(1280, 900)
     QApplication.processEvents()
     assert docks(window) == before
+    window.resize(700, 700)
+    QApplication.processEvents()
+    window.close()
+    again = MainWindow(window.settings)
+    again.resize(1280, 900)
+    again.show()
+    wait_until_opened(qtbot, again, lambda: again.open_location(str(tmp_path / "a.zarr")))
+    again.resize(1280, 900)
+    QApplication.processEvents()
+    assert docks(again) == before, "the widths of a narrow window replaced those of the user"
+    again.close()
+    again.deleteLater()
 
 
 def test_the_toolbar_has_icons_and_shortcuts_and_shows_the_active_tool(window: MainWindow) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -14,23 +15,19 @@ __all__ = ["image_summary", "stored_summary"]
 def image_summary(image: Image, version: str | None = None) -> dict[str, Any]:
     """Return the properties of an image by name, in the order in which they are displayed.
 
-    ``version`` is the version of OME-NGFF, or None. The levels and the channels are lists of texts.
+    ``version`` is the version of OME-NGFF, or None. The values are texts, or objects of texts.
     """
     shape = image.shape
     summary: dict[str, Any] = {
-        "image": image.name or "without a name",
-        "kind": "label image" if image.kind == "labels" else "image",
-        "axes": ", ".join(_axis_text(image, axis) for axis in range(len(image.axes))),
+        "label image" if image.kind == "labels" else "image": image.name or "without a name",
+        "axes": " ".join(axis.name or f"dim{number}" for number, axis in enumerate(image.axes)),
         "shape": " x ".join(map(str, shape)),
         "data type": image.dtype.name,
         "pixel size": _sizes(image, lambda axis: abs(image.levels[0].scale[axis])),
         "extent": _sizes(image, lambda axis: abs(image.levels[0].scale[axis]) * shape[axis]),
         "size of level 0": format_bytes(prod(shape) * image.dtype.itemsize),
-        "levels": [
-            f"{level.path or number}: {' x '.join(map(str, level.shape))}, chunks of "
-            f"{' x '.join(map(str, level.chunks))}"
-            for number, level in enumerate(image.levels)
-        ],
+        "chunks": " x ".join(map(str, image.levels[0].chunks)),
+        "levels": [" x ".join(map(str, level.shape)) for level in image.levels],
         "channels": [
             f"{channel.label or f'channel {channel.index}'} ({channel.colormap})"
             for channel in image.channels
@@ -39,7 +36,7 @@ def image_summary(image: Image, version: str | None = None) -> dict[str, Any]:
         "OME-NGFF": version,
         "notes": list(image.notes),
     }
-    return {key: _indexed(value) for key, value in summary.items() if value not in (None, [], "")}
+    return {key: _indexed(value) for key, value in summary.items() if value not in (None, [], {}, "")}
 
 
 def stored_summary(image: Image) -> dict[str, Any]:
@@ -65,19 +62,12 @@ def _indexed(value: Any) -> Any:
     return {str(number): entry for number, entry in enumerate(value)} if isinstance(value, list) else value
 
 
-def _axis_text(image: Image, axis: int) -> str:
-    name = image.axes[axis].name or f"dim {axis}"
-    kind = image.axes[axis].type
-    return f"{name} ({kind})" if kind is not None else name
-
-
-def _sizes(image: Image, size: Any) -> str:
+def _sizes(image: Image, size: Callable[[int], float]) -> dict[str, str]:
     """Return a size along each axis with a unit, or along all spatial axes if no axis has a unit."""
     axes = [axis for axis in range(len(image.axes)) if axis not in (image.channel_axis, image.rgb_axis)]
     measured = [axis for axis in axes if image.axes[axis].unit]
     chosen = measured or [axis for axis in axes if image.axes[axis].type == "space"]
-    parts = []
-    for axis in chosen:
-        unit = image.axes[axis].unit
-        parts.append(f"{image.axes[axis].name} {size(axis):.6g} {short_unit(unit) if unit else 'px'}")
-    return ", ".join(parts)
+    return {
+        image.axes[axis].name: f"{size(axis):.6g} {short_unit(image.axes[axis].unit or 'px')}"
+        for axis in chosen
+    }

@@ -14,6 +14,12 @@ MIN_WIDTH = 180
 MAX_WINDOW_PART = 0.28
 """A dock at the side becomes at most this part of the window's width when the window shrinks."""
 
+WIDTH_KEYS = {
+    Qt.DockWidgetArea.LeftDockWidgetArea: "left_width",
+    Qt.DockWidgetArea.RightDockWidgetArea: "right_width",
+}
+"""The settings of the widths."""
+
 STATE_VERSION = 2
 """Changes when docks or toolbars are added or renamed: older states are not restored."""
 
@@ -58,11 +64,13 @@ class DockLayout(QObject):
         for title in titles:
             self._docks[title].show()
         state = self._settings.value("docks")
-        if state is not None and self._window.restoreState(state, STATE_VERSION):
-            for area in self._widths:
-                docks = self._side(area)
-                if docks:
-                    self._widths[area] = max(MIN_WIDTH, docks[0].width())
+        if state is not None:
+            self._window.restoreState(state, STATE_VERSION)
+        for area in self._widths:
+            # The widths in the state are those of the window's last size, not those that the user chose.
+            self._widths[area] = max(
+                MIN_WIDTH, self._settings.value(WIDTH_KEYS[area], self._widths[area], int)
+            )
         self.arrange()
 
     def hide(self) -> None:
@@ -76,6 +84,8 @@ class DockLayout(QObject):
         """Write the state of the docks to the settings, if they are shown."""
         if self.are_shown:
             self._settings.setValue("docks", self._window.saveState(STATE_VERSION))
+            for area, width in self._widths.items():
+                self._settings.setValue(WIDTH_KEYS[area], width)
 
     def arrange(self) -> None:
         """Set the widths for the width of the window. Call it when the window has been resized."""
