@@ -91,6 +91,11 @@ class TileStreamer:
                 self._misses,
             )
 
+    def set_budget(self, budget: int) -> None:
+        """Set the limit of the cache in bytes. Tiles above it are removed with the next tile that is read."""
+        with self._lock:
+            self._cache.budget = budget
+
     def retry(self) -> None:
         """Read failed tiles again if they are still requested, for instance after a store has become available.
 

@@ -58,6 +58,7 @@ class Canvas(QWidget):
 
     Attributes:
         tool: the effect of dragging with the left button. The middle button always moves the image.
+        wheel_steps: whether the wheel steps through slices and zooms with Ctrl, instead of the reverse.
         title: the names of the displayed axes, drawn beside the loading state.
 
     Signals:
@@ -83,6 +84,7 @@ class Canvas(QWidget):
         self.setMinimumSize(120, 90)
         self.tool: Tool = "move"
         self.title = ""
+        self.wheel_steps = False
         self.show_scale_bar = True
         self._image: Image | None = None
         self._displayed = (0, 1)
@@ -238,7 +240,8 @@ class Canvas(QWidget):
         if event is None:
             return
         delta = event.angleDelta().y()
-        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+        has_control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+        if has_control != self.wheel_steps:
             self.stepped.emit(1 if delta > 0 else -1)
         else:
             self.set_viewport(zoom_at(self._viewport, ZOOM_STEP**delta, *self._device(event.position())))

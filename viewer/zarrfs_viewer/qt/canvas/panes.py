@@ -229,6 +229,11 @@ class Panes(QWidget):
             pane.canvas.show_scale_bar = on
             pane.canvas.update()
 
+    def set_wheel_steps(self, on: bool) -> None:
+        """Let the wheel step through slices, and zoom with Ctrl, or the reverse, in all panes."""
+        for pane in self.all:
+            pane.canvas.wheel_steps = on
+
     def refresh(self) -> None:
         """Display the current intent."""
         self._update_cross()
@@ -271,6 +276,7 @@ class Panes(QWidget):
         for pane, (row, column) in zip(self.side, ((0, 1), (1, 0)), strict=False):
             pane.show_chunks = self.main.show_chunks
             pane.canvas.show_scale_bar = self.main.canvas.show_scale_bar
+            pane.canvas.wheel_steps = self.main.canvas.wheel_steps
             pane.canvas.stepped.connect(lambda count, pane=pane: self._step_depth(pane, count))
             self._grid.addWidget(pane.canvas, row, column)
         for number, stretch in enumerate((2, 1 if count else 0)):

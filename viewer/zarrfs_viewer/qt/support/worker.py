@@ -81,6 +81,8 @@ class Worker(QObject):
     def close(self) -> None:
         """Cancel all callbacks. Does not wait for running functions: a read may take minutes."""
         with self._close_lock:
+            if self._is_closed:
+                return
             self._is_closed = True
         self._finished.disconnect(self._deliver)
         for pool in (self._pool, self._low_priority_pool):

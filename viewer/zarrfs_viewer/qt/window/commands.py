@@ -20,6 +20,8 @@ class CommandWindow(Protocol):
     @property
     def ask_position(self) -> Any: ...
     @property
+    def ask_preferences(self) -> Any: ...
+    @property
     def ask_screenshot(self) -> Any: ...
     @property
     def auto_contrast(self) -> Any: ...
@@ -93,6 +95,7 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
             "Ctrl+Shift+F",
             lambda: tree.show_in_file_manager(tree.current()),
         ),
+        ActionSpec("preferences", "&File", "&Preferences...", "Ctrl+,", window.ask_preferences),
         ActionSpec("quit", "&File", "&Close", "Ctrl+Q", window.close),
         ActionSpec("fit", "&View", "&Fit to window", "F", canvas.fit),
         ActionSpec("one_to_one", "&View", "&Actual size", "1", canvas.one_to_one),

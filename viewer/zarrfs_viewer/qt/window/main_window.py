@@ -61,6 +61,7 @@ from zarrfs_viewer.qt.window.banner import Banner
 from zarrfs_viewer.qt.window.commands import command_specs
 from zarrfs_viewer.qt.window.docks import DockLayout
 from zarrfs_viewer.qt.window.opening import LocationOpener
+from zarrfs_viewer.qt.window.preferences import Preferences, PreferencesDialog
 from zarrfs_viewer.qt.window.recent import RecentLocations
 from zarrfs_viewer.qt.window.start_page import StartPage
 from zarrfs_viewer.qt.window.toolbar import ToolBar
@@ -129,13 +130,13 @@ class MainWindow(QMainWindow):
             self.session, self.panes, Path(self.settings.fileName()).with_name("views.json"), self
         )
         self._connect()
-        dark = self.settings.value("dark", True, bool)
-        self.actions_by_name = add_actions(self, command_specs(self, dark))
+        preferences = Preferences.load(self.settings)
+        self.actions_by_name = add_actions(self, command_specs(self, preferences.dark))
         self.toolbar = ToolBar(self.actions_by_name, self)
         self.addToolBar(self.toolbar)
         self.empty.action_requested.connect(lambda name: self.actions_by_name[name].trigger())
         self.empty.location_selected.connect(self.open_location)
-        self.set_dark(dark)
+        self.apply_preferences(preferences)
         self._create_first_widgets()
         self._restore()
 
@@ -593,10 +594,26 @@ class MainWindow(QMainWindow):
 
     def set_dark(self, on: bool) -> None:
         """Use the dark or the light theme."""
-        self.settings.setValue("dark", on)
+        self.apply_preferences(replace(Preferences.load(self.settings), dark=on))
+
+    def ask_preferences(self) -> None:
+        """Ask for the preferences, and apply them."""
+        dialog = PreferencesDialog(Preferences.load(self.settings), self)
+        if dialog.exec():
+            self.apply_preferences(dialog.preferences())
+
+    def apply_preferences(self, preferences: Preferences) -> None:
+        """Apply preferences to this window, and store them for other windows."""
+        preferences.save(self.settings)
+        self.panes.set_wheel_steps(preferences.wheel == "step")
+        self.session.streamer.set_budget(preferences.cache_mib << 20)
+        action = self.actions_by_name["dark"]
+        action.blockSignals(True)
+        action.setChecked(preferences.dark)
+        action.blockSignals(False)
         application = QApplication.instance()
         if isinstance(application, QApplication):
-            apply_theme(application, on)
+            apply_theme(application, preferences.dark)
             self.toolbar.show_theme(application.palette())
 
     def show_palette(self) -> None:

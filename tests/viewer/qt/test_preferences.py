@@ -1,0 +1,100 @@
+"""Preferences: stored in the settings, applied at once and by the next window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PyQt6.QtCore import QPoint, QPointF, QSettings, Qt
+from PyQt6.QtGui import QPalette, QWheelEvent
+from PyQt6.QtWidgets import QApplication, QDialog, QDialogButtonBox
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.qt.window.preferences import MAX_CACHE_MIB, Preferences, PreferencesDialog
+
+import zarrfs
+from tests.viewer.qt.waiting import wait_until_exact
+
+OpenInWindow = Callable[[object], MainWindow]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> QSettings:
+    return QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)
+
+
+def turn_wheel(window: MainWindow, modifiers: Qt.KeyboardModifier) -> None:
+    center = QPointF(window.canvas.rect().center())
+    event = QWheelEvent(
+        center,
+        QPointF(window.canvas.mapToGlobal(window.canvas.rect().center())),
+        QPoint(0, 0),
+        QPoint(0, 120),
+        Qt.MouseButton.NoButton,
+        modifiers,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(window.canvas, event)
+
+
+def test_preferences_are_stored(settings: QSettings) -> None:
+    assert Preferences.load(settings) == Preferences()
+    changed = Preferences(dark=False, wheel="step", cache_mib=1024)
+    changed.save(settings)
+    assert Preferences.load(settings) == changed
+
+
+def test_invalid_settings_are_replaced(settings: QSettings) -> None:
+    settings.setValue("wheel", "backwards")
+    settings.setValue("cache_mib", "much")
+    assert Preferences.load(settings) == Preferences()
+    settings.setValue("cache_mib", 10**9)
+    assert Preferences.load(settings).cache_mib == MAX_CACHE_MIB
+
+
+def test_the_dialog_applies_preferences(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = np.arange(5, dtype="u1")[:, None, None] + np.zeros((5, 32, 32), "u1")
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, dimension_names=["z", "y", "x"])
+    window = open_in_window(tmp_path / "a.zarr")
+
+    def choose(dialog: PreferencesDialog) -> int:
+        dialog.wheel.setCurrentIndex(1)
+        dialog.theme.setCurrentIndex(1)
+        dialog.cache.setValue(512)
+        return QDialog.DialogCode.Accepted.value
+
+    monkeypatch.setattr(PreferencesDialog, "exec", choose)
+    window.actions_by_name["preferences"].trigger()
+    assert window.session.streamer.memory.budget == 512 << 20
+    assert not window.actions_by_name["dark"].isChecked()
+    assert QApplication.palette().color(QPalette.ColorRole.Window).lightness() > 128
+    assert window.intent is not None
+    z = window.intent.position[0]
+    zoom = window.canvas.viewport.zoom
+    wait_until_exact(qtbot, window, lambda: turn_wheel(window, Qt.KeyboardModifier.NoModifier))
+    assert window.intent.position[0] == z + 1
+    assert window.canvas.viewport.zoom == zoom
+    wait_until_exact(qtbot, window, lambda: turn_wheel(window, Qt.KeyboardModifier.ControlModifier))
+    assert window.canvas.viewport.zoom > zoom
+    again = MainWindow(window.settings)
+    qtbot.addWidget(again)
+    assert again.canvas.wheel_steps
+    assert again.session.streamer.memory.budget == 512 << 20
+    again.close()
+    window.actions_by_name["dark"].trigger()
+    assert Preferences.load(window.settings) == Preferences(dark=True, wheel="step", cache_mib=512)
+
+
+def test_the_defaults_are_restored(qtbot: QtBot) -> None:
+    dialog = PreferencesDialog(Preferences(dark=False, wheel="step", cache_mib=1024))
+    qtbot.addWidget(dialog)
+    assert dialog.preferences() == Preferences(dark=False, wheel="step", cache_mib=1024)
+    reset = dialog.buttons.button(QDialogButtonBox.StandardButton.RestoreDefaults)
+    assert reset is not None
+    reset.click()
+    assert dialog.preferences() == Preferences()

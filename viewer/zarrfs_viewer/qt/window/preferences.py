@@ -1,0 +1,98 @@
+"""The preferences of the user, and their dialog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from PyQt6.QtCore import QSettings
+from PyQt6.QtWidgets import QComboBox, QDialog, QDialogButtonBox, QFormLayout, QSpinBox, QWidget
+
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain
+
+__all__ = ["Preferences", "PreferencesDialog", "WheelAction"]
+
+WheelAction = Literal["zoom", "step"]
+"""The effect of the wheel over the picture. With Ctrl it has the other effect."""
+
+MIN_CACHE_MIB, MAX_CACHE_MIB = 64, 65536
+THEMES = (("Dark", True), ("Light", False))
+WHEEL_ACTIONS: tuple[tuple[str, WheelAction], ...] = (
+    ("Zooms; with Ctrl: next slice", "zoom"),
+    ("Next slice; with Ctrl: zooms", "step"),
+)
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """The preferences. ``cache_mib`` is the limit of cached tiles in MiB."""
+
+    dark: bool = True
+    wheel: WheelAction = "zoom"
+    cache_mib: int = 256
+
+    @classmethod
+    def load(cls, settings: QSettings) -> Preferences:
+        """Return the preferences in the settings. Values that are missing or not valid are replaced by the defaults."""
+        default = cls()
+        wheel = settings.value("wheel", default.wheel)
+        try:
+            cache_mib = int(settings.value("cache_mib", default.cache_mib))
+        except (TypeError, ValueError):
+            cache_mib = default.cache_mib
+        return cls(
+            dark=settings.value("dark", default.dark, bool),
+            wheel="step" if wheel == "step" else "zoom",
+            cache_mib=min(max(cache_mib, MIN_CACHE_MIB), MAX_CACHE_MIB),
+        )
+
+    def save(self, settings: QSettings) -> None:
+        """Write the preferences to the settings."""
+        settings.setValue("dark", self.dark)
+        settings.setValue("wheel", self.wheel)
+        settings.setValue("cache_mib", self.cache_mib)
+
+
+class PreferencesDialog(QDialog):
+    """A form for the preferences."""
+
+    def __init__(self, preferences: Preferences, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Preferences")
+        self.theme, self.wheel, self.cache = QComboBox(), QComboBox(), QSpinBox()
+        for title, dark in THEMES:
+            self.theme.addItem(plain(title), dark)
+        for title, action in WHEEL_ACTIONS:
+            self.wheel.addItem(plain(title), action)
+        self.cache.setRange(MIN_CACHE_MIB, MAX_CACHE_MIB)
+        self.cache.setSingleStep(64)
+        self.cache.setSuffix(" MiB")
+        form = QFormLayout(self)
+        for name, widget in (
+            ("Theme", self.theme),
+            ("Mouse wheel", self.wheel),
+            ("Memory for tiles", self.cache),
+        ):
+            widget.setAccessibleName(plain(name))
+            form.addRow(PlainLabel(plain(name)), widget)
+        self.buttons = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Ok
+            | QDialogButtonBox.StandardButton.Cancel
+            | QDialogButtonBox.StandardButton.RestoreDefaults
+        )
+        self.buttons.accepted.connect(self.accept)
+        self.buttons.rejected.connect(self.reject)
+        reset = self.buttons.button(QDialogButtonBox.StandardButton.RestoreDefaults)
+        if reset is not None:
+            reset.clicked.connect(lambda: self._show(Preferences()))
+        form.addRow(self.buttons)
+        self._show(preferences)
+
+    def _show(self, preferences: Preferences) -> None:
+        self.theme.setCurrentIndex(self.theme.findData(preferences.dark))
+        self.wheel.setCurrentIndex(self.wheel.findData(preferences.wheel))
+        self.cache.setValue(preferences.cache_mib)
+
+    def preferences(self) -> Preferences:
+        """Return the preferences in the form."""
+        return Preferences(self.theme.currentData(), self.wheel.currentData(), self.cache.value())
