@@ -143,7 +143,7 @@ def test_channel_settings_are_those_of_omero() -> None:
     )
     assert (second.visible, second.invert, second.limits) == (False, True, None)
     assert third.limits is None, "the range of uint16 would draw most images black"
-    assert (fourth.visible, fourth.label) == (True, "Channel 3")
+    assert (fourth.visible, fourth.label) == (False, "Channel 3"), "more than three channels are visible"
     assert image.default_position == (0, 3, 7, 7)
 
 

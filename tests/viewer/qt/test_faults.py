@@ -17,7 +17,7 @@ from PyQt6.QtTest import QTest
 from PyQt6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.locations import absolute_location
-from zarrfs_viewer.qt.panels.channels_panel import SignificantBox
+from zarrfs_viewer.qt.panels.channel_row import SignificantBox
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs

@@ -17,7 +17,7 @@ __all__ = ["default_channels"]
 DEFAULT_COLORS = ("#00FF00", "#FF00FF", "#00FFFF", "#FFFF00", "#FF4040", "#4060FF")
 """Colours of channels without a declared colour. People with colour vision deficiency can distinguish the first
 two."""
-MAX_INITIALLY_VISIBLE = 6
+MAX_INITIALLY_VISIBLE = 3
 """The number of channels without metadata that are visible at first."""
 
 

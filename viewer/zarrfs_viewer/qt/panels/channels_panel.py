@@ -1,229 +1,27 @@
-"""The channel settings (visibility, colormap, contrast limits, gamma) and the histogram of the selected channel."""
+"""The channels: one row each, a filter for many channels, and the histogram of the selected channel."""
 
 from __future__ import annotations
 
-import math
-import re
-from functools import lru_cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from PyQt6.QtCore import Qt, pyqtSignal
-from PyQt6.QtGui import QColor, QIcon, QPainter, QPixmap, QValidator
-from PyQt6.QtWidgets import (
-    QCheckBox,
-    QColorDialog,
-    QComboBox,
-    QDoubleSpinBox,
-    QFrame,
-    QGridLayout,
-    QHBoxLayout,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PyQt6.QtCore import pyqtSignal
+from PyQt6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from zarrfs_viewer.qt.support.plain_text import (
-    PlainLabel,
-    allow_narrow,
-    button_text,
-    plain,
-    plain_name,
-    tooltip,
-)
+from zarrfs_viewer.qt.panels.channel_row import ChannelRow
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, allow_narrow, button_text, plain
 from zarrfs_viewer.qt.support.plots import LazyPlot
-from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
+from zarrfs_viewer.qt.support.widgets import search_box
 from zarrfs_viewer.rendering.contrast import Histogram
-from zarrfs_viewer.state.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
 from zarrfs_viewer.state.view_state import ChannelSettings
 
 __all__ = ["ChannelsPanel"]
 
-MAX_LIMIT = 1e300
-MIN_NAME_WIDTH = 90
 HANDLE_SIZE = 12
 """Pixels of the handles of the limits in the histogram."""
-MAX_DECIMALS = 323
-"""The maximum of Qt, so that limits as small as 1e-300 are not rounded."""
-COMPONENTS = ("abs", "phase", "real", "imag")
-CUSTOM = "Custom color..."
-
-
-class SignificantBox(QDoubleSpinBox):
-    """A spin box that displays six significant digits instead of a fixed number of decimals."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setDecimals(MAX_DECIMALS)
-
-    def textFromValue(self, value: float) -> str:
-        return f"{value:.6g}"
-
-    def valueFromText(self, text: str | None) -> float:
-        stripped = (text or "").strip()
-        if stripped == self.textFromValue(self.value()):
-            return self.value()  # the text was not edited and has fewer digits than the value
-        try:
-            return float(stripped)
-        except ValueError:
-            return self.value()
-
-    def validate(self, text: str | None, position: int) -> tuple[QValidator.State, str, int]:
-        value = text or ""
-        try:
-            is_finite = math.isfinite(float(value))
-        except ValueError:
-            is_finite = False
-        if is_finite:
-            return QValidator.State.Acceptable, value, position
-        is_prefix = re.fullmatch(r"\s*[+-]?\d*\.?\d*(e[+-]?\d*)?\s*", value, re.IGNORECASE)
-        return QValidator.State.Intermediate if is_prefix else QValidator.State.Invalid, value, position
-
-
-class ChannelRow(QFrame):
-    """The controls of one channel.
-
-    Signals:
-        changed: (settings) a dictionary of the settings that the user changed.
-        auto: the user requested automatic contrast limits.
-        activated: the user changed this channel.
-    """
-
-    changed = pyqtSignal(dict)
-    auto = pyqtSignal()
-    activated = pyqtSignal()
-
-    def __init__(
-        self, settings: ChannelSettings, kind: str, rgb: bool = False, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
-        is_integer = kind in "iub"
-        self._limits: tuple[float, float] | None = None
-        self.setFrameShape(QFrame.Shape.StyledPanel)
-        self._is_updating = False
-        label = settings.label or f"Channel {settings.index}"
-        self.name = name = plain_name(label)
-        self.visible = QCheckBox(button_text(label))
-        self.visible.setToolTip(tooltip(label))
-        allow_narrow(self.visible, MIN_NAME_WIDTH)
-        self.visible.setAccessibleName(plain(f"Show {name}"))
-        self.colormap = QComboBox()
-        self.colormap.setAccessibleName(plain(f"Colormap of {name}"))
-        self.low = self._create_limit_box(f"Minimum contrast limit of {name}", is_integer)
-        self.high = self._create_limit_box(f"Maximum contrast limit of {name}", is_integer)
-        self.gamma = QDoubleSpinBox()
-        self.gamma.setRange(0.1, 10)
-        self.gamma.setSingleStep(0.1)
-        self.gamma.setValue(1)
-        self.gamma.setPrefix("γ ")
-        self.gamma.setAccessibleName(plain(f"Gamma of {name}"))
-        self.automatic = tool_button("Auto", f"Auto-contrast {name}, ignoring outliers")
-        self.invert = tool_button("Inv", f"Invert the colormap of {name}", checkable=True)
-        self.solo = tool_button("Solo", f"Show only {name}", checkable=True)
-        self.component = QComboBox()
-        self.component.setAccessibleName(plain(f"Component of the complex values of {name}"))
-        for part in COMPONENTS:
-            self.component.addItem(plain(part))
-        self.component.setVisible(kind == "c")
-        self.colormap.setVisible(not rgb)
-        grid = QGridLayout(self)
-        grid.setContentsMargins(6, 4, 6, 4)
-        grid.addWidget(self.visible, 0, 0, 1, 2)
-        grid.addWidget(self.colormap, 0, 2, 1, 2)
-        grid.addWidget(self.low, 1, 0, 1, 2)
-        grid.addWidget(self.high, 1, 2, 1, 2)
-        buttons = QHBoxLayout()
-        for widget in (self.automatic, self.invert, self.solo, self.gamma):
-            buttons.addWidget(widget)
-        grid.addLayout(buttons, 2, 0, 1, 4)
-        grid.addWidget(self.component, 3, 0, 1, 4)
-        ignore_wheel_unless_focused(self.colormap, self.low, self.high, self.gamma, self.component)
-        return_focus_on_enter(self.low, self.high, self.gamma)
-        self.show_settings(settings)
-        self.visible.toggled.connect(lambda on: self._emit_changed(visible=on))
-        self.colormap.activated.connect(self._pick_colormap)
-        self.low.valueChanged.connect(lambda value: self._emit_limit(0, value))
-        self.high.valueChanged.connect(lambda value: self._emit_limit(1, value))
-        self.gamma.valueChanged.connect(lambda value: self._emit_changed(gamma=value))
-        self.invert.toggled.connect(lambda on: self._emit_changed(invert=on))
-        self.solo.toggled.connect(lambda on: self._emit_changed(solo=on))
-        self.automatic.clicked.connect(self.auto)
-        self.component.activated.connect(self._pick_component)
-
-    def _create_limit_box(self, name: str, is_integer: bool) -> QDoubleSpinBox:
-        box = QDoubleSpinBox() if is_integer else SignificantBox()
-        box.setRange(-MAX_LIMIT, MAX_LIMIT)
-        if is_integer:
-            box.setDecimals(0)
-        box.setAccessibleName(plain(name))
-        box.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
-        box.setKeyboardTracking(False)
-        box.setMinimumWidth(90)
-        return box
-
-    def show_settings(self, settings: ChannelSettings) -> None:
-        """Display these settings without emitting signals."""
-        self._is_updating = True
-        self.visible.setChecked(settings.visible)
-        self.invert.setChecked(settings.invert)
-        self.solo.setChecked(settings.solo)
-        self.gamma.setValue(settings.gamma)
-        names = [*NAMES] if settings.colormap in NAMES else [settings.colormap, *NAMES]
-        if [self.colormap.itemText(i) for i in range(self.colormap.count() - 1)] != names:
-            self.colormap.clear()
-            for name in names:
-                self.colormap.addItem(swatch(name), plain(name))
-                if name in COLOR_BLIND_SAFE:
-                    self.colormap.setItemData(self.colormap.count() - 1, "Color-blind safe", 3)
-            self.colormap.addItem(CUSTOM)
-        self.colormap.setCurrentText(settings.colormap)
-        if settings.component in COMPONENTS:
-            self.component.setCurrentText(settings.component)
-        self._limits = settings.limits
-        for number, box in enumerate((self.low, self.high)):
-            # The limits cannot be edited before they have been computed.
-            box.setEnabled(settings.limits is not None)
-            if settings.limits is not None:
-                box.setValue(settings.limits[number])
-        self._is_updating = False
-
-    def _pick_component(self) -> None:
-        # Another component has another value range: the limits are computed again.
-        self._emit_changed(component=self.component.currentText(), limits=None)
-
-    def _pick_colormap(self, index: int) -> None:
-        name = self.colormap.itemText(index)
-        if name == CUSTOM:
-            color = QColorDialog.getColor(QColor(255, 255, 255), self)
-            if not color.isValid():
-                return
-            name = color.name()
-        self._emit_changed(colormap=name)
-
-    def _emit_limit(self, number: int, value: float) -> None:
-        """Emit both limits. The limit that was not edited comes from the settings: its box may show fewer digits."""
-        if self._limits is not None:
-            other = self._limits[1 - number]
-            self._emit_changed(limits=(min(value, other), max(value, other)))
-
-    def _emit_changed(self, **changes: Any) -> None:
-        if not self._is_updating:
-            self.activated.emit()
-            self.changed.emit(changes)
-
-
-@lru_cache(maxsize=256)
-def swatch(name: str) -> QIcon:
-    """Return an icon with the colors of a colormap."""
-    table = lookup(name)
-    pixmap = QPixmap(32, 12)
-    pixmap.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(pixmap)
-    for x in range(32):
-        red, green, blue = (int(part) for part in table[min(255, x * 8)][:3])
-        painter.fillRect(x, 0, 1, 12, QColor(red, green, blue))
-    painter.end()
-    return QIcon(pixmap)
+MIN_FILTERED_CHANNELS = 5
+"""From this number of channels on there are a filter and buttons to show all or none."""
 
 
 class ChannelsPanel(QWidget):
@@ -270,8 +68,21 @@ class ChannelsPanel(QWidget):
         bottom.addWidget(self._title, 1)
         bottom.addWidget(self.volume)
         bottom.addWidget(self.logarithmic)
+        self.filter = search_box("Find channel")
+        self.filter.textChanged.connect(self._filter)
+        self.show_all, self.show_none = QPushButton(button_text("All")), QPushButton(button_text("None"))
+        self.show_all.setToolTip("Show all channels that the filter shows")
+        self.show_none.setToolTip("Hide all channels that the filter shows")
+        self.show_all.clicked.connect(lambda: self._set_all_visible(True))
+        self.show_none.clicked.connect(lambda: self._set_all_visible(False))
+        self.tools = QWidget()
+        tools = QHBoxLayout(self.tools)
+        tools.setContentsMargins(0, 0, 0, 0)
+        for widget in (self.filter, self.show_all, self.show_none):
+            tools.addWidget(widget)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
+        layout.addWidget(self.tools)
         layout.addWidget(scroll, 1)
         layout.addWidget(self.plot)
         layout.addLayout(bottom)
@@ -288,20 +99,34 @@ class ChannelsPanel(QWidget):
             row.changed.connect(partial(self.changed.emit, number))
             row.auto.connect(partial(self.auto.emit, number))
             row.activated.connect(partial(self.select_channel, number))
+            row.set_selected(False)
             self._column.insertWidget(number, row)
             self.rows.append(row)
         self.current = -1
+        self.filter.clear()
+        self.tools.setVisible(len(channels) >= MIN_FILTERED_CHANNELS)
         self._title.setText("")
         if channels:
             self.select_channel(0)
         self._draw()
 
     def select_channel(self, number: int) -> None:
-        """Select the channel whose histogram is displayed."""
+        """Select the channel whose details and histogram are displayed."""
         if number != self.current and 0 <= number < len(self.rows):
             self.current = number
+            for other, row in enumerate(self.rows):
+                row.set_selected(other == number)
             self._title.setText(plain(self.rows[number].name))
             self.histogram_requested.emit(number, self.volume.isChecked())
+
+    def _filter(self, text: str) -> None:
+        for row in self.rows:
+            row.setVisible(text.casefold() in row.name.casefold())
+
+    def _set_all_visible(self, on: bool) -> None:
+        for number, row in enumerate(self.rows):
+            if not row.isHidden() and row.visible.isChecked() != on:
+                self.changed.emit(number, {"visible": on})
 
     def request_histogram(self) -> None:
         """Request the histogram of the selected channel again."""

@@ -1,0 +1,124 @@
+"""The rows of the channels panel: details of the selected channel, the range slider, and the filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PyQt6.QtCore import QPoint, Qt
+from PyQt6.QtGui import QColor
+from PyQt6.QtTest import QTest
+from PyQt6.QtWidgets import QColorDialog
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.range_slider import RangeSlider
+from zarrfs_viewer.qt.window.main_window import MainWindow
+
+import zarrfs
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
+
+OpenInWindow = Callable[[object], MainWindow]
+CHANNELS = 6
+
+
+@pytest.fixture
+def window(qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path) -> MainWindow:
+    values = np.random.default_rng(0).integers(0, 1000, (CHANNELS, 3, 32, 32), "u2")
+    zarrfs.create_array(
+        tmp_path / "a.zarr", data=values, chunks=(1, 1, 32, 32), dimension_names=["c", "z", "y", "x"]
+    )
+    opened = open_in_window(tmp_path / "a.zarr")
+    limits = lambda: opened.intent is not None and opened.intent.channels[0].limits  # noqa: E731
+    qtbot.waitUntil(lambda: bool(limits()), timeout=TIMEOUT_MILLISECONDS)
+    return opened
+
+
+def test_three_channels_are_visible_and_one_has_details(window: MainWindow) -> None:
+    rows = window.channels.rows
+    assert [row.visible.isChecked() for row in rows] == [True] * 3 + [False] * 3
+    assert [row.details.isHidden() for row in rows] == [False] + [True] * 5
+    QTest.mouseClick(rows[4], Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
+    assert [row.details.isHidden() for row in rows] == [True] * 4 + [False, True]
+    assert window.channels.current == 4
+
+
+def test_all_none_and_the_filter(qtbot: QtBot, window: MainWindow) -> None:
+    panel = window.channels
+
+    def visible() -> list[bool]:
+        assert window.intent is not None
+        return [channel.visible for channel in window.intent.channels]
+
+    assert not panel.tools.isHidden()
+    panel.filter.setText("channel 5")
+    assert [row.isHidden() for row in panel.rows] == [True] * 5 + [False]
+    wait_until_exact(qtbot, window, panel.show_all.click)
+    assert visible() == [True, True, True, False, False, True]
+    panel.filter.clear()
+    wait_until_exact(qtbot, window, panel.show_all.click)
+    assert visible() == [True] * CHANNELS
+    wait_until_exact(qtbot, window, panel.show_none.click)
+    assert visible() == [False] * CHANNELS
+
+
+def test_few_channels_have_no_filter(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "b.zarr", data=np.zeros((8, 8), "u1"))
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(tmp_path / "b.zarr")))
+    assert window.channels.tools.isHidden()
+
+
+def test_the_slider_of_a_row_moves_one_limit(window: MainWindow) -> None:
+    row = window.channels.rows[0]
+    assert window.intent is not None
+    low, high = window.intent.channels[0].limits or (0.0, 0.0)
+    slider = row.slider
+    x = round(slider.position_of(high))
+    QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(x, 5))
+    QTest.mouseMove(slider, QPoint(x // 2, 5))
+    QTest.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=QPoint(x // 2, 5))
+    changed = window.intent.channels[0].limits
+    assert changed is not None
+    assert changed[0] == low
+    assert low < changed[1] < high
+    assert changed[1] == round(changed[1])
+    assert row.high.value() == changed[1]
+
+
+def test_a_color_is_chosen_from_the_swatch(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(QColorDialog, "getColor", lambda *_: QColor("#12ab34"))
+    window.channels.rows[1].color.click()
+    assert window.intent is not None
+    assert window.intent.channels[1].colormap == "#12ab34"
+    monkeypatch.setattr(QColorDialog, "getColor", lambda *_: QColor())
+    window.channels.rows[1].color.click()
+    assert window.intent.channels[1].colormap == "#12ab34"
+
+
+@pytest.mark.parametrize("limits", [(0.0, 0.0), (-1e300, 1e300), (1e-30, 2e-30), (5.0, 5.0)])
+def test_positions_and_values_of_a_slider_agree(qtbot: QtBot, limits: tuple[float, float]) -> None:
+    slider = RangeSlider(is_integer=False)
+    qtbot.addWidget(slider)
+    slider.resize(208, 18)
+    slider.show_limits(limits, None, "viridis", True)
+    slider.grab()
+    for part in (0.0, 0.3, 1.0):
+        value = slider.value_at(4 + part * 200)
+        assert np.isfinite(value)
+        if limits[0] < limits[1]:
+            assert slider.position_of(value) == pytest.approx(4 + part * 200)
+
+
+def test_handles_do_not_pass_each_other(qtbot: QtBot) -> None:
+    slider = RangeSlider(is_integer=True)
+    qtbot.addWidget(slider)
+    slider.resize(208, 18)
+    slider.show_limits((40.0, 60.0), (0.0, 100.0), "gray", False)
+    moves: list[tuple[int, float]] = []
+    slider.moved.connect(lambda number, value: moves.append((number, value)))
+    QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(round(slider.position_of(40)), 9))
+    QTest.mouseMove(slider, QPoint(200, 9))
+    assert moves[-1] == (0, 60.0)
+    slider.show_limits(None, None, "gray", False)
+    QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(20, 9))
+    assert len(moves) == 1

@@ -1,0 +1,259 @@
+"""The row of one channel: visibility, name, colours and limits; further controls while the channel is selected."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from typing import Any
+
+from PyQt6.QtCore import QSize, Qt, pyqtSignal
+from PyQt6.QtGui import QColor, QIcon, QMouseEvent, QPainter, QPixmap, QValidator
+from PyQt6.QtWidgets import (
+    QCheckBox,
+    QColorDialog,
+    QComboBox,
+    QDoubleSpinBox,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QVBoxLayout,
+    QWidget,
+)
+
+from zarrfs_viewer.qt.panels.range_slider import RangeSlider
+from zarrfs_viewer.qt.support.plain_text import allow_narrow, button_text, plain, plain_name, tooltip
+from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
+from zarrfs_viewer.state.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
+from zarrfs_viewer.state.view_state import ChannelSettings
+
+__all__ = ["ChannelRow", "SignificantBox"]
+
+MAX_LIMIT = 1e300
+MIN_NAME_WIDTH = 70
+SWATCH_WIDTH, SWATCH_HEIGHT = 22, 12
+MAX_DECIMALS = 323
+"""The maximum of Qt, so that limits as small as 1e-300 are not rounded."""
+COMPONENTS = ("abs", "phase", "real", "imag")
+CUSTOM = "Custom color..."
+
+
+class SignificantBox(QDoubleSpinBox):
+    """A spin box that displays six significant digits instead of a fixed number of decimals."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setDecimals(MAX_DECIMALS)
+
+    def textFromValue(self, value: float) -> str:
+        return f"{value:.6g}"
+
+    def valueFromText(self, text: str | None) -> float:
+        stripped = (text or "").strip()
+        if stripped == self.textFromValue(self.value()):
+            return self.value()  # the text was not edited and has fewer digits than the value
+        try:
+            return float(stripped)
+        except ValueError:
+            return self.value()
+
+    def validate(self, text: str | None, position: int) -> tuple[QValidator.State, str, int]:
+        value = text or ""
+        try:
+            is_finite = math.isfinite(float(value))
+        except ValueError:
+            is_finite = False
+        if is_finite:
+            return QValidator.State.Acceptable, value, position
+        is_prefix = re.fullmatch(r"\s*[+-]?\d*\.?\d*(e[+-]?\d*)?\s*", value, re.IGNORECASE)
+        return QValidator.State.Intermediate if is_prefix else QValidator.State.Invalid, value, position
+
+
+class ChannelRow(QFrame):
+    """The controls of one channel.
+
+    Signals:
+        changed: (settings) a dictionary of the settings that the user changed.
+        auto: the user requested automatic contrast limits.
+        activated: the user changed this channel.
+    """
+
+    changed = pyqtSignal(dict)
+    auto = pyqtSignal()
+    activated = pyqtSignal()
+
+    def __init__(
+        self, settings: ChannelSettings, kind: str, rgb: bool = False, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        is_integer = kind in "iub"
+        self._limits: tuple[float, float] | None = None
+        self._color_name = settings.colormap
+        self.setFrameShape(QFrame.Shape.StyledPanel)
+        self._is_updating = False
+        label = settings.label or f"Channel {settings.index}"
+        self.name = name = plain_name(label)
+        self.visible = QCheckBox(button_text(label))
+        self.visible.setToolTip(tooltip(label))
+        allow_narrow(self.visible, MIN_NAME_WIDTH)
+        self.visible.setAccessibleName(plain(f"Show {name}"))
+        self.colormap = QComboBox()
+        self.colormap.setAccessibleName(plain(f"Colormap of {name}"))
+        self.low = self._create_limit_box(f"Minimum contrast limit of {name}", is_integer)
+        self.high = self._create_limit_box(f"Maximum contrast limit of {name}", is_integer)
+        self.gamma = QDoubleSpinBox()
+        self.gamma.setRange(0.1, 10)
+        self.gamma.setSingleStep(0.1)
+        self.gamma.setValue(1)
+        self.gamma.setPrefix("γ ")
+        self.gamma.setAccessibleName(plain(f"Gamma of {name}"))
+        self.automatic = tool_button("Auto", f"Auto-contrast {name}, ignoring outliers")
+        self.invert = tool_button("Inv", f"Invert the colormap of {name}", checkable=True)
+        self.solo = tool_button("Solo", f"Show only {name}", checkable=True)
+        self.component = QComboBox()
+        self.component.setAccessibleName(plain(f"Component of the complex values of {name}"))
+        for part in COMPONENTS:
+            self.component.addItem(plain(part))
+        self.component.setVisible(kind == "c")
+        self.colormap.setVisible(not rgb)
+        self.slider = RangeSlider(is_integer)
+        self.slider.setAccessibleName(plain(f"Contrast limits of {name}"))
+        self.slider.setVisible(not rgb)
+        self.color = tool_button("", f"Custom color of {name}")
+        self.color.setAutoRaise(True)
+        self.color.setIconSize(QSize(SWATCH_WIDTH, SWATCH_HEIGHT))
+        self.color.setVisible(not rgb)
+        self.details = QWidget()
+        self._arrange()
+        ignore_wheel_unless_focused(self.colormap, self.low, self.high, self.gamma, self.component)
+        return_focus_on_enter(self.low, self.high, self.gamma)
+        self.show_settings(settings)
+        self.visible.toggled.connect(lambda on: self._emit_changed(visible=on))
+        self.colormap.activated.connect(self._pick_colormap)
+        self.low.valueChanged.connect(lambda value: self._emit_limit(0, value))
+        self.high.valueChanged.connect(lambda value: self._emit_limit(1, value))
+        self.gamma.valueChanged.connect(lambda value: self._emit_changed(gamma=value))
+        self.invert.toggled.connect(lambda on: self._emit_changed(invert=on))
+        self.solo.toggled.connect(lambda on: self._emit_changed(solo=on))
+        self.automatic.clicked.connect(self.auto)
+        self.color.clicked.connect(self._pick_color)
+        self.slider.moved.connect(self._emit_limit)
+        self.slider.pressed.connect(self.activated)
+        self.component.activated.connect(self._pick_component)
+
+    def _arrange(self) -> None:
+        """Place the widgets: one row, and below it the details."""
+        header = QHBoxLayout()
+        header.setSpacing(4)
+        header.addWidget(self.visible, 2)
+        header.addWidget(self.color)
+        header.addWidget(self.slider, 3)
+        grid = QGridLayout(self.details)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.addWidget(self.low, 0, 0)
+        grid.addWidget(self.high, 0, 1)
+        grid.addWidget(self.colormap, 1, 0)
+        grid.addWidget(self.gamma, 1, 1)
+        buttons = QHBoxLayout()
+        for widget in (self.automatic, self.invert, self.solo):
+            buttons.addWidget(widget)
+        buttons.addStretch(1)
+        grid.addLayout(buttons, 2, 0, 1, 2)
+        grid.addWidget(self.component, 3, 0, 1, 2)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 3, 6, 3)
+        layout.setSpacing(4)
+        layout.addLayout(header)
+        layout.addWidget(self.details)
+
+    def set_selected(self, on: bool) -> None:
+        """Show the details of the selected channel."""
+        self.details.setVisible(on)
+
+    def mousePressEvent(self, event: QMouseEvent | None) -> None:
+        self.activated.emit()
+        super().mousePressEvent(event)
+
+    def _create_limit_box(self, name: str, is_integer: bool) -> QDoubleSpinBox:
+        box = QDoubleSpinBox() if is_integer else SignificantBox()
+        box.setRange(-MAX_LIMIT, MAX_LIMIT)
+        if is_integer:
+            box.setDecimals(0)
+        box.setAccessibleName(plain(name))
+        box.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
+        box.setKeyboardTracking(False)
+        box.setMinimumWidth(70)
+        return box
+
+    def show_settings(self, settings: ChannelSettings) -> None:
+        """Display these settings without emitting signals."""
+        self._is_updating = True
+        self.visible.setChecked(settings.visible)
+        self.invert.setChecked(settings.invert)
+        self.solo.setChecked(settings.solo)
+        self.gamma.setValue(settings.gamma)
+        names = [*NAMES] if settings.colormap in NAMES else [settings.colormap, *NAMES]
+        if [self.colormap.itemText(i) for i in range(self.colormap.count() - 1)] != names:
+            self.colormap.clear()
+            for name in names:
+                self.colormap.addItem(swatch(name), plain(name))
+                if name in COLOR_BLIND_SAFE:
+                    self.colormap.setItemData(self.colormap.count() - 1, "Color-blind safe", 3)
+            self.colormap.addItem(CUSTOM)
+        self.colormap.setCurrentText(settings.colormap)
+        if settings.component in COMPONENTS:
+            self.component.setCurrentText(settings.component)
+        self._limits = settings.limits
+        self._color_name = settings.colormap
+        self.color.setIcon(swatch(settings.colormap))
+        self.slider.show_limits(settings.limits, settings.limits_range, settings.colormap, settings.invert)
+        for number, box in enumerate((self.low, self.high)):
+            # The limits cannot be edited before they have been computed.
+            box.setEnabled(settings.limits is not None)
+            if settings.limits is not None:
+                box.setValue(settings.limits[number])
+        self._is_updating = False
+
+    def _pick_component(self) -> None:
+        # Another component has another value range: the limits are computed again.
+        self._emit_changed(component=self.component.currentText(), limits=None)
+
+    def _pick_colormap(self, index: int) -> None:
+        name = self.colormap.itemText(index)
+        if name == CUSTOM:
+            self._pick_color()
+        else:
+            self._emit_changed(colormap=name)
+
+    def _pick_color(self) -> None:
+        """Ask for a color, beginning with the current one."""
+        self.activated.emit()
+        red, green, blue = (int(part) for part in lookup(self._color_name)[-1][:3])
+        color = QColorDialog.getColor(QColor(red, green, blue), self)
+        if color.isValid():
+            self._emit_changed(colormap=color.name())
+
+    def _emit_limit(self, number: int, value: float) -> None:
+        """Emit both limits. The limit that was not edited comes from the settings: its box may show fewer digits."""
+        if self._limits is not None:
+            other = self._limits[1 - number]
+            self._emit_changed(limits=(min(value, other), max(value, other)))
+
+    def _emit_changed(self, **changes: Any) -> None:
+        if not self._is_updating:
+            self.activated.emit()
+            self.changed.emit(changes)
+
+
+@lru_cache(maxsize=256)
+def swatch(name: str) -> QIcon:
+    """Return an icon with the colors of a colormap."""
+    table = lookup(name)
+    pixmap = QPixmap(32, 12)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    for x in range(32):
+        red, green, blue = (int(part) for part in table[min(255, x * 8)][:3])
+        painter.fillRect(x, 0, 1, 12, QColor(red, green, blue))
+    painter.end()
+    return QIcon(pixmap)
