@@ -109,11 +109,35 @@ def test_positions_and_values_of_a_slider_agree(qtbot: QtBot, limits: tuple[floa
             assert slider.position_of(value) == pytest.approx(4 + part * 200)
 
 
+@pytest.mark.parametrize(
+    ("limits", "limits_range", "expected"),
+    [
+        ((100.0, 900.0), (0.0, 65535.0), (0.0, 1300.0)),
+        ((100.0, 900.0), (0.0, 1000.0), (0.0, 1000.0)),
+        ((100.0, 900.0), None, (-300.0, 1300.0)),
+    ],
+)
+def test_the_range_of_a_slider_separates_its_handles(
+    qtbot: QtBot,
+    limits: tuple[float, float],
+    limits_range: tuple[float, float] | None,
+    expected: tuple[float, float],
+) -> None:
+    slider = RangeSlider(is_integer=True)
+    qtbot.addWidget(slider)
+    slider.resize(208, 18)
+    slider.show_limits(limits, limits_range, "gray", False)
+    assert (slider.value_at(0), slider.value_at(208)) == expected
+    slider.show_limits((50.0, 5000.0), limits_range, "gray", False)
+    assert slider.value_at(208) == 5000.0
+
+
 def test_handles_do_not_pass_each_other(qtbot: QtBot) -> None:
     slider = RangeSlider(is_integer=True)
     qtbot.addWidget(slider)
     slider.resize(208, 18)
     slider.show_limits((40.0, 60.0), (0.0, 100.0), "gray", False)
+    assert slider.value_at(208) == 100.0
     moves: list[tuple[int, float]] = []
     slider.moved.connect(lambda number, value: moves.append((number, value)))
     QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(round(slider.position_of(40)), 9))

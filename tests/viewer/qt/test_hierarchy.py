@@ -208,6 +208,7 @@ def test_summaries_of_groups(tmp_path: Path, cells: Path) -> None:
     assert (well.kind, well.summary) == ("well", "well, 2 fields")
     series = describe(zarrfs.open(write_series(tmp_path / "series.zarr")))
     assert (series.kind, series.summary) == ("series", "3 series")
+    assert describe(zarrfs.open(cells, "labels")).summary == "1 label image"
     assert describe(zarrfs.open(cells, "0"), is_level=True).kind == "level"
     assert describe(zarrfs.create_group(tmp_path / "g.zarr")).summary == ""
 

@@ -18,8 +18,24 @@ HANDLE_WIDTH = 8
 GRADIENT_STEPS = 9
 BORDER = QColor(140, 145, 155)
 HANDLE = QColor(225, 228, 234)
-MARGIN_PART = 0.25
-"""Without a known range, the slider extends beyond the limits by this part of their distance."""
+MARGIN_PART = 0.5
+"""Without a useful range, the slider extends beyond the limits by this part of their distance."""
+MIN_LIMITS_PART = 0.2
+"""The limits occupy at least this part of the slider at first."""
+
+
+def _useful_range(low: float, high: float, limits_range: tuple[float, float] | None) -> tuple[float, float]:
+    """Return the range of a slider for limits.
+
+    The range in the metadata is often that of the data type. It is not used if the handles would be close together.
+    """
+    margin = (high - low) * MARGIN_PART
+    if limits_range is None:
+        return low - margin, high + margin
+    start, stop = min(limits_range), max(limits_range)
+    if high - low >= (stop - start) * MIN_LIMITS_PART:
+        return start, stop
+    return max(start, low - margin), min(stop, high + margin)
 
 
 class RangeSlider(QWidget):
@@ -56,17 +72,11 @@ class RangeSlider(QWidget):
         colormap: str,
         is_inverted: bool,
     ) -> None:
-        """Display limits. Without ``limits_range`` the range follows from the limits, and grows with them."""
+        """Display limits. The range follows from the first limits and ``limits_range``, and grows with later limits."""
         self._colormap, self._is_inverted = colormap, is_inverted
         if limits is not None:
             low, high = min(limits), max(limits)
-            if limits_range is not None:
-                start, stop = limits_range
-            elif self._limits is None:
-                margin = (high - low) * MARGIN_PART
-                start, stop = low - margin, high + margin
-            else:
-                start, stop = self._range
+            start, stop = self._range if self._limits is not None else _useful_range(low, high, limits_range)
             self._range = min(start, low), max(stop, high)
         self._limits = limits
         self.update()

@@ -150,6 +150,8 @@ def _group_summary(group: zarrfs.Group, ngff: Ngff) -> tuple[NodeKind, str]:
         return "well", f"well, {fields} field{'s' if fields != 1 else ''}"
     if ngff.series is not None:
         return "series", f"{len(ngff.series)} series" if ngff.series else "series"
+    if ngff.labels is not None:
+        return "group", f"{len(ngff.labels)} label image{'s' if len(ngff.labels) != 1 else ''}"
     return "group", ""
 
 
