@@ -119,31 +119,32 @@ def test_docks_regain_their_width_when_the_window_grows_again(
     qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
 ) -> None:
     window = open_in_window(write_array(tmp_path / "a.zarr"))
+    chosen = {"Hierarchy": 320, "Image": 320}
+
+    def wait_for_docks(expected: Callable[[dict[str, int]], bool], of: MainWindow = window) -> None:
+        qtbot.waitUntil(lambda: expected(docks(of)), timeout=TIMEOUT_MILLISECONDS)
+
     window.resize(1280, 900)
-    QApplication.processEvents()
-    before = docks(window)
+    wait_for_docks(lambda widths: widths == chosen)
     for width in (900, 700):
         window.resize(width, 700)
-        QApplication.processEvents()
         assert window.width() == width
-        for name, dock_width in docks(window).items():
-            assert 150 <= dock_width <= width / 3, name
-        assert window.canvas.width() >= 200
+        wait_for_docks(lambda widths, width=width: all(150 <= dock <= width / 3 for dock in widths.values()))
+        qtbot.waitUntil(lambda: window.canvas.width() >= 200, timeout=TIMEOUT_MILLISECONDS)
     window.resize(100, 100)
     assert window.width() == 700
     window.resize(1280, 900)
-    QApplication.processEvents()
-    assert docks(window) == before
+    wait_for_docks(lambda widths: widths == chosen)
     window.resize(700, 700)
-    QApplication.processEvents()
+    wait_for_docks(lambda widths: max(widths.values()) < 240)
     window.close()
     again = MainWindow(window.settings)
     again.resize(1280, 900)
     again.show()
     wait_until_opened(qtbot, again, lambda: again.open_location(str(tmp_path / "a.zarr")))
     again.resize(1280, 900)
-    QApplication.processEvents()
-    assert docks(again) == before, "the widths of a narrow window replaced those of the user"
+    # The widths of the narrow window have not replaced those of the user.
+    wait_for_docks(lambda widths: widths == chosen, again)
     again.close()
     again.deleteLater()
 

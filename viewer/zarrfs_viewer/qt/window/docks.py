@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PyQt6.QtCore import QEvent, QObject, QSettings, Qt
+from PyQt6.QtCore import QEvent, QObject, QSettings, Qt, QTimer
 from PyQt6.QtWidgets import QApplication, QDockWidget, QMainWindow, QWidget
 
 from zarrfs_viewer.qt.support.plain_text import plain
@@ -41,6 +41,11 @@ class DockLayout(QObject):
             Qt.DockWidgetArea.RightDockWidgetArea: DEFAULT_WIDTH,
         }
         self._window_width = 0
+        # The layout of the window may follow its resize event: the widths are set once more after it.
+        self._again = QTimer(self)
+        self._again.setSingleShot(True)
+        self._again.setInterval(0)
+        self._again.timeout.connect(self._set_widths)
         self._is_arranging = False
         self.are_shown = False
 
@@ -89,6 +94,10 @@ class DockLayout(QObject):
 
     def arrange(self) -> None:
         """Set the widths for the width of the window. Call it when the window has been resized."""
+        self._set_widths()
+        self._again.start()
+
+    def _set_widths(self) -> None:
         self._window_width = self._window.width()
         if not self.are_shown:
             return
