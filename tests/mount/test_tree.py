@@ -12,7 +12,8 @@ import pytest
 import zarrfs
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.tree import REVALIDATION_SECONDS, Directory, Tree, VirtualFile
+from zarrfs.mount.node_cache import REVALIDATION_SECONDS
+from zarrfs.mount.tree import Directory, Tree, VirtualFile
 from zarrfs.testing import CountingStore
 
 

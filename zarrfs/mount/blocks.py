@@ -7,6 +7,7 @@ assembles each block once for all readers; ``BlockReader`` divides one stream in
 
 from __future__ import annotations
 
+import errno
 import itertools
 import threading
 import time
@@ -21,7 +22,7 @@ from zarrfs.errors import ZarrError
 from zarrfs.logs import logger
 from zarrfs.mount.streams import Bytes, FlatStream
 
-__all__ = ["DEFAULT_POOL_NBYTES", "BlockPool", "BlockReader", "PoolStatistics"]
+__all__ = ["DEFAULT_POOL_NBYTES", "BlockPool", "BlockReader", "PoolStatistics", "is_stale"]
 
 _reader_numbers = itertools.count()
 
@@ -266,6 +267,11 @@ class BlockPool:
         return False
 
 
+def is_stale(error: BaseException) -> bool:
+    """Return whether an error means that the metadata of an open file have changed."""
+    return isinstance(error, OSError) and error.errno == errno.ESTALE
+
+
 class BlockReader:
     """A flat stream, read through the blocks of a pool. Thread-safe."""
 
@@ -315,7 +321,9 @@ class BlockReader:
             data = self.pool.get(
                 key, stop - start, lambda out: self._assemble(start, out), lambda: self._version(start, stop)
             )
-        except (ZarrError, MemoryError):
+        except (ZarrError, MemoryError) as error:
+            if is_stale(error):
+                raise
             # One corrupt chunk must not make its whole block unreadable: its neighbours are read directly.
             if len(self._failures) >= MAX_FAILURES:
                 self._failures.clear()
@@ -333,12 +341,25 @@ class BlockReader:
 
     def _assemble(self, start: int, out: Bytes) -> None:
         # Blocks of whole chunks decode each chunk once: keeping the chunks as well would only cost memory.
-        self._stream.read_into(start, out, keep_chunks=not self.grid.holds_whole_chunks)
+        self._read_into(start, out, keep_chunks=not self.grid.holds_whole_chunks)
 
     def _read_directly(self, offset: int, size: int) -> Bytes:
         out = np.empty(size, np.uint8)
-        self._stream.read_into(offset, out)
+        self._read_into(offset, out, keep_chunks=True)
         return out
+
+    def _read_into(self, start: int, out: Bytes, keep_chunks: bool) -> None:
+        try:
+            self._stream.read_into(start, out, keep_chunks=keep_chunks)
+        except ZarrError:
+            # A chunk of another data type or shape cannot be decoded.
+            self._confirm()
+            raise
+        self._confirm()
+
+    def _confirm(self) -> None:
+        if not self.pool.is_immutable:
+            self._stream.confirm()
 
     def _version(self, start: int, stop: int) -> Hashable | None:
         if self.pool.is_immutable:

@@ -29,11 +29,11 @@ class BytesSegment:
     """Bytes in memory, such as a header."""
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
+        self.data = data
         self.nbytes = len(data)
 
     def read_into(self, offset: int, out: memoryview) -> None:
-        out[:] = self._data[offset : offset + len(out)]
+        out[:] = self.data[offset : offset + len(out)]
 
 
 class StreamSegment:
@@ -43,6 +43,11 @@ class StreamSegment:
         self._stream = stream
         self._blocks: BlockReader | None = None
         self.nbytes = stream.nbytes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each dimension, from the slowest to the fastest one in the segment."""
+        return self._stream.shape
 
     def blocks(self, pool: BlockPool) -> BlockReader:
         """Return the reader of this segment's blocks in a pool.
@@ -132,6 +137,19 @@ class VirtualFileContent:
         """The number of bytes that are in memory."""
         return sum(segment.nbytes for segment in self._segments if isinstance(segment, BytesSegment))
 
+    def continues_as(self, other: VirtualFileContent) -> bool:
+        """Return whether the contents are equal if the elements of their arrays are equal. All bytes in memory are
+        compared. The other content may be longer if it is an array without a header that has become longer.
+        """
+        pairs = list(zip(self._segments, other._segments, strict=False))
+        if len(pairs) == len(self._segments) == len(other._segments) == 1:
+            old, new = pairs[0]
+            if isinstance(old, StreamSegment) and isinstance(new, StreamSegment) and self.size == old.nbytes:
+                return old.shape[1:] == new.shape[1:] and self.size <= new.nbytes == other.size
+        if (self.size, self._starts, self._skipped) != (other.size, other._starts, other._skipped):
+            return False
+        return all(_continues(old, new) for old, new in pairs)
+
     def parts(self, offset: int, size: int) -> Iterator[tuple[Segment, int, int]]:
         """Yield (segment, offset in it, length) for each segment that a range intersects, in order.
 
@@ -159,3 +177,9 @@ class VirtualFileContent:
         out = bytearray(max(0, min(size, self.size - offset)))
         self.read_into(offset, memoryview(out))
         return bytes(out)
+
+
+def _continues(old: Segment, new: Segment) -> bool:
+    if isinstance(old, BytesSegment) and isinstance(new, BytesSegment):
+        return old.data == new.data
+    return isinstance(old, StreamSegment) and isinstance(new, StreamSegment) and old.shape == new.shape

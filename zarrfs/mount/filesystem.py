@@ -42,6 +42,7 @@ class Filesystem:
         self._reported = ErrorLog()
         access = zarrfs.Access(
             max_document=options.max_document,
+            recheck_data=False if options.immutable else None,
             on_corrupt=self._report_corrupt if options.on_error == "fill" else None,
         )
         self._options = options

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
+from zarrfs.errors import ZarrError
 from zarrfs.mount.access_pattern import AccessPattern
-from zarrfs.mount.blocks import BlockPool
+from zarrfs.mount.blocks import BlockPool, is_stale
 from zarrfs.mount.content import Segment, StreamSegment, VirtualFileContent
 
 __all__ = ["OpenFile"]
 
+MAX_ATTEMPTS = 3
+"""The number of attempts to read a range while the metadata are being changed."""
+
 
 class OpenFile:
-    """A virtual file that a program has opened. Thread-safe: the kernel sends several reads at once."""
+    """A virtual file that a program has opened. Thread-safe: the kernel sends several reads at once.
 
-    def __init__(self, content: VirtualFileContent, pool: BlockPool) -> None:
+    ``follow`` is called before each read and returns the current content. It raises an error if the content has another
+    size or other metadata than before. Its argument is whether a change has been noticed during a read.
+    """
+
+    def __init__(
+        self,
+        content: VirtualFileContent,
+        pool: BlockPool,
+        follow: Callable[[bool], VirtualFileContent] | None = None,
+    ) -> None:
         self.content = content
+        self._follow = follow
         self._pool = pool
         self._pattern = AccessPattern()
 
@@ -25,6 +40,20 @@ class OpenFile:
 
         The array may refer to the memory of a block and must not be changed.
         """
+        follow = self._follow
+        if follow is None:
+            return self._read(offset, size)
+        self.content = follow(False)
+        for _ in range(MAX_ATTEMPTS - 1):
+            try:
+                return self._read(offset, size)
+            except (ZarrError, OSError) as error:
+                if not is_stale(error):
+                    raise
+                self.content = follow(True)
+        return self._read(offset, size)
+
+    def _read(self, offset: int, size: int) -> Any:
         count = max(0, min(size, self.content.size - offset))
         if not count:
             return (ctypes.c_ubyte * 0)()

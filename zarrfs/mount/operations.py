@@ -312,7 +312,7 @@ class ZarrOperations:
         if not isinstance(entry, VirtualFile):
             raise os_error(errno.EISDIR)
         handle = next(self._handles)
-        self._files[handle] = OpenFile(entry.content, self._pool)
+        self._files[handle] = OpenFile(entry.content, self._pool, self._tree.follower(path, entry))
         return handle
 
     @errors_to_errno
@@ -328,8 +328,11 @@ class ZarrOperations:
         except Exception as error:
             self._error_log.report(path, error)
             # Other error numbers, such as ENOENT, would not describe a file that is open.
-            timed_out = error_number(error) == errno.ETIMEDOUT
-            raise os_error(errno.ETIMEDOUT if timed_out else errno.EIO) from error
+            number = error_number(error)
+            if isinstance(error, OSError) and error.errno == errno.ESTALE:
+                number = errno.ESTALE
+            reported = (errno.ETIMEDOUT, errno.ESTALE)
+            raise os_error(number if number in reported else errno.EIO) from error
 
     def flush(self, path: str, fh: Any) -> int:
         return 0

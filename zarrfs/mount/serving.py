@@ -193,10 +193,15 @@ def _fuse_arguments(sources: Sequence[str], options: MountOptions) -> dict[str, 
         # is removed or replaced is not kept under another name.
         arguments.update(auto_cache=True, attr_timeout=0, entry_timeout=0, hard_remove=True)
     elif options.immutable:
-        arguments.update(kernel_cache=True, attr_timeout=IMMUTABLE_SECONDS, entry_timeout=IMMUTABLE_SECONDS)
+        arguments.update(
+            kernel_cache=True,
+            attr_timeout=IMMUTABLE_SECONDS,
+            entry_timeout=IMMUTABLE_SECONDS,
+            negative_timeout=IMMUTABLE_SECONDS,
+        )
     else:
         # On open, the kernel drops cached pages of a file whose size or modification time has changed.
-        arguments.update(auto_cache=True)
+        arguments.update(auto_cache=True, negative_timeout=1)
     for option in options.fuse_options:
         key, separator, value = option.partition("=")
         arguments[key] = value if separator else True

@@ -4,14 +4,17 @@ the bytes of each element reversed.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Hashable
 from typing import Any, Protocol
 
 import numpy as np
 
-from zarrfs.engine.indexing.projections import FlatOrder
+from zarrfs.engine.formats.api import document_keys
+from zarrfs.engine.indexing.projections import FlatOrder, flat_axes
 from zarrfs.engine.io.flat import BlockGrid, block_grid, flat_version
 from zarrfs.engine.nodes.array import Array
+from zarrfs.errors import StoreError
 
 __all__ = ["ArrayStream", "Bytes", "FlatStream", "SignFlippedStream", "SwappedStream"]
 
@@ -19,6 +22,14 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 SIGN_BIT = 0x80
+
+
+def document_key(array: Array) -> str | None:
+    """Return the key of the document that defines an array, or None if the store has no cheap stamps."""
+    store = array.store
+    if store.concurrency > 1 or not array.spec.document:
+        return None
+    return document_keys(store, array.path, array.spec)[0]
 
 
 class FlatStream(Protocol):
@@ -39,6 +50,17 @@ class FlatStream(Protocol):
         With ``keep_chunks=False`` decoded chunks do not enter the cache of chunks.
         """
 
+    def confirm(self) -> None:
+        """Raise StoreError with ESTALE if the metadata have changed since the stream was created.
+
+        Called after bytes have been read from the store: the missing chunks of a removed array would read as the fill
+        value.
+        """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each dimension of the array, from the slowest to the fastest one in the stream."""
+
     def version(self, start: int, stop: int) -> Hashable | None:
         """Return a value that changes when the bytes of the range change, or None where that is unknown."""
 
@@ -50,9 +72,26 @@ class ArrayStream:
         self._array = array
         self._order = order
         self.nbytes = array.nbytes
+        self._document = document_key(array)
+        self._stamp = None if self._document is None else array.store.stamp(self._document)
 
     def grid(self, max_block_nbytes: int) -> BlockGrid:
         return block_grid(self._array.storage, self._order, max_block_nbytes)
+
+    def confirm(self) -> None:
+        if self._stamp is not None and self._document is not None:
+            store = self._array.store
+            if store.stamp(self._document) != self._stamp:
+                raise StoreError(
+                    f"{store.url}: the metadata of {self._array.name} have changed since the file was opened; open it "
+                    "again",
+                    errno.ESTALE,
+                )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape = self._array.storage.spec.shape
+        return tuple(shape[axis] for axis in flat_axes(self._order, len(shape)))
 
     def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
         self._array.read_bytes_into(start, out, self._order, keep_chunks=keep_chunks)
@@ -61,8 +100,8 @@ class ArrayStream:
         return flat_version(self._array.storage, start, stop - start, self._order)
 
 
-class SwappedStream:
-    """Another stream in which the bytes of each group of ``width`` bytes are reversed."""
+class DerivedStream:
+    """A stream whose bytes are computed from groups of ``width`` bytes of another stream. A base class."""
 
     def __init__(self, stream: FlatStream, width: int) -> None:
         self._stream = stream
@@ -71,6 +110,20 @@ class SwappedStream:
 
     def grid(self, max_block_nbytes: int) -> BlockGrid:
         return self._stream.grid(max_block_nbytes)
+
+    def confirm(self) -> None:
+        self._stream.confirm()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._stream.shape
+
+    def version(self, start: int, stop: int) -> Hashable | None:
+        return self._stream.version(start, stop)
+
+
+class SwappedStream(DerivedStream):
+    """Another stream in which the bytes of each group of ``width`` bytes are reversed."""
 
     def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
         width = self._width
@@ -87,27 +140,13 @@ class SwappedStream:
         if not is_aligned:
             out[...] = raw[skip : skip + out.size]
 
-    def version(self, start: int, stop: int) -> Hashable | None:
-        return self._stream.version(start, stop)
 
-
-class SignFlippedStream:
+class SignFlippedStream(DerivedStream):
     """A stream of big-endian integers of ``width`` bytes whose highest bits are inverted.
 
     This subtracts half of the range from unsigned integers, which become signed ones, and the reverse.
     """
 
-    def __init__(self, stream: FlatStream, width: int) -> None:
-        self._stream = stream
-        self._width = width
-        self.nbytes = stream.nbytes
-
-    def grid(self, max_block_nbytes: int) -> BlockGrid:
-        return self._stream.grid(max_block_nbytes)
-
     def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
         self._stream.read_into(start, out, keep_chunks=keep_chunks)
         out[-start % self._width :: self._width] ^= SIGN_BIT
-
-    def version(self, start: int, stop: int) -> Hashable | None:
-        return self._stream.version(start, stop)

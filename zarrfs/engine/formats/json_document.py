@@ -20,6 +20,7 @@ import numpy as np
 
 from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.stores.base import Buffer, ByteRange, Store, ValueTooLargeError
+from zarrfs.engine.stores.local import LocalStore
 from zarrfs.errors import MetadataError, ZarrError, describe_error
 
 __all__ = [
@@ -213,9 +214,19 @@ def read_object(store: Store, key: str, limit: int | None = None) -> dict[str, A
             raise _too_large(where, limit, store.size(key))
         with _one_at_a_time(len(data)):
             return _object(data, where, limit)
-    size = store.size(key)
-    if size is None:
-        return None
+    size: int | None
+    value: Buffer | None
+    if isinstance(store, LocalStore):
+        # Most documents are small. They are read without a separate call for their size.
+        try:
+            value = store.get_within(key, min(limit, LARGE_DOCUMENT))
+            return None if value is None else _object(value, where, limit)
+        except ValueTooLargeError as error:
+            size = error.size
+    else:
+        size = store.size(key)
+        if size is None:
+            return None
     if size > limit:
         raise _too_large(where, limit, size)
     with _one_at_a_time(size):

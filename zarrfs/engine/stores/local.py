@@ -93,6 +93,7 @@ class LocalStore(Store):
         self.durable = durable
         self.allow_external = allow_external
         self._base = self.root.rstrip("/") + "/"
+        self._url = Path(self.root).as_uri()
         # Directories whose path below the root contains no link that leads out of the store. None: checks are off.
         self._checked: set[str] | None = None if allow_external else {self._base[:-1]}
         with suppress(OSError, ValueError):
@@ -102,7 +103,7 @@ class LocalStore(Store):
 
     @property
     def url(self) -> str:
-        return Path(self.root).as_uri()
+        return self._url
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LocalStore) and self.root == other.root
