@@ -98,11 +98,13 @@ class Filesystem:
         """Compare everything that is cached with the stores at the next access."""
         self._pool.clear()
         for tree in self._trees.values():
-            tree.invalidate()
+            tree.rescan()
 
     def close(self) -> None:
         """Stop reading ahead, and close the stores."""
         with ExitStack() as stack:
             for node in self._nodes:
                 stack.callback(node.store.close)
+            for tree in self._trees.values():
+                stack.callback(tree.close)
             self._pool.close()

@@ -72,6 +72,9 @@ RECORD_NBYTES = 512
 NAME_NBYTES = 150
 """The memory that a name of a member in a cached listing occupies."""
 
+LAST = "last"
+"""The kind of detail of a broken root: the node that was opened before."""
+
 STAMPED_NAMES: dict[int | str, tuple[str, ...]] = {
     3: ("zarr.json",),
     2: ("zarr.json", ".zarray", ".zgroup", ".zattrs"),
@@ -153,7 +156,7 @@ class NodeCache:
         self._immutable = immutable
         self._clock = clock
         self._cache = ChunkCache(max_nbytes)
-        self._root_lock = threading.Lock()
+        self._root_lock = threading.RLock()  # A handler of signals may call ``rescan`` at any time.
         self._original_store = root.store
         self._archive_identity = _archive_identity(root.store)
         self._root = self._make_record("", root, self._stamps(root.store, root.path, root.zarr_format))
@@ -187,10 +190,15 @@ class NodeCache:
         return self._cache.capacity
 
     def rescan(self) -> None:
-        """Compare all nodes with the store at their next use."""
+        """Compare all nodes with the store at their next use, and drop what was computed from them."""
         self._cache.clear()
-        self._root.validated = float("-inf")
-        self._root.members_expire = self._root.usage_expires = float("-inf")
+        with self._root_lock:
+            root = self._root
+            # The node itself may have been changed, so that it is equal to what the store has.
+            details = {LAST: root.details[LAST]} if LAST in root.details else {}
+            self._root = NodeRecord(
+                "", root.node, float("-inf"), root.nbytes, root.stamps, root.has_attributes, details=details
+            )
 
     def close(self) -> None:
         """Close the stores that the cache has opened."""
@@ -279,7 +287,7 @@ class NodeCache:
         record, now = self._root, self._clock()
         if now - record.validated < REVALIDATION_SECONDS:
             return
-        node = record.details.get("last") if isinstance(record.node, BrokenNode) else record.node
+        node = record.details.get(LAST) if isinstance(record.node, BrokenNode) else record.node
         assert isinstance(node, Array | Group)
         is_remote = node.store.concurrency > 1
         if is_remote and record.validated != float("-inf"):
@@ -299,7 +307,7 @@ class NodeCache:
             record.validated = now  # The server may be available again soon.
             return
         if isinstance(reopened.node, BrokenNode):
-            reopened.details["last"] = node
+            reopened.details[LAST] = node
         if _equivalent(record, reopened):
             record.validated, record.stamps = now, stamps
         else:
@@ -316,14 +324,14 @@ class NodeCache:
             # It may be incomplete. It is opened again when it changes, or at the next revalidation.
             broken = BrokenNode(f"{store.url}: {describe_error(error)}", errno.EIO)
             self._root = self._make_record("", broken)
-            self._root.details["last"] = node
+            self._root.details[LAST] = node
             self._cache.clear()
             return
         self._archive_identity = identity
         reopened = self._make_record("", _reopen(opened, node))
         if isinstance(reopened.node, BrokenNode):
             opened.close()
-            reopened.details["last"] = node
+            reopened.details[LAST] = node
         elif old is not store:
             old.close()  # The original store is closed by its owner.
         self._root = reopened

@@ -28,7 +28,7 @@ def test_each_reader_reads_the_elements_from_a_mount(tmp_path: Path) -> None:
     group.create_array("img", data=data, chunks=(2, 3, 4))
     table = np.array([(1, b"a,b"), (2, b"c")], [("n", "<i4"), ("text", "S3")])
     group.create_array("table", data=table, chunks=1)
-    with mounted(tmp_path / "s.zarr", tmp_path / "mnt", "--views") as mount:
+    with mounted(tmp_path / "s.zarr", tmp_path / "mnt", "--views", "all") as mount:
         listed = set(os.listdir(mount))
         for suffix, reader in READERS.items():
             assert f"img{suffix}" in listed

@@ -134,7 +134,7 @@ def test_the_directory_in_the_tree() -> None:
     group.create_array("a/img", data=data, chunks=(1, 4, 5))
     group.create_group("a/taken.planes")
     group.create_array("a/taken", data=data)
-    tree = Tree(zarrfs.open_group(group.store), list_all_views=True)
+    tree = Tree(zarrfs.open_group(group.store), views=("all",))
     directory = tree.lookup("/a/img.planes")
     assert isinstance(directory, Directory)
     assert tree.list_names(directory) == ["z0.tif", "z1.tif", "z2.tif"]
