@@ -142,7 +142,8 @@ def test_handles_do_not_pass_each_other(qtbot: QtBot) -> None:
     slider.moved.connect(lambda number, value: moves.append((number, value)))
     QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(round(slider.position_of(40)), 9))
     QTest.mouseMove(slider, QPoint(200, 9))
+    QTest.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=QPoint(200, 9))
     assert moves[-1] == (0, 60.0)
     slider.show_limits(None, None, "gray", False)
-    QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(20, 9))
+    QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(20, 9))
     assert len(moves) == 1
