@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import google_crc32c
 import numcodecs
@@ -12,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.native.executors import require_library
+from tests.processes import TIMEOUT
 from zarrfs.engine.native import library as loading
 from zarrfs.engine.native.build import BuildError, compile_library
 from zarrfs.engine.native.library import DISABLING_VARIABLE, NativeLibrary, describe, load_library
@@ -148,3 +152,19 @@ def test_the_description_names_the_file_or_the_reason(monkeypatch: pytest.Monkey
     assert describe() == (True, str(library.path))
     monkeypatch.setattr(loading, "_loaded", lambda: (None, "a reason"))
     assert describe() == (False, "a reason")
+
+
+def test_threads_that_load_the_library_at_once_use_the_same_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan of one object with the functions of another one would call functions that are not loaded."""
+    barrier = threading.Barrier(2, timeout=TIMEOUT)
+
+    def load() -> tuple[Any, str]:
+        barrier.wait()
+        return object(), ""
+
+    monkeypatch.setattr(loading, "_loaded_library", {})
+    monkeypatch.setattr(loading, "load_library", load)
+    with ThreadPoolExecutor(2) as pool:
+        libraries = [future.result() for future in [pool.submit(loading.native_library) for _ in range(2)]]
+    assert libraries[0] is not None
+    assert libraries[0] is libraries[1]

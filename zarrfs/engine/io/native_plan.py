@@ -74,6 +74,7 @@ class NativeRead:
         self.structure = structure = ReadStructure()
         self.values: list[Sequence[int]] = []
         self._is_whole: list[list[bool]] = []
+        self._selected: list[Sequence[int]] = []
         native = native_array.native
         self._memory: list[object] = [native_array, out]
         entry_count = self._add_dimensions(native_array, spans)
@@ -123,6 +124,7 @@ class NativeRead:
                 if grid > 1
                 else entries.counts
             )
+            self._selected.append(selected)
             self._is_whole.append(
                 [
                     count == min(length, axis.length - value * length)
@@ -149,6 +151,13 @@ class NativeRead:
     def is_whole(self) -> list[bool]:
         """Return for each value whether all its elements that lie in the array are requested."""
         return [all(parts) for parts in product(*self._is_whole)]
+
+    def selected_counts(self) -> Array:
+        """Return for each value the number of its elements that are requested."""
+        counts = np.ones(1, np.int64)
+        for selected in self._selected:
+            counts = np.multiply.outer(counts, np.asarray(selected, np.int64)).reshape(-1)
+        return counts
 
     @property
     def all_whole(self) -> bool:

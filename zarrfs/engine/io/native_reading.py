@@ -113,16 +113,23 @@ def _execute(
                 yield list(compress(plan.chunks(), new.tolist()))
             if not is_incomplete:
                 break
-        # Missing chunks are included: the library does not report them.
-        share = 1 - np.count_nonzero(flagged) / max(1, len(read.unread))
-        dimensions = read.structure.dimensions
-        chunk_count = prod(dimensions[i].entry_count for i in range(len(read.values)))
-        nbytes = prod(read.structure.out_shape[i] for i in range(len(read.values))) * storage.dtype.itemsize
-        decoded.add(round(share * nbytes), round(share * chunk_count))
+        _count(read, storage, flagged == 0, kept)
     finally:
         os.close(directory)
     if kept is not None:
         kept.enter(read)
+
+
+def _count(
+    read: NativeRead, storage: ArrayStorage, is_read: np.ndarray[Any, Any], kept: _KeptChunks | None
+) -> None:
+    """Count what was decoded. Missing chunks are included: the library does not report them."""
+    dimensions = read.structure.dimensions
+    chunk_count = prod(dimensions[i].entry_count for i in range(len(read.values)))
+    counts = read.selected_counts()
+    for position, chunk in kept.chunks.items() if kept is not None else ():
+        counts[position] = chunk.size
+    decoded.add(int(counts[is_read].sum()) * storage.dtype.itemsize, round(is_read.mean() * chunk_count))
 
 
 # -- the cache -------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import ctypes
 import os
 import zlib
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -201,9 +200,14 @@ def load_library(path: Path | None = None) -> tuple[NativeLibrary | None, str]:
         return None, str(error)
 
 
-@cache
+_loaded_library: dict[str, tuple[NativeLibrary | None, str]] = {}
+
+
 def _loaded() -> tuple[NativeLibrary | None, str]:
-    return load_library()
+    # Threads that come here at the same time must use the same object: plans refer to its functions, and a second
+    # object would not have the functions of the decoders that the first one has loaded. ``setdefault`` is atomic, and
+    # unlike a lock it cannot be held while the process forks.
+    return _loaded_library.get("") or _loaded_library.setdefault("", load_library())
 
 
 def native_library() -> NativeLibrary | None:
