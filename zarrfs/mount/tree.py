@@ -166,10 +166,6 @@ class Tree:
         """The number of bytes that the metadata cache occupies."""
         return self._nodes.nbytes
 
-    def invalidate(self) -> None:
-        """Forget all cached metadata, because the mount itself changed the store."""
-        self._nodes.rescan()
-
     def array_names(self, path: str) -> list[str]:
         """Return the names of the listed files of the array at a path relative to the root."""
         record = self._nodes.get(path)
@@ -232,7 +228,7 @@ class Tree:
         return attributes, ngff
 
     def rescan(self) -> None:
-        """Compare all nodes with the store at their next use."""
+        """Compare all nodes with the store at their next use, for example because the mount changed the store."""
         self._nodes.rescan()
 
     def close(self) -> None:

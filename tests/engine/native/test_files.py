@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -265,12 +266,11 @@ def test_chunks_that_are_links_are_read_by_the_other_executor_between_the_calls(
     assert record.returned == len([n for n in range(512) if n % 5 == 0])
 
 
-@pytest.mark.parametrize("concurrency", [None, 1, 2])
-def test_the_number_of_threads_follows_the_option(
-    concurrency: int | None, many_chunks: zarrfs.Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def recorded_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Read with the native library in the block. The list receives the number of threads of each call."""
     library = require_library()
-    threads = []
+    threads: list[int] = []
 
     class Recording:
         functions, check, supports = library.functions, library.check, library.supports
@@ -280,11 +280,19 @@ def test_the_number_of_threads_follows_the_option(
             threads.append(reference._obj.threads)
             return library.execute(reference)
 
+    with native():
+        monkeypatch.setattr(native_reading, "native_library", lambda: Recording)
+        yield threads
+
+
+@pytest.mark.parametrize("concurrency", [None, 1, 2])
+def test_the_number_of_threads_follows_the_option(
+    concurrency: int | None, many_chunks: zarrfs.Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     array = zarrfs.open_array(tmp_path, mode="r", cache_size=0, access=zarrfs.Access(concurrency=concurrency))
     monkeypatch.setattr(native_plan, "CORES", 4)
     monkeypatch.setattr(native_plan, "MIN_TASK_NBYTES", 1)
-    with native():
-        monkeypatch.setattr(native_reading, "native_library", lambda: Recording)
+    with recorded_threads(monkeypatch) as threads:
         np.testing.assert_array_equal(array[...], expected_values())
     assert threads == [min(4, concurrency or 4)]
 
@@ -362,21 +370,9 @@ def test_an_error_leaves_no_file_open(many_chunks: zarrfs.Array, tmp_path: Path)
 def test_large_chunks_limit_the_number_of_threads(
     many_chunks: zarrfs.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = require_library()
-    threads = []
-
-    class Recording:
-        functions, check, supports = library.functions, library.check, library.supports
-
-        @staticmethod
-        def execute(reference: Any) -> int:
-            threads.append(reference._obj.threads)
-            return library.execute(reference)
-
     monkeypatch.setattr(native_plan, "CORES", 8)
     monkeypatch.setattr(native_plan, "MIN_TASK_NBYTES", 1)
     monkeypatch.setattr(native_plan, "MAX_SCRATCH_NBYTES", 3 * 2 * 5 * 5 * 5 * 4)
-    with native():
-        monkeypatch.setattr(native_reading, "native_library", lambda: Recording)
+    with recorded_threads(monkeypatch) as threads:
         np.testing.assert_array_equal(many_chunks[...], expected_values())
     assert threads == [3]

@@ -81,7 +81,7 @@ class HierarchyEditor:
     def make_group(self, path: str) -> None:
         """Create a group. Raises NodeExistsError."""
         self.root.create_group(path)
-        self.tree.invalidate()
+        self.tree.rescan()
 
     def remove_group(self, path: str) -> None:
         """Delete a group without members. Raises RefusedError with ENOTEMPTY if there is anything else in it."""
@@ -104,7 +104,7 @@ class HierarchyEditor:
         root = self.root
         self.write_buffer.discard(self.store_path(path))
         del root[path]
-        self.tree.invalidate()
+        self.tree.rescan()
 
     def move(self, source: str, target: str) -> None:
         """Move a node with everything below it. An array at the target is replaced."""
@@ -129,7 +129,7 @@ class HierarchyEditor:
                 root.move(aside, target)
                 raise
             del root[aside]
-        self.tree.invalidate()
+        self.tree.rescan()
 
     # -- arrays ------------------------------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class HierarchyEditor:
         except (MetadataError, OptionError) as error:
             raise RefusedError(f"/{path}: {describe_error(error)}", errno.EINVAL) from error
         self.write_buffer.discard(self.store_path(path))
-        self.tree.invalidate()
+        self.tree.rescan()
 
     def resize(self, array: Array, nbytes: int) -> None:
         """Change the length of the first dimension, so that the elements occupy ``nbytes``."""
@@ -191,19 +191,19 @@ class HierarchyEditor:
         node = self.node(path)
         assert isinstance(node, Array)
         node.resize((nbytes // row, *node.shape[1:]))
-        self.tree.invalidate()
+        self.tree.rescan()
 
     # -- attributes --------------------------------------------------------------------------------------------
 
     def set_attributes(self, path: str, attributes: Mapping[str, Any]) -> None:
         """Replace all user attributes of a node."""
         self._present(path).attrs.put(attributes)
-        self.tree.invalidate()
+        self.tree.rescan()
 
     def set_attribute(self, path: str, name: str, value: Any) -> None:
         """Set one user attribute of a node."""
         self._present(path).attrs[name] = value
-        self.tree.invalidate()
+        self.tree.rescan()
 
     def remove_attribute(self, path: str, name: str) -> None:
         """Remove one user attribute of a node. Raises RefusedError with ENODATA if there is none."""
@@ -211,7 +211,7 @@ class HierarchyEditor:
             del self._present(path).attrs[name]
         except KeyError:
             raise RefusedError(f"/{path}: there is no attribute {name!r}", errno.ENODATA) from None
-        self.tree.invalidate()
+        self.tree.rescan()
 
     def _present(self, path: str) -> Array | Group:
         node = self.node(path)
