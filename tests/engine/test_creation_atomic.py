@@ -13,9 +13,11 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.formats.api import WRITABLE_FORMATS
+from zarrfs.engine.nodes import hierarchy
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import MetadataError, NodeExistsError, NodeTypeError, StoreError, ZarrError
 from zarrfs.testing import FailingStore
 
@@ -95,35 +97,49 @@ def test_a_failed_write_leaves_the_store_unchanged(
 CHANGES = ("set", "delete", "delete_prefix", "move_prefix")
 
 
-@pytest.mark.parametrize("kind", ["memory", "local"])
+class CopyingStore(WrapperStore):
+    """A store that moves by copying each value, as object stores and databases do."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.renames = False
+
+    def move_prefix(self, prefix: str, target: str) -> None:
+        Store.move_prefix(self, prefix, target)
+
+
+@pytest.mark.parametrize("path", ["", "a/b"])
+@pytest.mark.parametrize("kind", ["memory", "local", "copies"])
 @pytest.mark.parametrize("zarr_format", WRITABLE_FORMATS)
 def test_a_failure_at_any_step_of_a_replacement_keeps_the_old_node_or_the_new_one(
-    zarr_format: Any, kind: str, tmp_path: Path
+    zarr_format: Any, kind: str, path: str, tmp_path: Path
 ) -> None:
-    inner: Store = MemoryStore() if kind == "memory" else LocalStore(tmp_path / "s")
-    zarrfs.create_array(inner, "a/b", data=DATA, chunks=2, zarr_format=zarr_format)
+    inner: Store = LocalStore(tmp_path / "s") if kind == "local" else MemoryStore()
+    zarrfs.create_array(inner, path, data=DATA, chunks=2, zarr_format=zarr_format)
+    old_keys = set(inner.list_prefix())
     outcomes = set()
-    for number in range(1, 60):
-        failure = FailsAtWrite(number, CHANGES)
+    for number in range(1, 200):
+        failing: Store = FailingStore(inner, FailsAtWrite(number, CHANGES))
         data = DATA + number
         try:
             zarrfs.create_array(
-                FailingStore(inner, failure),
-                "a/b",
+                CopyingStore(failing) if kind == "copies" else failing,
+                path,
                 data=data,
                 chunks=3,
                 zarr_format=zarr_format,
                 overwrite=True,
             )
         except StoreError:
-            stored = np.asarray(zarrfs.open_array(inner, "a/b"))
+            stored = np.asarray(zarrfs.open_array(inner, path))
             is_new = np.array_equal(stored, data)
             assert is_new or np.array_equal(stored, DATA)
             outcomes.add(is_new)
             if is_new:  # only the old data could not be deleted
-                zarrfs.create_array(
-                    inner, "a/b", data=DATA, chunks=2, zarr_format=zarr_format, overwrite=True
-                )
+                inner.delete_prefix("")
+                zarrfs.create_array(inner, path, data=DATA, chunks=2, zarr_format=zarr_format)
+            left = {key for key in inner.list_prefix() if not key.startswith(".zarrfs")}
+            assert left == old_keys
         else:
             break
     else:
@@ -131,16 +147,54 @@ def test_a_failure_at_any_step_of_a_replacement_keeps_the_old_node_or_the_new_on
     assert outcomes == {False, True}
 
 
-def test_a_replacement_that_fails_in_a_store_that_copies_remains_in_the_staging_prefix() -> None:
+@pytest.mark.parametrize("path", ["", "a"])
+@pytest.mark.parametrize("limit", ["MAX_COPIED_KEYS", "MAX_COPIED_NBYTES"])
+def test_a_large_node_in_a_store_that_copies_is_not_copied_aside(
+    limit: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = MemoryStore()
+    zarrfs.create_array(inner, path, data=DATA, chunks=2)
+    usage = inner.usage(path)
+    size = usage.keys if limit == "MAX_COPIED_KEYS" else usage.nbytes
+    monkeypatch.setattr(hierarchy, limit, size)
+    zarrfs.create_array(CopyingStore(inner), path, data=DATA, chunks=2, overwrite=True)
+    assert inner.usage(path)[:2] == usage[:2]
+
+    written: list[str] = []
+
+    def fail(operation: str, key: str) -> Exception | None:
+        if operation == "set":
+            written.append(key)
+        is_last = operation == "set" and written.count(key) == 1 and not key.startswith(".zarrfs")
+        return StoreError(f"{key}: no space left", errno.ENOSPC) if is_last else None
+
+    monkeypatch.setattr(hierarchy, limit, size - 1)
+    store = CopyingStore(FailingStore(inner, fail))
+    with pytest.raises(StoreError, match=r"may be incomplete.*complete replacement is below") as caught:
+        zarrfs.create_array(store, path, data=DATA + 1, chunks=2, overwrite=True)
+    assert not [key for key in written if "/old" in key]
+    staged = next(key for key in inner.values if key.startswith(".zarrfs")).partition("/")[0] + "/new"
+    assert repr(staged) in str(caught.value)
+    np.testing.assert_array_equal(zarrfs.open_array(inner, f"{staged}/{path}"), DATA + 1)
+
+
+def test_a_node_that_can_neither_be_replaced_nor_restored_is_below_the_named_prefixes() -> None:
     inner = MemoryStore()
     zarrfs.create_array(inner, "a", data=DATA, chunks=2)
-    store = FailingStore(inner, FailsAtWrite(1, ("move_prefix",)))
-    store.renames = False
-    with pytest.raises(StoreError, match=r"may be incomplete.*complete replacement is below") as caught:
-        zarrfs.create_array(store, "a", data=DATA + 1, chunks=2, overwrite=True)
-    staged = next(key for key in inner.values if key.startswith(".zarrfs")).partition("/")[0]
-    assert staged in str(caught.value)
-    np.testing.assert_array_equal(zarrfs.open_array(inner, f"{staged}/a"), DATA + 1)
+    moves: list[str] = []
+
+    def fail(operation: str, key: str) -> Exception | None:
+        if operation == "move_prefix":
+            moves.append(key)
+        return StoreError("no connection", errno.EIO) if len(moves) > 1 else None
+
+    with pytest.raises(StoreError, match=r"'a' could not be replaced .* could not be restored") as caught:
+        zarrfs.create_array(FailingStore(inner, fail), "a", data=DATA + 1, chunks=2, overwrite=True)
+    assert caught.value.errno == errno.EIO
+    staging = next(key for key in inner.values if key.startswith(".zarrfs")).partition("/")[0]
+    for name, data in (("old", DATA), ("new", DATA + 1)):
+        assert f"'{staging}/{name}'" in str(caught.value)
+        np.testing.assert_array_equal(zarrfs.open_array(inner, f"{staging}/{name}/a"), data)
 
 
 def test_replacing_an_array_of_a_later_draft_preserves_the_key_suffix() -> None:

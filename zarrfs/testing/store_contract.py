@@ -195,6 +195,15 @@ class StoreTests:
         store.move_prefix("", "all")
         assert sorted(store.list_prefix()) == ["all/ab/c", "all/c", "all/d/e", "all/z"]
 
+    def test_move_prefix_to_a_target_below_it_retains_the_siblings_of_the_target(self, store: Store) -> None:
+        for key in ("p", "q/r/s", "x/new/p"):
+            store.set(key, key.encode())
+        store.move_prefix("", "x/old")
+        assert sorted(store.list_prefix()) == ["x/new/p", "x/old/p", "x/old/q/r/s"]
+        assert read(store, "x/old/q/r/s") == b"q/r/s"
+        store.move_prefix("x/old/q", "x/old/q/t/u")
+        assert sorted(store.list_prefix()) == ["x/new/p", "x/old/p", "x/old/q/t/u/r/s"]
+
     def test_invalid_keys_are_refused(self, store: Store) -> None:
         for key in INVALID_KEYS:
             with raises(KeyNameError):

@@ -156,7 +156,7 @@ def create_array_node(
             that neither array is in memory as a whole. Excludes ``data``.
         overwrite: whether an existing node is replaced, with everything below it; if False it raises NodeExistsError.
             The new array is written below a temporary prefix first and then moved, which copies the chunks in stores
-            that cannot rename.
+            that cannot rename. A failure leaves the old node; see ``replacing`` for large nodes in such stores.
         write_empty_chunks: whether chunks that contain only the fill value are stored. None: as in ``access``.
         access: the access options of the returned array.
         options: the options of ``array_spec``.

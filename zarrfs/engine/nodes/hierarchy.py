@@ -13,7 +13,7 @@ from typing import Any, cast
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.base import NodeKeys
 from zarrfs.engine.nodes.protocols import GroupNode
-from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.base import Store, Usage
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.errors import StoreError
 from zarrfs.text import safe_text
@@ -59,6 +59,12 @@ def move_node(store: Store, source: str, target: str) -> None:
 STAGING = ".zarrfs-copy-"
 """The beginning of the names of staging prefixes, below which replacements of nodes are written."""
 
+MAX_COPIED_KEYS = 1000
+MAX_COPIED_NBYTES = 256 << 20
+"""A node that is replaced in a store that cannot rename is copied aside first if it has at most so many keys and bytes,
+so that it can be restored. A larger node is deleted first.
+"""
+
 
 class StagingStore(PrefixStore):
     """A staging prefix of a store. Messages contain the URL of the store, without the prefix."""
@@ -72,13 +78,16 @@ class StagingStore(PrefixStore):
 def replacing(store: Store, path: str) -> Iterator[Store]:
     """Replace the node at ``path``: yield a staging store in which the caller creates the new node at the same path.
 
-    If the block succeeds, the new node is moved to the path of the old one, which is deleted with everything below it.
-    If it raises an exception, the new node is deleted and the old one is unchanged. Raises StoreError if moving fails.
-    The old node is then restored if the store can rename. Otherwise the new node is complete below the staging prefix,
-    which the message names.
+    If the block succeeds, the old node is moved aside, the new node is moved to its path, and the old one is deleted
+    with everything below it. If the block or a step of the exchange raises an exception, the new node is deleted and
+    the old one is at its path as before.
+
+    In a store that cannot rename, a node with more than ``MAX_COPIED_KEYS`` keys or ``MAX_COPIED_NBYTES`` bytes is not
+    moved aside. Raises StoreError if the new node cannot be moved in this case, or if the old one cannot be restored.
+    The message names the prefixes below which the nodes are.
     """
     staging = f"{STAGING}{os.urandom(4).hex()}"
-    staging_store = StagingStore(store, staging)
+    staging_store = StagingStore(store, f"{staging}/new")
     try:
         if path:
             formats.copy_root_document(store, staging_store)
@@ -86,67 +95,101 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
     except BaseException:
         store.delete_prefix(staging)
         raise
+    old = formats.node_keys(store, path)[0]
     new = formats.node_keys(staging_store, path)[0]
-    if path and store.renames:
-        _exchange(store, path, new, staging_store, staging)
-        return
-    try:
-        if path:
-            delete_node(store, path)
-        else:
-            for key in [key for key in store.list_prefix() if not key.startswith(f"{staging}/")]:
-                store.delete(key)
-        _move_from_staging(store, new, staging_store, staging)
-    except StoreError as error:
-        raise StoreError(
-            f"{store.url}: {path or '/'!r} could not be replaced and may be incomplete: {error}; the complete "
-            f"replacement is below {staging!r}",
-            error.errno,
-        ) from error
+    if store.renames or _can_be_copied(store, old, staging):
+        _exchange(store, path, old, new, staging_store, staging)
+    else:
+        _delete_and_move(store, path, old, new, staging_store, staging)
     store.delete_prefix(staging)
 
 
-def _move_from_staging(store: Store, new: NodeKeys, staging_store: Store, staging: str) -> None:
-    """Move the staged node to its path, where nothing is. Its documents are written last."""
-    for prefix in new.prefixes:
-        store.move_prefix(f"{staging}/{prefix}".rstrip("/"), prefix)
-    for key in new.keys:
-        value = staging_store.get(key)
-        if value is not None:
-            store.set(key, value)
+def _can_be_copied(store: Store, old: NodeKeys, staging: str) -> bool:
+    """Return whether the old node, without the staged one, is within the limits for copying it aside."""
+    usages = [store.usage(prefix) for prefix in old.prefixes]
+    staged = store.usage(staging) if "" in old.prefixes else Usage(0, 0, None)
+    keys = sum(usage.keys for usage in usages) - staged.keys
+    nbytes = sum(usage.nbytes for usage in usages) - staged.nbytes
+    return keys <= MAX_COPIED_KEYS and nbytes <= MAX_COPIED_NBYTES
 
 
-def _exchange(store: Store, path: str, new: NodeKeys, staging_store: Store, staging: str) -> None:
-    """Replace a node that is not the root in a store that renames. If a step fails, the old node is restored."""
-    old = formats.node_keys(store, path)[0]
-    aside = f"{staging}-old"
-    documents = {key: bytes(value) for key in old.keys if (value := store.get(key)) is not None}
+def _exchange(
+    store: Store, path: str, old: NodeKeys, new: NodeKeys, staging_store: StagingStore, staging: str
+) -> None:
+    """Move the old node aside and the new one to its path. If a step fails, the old node is restored."""
+    aside = f"{staging}/old"
     is_aside = False
+    documents = {key: bytes(value) for key in old.keys if (value := store.get(key)) is not None}
     try:
         for key in documents:
             store.delete(key)
         for prefix in old.prefixes:
-            store.move_prefix(prefix, f"{aside}/{prefix}")
+            store.move_prefix(prefix, f"{aside}/{prefix}".rstrip("/"))
         is_aside = True
-        _move_from_staging(store, new, staging_store, staging)
+        _move_from_staging(store, path, new, staging_store)
     except BaseException as error:
         try:
             if is_aside:
-                _delete(store, new)
+                _delete_except(store, new, staging)
             for prefix in old.prefixes:
-                store.move_prefix(f"{aside}/{prefix}", prefix)
+                store.move_prefix(f"{aside}/{prefix}".rstrip("/"), prefix)
             for key, value in documents.items():
                 store.set(key, value)
             store.delete_prefix(staging)
         except StoreError as second:
             raise StoreError(
-                f"{store.url}: {path!r} could not be replaced ({error}) and could not be restored ({second}); what is "
-                f"left of the old node is below {aside!r}, and of the replacement below {staging!r}",
+                f"{store.url}: {path or '/'!r} could not be replaced ({error}) and could not be restored ({second}); "
+                f"what is left of the old node is below {aside!r}, and of the replacement below "
+                f"{staging_store.prefix!r}",
                 second.errno,
             ) from error
         raise
-    store.delete_prefix(aside)
-    store.delete_prefix(staging)
+
+
+def _delete_and_move(
+    store: Store, path: str, old: NodeKeys, new: NodeKeys, staging_store: StagingStore, staging: str
+) -> None:
+    """Delete the old node, its documents first, and move the new one to its path."""
+    try:
+        for key in formats.node_document_keys(store, path):
+            store.delete(key)
+        _delete_except(store, old, staging)
+        _move_from_staging(store, path, new, staging_store)
+    except StoreError as error:
+        raise StoreError(
+            f"{store.url}: {path or '/'!r} could not be replaced and may be incomplete: {error}; the complete "
+            f"replacement is below {staging_store.prefix!r}",
+            error.errno,
+        ) from error
+
+
+def _delete_except(store: Store, node_keys: NodeKeys, staging: str) -> None:
+    """Delete what a node consists of, but not what is below the staging prefix."""
+    if "" not in node_keys.prefixes:
+        _delete(store, node_keys)
+        return
+    for key in list(store.list_prefix()):
+        if not key.startswith(f"{staging}/"):
+            store.delete(key)
+
+
+def _move_from_staging(store: Store, path: str, new: NodeKeys, staging_store: StagingStore) -> None:
+    """Move the staged node to its path, where nothing is. Its documents are written last.
+
+    The staged node stays complete until all of it is at its path, unless the store renames.
+    """
+    if store.renames:
+        for prefix in new.prefixes:
+            store.move_prefix(f"{staging_store.prefix}/{prefix}".rstrip("/"), prefix)
+        keys = list(new.keys)
+    else:
+        documents = formats.node_document_keys(staging_store, path)
+        keys = [key for prefix in new.prefixes for key in staging_store.list_prefix(prefix)]
+        keys = [*(key for key in keys if key not in documents), *documents, *new.keys]
+    for key in keys:
+        value = staging_store.get(key)
+        if value is not None:
+            store.set(key, value)
 
 
 class Tree(str):

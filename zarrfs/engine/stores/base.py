@@ -26,6 +26,7 @@ __all__ = [
     "Usage",
     "ValueTooLargeError",
     "check_key",
+    "segment_below",
 ]
 
 Buffer = bytes | bytearray | memoryview
@@ -146,6 +147,15 @@ def check_key(key: str) -> str:
             "empty, '.' or '..' segments"
         )
     return key
+
+
+def segment_below(prefix: str, target: str) -> str | None:
+    """Return the segment of ``target`` that follows ``prefix``, or None if ``target`` is not below ``prefix``."""
+    if target and not prefix:
+        return target.partition("/")[0]
+    if target.startswith(f"{prefix}/"):
+        return target[len(prefix) + 1 :].partition("/")[0]
+    return None
 
 
 class Store(ABC):
@@ -286,13 +296,18 @@ class Store(ABC):
     def move_prefix(self, prefix: str, target: str) -> None:
         """Move the keys below ``prefix`` to ``target``, replacing existing values. ``""`` is the root of the store.
 
-        This is not atomic: after a failure each value has its old key, its new key, or both.
+        If ``target`` is below ``prefix``, the keys that share the next segment with ``target`` are not moved: moving
+        ``""`` to ``x/old`` moves all keys except those below ``x``. This is not atomic: after a failure each value has
+        its old key, its new key, or both.
         """
         prefix_length = len(prefix) + 1 if prefix else 0
+        retained = segment_below(prefix, target)
         for key in list(self.list_prefix(prefix)):
+            name = key[prefix_length:]
+            if retained is not None and name.startswith(f"{retained}/"):
+                continue
             value = self.get(key)
             if value is not None:
-                name = key[prefix_length:]
                 self.set(f"{target}/{name}" if target else name, value)
                 self.delete(key)
 

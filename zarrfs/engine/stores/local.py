@@ -34,6 +34,7 @@ from zarrfs.engine.stores.base import (
     Usage,
     ValueTooLargeError,
     check_key,
+    segment_below,
 )
 from zarrfs.engine.stores.regular_files import (
     READ_FLAGS,
@@ -491,6 +492,9 @@ class LocalStore(Store):
         if old and not target and os.path.isdir(old):
             self._move_to_root(old)
             return
+        if new and segment_below(prefix, target) is not None and not os.path.lexists(new):
+            self._move_into(prefix, target)
+            return
         if not old or not new or os.path.lexists(new) or not os.path.isdir(old):
             super().move_prefix(prefix, target)
             return
@@ -522,6 +526,25 @@ class LocalStore(Store):
                     f"{source} cannot be moved to {target}: {error.strerror}", error.errno
                 ) from error
         self._prune(old)
+
+    def _move_into(self, prefix: str, target: str) -> None:
+        """Move the contents of a directory to a directory below it by renaming."""
+        old = (self._base + prefix).rstrip("/")
+        new = self._base + target
+        names = {entry.name for entry in self._scan(old)} - {segment_below(prefix, target)}
+        try:
+            with suppress(FileNotFoundError):
+                self._check_directory(new.rpartition("/")[0])
+            if names:
+                os.makedirs(new, exist_ok=True)
+            for name in sorted(names):
+                os.rename(f"{old}/{name}", f"{new}/{name}")
+        except StoreError:
+            raise
+        except OSError as error:
+            raise StoreError(f"{old} cannot be moved to {new}: {error.strerror}", error.errno) from error
+        finally:
+            self._clear_checked()
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         if self.read_only and not dry_run:
