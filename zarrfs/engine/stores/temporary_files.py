@@ -6,7 +6,7 @@ the machine, its boot and its process id namespace. PROCESS and START are the id
 The names are therefore unique, and whether a writer of this machine is alive is known reliably.
 
 For files of other machines this is unknown. They count as abandoned if they were not modified for a day and nobody
-holds a lock on them (``lock_file``). Writing a value takes much less time; writers that take longer lock_file a lock.
+holds a lock on them (``lock_file``). Writing a value takes much less time; writers that take longer hold a lock.
 """
 
 from __future__ import annotations

@@ -132,28 +132,19 @@ class ArchiveStore(Store):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def _read_consistent(self, key: str, read: Callable[[Member], T]) -> T | None:
+    def _read_current(self, key: str, read: Callable[[Member], T]) -> T | None:
         """Return ``read(member)`` for the member of the key, or None if the key is missing.
 
-        The read is repeated if the key is written or deleted at the same time.
+        The bytes of a member never change, so it can be read while the key is written or deleted.
         """
-        while True:
-            member = self._state.members.get(key)
-            if member is None:
-                self._check_open()
-                return None
-            try:
-                result = read(member)
-            except StoreError:
-                if self._state.members.get(key) is member or self._closed:
-                    raise
-                continue
-            # If the key was written or deleted, the space of the member may have been used for another value.
-            if self._state.members.get(key) is member or self._closed:
-                return result
+        member = self._state.members.get(key)
+        if member is None:
+            self._check_open()
+            return None
+        return read(member)
 
     def get(self, key: str) -> Buffer | None:
-        return self._read_consistent(key, lambda member: self._read_member(key, member))
+        return self._read_current(key, lambda member: self._read_member(key, member))
 
     def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
         def read(member: Member) -> bytes:
@@ -161,7 +152,7 @@ class ArchiveStore(Store):
                 raise ValueTooLargeError(member.size, max_nbytes)
             return self._read_member(key, member)
 
-        return self._read_consistent(key, read)
+        return self._read_current(key, read)
 
     def get_into(self, key: str, out: memoryview) -> int | None:
         def read(member: Member) -> int:
@@ -169,16 +160,16 @@ class ArchiveStore(Store):
                 out[:] = self._read_member(key, member)
             return member.size
 
-        return self._read_consistent(key, read)
+        return self._read_current(key, read)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        return self._read_consistent(key, lambda member: self._read_member_ranges(key, member, ranges))
+        return self._read_current(key, lambda member: self._read_member_ranges(key, member, ranges))
 
     def size(self, key: str) -> int | None:
-        return self._read_consistent(key, lambda member: member.size)
+        return self._read_current(key, lambda member: member.size)
 
     def stamp(self, key: str) -> Hashable | None:
-        return self._read_consistent(key, lambda member: member.write_number or IMMUTABLE)
+        return self._read_current(key, lambda member: member.write_number or IMMUTABLE)
 
     # -- one member --------------------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ __all__ = [
     "LOCAL_HEADER",
     "MAX_UINT32",
     "MAX_UINT64",
-    "PADDING_FIELD",
     "ArchiveFile",
     "DirectoryFields",
     "Member",
@@ -28,7 +27,6 @@ __all__ = [
     "local_header",
     "name_bytes",
     "name_flags",
-    "padded_header",
     "read_directory_fields",
 ]
 
@@ -51,10 +49,6 @@ MAX_UINT64 = (1 << 64) - 1
 MAX_UINT32 = 0xFFFFFFFF
 MAX_UINT16 = 0xFFFF
 ZIP64_FIELD_ID = 1
-
-PADDING_FIELD = struct.Struct("<3H")
-PADDING_FIELD_ID = 0xD935
-"""An extra field for padding, as written by Android's zipalign: id, size, alignment; zeros follow."""
 
 ENTRIES_PER_BLOCK = 4096
 
@@ -144,12 +138,12 @@ class Member:
     directory_fields: DirectoryFields | None = None
 
     def moved(self, file: ReadableFile, shift: int) -> Member:
-        """Return the member in another file, with its local header ``shift`` bytes later and the same data offset."""
+        """Return the member in another file, ``shift`` bytes later."""
         # ``dataclasses.replace`` is ten times slower, and an archive can have millions of members.
         return Member(
             file,
             self.header_offset + shift,
-            self.data_offset,
+            self.data_offset if self.data_offset < 0 else self.data_offset + shift,
             self.size,
             self.compressed_size,
             self.crc,
@@ -197,17 +191,13 @@ def name_flags(name: str) -> int:
     return 0 if name.isascii() else UTF8
 
 
-def local_header(name: str, size: int, crc: int, padding: int = 0) -> bytes:
-    """Return the local header of a stored member, with ``padding`` bytes of padding (0, or 6 to 65000).
-
-    Raises ValueError if the name is too long.
-    """
+def local_header(name: str, size: int, crc: int) -> bytes:
+    """Return the local header of a stored member. Raises ValueError if the name is too long."""
     encoded = name.encode()
     if len(encoded) > MAX_UINT16:
         raise ValueError(f"a name in a zip file has at most {MAX_UINT16} bytes, found {len(encoded)}")
     needs_zip64 = size >= MAX_UINT32
     extra = struct.pack("<2H2Q", ZIP64_FIELD_ID, 16, size, size) if needs_zip64 else b""
-    extra += _padding(padding)
     size_field = MAX_UINT32 if needs_zip64 else size
     version = ZIP64_VERSION if needs_zip64 else DEFAULT_VERSION
     return (
@@ -227,19 +217,6 @@ def local_header(name: str, size: int, crc: int, padding: int = 0) -> bytes:
         + encoded
         + extra
     )
-
-
-def _padding(size: int) -> bytes:
-    return PADDING_FIELD.pack(PADDING_FIELD_ID, size - 4, 1).ljust(size, b"\0") if size else b""
-
-
-def padded_header(header: bytes, padding: int) -> bytes | None:
-    """Return a local header, including name and extra fields, extended by padding; None if this is not possible."""
-    fields = list(LOCAL_HEADER.unpack_from(header))
-    if fields[0] != b"PK\x03\x04" or padding < PADDING_FIELD.size or fields[10] + padding > MAX_UINT16:
-        return None
-    fields[10] += padding
-    return LOCAL_HEADER.pack(*fields) + header[LOCAL_HEADER.size :] + _padding(padding)
 
 
 def central_directory(members: Iterable[tuple[str, Member]], start: int, comment: bytes) -> Iterator[bytes]:

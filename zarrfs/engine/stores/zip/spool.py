@@ -1,8 +1,8 @@
-"""An archive that is being written: values go to a temporary file, which replaces the archive atomically.
+"""An archive that is being written: values are appended to a temporary file, which replaces the archive atomically.
 
-The temporary file has the layout of the new archive. The members of the old archive keep their offsets. The beginning
-of the file is a hole until ``complete`` copies the old members there. The kernel copies them, and file systems that
-share blocks between files copy nothing. New members follow the old ones. Each is written once, when it is set.
+The temporary file has the layout of the new archive. The members of the old archive keep their offsets: the beginning
+of the file is empty until ``complete`` copies them there. New members follow. No byte of a member is modified after it
+was written, so readers need no lock. Replaced and deleted values are dropped by copying the others to a new file.
 """
 
 from __future__ import annotations
@@ -10,24 +10,22 @@ from __future__ import annotations
 import errno
 import os
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
 from zarrfs.engine.stores.base import Buffer
 from zarrfs.engine.stores.temporary_files import create_temporary, lock_file, sync_directory
-from zarrfs.engine.stores.zip.free_space import FreeSpace
 from zarrfs.engine.stores.zip.records import (
     LOCAL_HEADER,
-    PADDING_FIELD,
     ArchiveFile,
     Member,
     ReadableFile,
     central_directory,
     local_header,
     name_flags,
-    padded_header,
 )
 
 __all__ = ["OldArchive", "Spool"]
@@ -41,9 +39,11 @@ COPY_BUFFER_NBYTES = 4 << 20
 BLOCK_NBYTES = 1 << 20
 """A multiple of the block sizes of file systems. Only whole blocks can be shared between files."""
 
-MAX_WASTE_NBYTES = 64 << 10
+MIN_COMPACTED_NBYTES = 64 << 20
+"""The temporary file is compacted while it is written if more than this, and more than half of it, is unused."""
+
 MIN_SIZE_PER_WASTE = 4
-"""An archive is compacted if its waste exceeds MAX_WASTE_NBYTES, and its other bytes are fewer than this times it."""
+"""A completed archive is compacted if its unused bytes, multiplied by this, exceed the used ones."""
 
 COPY_UNSUPPORTED_ERRNOS = {
     errno.EXDEV,
@@ -73,36 +73,36 @@ class OldArchive:
     others: list[tuple[str, Member]]
 
 
+@dataclass(frozen=True)
+class _Extent:
+    """A range of a file that contains whole members."""
+
+    file: ArchiveFile
+    start: int
+    stop: int
+
+
 class Spool:
     """The temporary file that becomes the archive. Only reading the returned members is safe from several threads.
 
-    The space of replaced and deleted values is reused. A reader must check after reading that its member still belongs
-    to the key, and otherwise read again.
+    ``start`` is the size of the old members, which precede the new ones, and ``end`` is where the next member is
+    written. Members keep the file open that contains them, so they can be read after the file was deleted or compacted.
     """
 
     def __init__(self, directory: str, old: OldArchive | None) -> None:
         fd, self.path = create_temporary(directory, os.O_RDWR)
-        lock_file(fd)
         self.file = ArchiveFile(fd)
+        lock_file(fd)
         self._old = old
-        self.end = self._base = 0 if old is None else old.end
-        self._free_space = FreeSpace()
-        self._pinned = self._base
-        self._unusable: list[tuple[int, int]] = []
-        self._padded_members: dict[int, tuple[str, Member]] = {}
+        self.start = self.end = 0 if old is None else old.end
+        self._dropped_nbytes = 0
 
     def write(self, name: str, parts: Sequence[Buffer], size: int, crc: int, write_number: int) -> Member:
-        """Write a value and return its member. Raises OSError; the space is freed then."""
+        """Append a value and return its member. After an OSError the next value is written in the same place."""
         header = local_header(name, size, crc)
-        nbytes = len(header) + size
-        start = self._free_space.allocate(nbytes, PADDING_FIELD.size)
-        if start is None:
-            start, self.end = self.end, self.end + nbytes
-        try:
-            _write(self.file.fd, [header, *parts], start)
-        except BaseException:
-            self._free(start, start + nbytes)
-            raise
+        start = self.end
+        _write(self.file.fd, [header, *parts], start)
+        self.end = start + len(header) + size
         return Member(
             self.file,
             start,
@@ -115,237 +115,163 @@ class Spool:
         )
 
     def drop(self, member: Member) -> None:
-        """Free the space of a replaced or deleted member. A member of the old archive has no space in this file."""
+        """Count the bytes of a replaced or deleted member as unused. Ignores members of the old archive."""
         if member.file is self.file:
-            self._padded_members.pop(member.header_offset, None)
-            self._free(member.header_offset, member.data_offset + member.compressed_size)
+            self._dropped_nbytes += member.data_offset + member.compressed_size - member.header_offset
 
-    def pin(self) -> None:
-        """Never overwrite the current content of the file, because a forked process continues to read it."""
-        self._unusable += self._free_space
-        self._free_space = FreeSpace()
-        self._pinned = self.end
-
-    def _free(self, start: int, stop: int) -> None:
-        if start < self._pinned:
-            self._unusable.append((start, stop))
-            return
-        start, stop = self._free_space.free(start, stop)
-        if stop == self.end:
-            self._free_space.remove(start)
-            self.end = start
+    @property
+    def needs_compaction(self) -> bool:
+        unused = self._dropped_nbytes
+        return unused > MIN_COMPACTED_NBYTES and 2 * unused > self.end - self.start
 
     def discard(self) -> None:
         """Delete the temporary file."""
         with suppress(OSError):
             os.unlink(self.path)
 
-    # -- completing --------------------------------------------------------------------------------------------
+    # -- copying -----------------------------------------------------------------------------------------------
+
+    def compacted(self, members: Mapping[str, Member]) -> tuple[Spool, dict[str, Member]]:
+        """Return a copy of this file without unused bytes, and those of the given members that it contains.
+
+        Raises OSError; this file can be used further then.
+        """
+        own = {name: member for name, member in members.items() if member.file is self.file}
+        copy = Spool(os.path.dirname(self.path), self._old)
+        try:
+            moves = copy._append(self._own_extents(own.values()))
+        except BaseException:
+            copy.discard()
+            raise
+        return copy, {name: moves.apply(member) for name, member in own.items()}
 
     def complete(
-        self, members: dict[str, Member], target: str, durable: bool
+        self, members: Mapping[str, Member], target: str, durable: bool
     ) -> tuple[dict[str, Member], OldArchive]:
         """Replace the archive ``target`` by one with these old and new members.
 
         Returns the members of the new archive, and the archive. Raises OSError; the target is unchanged then, and the
         call can be repeated.
         """
-        for name, member in self._padded_members.values():  # restore headers that a failed attempt has padded
-            _write(self.file.fd, [local_header(name, member.size, member.crc)], member.header_offset)
-        self._padded_members = {}
-        wasted = self._find_waste(members)
-        waste = sum(stop - start for start, stop in wasted)
-        if waste > MAX_WASTE_NBYTES and waste * MIN_SIZE_PER_WASTE > self.end - waste:
-            return self._complete_compacted(members, target, durable)
-        header_offsets = self._fill_gaps(members, wasted)
-        end = self.end
-        if wasted and wasted[-1][1] == end and not self._unusable:
-            end = wasted[-1][0]
-        rows = [
-            (
-                name,
-                member
-                if member.file is self.file and name not in header_offsets
-                else member.moved(
-                    self.file, header_offsets.get(name, member.header_offset) - member.header_offset
-                ),
-            )
-            for name, member in members.items()
-        ]
-        others = [(name, member.moved(self.file, 0)) for name, member in self._other_members]
-        return dict(rows), self._finish(self.file, self.path, rows, others, end, target, durable)
-
-    @property
-    def _other_members(self) -> list[tuple[str, Member]]:
-        return [] if self._old is None else self._old.others
-
-    def _find_waste(self, members: dict[str, Member]) -> list[tuple[int, int]]:
-        """Return the unused ranges, merged. Returns none if the layout of the old archive is unknown."""
-        if not self._is_contiguous(members):
-            return []
-        free = [*self._free_space, *self._unusable]
-        if self._old is not None:
-            used = {member.header_offset for member in members.values() if member.file is self._old.file}
-            used |= {member.header_offset for _, member in self._other_members}
-            free += [run for run in self._old_extents() if run[0] not in used]
-        return _merge_adjacent(sorted(free))
-
-    def _old_extents(self) -> Iterator[tuple[int, int]]:
-        """Yield ``(start, stop)`` of each member of the old archive. A member extends to the next one."""
-        if self._old is not None:
-            yield from pairwise([*self._old.offsets, self._old.end])
-
-    def _is_contiguous(self, members: dict[str, Member]) -> bool:
-        """Return whether no member of the old archive extends beyond the start of the next one."""
-        if self._old is None:
-            return True
-        stops = dict(self._old_extents())
-        return all(
-            member.header_offset
-            + LOCAL_HEADER.size
-            + len(member.directory_fields.name)
-            + member.compressed_size
-            <= stops.get(member.header_offset, 0)
-            for member in [*members.values(), *(member for _, member in self._other_members)]
-            if member.directory_fields is not None and member.file is self._old.file
-        )
-
-    def _fill_gaps(self, members: dict[str, Member], wasted: list[tuple[int, int]]) -> dict[str, int]:
-        """Copy the old members into this file and fill small gaps by padding.
-
-        A gap is filled by extending the local header of the member after it, so that programs that read an archive
-        sequentially find only members. Returns the new header offsets of these members by name.
-        """
-        if self._old is not None:
-            _copy(self._old.file.fd, 0, self.file.fd, 0, self._base)
-        # Pinned content must not be modified, so its gaps remain.
-        gaps = {stop: start for start, stop in wasted if stop <= self._base or not self._unusable}
-        names_after_gap: dict[int, list[str]] = {}
-        for name, member in members.items() if gaps else ():
-            if member.header_offset in gaps:
-                names_after_gap.setdefault(member.header_offset, []).append(name)
-        header_offsets = {}
-        for stop, (name, *other_names) in names_after_gap.items():
-            start, member = gaps[stop], members[name]
-            is_new = member.file is self.file
-            header = local_header(name, member.size, member.crc) if is_new else _read_local_header(member)
-            header = header and padded_header(header, stop - start)
-            if header is None or other_names:
-                continue
-            if is_new:
-                self._padded_members[member.header_offset] = name, member
-            _write(self.file.fd, [header], start)
-            header_offsets[name] = start
-        return header_offsets
-
-    def _complete_compacted(
-        self, members: dict[str, Member], target: str, durable: bool
-    ) -> tuple[dict[str, Member], OldArchive]:
-        """Copy the retained members without gaps to another temporary file, which replaces the archive."""
-        fd, path = create_temporary(os.path.dirname(self.path), os.O_RDWR)
-        file = ArchiveFile(fd)
+        others, comment = ([], b"") if self._old is None else (self._old.others, self._old.comment)
+        retained = [*members.values(), *(member for _, member in others)]
+        extents = [*self._old_extents(retained), *self._own_extents(retained)]
+        size = sum(extent.stop - extent.start for extent in extents)
+        if (self.end - size) * MIN_SIZE_PER_WASTE <= size:
+            if self._old is not None:
+                _copy(self._old.file.fd, 0, self.file.fd, 0, self.start)
+            rows = [(name, member.moved(self.file, 0)) for name, member in members.items()]
+            others = [(name, member.moved(self.file, 0)) for name, member in others]
+            return dict(rows), self._replace(target, durable, rows, others, comment)
+        copy = Spool(os.path.dirname(self.path), None)
         try:
-            lock_file(fd)
-            shifts: dict[tuple[ReadableFile, int], int] = {}
-            position = 0
-            for source, start, stop, offsets in self._retained_runs(members):
-                _copy(source.fd, start, file.fd, position, stop - start)
-                shifts.update({(source, offset): position - start for offset in offsets})
-                position += stop - start
-            rows = [(name, _move_member(member, file, shifts)) for name, member in members.items()]
-            others = [(name, _move_member(member, file, shifts)) for name, member in self._other_members]
-            archive = self._finish(file, path, rows, others, position, target, durable)
+            moves = copy._append(extents)
+            rows = [(name, moves.apply(member)) for name, member in members.items()]
+            others = [(name, moves.apply(member)) for name, member in others]
+            archive = copy._replace(target, durable, rows, others, comment)
         except BaseException:
-            with suppress(OSError):
-                os.unlink(path)
+            copy.discard()
             raise
         self.discard()
         return dict(rows), archive
 
-    def _retained_runs(self, members: dict[str, Member]) -> Iterator[tuple[ArchiveFile, int, int, list[int]]]:
-        """Yield ``(file, start, stop, member offsets)`` of each contiguous range that is retained."""
-        ranges: list[tuple[ArchiveFile, int, int]] = []
-        if self._old is not None and self._old.offsets:
-            # The bytes before the first member can be a program, in a self-extracting archive.
-            ranges.append((self._old.file, 0, self._old.offsets[0]))
-            used = {member.header_offset for member in members.values() if member.file is self._old.file}
-            used |= {member.header_offset for _, member in self._other_members}
-            ranges += [(self._old.file, start, stop) for start, stop in self._old_extents() if start in used]
-        new_ranges = sorted(
-            (member.header_offset, member.data_offset + member.compressed_size)
-            for member in members.values()
+    def _own_extents(self, members: Iterable[Member]) -> list[_Extent]:
+        """Return the extents of the members that are in this file."""
+        return [
+            _Extent(self.file, member.header_offset, member.data_offset + member.compressed_size)
+            for member in sorted(members, key=lambda member: member.header_offset)
             if member.file is self.file
-        )
-        ranges += [(self.file, start, stop) for start, stop in new_ranges]
-        run: tuple[ArchiveFile, int, int, list[int]] | None = None
-        for file, start, stop in ranges:
-            if run is not None and run[0] is file and run[2] == start:
-                run[3].append(start)
-                run = (file, run[1], stop, run[3])
-                continue
-            if run is not None:
-                yield run
-            run = (file, start, stop, [start])
-        if run is not None:
-            yield run
+        ]
 
-    def _finish(
+    def _old_extents(self, members: Sequence[Member]) -> list[_Extent]:
+        """Return the extents of the old archive that contain the members: all of it if its members overlap."""
+        old = self._old
+        if old is None:
+            return []
+        stops = dict(
+            pairwise([*old.offsets, old.end])
+        )  # Data can be followed by a descriptor or by unused bytes.
+        own = [member for member in members if member.file is old.file]
+        if any(_min_stop(member) > stops[member.header_offset] for member in own):
+            return [_Extent(old.file, 0, old.end)]
+        # The bytes before the first member can be a program, in a self-extracting archive.
+        starts = sorted({member.header_offset for member in own})
+        return [
+            _Extent(old.file, 0, min([*old.offsets, old.end])),
+            *(_Extent(old.file, start, stops[start]) for start in starts),
+        ]
+
+    def _append(self, extents: Sequence[_Extent]) -> _Moves:
+        """Copy extents of other files to the end of this one. Returns where they are."""
+        moves = _Moves(self.file)
+        for extent in _merge_adjacent(extents):
+            size = extent.stop - extent.start
+            _copy(extent.file.fd, extent.start, self.file.fd, self.end, size)
+            moves.add(extent, self.end)
+            self.end += size
+        return moves
+
+    def _replace(
         self,
-        file: ArchiveFile,
-        path: str,
-        rows: list[tuple[str, Member]],
-        others: list[tuple[str, Member]],
-        end: int,
         target: str,
         durable: bool,
+        rows: list[tuple[str, Member]],
+        others: list[tuple[str, Member]],
+        comment: bytes,
     ) -> OldArchive:
-        """Write the central directory, rename the file over the target, and return the new archive."""
-        comment = b"" if self._old is None else self._old.comment
+        """Write the central directory, and rename this file, which contains all members, over the target."""
         entries = sorted([*rows, *others], key=lambda row: row[1].header_offset)
-        position = end
-        for block in central_directory(entries, end, comment):
-            _write(file.fd, [block], position)
+        position = self.end
+        for block in central_directory(entries, self.end, comment):
+            _write(self.file.fd, [block], position)
             position += len(block)
-        os.ftruncate(file.fd, position)
+        os.ftruncate(self.file.fd, position)
         with suppress(OSError):  # The target does not exist, or the file system has no permissions.
-            os.fchmod(file.fd, os.stat(target).st_mode & 0o777)
+            os.fchmod(self.file.fd, os.stat(target).st_mode & 0o777)
         if durable:
-            os.fsync(file.fd)
-        os.replace(path, target)
+            os.fsync(self.file.fd)
+        os.replace(self.path, target)
         if durable:
             sync_directory(os.path.dirname(target))
         offsets = sorted({member.header_offset for _, member in entries})
-        file.record_offsets = array("Q", [*offsets, end])
-        return OldArchive(file, end, offsets, comment, others)
+        self.file.record_offsets = array("Q", [*offsets, self.end])
+        return OldArchive(self.file, self.end, offsets, comment, others)
 
 
-def _move_member(member: Member, file: ArchiveFile, shifts: dict[tuple[ReadableFile, int], int]) -> Member:
-    shift = shifts[member.file, member.header_offset]
-    moved = member.moved(file, shift)
-    if moved.data_offset >= 0:
-        moved.data_offset += shift
-    return moved
+class _Moves:
+    """The extents that were copied to a file, and their new offsets."""
+
+    def __init__(self, target: ArchiveFile) -> None:
+        self._target = target
+        self._starts: dict[ReadableFile, list[int]] = {}
+        self._shifts: dict[ReadableFile, list[int]] = {}
+
+    def add(self, extent: _Extent, offset: int) -> None:
+        """Add an extent that is at ``offset`` now. The extents of a file are added in order."""
+        self._starts.setdefault(extent.file, []).append(extent.start)
+        self._shifts.setdefault(extent.file, []).append(offset - extent.start)
+
+    def apply(self, member: Member) -> Member:
+        """Return the member at its new place."""
+        index = bisect_right(self._starts[member.file], member.header_offset) - 1
+        return member.moved(self._target, self._shifts[member.file][index])
 
 
-def _merge_adjacent(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for start, stop in ranges:
-        if merged and merged[-1][1] == start:
-            merged[-1] = merged[-1][0], stop
-        else:
-            merged.append((start, stop))
+def _min_stop(member: Member) -> int:
+    """Return a lower bound of the end of a member, whose local header was perhaps not read."""
+    if member.directory_fields is None:
+        return member.data_offset + member.compressed_size
+    name = member.directory_fields.name
+    return member.header_offset + LOCAL_HEADER.size + len(name) + member.compressed_size
+
+
+def _merge_adjacent(extents: Iterable[_Extent]) -> list[_Extent]:
+    merged: list[_Extent] = []
+    for extent in extents:
+        if merged and merged[-1].file is extent.file and merged[-1].stop == extent.start:
+            extent = _Extent(extent.file, merged.pop().start, extent.stop)
+        merged.append(extent)
     return merged
-
-
-def _read_local_header(member: Member) -> bytes | None:
-    """Return the local header of a member, including name and extra fields; None if it is truncated."""
-    header = member.file.read_at(member.header_offset, LOCAL_HEADER.size)
-    if len(header) < LOCAL_HEADER.size:
-        return None
-    fields = LOCAL_HEADER.unpack(header)
-    size = LOCAL_HEADER.size + fields[9] + fields[10]
-    header = member.file.read_at(member.header_offset, size)
-    return header if len(header) == size else None
 
 
 def _write(fd: int, parts: Sequence[Buffer], offset: int) -> None:

@@ -3,13 +3,13 @@
 For reading, the central directory is read once. Stored (uncompressed) members are read directly at their offset, also
 in part.
 
-Writing never modifies the existing archive. Each value is written, when it is set, as a stored member to a temporary
+Writing never modifies the existing archive. Each value is appended, when it is set, as a stored member to a temporary
 file in the same directory (``spool.py``). Only the central directory is in memory, some hundred bytes for each key. The
 store reads these values from the temporary file. ``close``, ``flush`` or the exit of the interpreter copies the
 existing members unchanged to the beginning of that file, writes the central directory, and renames the file over the
 archive. At any time the archive is either the old one or the new one. A writer that is killed leaves the old archive
 and a hidden file, which the next writer removes (``temporary_files.py``). Stores that have the old archive open
-continue to read it. No name occurs twice in an archive.
+continue to read it. No name occurs twice in the central directory of an archive.
 
 Rejected alternative: appending to the archive needs no copy, but it is not atomic. The file must grow before its new
 central directory can be written. A writer that is killed in between leaves a file that ends in a member, which no
@@ -17,9 +17,9 @@ program can read. The kernel makes the copy. On file systems that share blocks b
 almost nothing, on others it runs at the speed of the disk. For large archives that change often, a directory is
 better. Writing a new archive has no such cost.
 
-The space of a value that is replaced or deleted is reused. Space that is still free at the end remains as a gap. Small
-gaps are filled by padding. If the gaps are more than a fifth of the file, the members are copied to a new file
-without gaps.
+Values that are replaced or deleted remain in the file without an entry in the central directory. If they are more than
+a fifth of the file, the other members are copied to a new file when the archive is completed. While values are written,
+the temporary file is compacted in the same way when more than half of it, and at least 64 MiB, is unused.
 """
 
 from __future__ import annotations
@@ -217,6 +217,7 @@ class ZipStore(ArchiveStore):
             except OSError as error:
                 raise StoreError(f"{self.path} cannot be written: {error.strerror}", error.errno) from error
             _replace_member(writer, key, member)
+            _compact(writer)
 
     def delete(self, key: str) -> None:
         writer = self._require_writer(f"deleting {key!r}")
@@ -347,10 +348,20 @@ def _replace_member(writer: WriterState, key: str, member: Member | None) -> Non
         del writer.members[key]
     else:
         writer.members[key] = member
-    # The space is freed only after readers can find the new member.
     if old is not None and writer.spool is not None:
         writer.spool.drop(old)
     writer.is_dirty = True
+
+
+def _compact(writer: WriterState) -> None:
+    """Remove the unused bytes of the temporary file if they are many. Without space on the disk they remain."""
+    spool = writer.spool
+    if spool is None or not spool.needs_compaction:
+        return
+    with suppress(OSError):
+        writer.spool, moved = spool.compacted(writer.members)
+        writer.members.update(moved)
+        spool.discard()
 
 
 @atexit.register
@@ -367,9 +378,6 @@ def _before_fork() -> None:
     _forking_writers[:] = list(_writers.values())
     for writer in _forking_writers:
         writer.lock.acquire()
-        # The forked process reads the current content, which must not be overwritten.
-        if writer.spool is not None:
-            writer.spool.pin()
 
 
 def _after_fork() -> None:
