@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 
 from zarrfs.engine.cache import ChunkCache, default_cache
 from zarrfs.engine.creation.array_options import (
     ArrayOptions,
+    OpenArrayOptions,
+    OpenGroupOptions,
     engine_options,
     with_options_signature,
     without_defaults,
@@ -234,18 +236,12 @@ def _open(
         return node._share_store(shared)
 
 
-@with_options_signature(ArrayOptions)
+@with_options_signature(OpenArrayOptions)
 def open_array(
     store: Location | None = None,
     path: str | None = "",
     mode: Mode | None = None,
-    *,
-    cache_size: int | None = None,
-    allow_pickle: bool = False,
-    allow_external: bool = False,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[ArrayOptions],
+    **options: Unpack[OpenArrayOptions],
 ) -> Array:
     """Open the array at ``path`` in ``store``, or create one. Arguments and errors are those of ``open``.
 
@@ -260,18 +256,9 @@ def open_array(
     if unshaped and mode == "a":
         # The array must exist, because none can be created without a shape.
         mode = "r+"
-        options = {name: value for name, value in options.items() if name in FOR_OPENING}  # type: ignore[assignment]
-    node = open(
-        store,
-        path,
-        mode,
-        cache_size=cache_size,
-        allow_pickle=allow_pickle,
-        allow_external=allow_external,
-        storage_options=storage_options,
-        synchronizer=synchronizer,
-        **options,
-    )
+        kept = {name: value for name, value in options.items() if name in {*FOR_OPENING, *OPEN_OPTIONS}}
+        options = cast(OpenArrayOptions, kept)
+    node = open(store, path, mode, **options)
     if isinstance(node, Group):
         raise NodeTypeError(
             f"{node.store.url}: {node.name} is a group, expected an array; its members are {node._some_names()}"
@@ -279,117 +266,54 @@ def open_array(
     return node
 
 
+@with_options_signature(OpenGroupOptions)
 def open_group(
     store: Location | None = None,
     path: str | None = "",
     mode: Mode | None = None,
-    *,
-    cache_size: int | None = None,
-    allow_pickle: bool = False,
-    allow_external: bool = False,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    access: Access | None = None,
-    use_consolidated: bool | None = None,
-    zarr_format: int | str | None = None,
-    zarr_version: int | None = None,
-    attributes: Mapping[str, Any] | None = None,
-    cache_attrs: bool | None = None,
-    chunk_store: None = None,
-    meta_array: None = None,
+    **options: Unpack[OpenGroupOptions],
 ) -> Group:
     """Open the group at ``path`` in ``store``, or create one. Arguments and errors are those of ``open``.
 
     Raises NodeTypeError if there is an array at the path. ``attributes`` are the attributes of a new group.
     ``cache_attrs``, ``chunk_store`` and ``meta_array`` are accepted for compatibility with zarr-python.
     """
-    node = open(
-        store,
-        path,
-        mode,
-        cache_size=cache_size,
-        allow_pickle=allow_pickle,
-        allow_external=allow_external,
-        storage_options=storage_options,
-        synchronizer=synchronizer,
-        use_consolidated=use_consolidated,
-        access=access,
-        zarr_format=zarr_format,
-        zarr_version=zarr_version,
-        attributes=attributes,
-        cache_attrs=cache_attrs,
-        chunk_store=chunk_store,
-        meta_array=meta_array,
-    )
+    _check_group_names("open_group()", options)
+    node = open(store, path, mode, **options)
     if isinstance(node, Array):
         raise NodeTypeError(f"{node.store.url}: {node.name} is an array, expected a group; use open_array")
     return node
 
 
+@with_options_signature(OpenGroupOptions)
 def open_consolidated(
     store: Location,
     path: str | None = "",
     mode: Mode | None = None,
-    *,
-    cache_size: int | None = None,
-    allow_pickle: bool = False,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    access: Access | None = None,
-    zarr_format: int | str | None = None,
-    use_consolidated: Literal[True] = True,
+    **options: Unpack[OpenGroupOptions],
 ) -> Group:
     """Open a group and look up its members in its consolidated metadata. Arguments are those of ``open_group``.
 
     Raises MetadataError if the group has no consolidated metadata.
     """
-    if use_consolidated is not True:
+    if options.setdefault("use_consolidated", True) is not True:
         raise TypeError("open_consolidated uses consolidated metadata; open_group has use_consolidated=False")
-    return open_group(
-        store,
-        path,
-        mode,
-        cache_size=cache_size,
-        allow_pickle=allow_pickle,
-        storage_options=storage_options,
-        synchronizer=synchronizer,
-        access=access,
-        zarr_format=zarr_format,
-        use_consolidated=True,
-    )
+    return open_group(store, path, mode, **options)
 
 
+@with_options_signature(OpenGroupOptions)
 def group(
     store: Location | None = None,
     path: str | None = "",
     *,
     overwrite: bool = False,
-    zarr_format: int | str | None = None,
-    zarr_version: int | None = None,
-    attributes: Mapping[str, Any] | None = None,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    cache_attrs: bool | None = None,
-    chunk_store: None = None,
-    meta_array: None = None,
+    **options: Unpack[OpenGroupOptions],
 ) -> Group:
     """Open the group at ``path`` in ``store`` for reading and writing, and create it if it does not exist.
 
     Without a location the group is created in memory. ``overwrite`` replaces an existing node with everything below it.
     """
-    return open_group(
-        store,
-        path,
-        "w" if overwrite else "a",
-        zarr_format=zarr_format,
-        zarr_version=zarr_version,
-        attributes=attributes,
-        storage_options=storage_options,
-        synchronizer=synchronizer,
-        cache_attrs=cache_attrs,
-        chunk_store=chunk_store,
-        meta_array=meta_array,
-    )
+    return open_group(store, path, "w" if overwrite else "a", **options)
 
 
 def create_group(
@@ -483,6 +407,10 @@ def create_array(
 def _check_names(function: str, options: Mapping[str, Any]) -> None:
     known = set(ArrayOptions.__annotations__) | creation.ARRAY_OPTIONS
     check_option_names(function, options, known if function == "create_array()" else known | OPEN_OPTIONS)
+
+
+def _check_group_names(function: str, options: Mapping[str, Any]) -> None:
+    check_option_names(function, options, OpenGroupOptions.__annotations__)
 
 
 def _check_common(cache_size: Any, storage_options: Any, synchronizer: Any, access: Any) -> None:

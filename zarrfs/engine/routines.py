@@ -5,12 +5,13 @@ Without a location the array is created in memory. All options and errors are th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 from zarrfs.engine.creation.array_options import (
-    ArrayOptions,
-    FilledOptions,
-    StorageOptions,
+    CreateOptions,
+    OpenArrayOptions,
+    UnfilledCreateOptions,
     with_options_signature,
 )
 from zarrfs.engine.locations import Location
@@ -18,7 +19,6 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.similar_arrays import options_like, spec_of
 from zarrfs.engine.open import Mode, create_array, open_array
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.synchronizers import Synchronizer
 from zarrfs.errors import MetadataError
 
 __all__ = [
@@ -37,107 +37,74 @@ __all__ = [
 ]
 
 
-def _create(
-    store: Location | None,
-    path: str | None,
-    options: dict[str, Any],
-    storage_options: dict[str, Any] | None,
-    synchronizer: Synchronizer | None,
-) -> Array:
-    return create_array(
-        MemoryStore() if store is None else store,
-        path,
-        storage_options=storage_options,
-        synchronizer=synchronizer,
-        **options,
-    )
+def _create(store: Location | None, path: str | None, options: Mapping[str, Any]) -> Array:
+    return create_array(MemoryStore() if store is None else store, path, **options)
 
 
-@with_options_signature(FilledOptions)
+@with_options_signature(CreateOptions)
 def create(
     shape: Any,
     store: Location | None = None,
     path: str | None = "",
-    *,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[FilledOptions],
+    **options: Unpack[CreateOptions],
 ) -> Array:
     """Create an array of a given shape. Without a location it is created in memory. Options as in ``create_array``."""
-    return _create(store, path, {**options, "shape": shape}, storage_options, synchronizer)
+    return _create(store, path, {**options, "shape": shape})
 
 
-@with_options_signature(StorageOptions)
+@with_options_signature(UnfilledCreateOptions)
 def full(
     shape: Any,
     fill_value: Any,
     store: Location | None = None,
     path: str | None = "",
-    *,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[StorageOptions],
+    **options: Unpack[UnfilledCreateOptions],
 ) -> Array:
     """Create an array that reads as ``fill_value``. Only its metadata are written."""
-    array_options = {**options, "shape": shape, "fill_value": fill_value}
-    return _create(store, path, array_options, storage_options, synchronizer)
+    return _create(store, path, {**options, "shape": shape, "fill_value": fill_value})
 
 
-@with_options_signature(StorageOptions)
+@with_options_signature(UnfilledCreateOptions)
 def zeros(
     shape: Any,
     store: Location | None = None,
     path: str | None = "",
-    *,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[StorageOptions],
+    **options: Unpack[UnfilledCreateOptions],
 ) -> Array:
     """Create an array of zeros. Only its metadata are written."""
-    array_options = {**options, "shape": shape, "fill_value": 0}
-    return _create(store, path, array_options, storage_options, synchronizer)
+    return _create(store, path, {**options, "shape": shape, "fill_value": 0})
 
 
-@with_options_signature(StorageOptions)
+@with_options_signature(UnfilledCreateOptions)
 def ones(
     shape: Any,
     store: Location | None = None,
     path: str | None = "",
-    *,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[StorageOptions],
+    **options: Unpack[UnfilledCreateOptions],
 ) -> Array:
     """Create an array of ones. Only its metadata are written."""
-    array_options = {**options, "shape": shape, "fill_value": 1}
-    return _create(store, path, array_options, storage_options, synchronizer)
+    return _create(store, path, {**options, "shape": shape, "fill_value": 1})
 
 
-@with_options_signature(FilledOptions)
+@with_options_signature(CreateOptions)
 def empty(
     shape: Any,
     store: Location | None = None,
     path: str | None = "",
-    *,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[FilledOptions],
+    **options: Unpack[CreateOptions],
 ) -> Array:
     """Create an array without data. It reads as its fill value, by default the default value of its data type: zero,
     or an empty string.
     """
-    return _create(store, path, {**options, "shape": shape}, storage_options, synchronizer)
+    return _create(store, path, {**options, "shape": shape})
 
 
-@with_options_signature(FilledOptions)
+@with_options_signature(CreateOptions)
 def array(
     data: Any,
     store: Location | None = None,
     path: str | None = "",
-    *,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[FilledOptions],
+    **options: Unpack[CreateOptions],
 ) -> Array:
     """Create an array from ``data``, an array-like object.
 
@@ -145,16 +112,14 @@ def array(
     zarr-python this is ``from_array``, which uses all its metadata.
     """
     if spec_of(data) is not None:
-        return from_array(
-            store, data=data, path=path, storage_options=storage_options, synchronizer=synchronizer, **options
-        )
+        return from_array(store, data=data, path=path, **options)
     array_options: dict[str, Any] = {**options, "data": data}
     if array_options.get("chunks") is None and isinstance(getattr(data, "chunks", None), tuple):
         array_options["chunks"] = options_like(data, {})["chunks"]
-    return _create(store, path, array_options, storage_options, synchronizer)
+    return _create(store, path, array_options)
 
 
-@with_options_signature(FilledOptions)
+@with_options_signature(CreateOptions)
 def from_array(
     store: Location | None,
     *,
@@ -162,9 +127,7 @@ def from_array(
     path: str | None = "",
     name: str | None = None,
     write_data: bool = True,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[FilledOptions],
+    **options: Unpack[CreateOptions],
 ) -> Array:
     """Create an array with the metadata and values of another array.
 
@@ -179,8 +142,6 @@ def from_array(
                 path,
                 name=name,
                 data=data,
-                storage_options=storage_options,
-                synchronizer=synchronizer,
                 **_without_keep(options),
             )
         raise MetadataError("write_data=False needs data with a shape and a dtype")
@@ -190,9 +151,7 @@ def from_array(
         array_options["attributes"] = dict(spec.attributes)
     if write_data:
         array_options["copy_from"] = data
-    created = create_array(
-        store, path, name=name, storage_options=storage_options, synchronizer=synchronizer, **array_options
-    )
+    created = create_array(store, path, name=name, **array_options)
     created._read_only = bool(options.get("read_only"))
     return created
 
@@ -203,7 +162,7 @@ def _without_keep(options: Any) -> Any:
     }
 
 
-@with_options_signature(StorageOptions)
+@with_options_signature(UnfilledCreateOptions)
 def full_like(
     other: Any,
     fill_value: Any = None,
@@ -211,9 +170,7 @@ def full_like(
     path: str | None = "",
     *,
     shape: Any = None,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[StorageOptions],
+    **options: Unpack[UnfilledCreateOptions],
 ) -> Array:
     """Create an array that reads as ``fill_value``, with the shape and metadata of another array.
 
@@ -222,68 +179,55 @@ def full_like(
     given: dict[str, Any] = {**options, "shape": shape}
     if fill_value is not None:
         given["fill_value"] = fill_value
-    return _create(store, path, options_like(other, given), storage_options, synchronizer)
+    return _create(store, path, options_like(other, given))
 
 
-@with_options_signature(StorageOptions)
+@with_options_signature(UnfilledCreateOptions)
 def zeros_like(
     other: Any,
     store: Location | None = None,
     path: str | None = "",
     *,
     shape: Any = None,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[StorageOptions],
+    **options: Unpack[UnfilledCreateOptions],
 ) -> Array:
     """Create an array of zeros with the shape and metadata of another array."""
-    array_options = options_like(other, {**options, "shape": shape, "fill_value": 0})
-    return _create(store, path, array_options, storage_options, synchronizer)
+    return _create(store, path, options_like(other, {**options, "shape": shape, "fill_value": 0}))
 
 
-@with_options_signature(StorageOptions)
+@with_options_signature(UnfilledCreateOptions)
 def ones_like(
     other: Any,
     store: Location | None = None,
     path: str | None = "",
     *,
     shape: Any = None,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[StorageOptions],
+    **options: Unpack[UnfilledCreateOptions],
 ) -> Array:
     """Create an array of ones with the shape and metadata of another array."""
-    array_options = options_like(other, {**options, "shape": shape, "fill_value": 1})
-    return _create(store, path, array_options, storage_options, synchronizer)
+    return _create(store, path, options_like(other, {**options, "shape": shape, "fill_value": 1}))
 
 
-@with_options_signature(FilledOptions)
+@with_options_signature(CreateOptions)
 def empty_like(
     other: Any,
     store: Location | None = None,
     path: str | None = "",
     *,
     shape: Any = None,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[FilledOptions],
+    **options: Unpack[CreateOptions],
 ) -> Array:
     """Create an array without data, with the shape and metadata of another array; with its fill value if it has one."""
-    return _create(
-        store, path, options_like(other, {**options, "shape": shape}), storage_options, synchronizer
-    )
+    return _create(store, path, options_like(other, {**options, "shape": shape}))
 
 
-@with_options_signature(ArrayOptions)
+@with_options_signature(OpenArrayOptions)
 def open_like(
     other: Any,
     store: Location,
     path: str | None = "",
     mode: Mode = "a",
-    *,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[ArrayOptions],
+    **options: Unpack[OpenArrayOptions],
 ) -> Array:
     """Open the array at a location. If it does not exist, create it with the shape and metadata of another array."""
     creating = mode not in ("r", "r+")
@@ -291,6 +235,4 @@ def open_like(
     if mode == "a":
         # An existing array is accepted whatever its format is.
         array_options.setdefault("zarr_format", None)
-    return open_array(
-        store, path, mode, storage_options=storage_options, synchronizer=synchronizer, **array_options
-    )
+    return open_array(store, path, mode, **array_options)

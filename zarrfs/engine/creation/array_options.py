@@ -14,19 +14,25 @@ from typing import Any, Literal, TypedDict, TypeVar
 from zarrfs.engine.dtypes import DataType
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.io.access import Access
+from zarrfs.engine.stores.wrappers.synchronizers import Synchronizer
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = [
     "ArrayOptions",
+    "CreateOptions",
     "FilledOptions",
-    "StorageOptions",
+    "LocationOptions",
+    "OpenArrayOptions",
+    "OpenGroupOptions",
+    "UnfilledCreateOptions",
+    "UnfilledOptions",
     "engine_options",
     "with_options_signature",
     "without_defaults",
 ]
 
 
-class StorageOptions(TypedDict, total=False):
+class UnfilledOptions(TypedDict, total=False):
     """All options for creating an array except its shape and content.
 
     The first block has the names of this package, which are those of zarr-python 3 if it has the option. The second
@@ -64,7 +70,7 @@ class StorageOptions(TypedDict, total=False):
     partial_decompress: bool | None
 
 
-class FilledOptions(StorageOptions, total=False):
+class FilledOptions(UnfilledOptions, total=False):
     """The options of functions that take the shape or the data as a separate argument."""
 
     fill_value: Any
@@ -77,6 +83,47 @@ class ArrayOptions(FilledOptions, total=False):
     data: Any
     copy_from: Any
     write_data: bool
+
+
+class LocationOptions(TypedDict, total=False):
+    """The options of functions that open a store for a location. ``open`` documents them."""
+
+    cache_size: int | None
+    storage_options: dict[str, Any] | None
+    synchronizer: Synchronizer | None
+
+
+class UnfilledCreateOptions(LocationOptions, UnfilledOptions, total=False):
+    """The options of functions that create an array at a location, with a given shape and fill value."""
+
+
+class CreateOptions(LocationOptions, FilledOptions, total=False):
+    """The options of functions that create an array at a location, with a given shape or data."""
+
+
+class OpenArrayOptions(LocationOptions, ArrayOptions, total=False):
+    """The options of functions that open an array or create one."""
+
+    allow_pickle: bool
+    allow_external: bool
+
+
+class OpenGroupOptions(LocationOptions, total=False):
+    """The options of functions that open a group or create one.
+
+    ``cache_attrs``, ``chunk_store`` and ``meta_array`` are accepted for compatibility with zarr-python.
+    """
+
+    allow_pickle: bool
+    allow_external: bool
+    access: Access | None
+    use_consolidated: bool | None
+    zarr_format: int | str | None
+    zarr_version: int | None
+    attributes: Mapping[str, Any] | None
+    cache_attrs: bool | None
+    chunk_store: None
+    meta_array: None
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from zarrfs.engine.creation.array_options import (
     ArrayOptions,
     FilledOptions,
-    StorageOptions,
+    UnfilledOptions,
     with_options_signature,
 )
 from zarrfs.engine.formats import api as formats
@@ -73,18 +73,18 @@ class GroupRoutines(ABC):
         """Create an array without data. It reads as its fill value, by default the default value of its data type."""
         return self.create_array(name, shape=shape, **options)
 
-    @with_options_signature(StorageOptions)
-    def zeros(self, name: str, shape: Any, **options: Unpack[StorageOptions]) -> Array:
+    @with_options_signature(UnfilledOptions)
+    def zeros(self, name: str, shape: Any, **options: Unpack[UnfilledOptions]) -> Array:
         """Create an array of zeros."""
         return self.create_array(name, shape=shape, fill_value=0, **options)
 
-    @with_options_signature(StorageOptions)
-    def ones(self, name: str, shape: Any, **options: Unpack[StorageOptions]) -> Array:
+    @with_options_signature(UnfilledOptions)
+    def ones(self, name: str, shape: Any, **options: Unpack[UnfilledOptions]) -> Array:
         """Create an array of ones."""
         return self.create_array(name, shape=shape, fill_value=1, **options)
 
-    @with_options_signature(StorageOptions)
-    def full(self, name: str, fill_value: Any, shape: Any, **options: Unpack[StorageOptions]) -> Array:
+    @with_options_signature(UnfilledOptions)
+    def full(self, name: str, fill_value: Any, shape: Any, **options: Unpack[UnfilledOptions]) -> Array:
         """Create an array that reads as ``fill_value`` everywhere."""
         return self.create_array(name, shape=shape, fill_value=fill_value, **options)
 
@@ -93,17 +93,17 @@ class GroupRoutines(ABC):
         """Create an array without data, with the metadata of another array; with its fill value if it has one."""
         return self.create_array(name, **options_like(data, self._in_own_format(options)))
 
-    @with_options_signature(StorageOptions)
+    @with_options_signature(UnfilledOptions)
     def zeros_like(self, name: str, data: Any, **options: Any) -> Array:
         """Create an array of zeros with the metadata of another array."""
         return self.empty_like(name, data, **{**options, "fill_value": 0})
 
-    @with_options_signature(StorageOptions)
+    @with_options_signature(UnfilledOptions)
     def ones_like(self, name: str, data: Any, **options: Any) -> Array:
         """Create an array of ones with the metadata of another array."""
         return self.empty_like(name, data, **{**options, "fill_value": 1})
 
-    @with_options_signature(StorageOptions)
+    @with_options_signature(UnfilledOptions)
     def full_like(self, name: str, data: Any, fill_value: Any = None, **options: Any) -> Array:
         """Create an array that reads as ``fill_value``, with the metadata of another array.
 
