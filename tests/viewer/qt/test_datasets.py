@@ -47,7 +47,7 @@ def open_plate(qtbot: QtBot, window: MainWindow, plate: Path) -> None:
 def test_a_plate_is_displayed_as_a_grid_of_wells(qtbot: QtBot, window: MainWindow, plate: Path) -> None:
     open_plate(qtbot, window, plate)
     table = window.plate.table
-    assert window.plate_dock.isVisible()
+    assert window.side.plate_dock.isVisible()
     assert (table.rowCount(), table.columnCount()) == (2, 3)
     assert table.item(1, 2) is None
     first = table.item(0, 0)
@@ -57,7 +57,7 @@ def test_a_plate_is_displayed_as_a_grid_of_wells(qtbot: QtBot, window: MainWindo
     assert window.image is not None
     assert window.image.path == "B/2/0"
     assert window.plate.field.count() == 2
-    assert window.plate_dock.isVisible()
+    assert window.side.plate_dock.isVisible()
 
 
 def test_fields_and_acquisitions_can_be_selected(qtbot: QtBot, window: MainWindow, plate: Path) -> None:
@@ -81,7 +81,7 @@ def test_fields_and_acquisitions_can_be_selected(qtbot: QtBot, window: MainWindo
 
 def test_a_single_well_shows_its_fields(qtbot: QtBot, open_in_window: OpenInWindow, plate: Path) -> None:
     window = open_in_window(plate / "A" / "1")
-    assert window.gallery_dock.isVisible()
+    assert window.side.gallery_dock.isVisible()
     assert window.gallery.count() == 2
 
 
@@ -90,7 +90,7 @@ def test_a_series_is_selected_by_its_thumbnail(
 ) -> None:
     window = open_in_window(write_series(tmp_path / "slide.zarr"))
     gallery = window.gallery
-    assert window.gallery_dock.isVisible()
+    assert window.side.gallery_dock.isVisible()
     assert gallery.count() == 3
     icons = [gallery.item(row) for row in range(3)]
     qtbot.waitUntil(
@@ -146,7 +146,7 @@ def test_the_readout_contains_label_properties(qtbot: QtBot, window: MainWindow,
     group.attrs["ome"] = ome
     wait_until_opened(qtbot, window, lambda: window.open_location(str(path)))
     window.canvas.pointed.emit((float(where[0]), float(where[1])))
-    assert "kind=telophase" in window.position.text()
+    assert "kind=telophase" in window.status.position.text()
 
 
 def test_a_check_message_selects_its_attribute(

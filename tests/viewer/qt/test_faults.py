@@ -68,15 +68,16 @@ def test_the_readout_follows_the_slice_while_the_pointer_rests(
     for z in (0, 4, 1):
         wait_until_exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
         value = 10 * z + 4
-        assert f"z {z}" in window.position.text()
+        assert f"z {z}" in window.status.position.text()
         assert (
-            f" {value} " in f" {window.position.text()} " or f" {value + 1} " in f" {window.position.text()} "
+            f" {value} " in f" {window.status.position.text()} "
+            or f" {value + 1} " in f" {window.status.position.text()} "
         )
     wait_until_exact(qtbot, window, lambda: canvas.zoom(4))
-    assert window.position.text()
+    assert window.status.position.text()
     canvas.leaveEvent(None)
     wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
-    assert window.position.text() == ""
+    assert window.status.position.text() == ""
 
 
 def test_a_click_in_the_tree_shows_metadata_and_keeps_the_image(

@@ -562,7 +562,7 @@ def test_the_readout_and_its_tooltip_display_hostile_text_literally(
     assert "&lt;img" in QToolTip.text()
     QToolTip.hideText()
     assert_harmless(displayed_texts(window))
-    assert window.position.text().startswith("<b>cell</b>")
+    assert window.status.position.text().startswith("<b>cell</b>")
 
 
 def test_messages_are_plain_and_truncated(qtbot: QtBot, window: MainWindow, picture: Path) -> None:

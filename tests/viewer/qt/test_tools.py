@@ -162,11 +162,11 @@ def test_the_slab_action_cycles_through_the_projections(
     assert window.intent is not None
     assert window.intent.projection == Projection(0, "max", 3.0)
     window.canvas.pointed.emit((4.0, 6.0))
-    assert "3046" in window.position.text()
+    assert "3046" in window.status.position.text()
     wait_until_exact(qtbot, window, window.actions_by_name["slab"].trigger)
     assert window.intent.projection == Projection(0, "mean", 3.0)
     window.canvas.pointed.emit((4.0, 6.0))
-    assert "2046" in window.position.text()
+    assert "2046" in window.status.position.text()
     wait_until_exact(qtbot, window, window.actions_by_name["slab"].trigger)
     assert window.intent.projection is None
 
@@ -207,7 +207,7 @@ def test_linked_panes_share_position_and_zoom(qtbot: QtBot, open_in_window: Open
     right.canvas.stepped.emit(1)
     assert window.intent.position == (before[0], before[1], before[2] + 1)
     below.canvas.pointed.emit((3.0, 20.0))
-    assert str(3000 + 10 * round(before[1]) + 20) in window.position.text()
+    assert str(3000 + 10 * round(before[1]) + 20) in window.status.position.text()
     window.actions_by_name["linked"].trigger()
     assert window.panes.side == ()
 
@@ -376,20 +376,20 @@ def test_the_log_contains_messages_and_engine_warnings(qtbot: QtBot, window: Mai
     window.session.show_message("an information")
     window.session.show_message("a warning", True)
     assert window.log.messages.count() == 2
-    assert window.warnings.isVisible()
+    assert window.status.warnings.isVisible()
     record = logging.LogRecord("zarrfs", logging.WARNING, "", 0, "from the engine", None, None)
     thread = threading.Thread(target=lambda: window.log_handler.handle(record))
     thread.start()
     thread.join()
     qtbot.waitUntil(lambda: "from the engine" in window.log.text(), timeout=TIMEOUT_MILLISECONDS)
     window.actions_by_name["messages"].trigger()
-    assert window.log_dock.isVisible()
+    assert window.side.log_dock.isVisible()
     window.log.copy()
     clipboard = QGuiApplication.clipboard()
     assert clipboard is not None
     assert "a warning" in clipboard.text()
     window.log.clear()
-    assert not window.warnings.isVisible()
+    assert not window.status.warnings.isVisible()
 
 
 def test_the_component_of_complex_values_can_be_selected(
@@ -435,13 +435,13 @@ def test_the_gui_thread_does_not_access_the_store(qtbot: QtBot, window: MainWind
     wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
     window.actions_by_name["chunks"].trigger()
     window.actions_by_name["linked"].trigger()
-    window.auto_contrast()
+    window.contrast.auto_contrast()
     window.channels.volume.setChecked(True)
     window.panels.setCurrentWidget(window.metadata)
     for row in range(4):
         window.metadata.tabs.setCurrentIndex(row)
     window.canvas.show_shape(Shape("line", (1.0, 1.0), (20.0, 30.0)))
-    wait_until_exact(qtbot, window, window.show_next_axes)
-    qtbot.waitUntil(lambda: not window.busy.isVisible(), timeout=TIMEOUT_MILLISECONDS)
+    wait_until_exact(qtbot, window, window.image_actions.show_next_axes)
+    qtbot.waitUntil(lambda: not window.status.busy.isVisible(), timeout=TIMEOUT_MILLISECONDS)
     assert threads
     assert threading.get_ident() not in threads

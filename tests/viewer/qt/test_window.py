@@ -95,7 +95,7 @@ def test_channels_are_changed_from_their_controls(
     wait_until_exact(qtbot, window, lambda: row.low.setValue(17))
     assert window.intent.channels[0].limits is not None
     assert window.intent.channels[0].limits[0] == 17
-    wait_until_exact(qtbot, window, window.auto_contrast)
+    wait_until_exact(qtbot, window, window.contrast.auto_contrast)
 
 
 def test_zoom_pan_and_fit_change_the_viewport(
@@ -119,11 +119,11 @@ def test_the_next_axes_action_cycles_through_the_axis_pairs(
     window = open_in_window(stack)
     assert window.intent is not None
     first = window.intent.displayed
-    wait_until_exact(qtbot, window, window.show_next_axes)
+    wait_until_exact(qtbot, window, window.image_actions.show_next_axes)
     assert window.intent.displayed != first
     assert window.dimensions.axes != (1,)
     for _ in range(2):
-        wait_until_exact(qtbot, window, window.show_next_axes)
+        wait_until_exact(qtbot, window, window.image_actions.show_next_axes)
     assert window.intent.displayed == first
 
 
@@ -132,9 +132,9 @@ def test_the_readout_is_shown_while_the_pointer_is_over_the_image(
 ) -> None:
     window = open_in_window(stack)
     window.canvas.pointed.emit((10.0, 20.0))
-    assert window.position.text()
+    assert window.status.position.text()
     window.canvas.pointed.emit(None)
-    assert window.position.text() == ""
+    assert window.status.position.text() == ""
 
 
 def test_activating_a_node_in_the_tree_displays_its_image_and_metadata(

@@ -11,11 +11,11 @@ from typing import Any
 
 from PyQt6.QtCore import QObject, pyqtSignal
 
-import zarrfs
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import ZarrError
 from zarrfs_viewer.images.dataset import Dataset, describe, initial_intent
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.opening import OpenedDataset, open_dataset, open_first_image, open_with_labels
 from zarrfs_viewer.locations import absolute_location, within
 from zarrfs_viewer.qt.support.worker import Worker
 from zarrfs_viewer.saved_views.views import View, fitted_intent, from_link
@@ -30,9 +30,6 @@ from zarrfs_viewer.state.view_state import (
 from zarrfs_viewer.streaming.streamer import TileStreamer
 
 __all__ = ["Session"]
-
-OpenedDataset = tuple[Dataset, Image | None, tuple[Image, ...], tuple[str, ...]]
-"""A dataset, the image to display, the label images, and notes for the user."""
 
 
 class Session(QObject):
@@ -141,7 +138,7 @@ class Session(QObject):
         number = self._requested_count
         self.worker.cancel("image")
         self.worker.submit(
-            lambda: _open(location, name, path, view),
+            lambda: open_dataset(location, name, path, None if view is None else view.image),
             lambda result: self._finish_opening(name, number, view, *result),
             self._report_open_error,
             "open",
@@ -180,7 +177,7 @@ class Session(QObject):
             if level is not None and self.image is opened[1]:
                 self._lock_level(level)
 
-        self.run_in_worker(lambda: _first_image(describe(node, location, path), None), show, "image")
+        self.run_in_worker(lambda: open_first_image(describe(node, location, path), None), show, "image")
 
     def _lock_level(self, path: str | None) -> None:
         """Display the level at a path of the image, or select it by the zoom."""
@@ -220,7 +217,7 @@ class Session(QObject):
         if dataset is not None:
             self.worker.cancel("image")
             self.worker.submit(
-                lambda: _with_labels(dataset, path),
+                lambda: open_with_labels(dataset, path),
                 lambda result: self.show_image(
                     result[0], result[1], result[2], keep_settings=not self.auto_contrast_per_image
                 ),
@@ -313,29 +310,3 @@ class Session(QObject):
             return None
         location = within(self.dataset.location, self.dataset.path)
         return View(name, location, self.image.path, self.intent, viewport)
-
-
-# -- on a worker -----------------------------------------------------------------------------------------------
-
-
-def _open(location: str | Store, name: str, path: str, view: View | None) -> tuple[Any, OpenedDataset]:
-    """Open a location, and the image of the view or else its first image. Blocks.
-
-    If no image can be opened, the image is None and the notes contain the reason.
-    """
-    node = zarrfs.open(location, path)
-    return node, _first_image(describe(node, name, path), None if view is None else view.image)
-
-
-def _first_image(dataset: Dataset, path: str | None) -> OpenedDataset:
-    try:
-        image, labels, problems = _with_labels(dataset, path)
-    except ZarrError as error:
-        return dataset, None, (), dataset.problems or (str(error),)
-    return dataset, image, labels, problems
-
-
-def _with_labels(dataset: Dataset, path: str | None) -> tuple[Image, tuple[Image, ...], tuple[str, ...]]:
-    problems: list[str] = []
-    image = dataset.open_image(path)
-    return image, dataset.open_labels(image, problems.append), tuple(problems)

@@ -1,170 +1,23 @@
-"""Panes: one image, or three linked orthogonal planes, each with its own render pipeline.
+"""Panes: one image, or three linked orthogonal planes.
 
 Panes display the session's intent. Clicks and wheel events change the intent.
 """
 
 from __future__ import annotations
 
-from PyQt6.QtCore import QObject, QTimer, pyqtSignal
-from PyQt6.QtWidgets import QGridLayout, QToolTip, QWidget
+from PyQt6.QtCore import pyqtSignal
+from PyQt6.QtWidgets import QGridLayout, QWidget
 
-from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid, chunk_grid, missing_chunks
-from zarrfs_viewer.analysis.readout import Readout, readout
 from zarrfs_viewer.display.linking import linked_axes, linked_viewport
-from zarrfs_viewer.qt.canvas.canvas import Canvas
-from zarrfs_viewer.qt.canvas.painting import Rect
+from zarrfs_viewer.qt.canvas.pane import Pane
 from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.qt.support.plain_text import tooltip
-from zarrfs_viewer.rendering.pipeline import ViewPipeline
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.saved_views.views import fitted_viewport
-from zarrfs_viewer.state.view_state import ViewIntent, with_channel, with_displayed, with_position
-from zarrfs_viewer.streaming.streamer import TileError
+from zarrfs_viewer.state.view_state import with_channel, with_position
 
-__all__ = ["Pane", "Panes"]
+__all__ = ["Panes"]
 
 AxisPair = tuple[int, int]
-
-MISSING_DELAY_MILLISECONDS = 150
-"""Missing chunks are looked up when the displayed region has not changed for this long."""
-
-
-class Pane(QObject):
-    """A canvas and its pipeline.
-
-    Signals:
-        frame_shown: (frame) another frame is displayed.
-        pointed: (readout or None) the values below the pointer.
-    """
-
-    frame_shown = pyqtSignal(object)
-    pointed = pyqtSignal(object)
-    _frame_received = pyqtSignal(object)
-    _tile_failed = pyqtSignal(object)
-    _pane_failed = pyqtSignal(object)
-
-    def __init__(self, session: Session, parent: QObject) -> None:
-        super().__init__(parent)
-        self._session = session
-        self.displayed: AxisPair = (0, 1)
-        self.canvas = Canvas()
-        self.show_chunks = False
-        self._missing: tuple[ChunkGrid, tuple[Rect, ...]] | None = None
-        self._error = ""
-        self.pipeline = ViewPipeline(
-            session.streamer,
-            on_frame=self._frame_received.emit,
-            on_error=self._tile_failed.emit,
-            on_failure=self._pane_failed.emit,
-        )
-        self._missing_timer = QTimer(self)
-        self._missing_timer.setSingleShot(True)
-        self._missing_timer.setInterval(MISSING_DELAY_MILLISECONDS)
-        self._missing_timer.timeout.connect(self._find_missing)
-        self._frame_received.connect(self._show_frame)
-        self._tile_failed.connect(self._show_tile_error)
-        self._pane_failed.connect(
-            lambda error: session.show_message(f"The image could not be rendered: {error}", True)
-        )
-        self.canvas.viewport_changed.connect(self.refresh)
-        self.canvas.pointed.connect(self._update_readout)
-
-    @property
-    def intent(self) -> ViewIntent | None:
-        """The session's intent with the axes of this pane."""
-        intent = self._session.intent
-        if intent is None or intent.displayed == self.displayed:
-            return intent
-        return with_displayed(intent, *self.displayed)
-
-    def show_axes(self, displayed: AxisPair) -> None:
-        """Display these axes of the session's image. Removes the previous frame."""
-        self.displayed = displayed
-        image = self._session.image
-        self._missing = None
-        if image is None:
-            self.pipeline.clear()
-        else:
-            self.canvas.title = "".join(image.axes[axis].name for axis in displayed[::-1])
-        self.canvas.show_image(image, displayed)
-
-    def refresh(self) -> None:
-        """Send the current intent and viewport to the pipeline."""
-        image, intent = self._session.image, self.intent
-        if image is not None and intent is not None:
-            self.pipeline.show(image, intent, self.canvas.viewport, self._session.overlays)
-            self.draw_grid()
-
-    def draw_grid(self) -> None:
-        """Draw the chunk grid, if it is enabled."""
-        image, intent, state = self._session.image, self.intent, self.pipeline.state
-        if not self.show_chunks or image is None or intent is None:
-            self._missing_timer.stop()
-            self.canvas.show_grid(None)
-            return
-        level = state.level if state is not None and state.image is image else 0
-        grid = chunk_grid(image, intent, self.canvas.viewport, level)
-        missing = self._missing
-        self.canvas.show_grid(
-            grid, missing[1] if missing is not None and missing[0].level == grid.level else ()
-        )
-        self._missing_timer.start()
-
-    def _find_missing(self) -> None:
-        image, intent, viewport = self._session.image, self.intent, self.canvas.viewport
-        if image is None or intent is None or not self.show_chunks:
-            return
-        state = self.pipeline.state
-        level = state.level if state is not None and state.image is image else 0
-        grid = chunk_grid(image, intent, viewport, level)
-
-        def show(missing: tuple[Rect, ...]) -> None:
-            self._missing = grid, missing
-            if self.show_chunks:
-                self.canvas.show_grid(grid, missing)
-
-        owner = f"missing {id(self)}"
-        self._session.run_for_image(lambda: missing_chunks(image, intent, viewport, level), show, owner)
-
-    def _show_frame(self, frame: Frame) -> None:
-        if frame.state.image is self._session.image and frame.state.intent.displayed == self.displayed:
-            self.canvas.show_frame(frame)
-            if frame.exact:
-                # The chunk that could not be read is not in the displayed region any more.
-                self._session.withdraw_message(self._error)
-                self._error = ""
-            self.frame_shown.emit(frame)
-
-    def _show_tile_error(self, error: TileError) -> None:
-        # The signal is queued: after a retry, or with another image, the error may be obsolete.
-        if error in self._session.streamer.failures([error.key]):
-            self._error = error.message
-            self._session.show_message(error.message, True)
-
-    def _update_readout(self, position: tuple[float, float] | None) -> None:
-        state = self.pipeline.state
-        values = None
-        if position is not None and state is not None:
-            values = readout(state, self._session.streamer, *position)
-        self.pointed.emit(values)
-        self._show_properties(values)
-
-    def _show_properties(self, values: Readout | None) -> None:
-        """Show a tooltip with the properties of the label below the pointer."""
-        lines = [
-            f"{label.name} {label.value}: " + ", ".join(f"{k} = {v}" for k, v in label.properties.items())
-            for label in (values.labels if values is not None else ())
-            if label.value and label.properties
-        ]
-        if lines:
-            QToolTip.showText(self.canvas.cursor().pos(), tooltip("\n".join(lines)), self.canvas)
-        else:
-            QToolTip.hideText()
-
-    def close(self) -> None:
-        """Stop the pipeline."""
-        self._missing_timer.stop()
-        self.pipeline.close()
 
 
 class Panes(QWidget):

@@ -13,6 +13,7 @@ from PyQt6.QtWidgets import (
     QListWidgetItem,
     QMainWindow,
     QMenu,
+    QMessageBox,
     QVBoxLayout,
     QWidget,
 )
@@ -20,7 +21,7 @@ from PyQt6.QtWidgets import (
 from zarrfs_viewer.qt.support.plain_text import html_text, plain
 from zarrfs_viewer.qt.support.widgets import search_box
 
-__all__ = ["ActionSpec", "CommandPalette", "add_actions", "key_help"]
+__all__ = ["ActionSpec", "CommandPalette", "add_actions", "key_help", "show_key_help"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,14 @@ def add_actions(window: QMainWindow, specs: list[ActionSpec]) -> dict[str, QActi
         menus[spec.menu].addAction(action)
         actions[spec.name] = action
     return actions
+
+
+def show_key_help(actions: dict[str, QAction], parent: QWidget) -> None:
+    """Show a dialog with the keyboard shortcuts."""
+    box = QMessageBox(parent)
+    box.setWindowTitle("Keyboard shortcuts")
+    box.setText(key_help(actions))
+    box.exec()
 
 
 def key_help(actions: dict[str, QAction]) -> str:

@@ -14,25 +14,19 @@ class CommandWindow(Protocol):
     """The part of ``MainWindow`` that the actions use. ``MainWindow`` imports this module, not the reverse."""
 
     @property
-    def ask_export(self) -> Any: ...
-    @property
-    def ask_level(self) -> Any: ...
-    @property
-    def ask_position(self) -> Any: ...
-    @property
     def ask_preferences(self) -> Any: ...
-    @property
-    def ask_screenshot(self) -> Any: ...
-    @property
-    def auto_contrast(self) -> Any: ...
     @property
     def canvas(self) -> Any: ...
     @property
     def close(self) -> Any: ...
     @property
+    def contrast(self) -> Any: ...
+    @property
     def dimensions(self) -> Any: ...
     @property
     def find_node(self) -> Any: ...
+    @property
+    def image_actions(self) -> Any: ...
     @property
     def measure(self) -> Any: ...
     @property
@@ -40,17 +34,11 @@ class CommandWindow(Protocol):
     @property
     def panes(self) -> Any: ...
     @property
-    def retry(self) -> Any: ...
-    @property
-    def set_auto_contrast_per_image(self) -> Any: ...
-    @property
     def set_dark(self) -> Any: ...
     @property
     def set_tool(self) -> Any: ...
     @property
     def show_keys(self) -> Any: ...
-    @property
-    def show_labels(self) -> Any: ...
     @property
     def show_linked(self) -> Any: ...
     @property
@@ -59,8 +47,6 @@ class CommandWindow(Protocol):
     def show_palette(self) -> Any: ...
     @property
     def tree_panel(self) -> Any: ...
-    @property
-    def show_next_axes(self) -> Any: ...
     @property
     def views(self) -> Any: ...
     @property
@@ -71,6 +57,7 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
     """Return the actions of a window, in the order of its menus."""
     opener, views, tree, canvas = window.opener, window.views, window.tree_panel, window.canvas
     dimensions, measure = window.dimensions, window.measure
+    image, contrast = window.image_actions, window.contrast
     return [
         ActionSpec("new_window", "&File", "&New window", "Ctrl+N", window.new_window_requested.emit),
         ActionSpec("open_folder", "&File", "Open &folder...", "Ctrl+O", opener.ask_folder),
@@ -79,8 +66,8 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
         ActionSpec("open_sample", "&File", "Open sample &data set", "Ctrl+Shift+S", opener.open_sample),
         ActionSpec("open_recent", "&File", "Open &recent...", "Ctrl+R", opener.ask_recent),
         ActionSpec("paste", "&File", "Open from &clipboard", "Ctrl+V", opener.paste),
-        ActionSpec("export", "&File", "&Export...", "Ctrl+E", window.ask_export),
-        ActionSpec("screenshot", "&File", "Save &screenshot...", "Ctrl+S", window.ask_screenshot),
+        ActionSpec("export", "&File", "&Export...", "Ctrl+E", image.ask_export),
+        ActionSpec("screenshot", "&File", "Save &screenshot...", "Ctrl+S", image.ask_screenshot),
         ActionSpec(
             "mount",
             "&File",
@@ -101,14 +88,14 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
         ActionSpec("one_to_one", "&View", "&Actual size", "1", canvas.one_to_one),
         ActionSpec("zoom_in", "&View", "Zoom &in", "+", lambda: canvas.zoom(KEY_ZOOM)),
         ActionSpec("zoom_out", "&View", "Zoom o&ut", "-", lambda: canvas.zoom(1 / KEY_ZOOM)),
-        ActionSpec("next_axes", "&View", "Show next a&xes", "X", window.show_next_axes),
+        ActionSpec("next_axes", "&View", "Show next a&xes", "X", image.show_next_axes),
         ActionSpec("linked", "&View", "&Three linked panes", "3", window.show_linked, False),
-        ActionSpec("level", "&View", "Pyramid &level...", "L", window.ask_level),
+        ActionSpec("level", "&View", "Pyramid &level...", "L", image.ask_level),
         ActionSpec("scale_bar", "&View", "&Scale bar", "B", window.panes.set_show_scale_bar, True),
         ActionSpec(
             "chunks", "&View", "&Chunk grid and missing chunks", "G", window.panes.set_show_chunks, False
         ),
-        ActionSpec("labels", "&View", "La&bels", "T", window.show_labels, True),
+        ActionSpec("labels", "&View", "La&bels", "T", image.show_labels, True),
         ActionSpec("messages", "&View", "&Messages", "Ctrl+J", window.show_log, False),
         ActionSpec("find", "&View", "Find in &hierarchy", "Ctrl+F", window.find_node),
         ActionSpec("dark", "&View", "&Dark theme", "Ctrl+D", window.set_dark, dark),
@@ -116,19 +103,19 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
         ActionSpec("previous_slice", "&Image", "&Previous slice", ",", lambda: dimensions.step(-1)),
         ActionSpec("next_time", "&Image", "Next &time point", "]", lambda: dimensions.step_time(1)),
         ActionSpec("previous_time", "&Image", "Previous ti&me point", "[", lambda: dimensions.step_time(-1)),
-        ActionSpec("go_to", "&Image", "&Go to coordinate...", "Ctrl+G", window.ask_position),
+        ActionSpec("go_to", "&Image", "&Go to coordinate...", "Ctrl+G", image.ask_position),
         ActionSpec("play", "&Image", "P&lay or stop", "K", dimensions.play),
         ActionSpec("slab", "&Image", "Next &slab projection", "S", dimensions.next_mode),
-        ActionSpec("auto_all", "&Image", "&Auto-contrast all channels", "A", window.auto_contrast),
+        ActionSpec("auto_all", "&Image", "&Auto-contrast all channels", "A", contrast.auto_contrast),
         ActionSpec(
             "auto_contrast_per_image",
             "&Image",
             "Auto-contrast &each image",
             "Shift+A",
-            window.set_auto_contrast_per_image,
+            contrast.set_per_image,
             False,
         ),
-        ActionSpec("retry", "&Image", "&Retry failed reads", "F5", window.retry),
+        ActionSpec("retry", "&Image", "&Retry failed reads", "F5", image.retry),
         ActionSpec("move", "&Measure", "&Move image", "M", lambda: window.set_tool("move"), True, "tool"),
         ActionSpec("line", "&Measure", "Line &profile", "P", lambda: window.set_tool("line"), False, "tool"),
         ActionSpec(

@@ -1,0 +1,55 @@
+"""Thumbnails of open locations for the start page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PyQt6.QtCore import QObject, QTimer
+from PyQt6.QtGui import QImage
+
+from zarrfs_viewer.qt.canvas.canvas import Canvas
+from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.window.recent import RecentLocations
+from zarrfs_viewer.rendering.renderer import Frame
+
+__all__ = ["LocationThumbnails"]
+
+DELAY_MILLISECONDS = 300
+"""The thumbnail of a location is saved when its picture has been complete for this long."""
+
+
+class LocationThumbnails(QObject):
+    """Saves the first complete picture of each open location."""
+
+    def __init__(self, session: Session, canvas: Canvas, recent: RecentLocations, parent: QObject) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._canvas = canvas
+        self._recent = recent
+        self._saved_location = ""
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(DELAY_MILLISECONDS)
+        self._timer.timeout.connect(self._save)
+
+    def show_frame(self, frame: Frame) -> None:
+        """A frame is displayed. If it is complete, its picture may be saved later."""
+        dataset = self._session.dataset
+        if frame.exact and dataset is not None and dataset.location != self._saved_location:
+            self._timer.start()
+
+    def stop(self) -> None:
+        """Stop the timer."""
+        self._timer.stop()
+
+    def _save(self) -> None:
+        dataset, frame = self._session.dataset, self._canvas.frame
+        if dataset is None or frame is None or frame.state.image is not self._session.image:
+            return
+        self._saved_location = dataset.location
+        height, width = frame.pixels.shape
+        data: Any = frame.pixels.data
+        picture = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied).copy()
+        self._session.worker.submit(
+            lambda: self._recent.save_thumbnail(dataset.location, picture), lambda _: None, lambda _: None
+        )

@@ -1,0 +1,109 @@
+"""The panels in docks beside the image: hierarchy, series, plate, image settings, measurements, metadata, messages."""
+
+from __future__ import annotations
+
+from PyQt6.QtCore import QSettings, Qt
+from PyQt6.QtWidgets import QMainWindow, QTabWidget
+
+from zarrfs_viewer.images.dataset import Dataset
+from zarrfs_viewer.mounts import Mounts
+from zarrfs_viewer.qt.panels.channels_panel import ChannelsPanel
+from zarrfs_viewer.qt.panels.gallery import Gallery
+from zarrfs_viewer.qt.panels.labels_panel import LabelsPanel, label_names
+from zarrfs_viewer.qt.panels.log_panel import LogPanel
+from zarrfs_viewer.qt.panels.measure_panel import MeasurePanel
+from zarrfs_viewer.qt.panels.metadata_panel import MetadataPanel
+from zarrfs_viewer.qt.panels.plate_panel import PlatePanel
+from zarrfs_viewer.qt.panels.tree_panel import TreePanel
+from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.plain_text import button_text
+from zarrfs_viewer.qt.window.docks import DockLayout
+from zarrfs_viewer.state.view_state import ChannelSettings
+
+__all__ = ["SidePanels"]
+
+
+class SidePanels:
+    """Creates the panels and their docks.
+
+    Attributes:
+        docks: the docks and their widths.
+        tabs: channels, labels, measurements and metadata.
+        gallery_dock, plate_dock, log_dock: docks that are visible only if they have a content.
+    """
+
+    def __init__(self, window: QMainWindow, session: Session, mounts: Mounts, settings: QSettings) -> None:
+        self._window = window
+        self._session = session
+        self.docks = DockLayout(window, settings)
+        self.tree_panel = TreePanel(session, mounts)
+        self.gallery = Gallery(session.worker)
+        self.plate = PlatePanel(session)
+        self.channels = ChannelsPanel()
+        self.labels = LabelsPanel()
+        self.measure = MeasurePanel(session)
+        self.metadata = MetadataPanel(session)
+        self.log = LogPanel()
+        self.tabs = QTabWidget()
+        bar = self.tabs.tabBar()
+        if bar is not None:
+            bar.setUsesScrollButtons(False)
+            bar.setElideMode(Qt.TextElideMode.ElideRight)  # lets the panel become narrower than its tabs
+        for widget, title in (
+            (self.channels, "Channels"),
+            (self.labels, "Labels"),
+            (self.measure, "Measure"),
+            (self.metadata, "Metadata"),
+        ):
+            self.tabs.addTab(widget, button_text(title))
+        left = Qt.DockWidgetArea.LeftDockWidgetArea
+        self.docks.add("Hierarchy", self.tree_panel, left)
+        self.gallery_dock = self.docks.add("Images", self.gallery, left)
+        self.plate_dock = self.docks.add("Plate", self.plate, left)
+        self.docks.add("Image", self.tabs, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.log_dock = self.docks.add("Messages", self.log, Qt.DockWidgetArea.BottomDockWidgetArea)
+
+    def create_first_widgets(self) -> None:
+        """Create and delete one widget of each kind that every image needs.
+
+        The first widget of a kind takes PyQt several times as long as the later ones. This time is spent before the
+        window is visible instead of when the first image opens.
+        """
+        self.channels.show_channels((ChannelSettings(),), "u", False)
+        self.channels.show_channels((), "u", False)
+
+    def show_docks(self) -> None:
+        """Show the docks when the first location is opened. Docks for other kinds of data appear with the data."""
+        if not self.docks.are_shown:
+            self.docks.show("Hierarchy", "Image")
+            for dock in (self.gallery_dock, self.plate_dock, self.log_dock):
+                dock.hide()
+
+    def show_dataset(self, dataset: Dataset) -> None:
+        """Show the docks of a dataset: its series and its plate."""
+        self.show_docks()
+        has_series = len(dataset.images) > 1
+        if has_series:
+            self.gallery.show_dataset(dataset)
+        if dataset.plate is not None:
+            self.plate.show_dataset(dataset)
+        for dock, visible in ((self.gallery_dock, has_series), (self.plate_dock, dataset.plate is not None)):
+            if visible and dock.isHidden():
+                dock.show()
+                self._window.resizeDocks([dock], [self._window.height() // 2], Qt.Orientation.Vertical)
+            dock.setVisible(visible)
+        self.docks.arrange()
+
+    def show_image(self) -> None:
+        """Show the settings of the image of the session, or none."""
+        image, intent = self._session.image, self._session.intent
+        self.measure.clear()
+        if image is None or intent is None:
+            self.channels.show_channels((), "u", False)
+            self.labels.show_labels((), ())
+            return
+        self.channels.show_channels(intent.channels, image.dtype.kind, image.rgb_axis is not None)
+        self.labels.show_labels(label_names(image, self._session.overlays), intent.labels)
+        if self.tabs.currentWidget() is not self.measure:
+            only_labels = not intent.channels and intent.labels
+            self.tabs.setCurrentWidget(self.labels if only_labels else self.channels)
