@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import obstore.store
 import pytest
 import zarr
 import zarr.storage
@@ -29,11 +30,24 @@ def places(path: Path) -> dict[str, Any]:
         "a local file system of fsspec": zarr.storage.FsspecStore.from_url(
             f"file://{path}/remote", storage_options={"auto_mkdir": True}
         ),
+        "obstore in memory": zarr.storage.ObjectStore(obstore.store.MemoryStore()),
+        "obstore in a directory": zarr.storage.ObjectStore(
+            obstore.store.LocalStore(path / "object store", mkdir=True)
+        ),
         "logging": zarr.storage.LoggingStore(zarr.storage.MemoryStore(), log_level="ERROR"),
     }
 
 
-KINDS = ["memory", "local", "zip", "fsspec", "a local file system of fsspec", "logging"]
+KINDS = [
+    "memory",
+    "local",
+    "zip",
+    "fsspec",
+    "a local file system of fsspec",
+    "obstore in memory",
+    "obstore in a directory",
+    "logging",
+]
 
 
 @pytest.fixture(params=KINDS)
@@ -79,6 +93,28 @@ def test_a_local_store_is_opened_as_a_directory(tmp_path: Path) -> None:
     array = zarrfs.open_array(zarr.storage.LocalStore(tmp_path / "a", read_only=True), mode="r+")
     assert isinstance(array.store, LocalStore)
     assert array.read_only
+
+
+def test_an_object_store_of_a_directory_is_opened_as_a_directory(tmp_path: Path) -> None:
+    zarrfs.array(DATA, tmp_path / "a")
+    objects = zarr.storage.ObjectStore(obstore.store.LocalStore(tmp_path), read_only=True)
+    array = zarrfs.open_array(objects, "a", mode="r+")
+    assert array.store == LocalStore(tmp_path)
+    assert array.read_only
+    assert np.array_equal(array[...], DATA)
+    root = zarrfs.open_group(
+        zarr.storage.ObjectStore(obstore.store.LocalStore()), tmp_path.as_posix()[1:], mode="a"
+    )
+    root["b"] = DATA
+    assert np.array_equal(zarrfs.open_array(tmp_path / "b")[...], DATA)
+
+
+def test_names_that_no_object_can_have_are_missing() -> None:
+    group = zarrfs.create_group(zarr.storage.ObjectStore(obstore.store.MemoryStore()))
+    assert "a\nb" not in group
+    with pytest.raises(zarrfs.StoreError, match=r"writing .*illegal character"):
+        group["a\nb"] = DATA
+    assert list(group) == []
 
 
 def test_a_read_only_store_stays_read_only() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import adlfs
 import fsspec
 import mongomock
+import obstore.store
 import pytest
 import s3fs
 import zarr
@@ -101,6 +102,9 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "zarr-python, memory": lambda path: ZarrPythonStore(zarr.storage.MemoryStore()),
     "zarr-python, wrapper": lambda path: ZarrPythonStore(
         zarr.storage.WrapperStore(zarr.storage.MemoryStore())
+    ),
+    "zarr-python, obstore": lambda path: ZarrPythonStore(
+        zarr.storage.ObjectStore(obstore.store.MemoryStore())
     ),
     "zarr-python, fsspec": lambda path: ZarrPythonStore(
         zarr.storage.FsspecStore.from_url(f"memory://{uuid.uuid4().hex}")

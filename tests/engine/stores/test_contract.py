@@ -28,7 +28,14 @@ def stop_servers() -> Iterator[None]:
 
 URL_DELIMITERS = frozenset({"a\nb", "a?b#c"})
 
-STORES_WITH_URLS = ("fsspec, s3", "fsspec, ftp", "fsspec, sftp", "fsspec, azure", "fsspec, gcs")
+STORES_WITH_URLS = (
+    "fsspec, s3",
+    "fsspec, ftp",
+    "fsspec, sftp",
+    "fsspec, azure",
+    "fsspec, gcs",
+    "zarr-python, obstore",
+)
 """FTP commands cannot contain line breaks, nor can keys of the S3 test server. Azure and SFTP parse URL delimiters."""
 
 

@@ -32,7 +32,8 @@ MISSING_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 def adapt_zarr_python(location: Any) -> tuple[Store, str] | None:
     """Return a store and a path in it for a store, a StorePath, an array or a group of zarr-python 3.
 
-    Returns None for other locations. A LocalStore of zarr-python becomes a LocalStore of this package.
+    Returns None for other locations. A LocalStore of zarr-python, and an ObjectStore of a directory, become a
+    LocalStore of this package.
     """
     module = sys.modules.get("zarr.abc.store")
     if module is None:
@@ -49,6 +50,9 @@ def adapt_zarr_python(location: Any) -> tuple[Store, str] | None:
 def _adapt_store(store: Any) -> Store:
     if type(store).__name__ == "LocalStore" and type(store).__module__.startswith("zarr."):
         return LocalStore(str(store.root), read_only=store.read_only)
+    object_store: Any = getattr(store, "store", None)
+    if type(object_store).__name__ == "LocalStore" and type(object_store).__module__.startswith("obstore"):
+        return LocalStore(str(object_store.prefix or "/"), read_only=store.read_only)
     return ZarrPythonStore(store)
 
 
@@ -67,6 +71,7 @@ class ZarrPythonStore(Store):
         self.concurrency = 1 if type(store).__name__ in LOW_LATENCY_STORES else MAX_CONCURRENT_REQUESTS
         # The file system of an FsspecStore. Its ``exists`` does not distinguish keys from prefixes.
         self._file_system = getattr(store, "fs", None)
+        self._is_object_store = type(store).__name__ == "ObjectStore"
         self._run("opening", store._ensure_open())
 
     @property
@@ -106,6 +111,10 @@ class ZarrPythonStore(Store):
         except OSError as error:
             if error.errno in MISSING_ERRNOS:
                 return None
+            raise
+        except ValueError:
+            if self._is_object_store:
+                return None  # obstore refuses keys that no object can have
             raise
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
@@ -150,6 +159,10 @@ class ZarrPythonStore(Store):
             return int(await self.zarr_store.getsize(key))
         except OSError as error:
             if error.errno in MISSING_ERRNOS or isinstance(error, FileNotFoundError):
+                return None
+            raise
+        except ValueError:
+            if self._is_object_store:
                 return None
             raise
 
