@@ -15,6 +15,7 @@ from zarrfs.errors import NodeNotFoundError, UnsupportedError, ZarrError
 from zarrfs.ngff import Ngff, Plate, load
 from zarrfs.ngff.members import member_names
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel
+from zarrfs_viewer.images.label_images import is_below_labels
 from zarrfs_viewer.images.n5_pyramid import image_metadata
 from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales
 from zarrfs_viewer.images.reading import SourceArray
@@ -68,11 +69,12 @@ class Dataset:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
-    def open_image(self, path: str | None = None) -> Image:
+    def open_image(self, path: str | None = None, as_labels: bool = False) -> Image:
         """Open the image of an entry, by default of the first one. Blocks. Raises ZarrError.
 
         ``path`` can be any path below the dataset of an array, a multiscale image or a label image. ``PATH#2``
-        is the third multiscale image of a group.
+        is the third multiscale image of a group. Integers are a label image if ``as_labels`` is set, and below a
+        group ``labels``.
         """
         if path is None:
             if not self.images:
@@ -82,15 +84,16 @@ class Dataset:
         inner, _, number = path.partition("#")
         node = _member(self.node, inner)
         name = inner.rpartition("/")[2] or self.name
+        as_labels = as_labels or is_below_labels(self.location, _join(self.path, inner))
         if hasattr(node, "dtype"):
-            return image_from_array(node, name, path)
+            return image_from_array(node, name, path, as_labels)
         ngff = image_metadata(node)
         index = int(number) if number.isdigit() else 0
         if index >= len(ngff.multiscales):
             raise NodeNotFoundError(
                 f"{self.location}: {path or 'the group'!r} has no image: {_no_image_reason(ngff)}"
             )
-        return image_from_multiscales(node, ngff, index, name, path)
+        return image_from_multiscales(node, ngff, index, name, path, as_labels)
 
     def open_labels(
         self, image: Image, on_problem: Callable[[str], object] | None = None

@@ -26,6 +26,7 @@ from zarrfs_viewer.images.axes import (
 )
 from zarrfs_viewer.images.channels import default_channels
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel, next_uid
+from zarrfs_viewer.images.label_images import can_be_labels
 from zarrfs_viewer.images.reading import PaddedArray, SourceArray
 from zarrfs_viewer.images.values import is_displayable
 
@@ -35,8 +36,11 @@ MAX_CHANNELS = 64
 """A longer channel axis, such as a spectrum, is not displayed as channels; it gets a slider."""
 
 
-def image_from_array(array: Any, name: str = "", path: str = "") -> Image:
-    """Return an array of any rank as an image with one level. Raises UnsupportedError if it cannot be drawn."""
+def image_from_array(array: Any, name: str = "", path: str = "", as_labels: bool = False) -> Image:
+    """Return an array of any rank as an image with one level. Raises UnsupportedError if it cannot be drawn.
+
+    With ``as_labels`` an array of integers is a label image.
+    """
     attributes: Mapping[str, Any] = getattr(array, "attrs", {})
     names = getattr(array, "dimension_names", None) or attributes.get("_ARRAY_DIMENSIONS")
     rank = len(array.shape)
@@ -51,13 +55,15 @@ def image_from_array(array: Any, name: str = "", path: str = "") -> Image:
     level = _level(array, path, Level(path, scale, (0.0,) * rank), None)
     axes = tuple(Axis("") for _ in range(len(level.shape) - len(axes))) + axes
     label = parse(attributes).image_label
-    return _image([level], axes, name, path, None, label, (), [])
+    return _image([level], axes, name, path, None, label, (), [], as_labels)
 
 
-def image_from_multiscales(group: Any, ngff: Ngff, index: int = 0, name: str = "", path: str = "") -> Image:
+def image_from_multiscales(
+    group: Any, ngff: Ngff, index: int = 0, name: str = "", path: str = "", as_labels: bool = False
+) -> Image:
     """Return the multiscale image of a group at ``index``. Raises ZarrError if no level can be opened or drawn.
 
-    Levels that cannot be opened are omitted, with a note.
+    Levels that cannot be opened are omitted, with a note. With ``as_labels`` an image of integers is a label image.
     """
     multiscales = ngff.multiscales[index]
     notes: list[str] = []
@@ -80,9 +86,9 @@ def image_from_multiscales(group: Any, ngff: Ngff, index: int = 0, name: str = "
     levels = [_level(array, level.path, level, base) for level, array in opened]
     axes = tuple(Axis("") for _ in range(len(levels[0].shape) - rank)) + axes
     levels.sort(key=lambda level: -int(np.prod(level.shape)))
-    labels = _label_entries(group) if ngff.image_label is None else ()
+    labels = _label_entries(group) if ngff.image_label is None and not as_labels else ()
     title = multiscales.name or name
-    return _image(levels, axes, title, path, ngff.omero, ngff.image_label, labels, notes)
+    return _image(levels, axes, title, path, ngff.omero, ngff.image_label, labels, notes, as_labels)
 
 
 def _open_levels(group: Any, multiscales: Multiscales, notes: list[str]) -> list[tuple[Level, SourceArray]]:
@@ -153,6 +159,7 @@ def _image(
     image_label: ImageLabel | None,
     labels: tuple[ImageEntry, ...],
     notes: list[str],
+    as_labels: bool,
 ) -> Image:
     finest = levels[0]
     dtype = finest.array.dtype
@@ -161,12 +168,14 @@ def _image(
     if 0 in finest.shape:
         raise UnsupportedError(f"{path or name or 'the array'} is empty: its shape is {finest.shape}")
     kind: Literal["image", "labels"] = (
-        "labels" if image_label is not None and dtype.kind in "iub" else "image"
+        "labels" if (image_label is not None or as_labels) and can_be_labels(dtype) else "image"
     )
     rgb_axis = samples_axis(axes, finest.shape) if dtype.names is None and dtype.kind in "uif" else None
     if kind == "labels" or (omero is not None and len(omero.channels) > 1):
         rgb_axis = None
     channel_axis = None if rgb_axis is not None else _channel_axis(axes, finest.shape)
+    if kind == "labels" and channel_axis is not None and finest.shape[channel_axis] > 1:
+        channel_axis = None  # labels have no channels: the axis gets a slider
     displayed = default_displayed(axes, (channel_axis, rgb_axis))
     return Image(
         uid=next_uid(),

@@ -25,17 +25,19 @@ def open_dataset(location: str | Store, name: str, path: str, image: str | None)
     return node, open_first_image(describe(node, name, path), image)
 
 
-def open_first_image(dataset: Dataset, path: str | None) -> OpenedDataset:
-    """Open the image at a path of a dataset; None stands for its first image."""
+def open_first_image(dataset: Dataset, path: str | None, as_labels: bool = False) -> OpenedDataset:
+    """Open the image at a path of a dataset, as labels if requested; None stands for its first image."""
     try:
-        image, labels, problems = open_with_labels(dataset, path)
+        image, labels, problems = open_with_labels(dataset, path, as_labels)
     except ZarrError as error:
         return dataset, None, (), dataset.problems or (str(error),)
     return dataset, image, labels, problems
 
 
-def open_with_labels(dataset: Dataset, path: str | None) -> tuple[Image, tuple[Image, ...], tuple[str, ...]]:
+def open_with_labels(
+    dataset: Dataset, path: str | None, as_labels: bool = False
+) -> tuple[Image, tuple[Image, ...], tuple[str, ...]]:
     """Open an image and its label images. Returns also the problems of label images. Raises ZarrError."""
     problems: list[str] = []
-    image = dataset.open_image(path)
+    image = dataset.open_image(path, as_labels)
     return image, dataset.open_labels(image, problems.append), tuple(problems)

@@ -7,12 +7,14 @@ in ``window`` and ``panels``; ``canvas.panes`` renders the intent.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from PyQt6.QtCore import QObject, pyqtSignal
 
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import ZarrError
+from zarrfs_viewer.display.overlay import translate_intent
 from zarrfs_viewer.images.dataset import Dataset, describe, initial_intent
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.opening import OpenedDataset, open_dataset, open_first_image, open_with_labels
@@ -20,6 +22,7 @@ from zarrfs_viewer.locations import absolute_location, within
 from zarrfs_viewer.qt.support.worker import Worker
 from zarrfs_viewer.saved_views.views import View, fitted_intent, from_link
 from zarrfs_viewer.state.view_state import (
+    LabelsSettings,
     ViewIntent,
     Viewport,
     with_appearance,
@@ -51,6 +54,7 @@ class Session(QObject):
         dataset_changed: another dataset is open.
         image_changed: another image is displayed, or none.
         axes_changed: other axes are displayed.
+        overlays_changed: a label image was added to the displayed image.
         intent_changed: the intent changed; also emitted after ``image_changed`` and ``axes_changed``.
         message_changed: (text, is_warning) a message for the user; an empty text clears the message.
         failed: (text) no image can be displayed, with the reason.
@@ -61,6 +65,7 @@ class Session(QObject):
     dataset_changed = pyqtSignal()
     image_changed = pyqtSignal()
     axes_changed = pyqtSignal()
+    overlays_changed = pyqtSignal()
     intent_changed = pyqtSignal()
     message_changed = pyqtSignal(str, bool)
     failed = pyqtSignal(str)
@@ -178,6 +183,38 @@ class Session(QObject):
                 self._lock_level(level)
 
         self.run_in_worker(lambda: open_first_image(describe(node, location, path), None), show, "image")
+
+    def show_as_labels(self, node: Any, location: str, path: str) -> None:
+        """Display an open node of integers as a label image."""
+        self.node_changed.emit(node)
+        self.run_in_worker(
+            lambda: open_first_image(describe(node, location, path), None, as_labels=True),
+            self._show_if_image,
+            "image",
+        )
+
+    def add_labels(self, node: Any, location: str, path: str) -> None:
+        """Draw an open node of integers as labels over the displayed image."""
+        self.run_for_image(
+            lambda: describe(node, location, path).open_image(as_labels=True), self._add_overlay, "labels"
+        )
+
+    def _add_overlay(self, overlay: Image) -> None:
+        image, intent = self.image, self.intent
+        if image is None or intent is None:
+            self.show_message("No image is open: labels are drawn over an image.", True)
+            return
+        if overlay.kind != "labels":
+            self.show_message(f"{overlay.name} contains {overlay.dtype} values; labels are integers.", True)
+            return
+        if translate_intent(intent, image, overlay) is None:
+            self.show_message(f"{overlay.name} does not have the displayed axes of {image.name}.", True)
+            return
+        self.overlays = (*self.overlays, overlay)
+        index = len(self.overlays) - (0 if image.kind == "labels" else 1)
+        self.intent = replace(intent, labels=(*intent.labels, LabelsSettings(index=index)))
+        self.overlays_changed.emit()
+        self.intent_changed.emit()
 
     def _lock_level(self, path: str | None) -> None:
         """Display the level at a path of the image, or select it by the zoom."""
@@ -303,6 +340,12 @@ class Session(QObject):
         """Change settings of a label image. A number out of range is ignored."""
         if self.intent is not None and number < len(self.intent.labels):
             self.change(with_labels(self.intent, number, **changes))
+
+    @property
+    def label_images(self) -> tuple[Image, ...]:
+        """The label images in the order of ``ViewIntent.labels``: the image itself if it is one, then the overlays."""
+        own = (self.image,) if self.image is not None and self.image.kind == "labels" else ()
+        return own + self.overlays
 
     def view(self, name: str, viewport: Viewport | None) -> View | None:
         """Return the displayed image and its settings as a view; None without an image."""

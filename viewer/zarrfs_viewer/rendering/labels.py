@@ -19,6 +19,9 @@ PALETTE_BITS = 12
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """The multiplier of Fibonacci hashing. Consecutive labels, which are often neighbours, get different hues."""
 BAND_ROWS = 128
+HIGHLIGHT = 0xFFFFFFFF
+HIGHLIGHT_WIDTH = 1
+"""The outline of the highlighted label, in pixels of the picture."""
 
 
 def blend_labels(
@@ -30,7 +33,8 @@ def blend_labels(
     """Draw labels over ``pixels`` in place. Both have the same shape, otherwise ValueError is raised.
 
     The colour of a label is that of ``image_label``, otherwise it depends on the label's value only. Label 0 is
-    not drawn unless ``image_label`` has a colour for it. Pixels with a label become opaque.
+    not drawn unless ``image_label`` has a colour for it. Pixels with a label become opaque. The outline of the
+    highlighted label is white.
     """
     if pixels.shape != labels.shape:
         raise ValueError(f"labels have shape {labels.shape}; expected the picture's shape {pixels.shape}")
@@ -45,6 +49,8 @@ def blend_labels(
         if settings.selected is not None:
             colors[labels[rows] != settings.selected] = 0
         _blend(pixels[rows], colors, opacity)
+    if settings.highlighted is not None and (settings.selected in (None, settings.highlighted)):
+        pixels[outlines(labels == settings.highlighted, HIGHLIGHT_WIDTH)] = HIGHLIGHT
 
 
 def label_color(value: int, image_label: ImageLabel | None = None) -> Rgba:

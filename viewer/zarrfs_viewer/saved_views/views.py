@@ -135,6 +135,7 @@ def _labels(fields: Fields) -> LabelsSettings:
         opacity=fields.number("opacity", defaults.opacity),
         contour=fields.integer("contour", defaults.contour) or 0,
         selected=fields.integer("selected", None),
+        highlighted=fields.integer("highlighted", None),
     )
 
 

@@ -72,7 +72,8 @@ class LabelsSettings:
     """The display settings of one label image that is drawn over the front image.
 
     ``index`` is the index in the label images of the front image. ``contour`` is the outline width in screen
-    pixels; 0 fills the labels. If ``selected`` is set, only that label is drawn.
+    pixels; 0 fills the labels. If ``selected`` is set, only that label is drawn. The label ``highlighted`` gets a
+    white outline.
     """
 
     index: int = 0
@@ -80,6 +81,7 @@ class LabelsSettings:
     opacity: float = 0.5
     contour: int = 0
     selected: int | None = None
+    highlighted: int | None = None
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ def with_appearance(intent: ViewIntent, other: ViewIntent) -> ViewIntent:
         for new, old in zip(intent.channels, other.channels, strict=False)
     )
     labels = tuple(
-        replace(old, index=new.index, selected=new.selected)
+        replace(old, index=new.index, selected=new.selected, highlighted=new.highlighted)
         for new, old in zip(intent.labels, other.labels, strict=False)
     )
     return replace(

@@ -136,11 +136,13 @@ class Pane(QObject):
             self._error = error.message
             self._session.show_message(error.message, True)
 
-    def _update_readout(self, position: tuple[float, float] | None) -> None:
+    def values_at(self, row: float, column: float) -> Readout | None:
+        """Return the values at a point of the pane, from cached tiles; None outside of the image."""
         state = self.pipeline.state
-        values = None
-        if position is not None and state is not None:
-            values = readout(state, self._session.streamer, *position)
+        return None if state is None else readout(state, self._session.streamer, row, column)
+
+    def _update_readout(self, position: tuple[float, float] | None) -> None:
+        values = None if position is None else self.values_at(*position)
         self.pointed.emit(values)
         self._show_properties(values)
 

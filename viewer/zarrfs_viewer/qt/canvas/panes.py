@@ -26,11 +26,13 @@ class Panes(QWidget):
     Signals:
         frame_shown: (frame) the main pane displays another frame.
         pointed: (readout or None) the values below the pointer, in any pane.
+        clicked: (readout or None) the values at a click with the tool that moves the image.
         stepped: (slices) a step requested in the main pane.
     """
 
     frame_shown = pyqtSignal(object)
     pointed = pyqtSignal(object)
+    clicked = pyqtSignal(object)
     stepped = pyqtSignal(int)
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
@@ -52,7 +54,7 @@ class Panes(QWidget):
     def _create_pane(self) -> Pane:
         pane = Pane(self._session, self)
         pane.pointed.connect(self.pointed)
-        pane.canvas.clicked.connect(lambda row, column: self._set_cross_position(pane, row, column))
+        pane.canvas.clicked.connect(lambda row, column: self._click(pane, row, column))
         pane.canvas.viewport_changed.connect(lambda: self._synchronize_viewports(pane))
         return pane
 
@@ -166,10 +168,15 @@ class Panes(QWidget):
                 )
         self._is_synchronizing = False
 
+    def _click(self, pane: Pane, row: float, column: float) -> None:
+        if pane.canvas.tool == "move":
+            self._set_cross_position(pane, row, column)
+            self.clicked.emit(pane.values_at(row, column))
+
     def _set_cross_position(self, pane: Pane, row: float, column: float) -> None:
         """Move the cross-hair, and with it the planes of the other panes, to the clicked position."""
         image, intent = self._session.image, self._session.intent
-        if image is None or intent is None or not self.side or pane.canvas.tool != "move":
+        if image is None or intent is None or not self.side:
             return
         for axis, value in zip(pane.displayed, (row, column), strict=True):
             nearest = min(max(round(value), 0), image.shape[axis] - 1)

@@ -8,12 +8,13 @@ from typing import Any
 from PyQt6.QtCore import Qt, pyqtSignal
 from PyQt6.QtWidgets import QCheckBox, QFormLayout, QGroupBox, QSlider, QSpinBox, QVBoxLayout, QWidget
 
-from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.panels.label_table import LabelTablePanel
+from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, button_text, plain, plain_name, tooltip
 from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter
 from zarrfs_viewer.state.view_state import LabelsSettings
 
-__all__ = ["LabelsPanel", "label_names"]
+__all__ = ["LabelsPanel"]
 
 NO_LABEL = 0
 MAX_LABEL = (1 << 31) - 1
@@ -66,7 +67,7 @@ class LabelsRow(QGroupBox):
         self.visible.setChecked(settings.visible)
         self.opacity.setValue(round(settings.opacity * 100))
         self.contour.setValue(settings.contour)
-        self.selected.setValue(settings.selected or NO_LABEL)
+        self.selected.setValue(min(max(settings.selected or NO_LABEL, NO_LABEL), MAX_LABEL))
         self._is_updating = False
 
     def _emit_changed(self, **changes: Any) -> None:
@@ -75,7 +76,7 @@ class LabelsRow(QGroupBox):
 
 
 class LabelsPanel(QWidget):
-    """The settings of all label images.
+    """The settings of all label images, and the table of the labels of one of them.
 
     Signals:
         changed: (number of the label image, dictionary of changed settings).
@@ -83,14 +84,15 @@ class LabelsPanel(QWidget):
 
     changed = pyqtSignal(int, dict)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.table = LabelTablePanel(session)
         self.rows: list[LabelsRow] = []
         self._none = PlainLabel("This image has no labels.")
         self._none.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._column = QVBoxLayout(self)
         self._column.addWidget(self._none)
-        self._column.addStretch(1)
+        self._column.addWidget(self.table, 1)
 
     def show_labels(self, names: tuple[str, ...], settings: tuple[LabelsSettings, ...]) -> None:
         """Create the controls of these label images."""
@@ -104,17 +106,10 @@ class LabelsPanel(QWidget):
             self._column.insertWidget(number, row)
             self.rows.append(row)
         self._none.setVisible(not self.rows)
+        self.table.setVisible(bool(self.rows))
         self.show_settings(settings)
 
     def show_settings(self, settings: tuple[LabelsSettings, ...]) -> None:
         """Display settings that were changed elsewhere, without emitting signals."""
         for row, entry in zip(self.rows, settings, strict=False):
             row.show_settings(entry)
-
-
-def label_names(image: Image | None, overlays: tuple[Image, ...]) -> tuple[str, ...]:
-    """Return the names of the label images, in the order of ``ViewIntent.labels``."""
-    if image is None:
-        return ()
-    own = (image.name or "labels",) if image.kind == "labels" else ()
-    return own + tuple(overlay.name or "labels" for overlay in overlays)

@@ -14,6 +14,7 @@ from zarrfs.errors import ZarrError
 from zarrfs.ngff import Ngff
 from zarrfs.ngff.members import member_names
 from zarrfs_viewer.analysis.readout import format_bytes
+from zarrfs_viewer.images.label_images import can_be_labels
 from zarrfs_viewer.images.n5_pyramid import image_metadata
 
 __all__ = [
@@ -38,7 +39,7 @@ class Description:
     """What is known about a node.
 
     ``summary`` is one short line, such as ``256x2048x2048 u16``. ``details`` are the lines of the tooltip. ``levels``
-    are the paths of the pyramid levels below an image.
+    are the paths of the pyramid levels below an image. ``can_be_labels`` is set for arrays and images of integers.
     """
 
     node: zarrfs.Array | zarrfs.Group | None = None
@@ -47,6 +48,7 @@ class Description:
     details: str = ""
     levels: tuple[str, ...] = ()
     error: str = ""
+    can_be_labels: bool = False
 
 
 @dataclass(eq=False)
@@ -122,37 +124,47 @@ def describe(node: zarrfs.Array | zarrfs.Group, is_level: bool = False) -> Descr
         details = f"array of {_product(node.shape) or 'one value'}, {node.spec.data_type.name}{size}"
         if node.shape:
             details += f"\nchunks of {_product(node.chunks)}"
-        return Description(node, "level" if is_level else "array", shape_text(node), details)
+        kind: NodeKind = "level" if is_level else "array"
+        return Description(node, kind, shape_text(node), details, can_be_labels=can_be_labels(node.dtype))
     try:
         ngff = image_metadata(node)
-        kind, summary = _group_summary(node, ngff)
+        kind, summary, first = _group_summary(node, ngff)
     except ZarrError as error:
         return Description(node, "group", details=str(error))
     levels = ngff.multiscales[0].levels if ngff.multiscales else ()
     details = "group" if kind == "group" else f"{kind}: {summary}"
-    return Description(node, kind, summary, details, tuple(level.path.strip("/") for level in levels))
+    return Description(
+        node,
+        kind,
+        summary,
+        details,
+        tuple(level.path.strip("/") for level in levels),
+        can_be_labels=first is not None and can_be_labels(first.dtype),
+    )
 
 
-def _group_summary(group: zarrfs.Group, ngff: Ngff) -> tuple[NodeKind, str]:
+def _group_summary(group: zarrfs.Group, ngff: Ngff) -> tuple[NodeKind, str, zarrfs.Array | None]:
+    """Return the kind and the summary of a group, and the first level of an image."""
     if ngff.plate is not None:
-        return "plate", f"plate {len(ngff.plate.rows)}x{len(ngff.plate.columns)}"
+        return "plate", f"plate {len(ngff.plate.rows)}x{len(ngff.plate.columns)}", None
     if ngff.multiscales:
         kind: NodeKind = "labels" if ngff.image_label is not None else "image"
         levels = ngff.multiscales[0].levels
         try:
             first = group[levels[0].path.strip("/")]
         except (KeyError, ZarrError):
-            return kind, ""
+            return kind, "", None
         count = f", {len(levels)} levels" if len(levels) > 1 else ""
-        return kind, (shape_text(first) if isinstance(first, zarrfs.Array) else "") + count
+        array = first if isinstance(first, zarrfs.Array) else None
+        return kind, (shape_text(array) if array is not None else "") + count, array
     if ngff.well is not None:
         fields = len(ngff.well.images)
-        return "well", f"well, {fields} field{'s' if fields != 1 else ''}"
+        return "well", f"well, {fields} field{'s' if fields != 1 else ''}", None
     if ngff.series is not None:
-        return "series", f"{len(ngff.series)} series" if ngff.series else "series"
+        return "series", f"{len(ngff.series)} series" if ngff.series else "series", None
     if ngff.labels is not None:
-        return "group", f"{len(ngff.labels)} label image{'s' if len(ngff.labels) != 1 else ''}"
-    return "group", ""
+        return "group", f"{len(ngff.labels)} label image{'s' if len(ngff.labels) != 1 else ''}", None
+    return "group", "", None
 
 
 def shape_text(array: Any) -> str:

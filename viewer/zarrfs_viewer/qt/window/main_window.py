@@ -30,6 +30,7 @@ from zarrfs_viewer.qt.window.actions import CommandPalette, add_actions, show_ke
 from zarrfs_viewer.qt.window.banner import Banner
 from zarrfs_viewer.qt.window.commands import command_specs
 from zarrfs_viewer.qt.window.contrast_actions import ContrastActions
+from zarrfs_viewer.qt.window.features import Features, merged_specs
 from zarrfs_viewer.qt.window.image_actions import ImageActions
 from zarrfs_viewer.qt.window.location_thumbnails import LocationThumbnails
 from zarrfs_viewer.qt.window.opening import LocationOpener
@@ -79,8 +80,10 @@ class MainWindow(QMainWindow):
         self._create_side_panels()
         self._create_controllers()
         self._connect()
+        self.features = Features(self.session, self.panes, self.side, self.image_actions)
         preferences = Preferences.load(self.settings)
-        self.actions_by_name = add_actions(self, command_specs(self, preferences.dark))
+        specs = merged_specs(command_specs(self, preferences.dark), self.features.commands())
+        self.actions_by_name = add_actions(self, specs)
         self.toolbar = ToolBar(self.actions_by_name, self)
         self.addToolBar(self.toolbar)
         self.empty.action_requested.connect(lambda name: self.actions_by_name[name].trigger())

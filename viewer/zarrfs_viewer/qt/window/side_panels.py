@@ -9,7 +9,7 @@ from zarrfs_viewer.images.dataset import Dataset
 from zarrfs_viewer.mounts import Mounts
 from zarrfs_viewer.qt.panels.channels_panel import ChannelsPanel
 from zarrfs_viewer.qt.panels.gallery import Gallery
-from zarrfs_viewer.qt.panels.labels_panel import LabelsPanel, label_names
+from zarrfs_viewer.qt.panels.labels_panel import LabelsPanel
 from zarrfs_viewer.qt.panels.log_panel import LogPanel
 from zarrfs_viewer.qt.panels.measure_panel import MeasurePanel
 from zarrfs_viewer.qt.panels.metadata_panel import MetadataPanel
@@ -40,7 +40,7 @@ class SidePanels:
         self.gallery = Gallery(session.worker)
         self.plate = PlatePanel(session)
         self.channels = ChannelsPanel()
-        self.labels = LabelsPanel()
+        self.labels = LabelsPanel(session)
         self.measure = MeasurePanel(session)
         self.metadata = MetadataPanel(session)
         self.log = LogPanel()
@@ -94,6 +94,13 @@ class SidePanels:
             dock.setVisible(visible)
         self.docks.arrange()
 
+    def show_label_images(self) -> None:
+        """Show the settings of the label images of the session."""
+        intent = self._session.intent
+        if intent is not None:
+            names = tuple(image.name or "labels" for image in self._session.label_images)
+            self.labels.show_labels(names, intent.labels)
+
     def show_image(self) -> None:
         """Show the settings of the image of the session, or none."""
         image, intent = self._session.image, self._session.intent
@@ -103,7 +110,7 @@ class SidePanels:
             self.labels.show_labels((), ())
             return
         self.channels.show_channels(intent.channels, image.dtype.kind, image.rgb_axis is not None)
-        self.labels.show_labels(label_names(image, self._session.overlays), intent.labels)
+        self.show_label_images()
         if self.tabs.currentWidget() is not self.measure:
             only_labels = not intent.channels and intent.labels
             self.tabs.setCurrentWidget(self.labels if only_labels else self.channels)

@@ -1,0 +1,28 @@
+"""Which arrays are label images: by their data type and by their place in the hierarchy. Pure functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["can_be_labels", "is_below_labels"]
+
+STORE_MARKS = (".zarr", ".n5", ".zip")
+"""A component of a location with one of these texts is the root of a store, or is within it."""
+
+
+def can_be_labels(dtype: np.dtype[Any]) -> bool:
+    """Return whether values of a data type can be labels: integers and bools."""
+    return dtype.names is None and dtype.kind in "iub"
+
+
+def is_below_labels(location: str, path: str) -> bool:
+    """Return whether a node is below a group ``labels`` of its store.
+
+    ``path`` is the path of the node below ``location``. Directories above the store do not count.
+    """
+    parts = [part for part in location.split("/") if part]
+    roots = [number for number, part in enumerate(parts) if any(mark in part for mark in STORE_MARKS)]
+    inside = parts[roots[0] + 1 :] if roots else []
+    return "labels" in [*inside, *(part for part in path.split("/") if part)][:-1]
