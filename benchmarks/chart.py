@@ -1,28 +1,24 @@
-"""The bar chart of README.md and docs/performance.md.
-
-``python -m benchmarks.chart RESULTS.json CHART.svg`` draws selected cases. RESULTS.json is the output of
-``python -m benchmarks --json``, or docs/performance.json, which contains only the medians.
-"""
+"""The bar chart of README.md and docs/performance.md. ``python -m benchmarks.report`` draws it."""
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from benchmarks.summary import mean_milliseconds
+from benchmarks.contenders import LIMIT
 
-__all__ = ["chart", "medians"]
+__all__ = ["chart"]
 
 CASES = (
     ("Blosc-LZ4, chunks of 64", "full read"),
-    ("Blosc-LZ4, chunks of 64", "plane"),
+    ("Blosc-LZ4, chunks of 64", "plane along z"),
+    ("Blosc-LZ4, chunks of 64", "plane along x"),
     ("zstd, chunks of 64", "full read"),
-    ("zstd, chunks of 64", "plane"),
+    ("zstd, chunks of 64", "plane along z"),
     ("gzip, chunks of 64", "full read"),
-    ("gzip, chunks of 64", "plane"),
+    ("Blosc-LZ4, chunks of 64 in shards of 256", "full read"),
+    ("Blosc-LZ4, chunks of 64 in shards of 256", "plane along z"),
+    ("Blosc-LZ4, chunks of 10", "full read"),
 )
 
 COLORS = {
@@ -33,27 +29,16 @@ COLORS = {
 }
 """Contenders in drawing order; the palette of Okabe and Ito suits color vision deficiencies."""
 
-WIDTH, LABEL_WIDTH, BAR_WIDTH = 760, 210, 440
+WIDTH, LABEL_WIDTH, BAR_WIDTH = 800, 330, 400
 BAR_HEIGHT, CASE_GAP, TOP = 11, 14, 46
 
-Medians = dict[tuple[str, str], dict[str, float]]
 
-
-def medians(document: dict[str, Any]) -> Medians:
-    """Return (data set, task) -> contender -> milliseconds."""
-    results = document["results"]
-    if "milliseconds" in results[0]:
-        return {(result["data"], result["task"]): result["milliseconds"] for result in results}
-    table = mean_milliseconds(results)
-    names = {"everything": "full read"}
-    return {
-        (data, names.get(task, task)): cells for data, tasks in table.items() for task, cells in tasks.items()
-    }
-
-
-def chart(medians_by_case: Medians) -> str:
-    """Return an SVG document: one group of bars per case, bar lengths relative to the slowest contender of the case."""
-    cases = [case for case in CASES if case in medians_by_case]
+def chart(results: list[dict[str, Any]]) -> str:
+    """Return an SVG document: one group of bars per case, bar lengths relative to the slowest contender of the case. A
+    vertical line is the limit.
+    """
+    found = {(result["data"], result["task"]): result["contenders"] for result in results}
+    cases = [case for case in CASES if case in found]
     height = TOP + len(cases) * (len(COLORS) * BAR_HEIGHT + CASE_GAP)
     elements = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
@@ -67,32 +52,29 @@ def chart(medians_by_case: Medians) -> str:
         elements.append(f'<rect x="{x}" y="25" width="10" height="10" fill="{color}"/>')
         elements.append(f'<text x="{x + 14}" y="34">{escape(name)}</text>')
         x += 30 + 7 * len(name)
+    elements.append(f'<path d="M{x + 5} 24v12" stroke="#d55e00" stroke-width="2"/>')
+    elements.append(f'<text x="{x + 14}" y="34">decoding in memory and one copy</text>')
     y = TOP
     for data, task in cases:
-        cells = medians_by_case[data, task]
-        longest = max(cells.get(name, 0.0) for name in COLORS)
+        cells = {name: summary["median"] for name, summary in found[data, task].items()}
+        scale = BAR_WIDTH / max(cells.get(name, 0.0) for name in COLORS)
         middle = y + len(COLORS) * BAR_HEIGHT / 2 + 4
         elements.append(f'<text x="8" y="{middle:.0f}">{escape(f"{data}: {task}")}</text>')
+        first = y
         for name, color in COLORS.items():
             if name in cells:
-                length = max(1.0, BAR_WIDTH * cells[name] / longest)
+                length = max(1.0, scale * cells[name])
                 elements.append(
                     f'<rect x="{LABEL_WIDTH}" y="{y}" width="{length:.1f}" height="{BAR_HEIGHT - 2}" fill="{color}"/>'
                 )
                 elements.append(
-                    f'<text x="{LABEL_WIDTH + length + 4:.1f}" y="{y + 9}" font-size="10">{cells[name]:g}</text>'
+                    f'<text x="{LABEL_WIDTH + length + 4:.1f}" y="{y + 9}" font-size="10">{cells[name]:.3g}</text>'
                 )
             y += BAR_HEIGHT
+        if LIMIT in cells:
+            mark = LABEL_WIDTH + scale * cells[LIMIT]
+            elements.append(
+                f'<path d="M{mark:.1f} {first - 2}V{y}" stroke="#d55e00" stroke-width="2" fill="none"/>'
+            )
         y += CASE_GAP
     return "\n".join([*elements, "</svg>", ""])
-
-
-def main(arguments: list[str]) -> None:
-    if len(arguments) != 2:
-        raise SystemExit("usage: python -m benchmarks.chart RESULTS.json CHART.svg")
-    source, target = map(Path, arguments)
-    target.write_text(chart(medians(json.loads(source.read_text(encoding="utf-8")))), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,8 +1,7 @@
-"""The read benchmark: creates the data, runs all contenders on all data sets, measures imports, and prints a table."""
+"""The read benchmark: creates the data and lets all contenders read all data sets in turn."""
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -10,18 +9,56 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contenders import CONTENDERS
-from benchmarks.plan import SMALL_SIDE, DataSet, data_sets, reads
+from benchmarks.contenders import CONTENDERS, LIMIT
+from benchmarks.plan import DataSet, Read, reads
+from benchmarks.workers import Worker, rotated
 from zarrfs import synthetic
 
-__all__ = ["IMPORTS", "describe", "line", "make_data", "ratio", "run", "scratch_directory"]
+__all__ = [
+    "IMPORTS",
+    "Budget",
+    "describe",
+    "line",
+    "machine",
+    "make_data",
+    "ratio",
+    "run_reads",
+    "scratch_directory",
+    "summarize",
+    "time_imports",
+]
 
 IMPORTS = ("numpy", "zarrfs", "zarr", "tensorstore")
+
+MIN_ROUNDS = 3
+MAX_ROUNDS = 15
+MAX_SMALL_ROUNDS = 60
+"""Rounds of each read: at least the first number, and then until the time of the data set is used up."""
+
+SLOW_RATIO = 6
+"""A contender that takes so many times as long as the fastest one is measured ``MIN_ROUNDS`` times only."""
+
+SECONDS_PER_FULL_ROUND = {"none": 0.9, "Blosc-LZ4": 1.0, "Blosc-zstd": 1.6, "zstd": 1.7, "gzip": 2.6}
+"""A rough estimate, by which the time is divided between the data sets."""
+
+
+class Budget:
+    """Divides a total time between tasks of different weight. A task that ends early leaves its time to the others."""
+
+    def __init__(self, seconds: float, weights: Sequence[float]) -> None:
+        self._deadline = time.monotonic() + seconds
+        self._left = list(weights)
+
+    def next(self) -> float:
+        """Return the seconds of the next task."""
+        share = self._left[0] / sum(self._left)
+        self._left.pop(0)
+        return max(0.0, (self._deadline - time.monotonic()) * share)
 
 
 def scratch_directory() -> Path:
@@ -35,6 +72,7 @@ def make_data(selected: list[DataSet], scratch: Path) -> None:
     """Write the data sets that do not exist. TensorStore writes them, so that they are not tuned to zarrfs."""
     import tensorstore
 
+    scratch.mkdir(parents=True, exist_ok=True)
     volumes: dict[int, Any] = {}
     for data_set in selected:
         target = scratch / data_set.directory
@@ -55,53 +93,95 @@ def make_data(selected: list[DataSet], scratch: Path) -> None:
         partial.rename(target)
 
 
-def run(
-    side: int,
-    repeats: int,
-    contenders: list[str],
-    is_selected: Callable[[DataSet], bool],
+def run_reads(
+    selected: list[DataSet],
+    names: list[str],
+    seconds: float,
     report: Callable[[str], None],
-) -> dict[str, Any]:
-    """Run the benchmark, report each line of the table when it is complete, and return all results."""
-    selected = [data_set for data_set in data_sets(side) if is_selected(data_set)]
-    scratch = scratch_directory()
-    scratch.mkdir(parents=True, exist_ok=True)
-    make_data(selected, scratch)
-    report(_heading(side, repeats))
-    report(line("milliseconds, median", contenders, "fastest peer / zarrfs"))
-    report(line("", ["---"] * len(contenders), "---", fill="-"))
+    progress: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """Let the contenders read the data sets, which exist, in about ``seconds`` seconds. Return the summarized results.
+
+    ``report`` is called with each line of the table, and ``progress`` with the name of each read before it begins.
+    """
+    report(line("milliseconds, median", names, "best peer / zarrfs; zarrfs / limit"))
+    report(line("", ["---"] * len(names), "---", fill="-"))
+    weights = [
+        4.0 if s.is_small else SECONDS_PER_FULL_ROUND[s.codec] * (64 / s.chunk) ** 0.5 * 8 for s in selected
+    ]
+    budget = Budget(seconds, weights)
     results = []
-    for data_set in selected:
-        measurements = {
-            name: _measure(name, data_set, scratch / data_set.directory, repeats) for name in contenders
-        }
-        for read in reads(data_set):
-            timings = {name: measurements[name]["reads"][read.key] for name in contenders}
-            if len({timing["checksum"] for timing in timings.values()}) > 1:
-                raise SystemExit(
-                    f"{data_set.name}, {read.name}: the contenders read different values: {timings}"
-                )
-            seconds = {name: statistics.median(timing["seconds"]) for name, timing in timings.items()}
-            label = f"{data_set.name}: {read.name}"
-            report(line(label, [f"{1000 * seconds[name]:.3g}" for name in contenders], ratio(seconds)))
-            results.append(
-                {"data": data_set.name, "side": data_set.side, "task": read.name, "seconds": timings}
-            )
-        peaks = [f"{measurements[name]['peak'] / 2**20:.0f}" for name in contenders]
-        report(line(f"{data_set.name}: peak memory, MiB", peaks, ""))
-    imports = time_imports(repeats=max(5, repeats))
-    report("\nimport, ms: " + ", ".join(f"{name} {1000 * seconds:.0f}" for name, seconds in imports.items()))
-    return {"machine": machine(), "side": side, "repeats": repeats, "results": results, "imports": imports}
+    workers = {name: Worker("benchmarks.contenders", name) for name in names}
+    try:
+        for data_set in selected:
+            chosen = reads(data_set)
+            # A full read takes about four times as long as the other reads together.
+            shares = Budget(budget.next(), [4.0] + [1.0] * (len(chosen) - 1))
+            for read in chosen:
+                progress(f"{data_set.name}: {read.name}")
+                result = _measure(data_set, read, workers, shares.next())
+                results.append(result)
+                medians = {name: timing["median"] / 1000 for name, timing in result["contenders"].items()}
+                cells = [f"{1000 * medians[name]:.3g}" if name in medians else "" for name in names]
+                report(line(f"{data_set.name}: {read.name}", cells, ratio(medians)))
+    finally:
+        for worker in workers.values():
+            worker.close()
+    return results
 
 
-def _measure(name: str, data_set: DataSet, directory: Path, repeats: int) -> dict[str, Any]:
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.contenders", name, str(directory)]
-    # Tasks that take milliseconds are repeated more often.
-    repetitions = repeats * 5 if data_set.side == SMALL_SIDE else repeats
-    command += [str(data_set.side), str(repetitions), *(read.key for read in reads(data_set))]
-    completed = subprocess.run(command, check=True, capture_output=True, text=True)
-    result: dict[str, Any] = json.loads(completed.stdout)
-    return result
+def _measure(data_set: DataSet, read: Read, workers: dict[str, Worker], seconds: float) -> dict[str, Any]:
+    """Measure one read in interleaved rounds. The first round is a warm-up, in which the values are compared."""
+    directory = str(scratch_directory() / data_set.directory)
+    names = [
+        name for name in workers if name != LIMIT or read.kind not in ("open", "one voxel", "region again")
+    ]
+    timings: dict[str, list[float]] = {name: [] for name in names}
+    peaks = dict.fromkeys(names, 0)
+    checksums = {}
+    deadline = time.monotonic() + seconds
+    max_rounds = MAX_SMALL_ROUNDS if data_set.is_small else MAX_ROUNDS
+    for number in range(max_rounds + 1):
+        if number > MIN_ROUNDS and time.monotonic() > deadline:
+            break
+        for name in rotated(names, number):
+            if number > MIN_ROUNDS and _is_slow(name, timings):
+                continue
+            answer = workers[name].request(directory, read.kind, read.axis, data_set.side, number)
+            peaks[name] = max(peaks[name], answer["peak"])
+            if number:
+                timings[name].append(answer["seconds"])
+            elif name != LIMIT:
+                checksums[name] = answer["checksum"]
+    if len(set(checksums.values())) > 1:
+        raise SystemExit(f"{data_set.name}, {read.name}: the contenders read different values: {checksums}")
+    return {
+        "data": data_set.name,
+        "task": read.name,
+        "contenders": {
+            name: {**summarize(timings[name]), "peak": round(peaks[name] / 2**20, 1)} for name in names
+        },
+    }
+
+
+def _is_slow(name: str, timings: dict[str, list[float]]) -> bool:
+    medians = {other: statistics.median(seconds) for other, seconds in timings.items()}
+    return medians[name] > SLOW_RATIO * min(medians.values())
+
+
+def summarize(seconds: list[float]) -> dict[str, Any]:
+    """Return the median and the quartiles in milliseconds, and the number of values."""
+    quartiles = statistics.quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else seconds * 3
+    return {
+        "median": _rounded(1000 * statistics.median(seconds)),
+        "low": _rounded(1000 * quartiles[0]),
+        "high": _rounded(1000 * quartiles[2]),
+        "rounds": len(seconds),
+    }
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
 
 
 def time_imports(repeats: int) -> dict[str, float]:
@@ -117,7 +197,7 @@ def time_imports(repeats: int) -> dict[str, float]:
             )
             seconds.append(time.perf_counter() - start)
     medians = {name: statistics.median(seconds[1:]) for name, seconds in seconds_by_name.items()}
-    return {name: medians[name] - medians[""] for name in IMPORTS}
+    return {name: round(medians[name] - medians[""], 4) for name in IMPORTS}
 
 
 def machine() -> dict[str, Any]:
@@ -157,15 +237,6 @@ def describe(side: int) -> str:
     )
 
 
-def _heading(side: int, repeats: int) -> str:
-    return describe(side) + (
-        f"Each contender runs in its own process with {repeats} repetitions. The array is opened again before each "
-        "repetition, without cached chunks. The files are in the page cache.\n"
-        "'zarrfs' uses its default cache of decoded chunks; 'zarrfs, no cache' is opened with cache_size=0, because "
-        "TensorStore and zarr-python do not cache decoded chunks.\n"
-    )
-
-
 def line(label: str, cells: list[str], last: str, fill: str = " ") -> str:
     """Return one line of the table."""
     return (
@@ -176,13 +247,16 @@ def line(label: str, cells: list[str], last: str, fill: str = " ") -> str:
 
 
 def ratio(seconds: dict[str, float]) -> str:
-    """Return the time of the fastest peer divided by that of each zarrfs contender. Above 1, zarrfs is faster."""
-    peers = {name: value for name, value in seconds.items() if not name.startswith("zarrfs")}
+    """Return the time of the fastest peer divided by that of each zarrfs contender: above 1, zarrfs is faster. If the
+    limit was measured, also the time of the last of them divided by the limit.
+    """
+    peers = {n: value for n, value in seconds.items() if not n.startswith("zarrfs") and n != LIMIT}
     zarrfs_seconds = [value for name, value in seconds.items() if name.startswith("zarrfs")]
     if not zarrfs_seconds or not peers:
         return ""
     fastest = min(peers, key=lambda name: peers[name])
-    return f"{fastest}: " + ", ".join(f"{peers[fastest] / value:.2f}" for value in zarrfs_seconds)
+    text = f"{fastest}: " + ", ".join(f"{peers[fastest] / value:.2f}" for value in zarrfs_seconds)
+    return text + (f"; {zarrfs_seconds[-1] / seconds[LIMIT]:.2f}" if LIMIT in seconds else "")
 
 
 ALL_CONTENDERS = list(CONTENDERS)

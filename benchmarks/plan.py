@@ -43,6 +43,11 @@ class DataSet:
     codec: str
 
     @property
+    def is_small(self) -> bool:
+        """Whether reads of everything take milliseconds."""
+        return self.side == SMALL_SIDE
+
+    @property
     def name(self) -> str:
         """The name in tables."""
         shard = f" in shards of {self.shard}" if self.shard else ""
@@ -78,8 +83,10 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Read:
-    """A read that is timed: everything, a plane along an axis, the plane after the previous read (as in scrolling), or
-    single voxels in sequence.
+    """A read that is timed.
+
+    ``kind`` is "full read", "plane" (along an axis), "next plane" (the one after the previous read, as in scrolling),
+    "one voxel", "region" (64 cubed, at random positions), "region again" (the same regions a second time), or "open".
     """
 
     kind: str
@@ -90,22 +97,17 @@ class Read:
         """The name in tables."""
         return self.kind if self.axis is None else f"{self.kind} along {'zyx'[self.axis]}"
 
-    @property
-    def key(self) -> str:
-        """The name on the command line of a contender."""
-        return self.kind if self.axis is None else f"{self.kind}:{self.axis}"
-
 
 def data_sets(side: int = VOLUME_SIDE) -> Iterator[DataSet]:
-    """Yield the data sets of the read benchmark: those of the large volume, then those with small chunks."""
-    for codec in ("none", "Blosc-LZ4", "zstd", "gzip"):
-        for chunk in (32, 64, 128):
-            yield DataSet(side, chunk, None, codec)
-    for codec in ("Blosc-LZ4", "zstd"):
-        for chunk in (32, 64, 128):
-            yield DataSet(side, chunk, min(SHARD_SIDE, side), codec)
+    """Yield the data sets of the read benchmark: those with small chunks, then the large volume."""
     yield DataSet(SMALL_SIDE, 10, None, "Blosc-LZ4")
     yield DataSet(SMALL_SIDE, 10, SMALL_SIDE, "Blosc-LZ4")
+    for chunk in (64, 32, 128):
+        for codec in CODECS:
+            yield DataSet(side, chunk, None, codec)
+    for codec in ("Blosc-LZ4", "zstd"):
+        for chunk in (64, 32):
+            yield DataSet(side, chunk, min(SHARD_SIDE, side), codec)
 
 
 def written_sets(side: int = VOLUME_SIDE) -> Iterator[DataSet]:
@@ -122,6 +124,13 @@ def written_sets(side: int = VOLUME_SIDE) -> Iterator[DataSet]:
 
 def reads(data_set: DataSet) -> list[Read]:
     """Return the reads of a data set."""
-    if data_set.side == SMALL_SIDE:
-        return [Read("everything"), Read("one voxel")]
-    return [Read("everything"), *(Read("plane", axis) for axis in range(3)), Read("next plane", 0)]
+    planes = [Read("plane", axis) for axis in range(3)]
+    if data_set.is_small:
+        return [Read("full read"), planes[0], Read("one voxel"), Read("open")]
+    regions = data_set.chunk == 64 and data_set.codec == "Blosc-LZ4" and data_set.shard is None
+    return [
+        Read("full read"),
+        *planes,
+        Read("next plane", 0),
+        *([Read("region"), Read("region again")] if regions else []),
+    ]

@@ -1,0 +1,87 @@
+"""The tables and the chart of docs/performance.md, made from results of the benchmarks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import zarrfs
+from benchmarks.chart import CASES, chart
+from benchmarks.contenders import CONTENDERS, LIMIT, selections
+from benchmarks.limit import LimitReader
+from benchmarks.plan import data_sets, reads
+from benchmarks.report import peer_ratio, replace_tables, tables
+from zarrfs.engine.native.library import native_library
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+
+
+def summary(median: float) -> dict[str, float]:
+    return {"median": median, "low": median, "high": median, "rounds": 3, "peak": 1.5}
+
+
+def results() -> dict[str, Any]:
+    """Return results in which each contender takes 10 ms longer than the previous one."""
+    timings = {name: summary(10.0 * (i + 1)) for i, name in enumerate(CONTENDERS)}
+    return {
+        "machine": {"cores": 2, "processor": "CPU", "python": "3.11", "versions": {"zarr": "3"}},
+        "load": [0.0, 0.5],
+        "reads": [
+            {"data": data_set.name, "task": read.name, "contenders": timings}
+            for data_set in data_sets()
+            for read in reads(data_set)
+        ],
+        "writes": [{"data": "none", "task": "everything", "contenders": timings}],
+        "counts": [{"read": "one voxel", "decoded chunks": 1, "system calls": 8}],
+    }
+
+
+def test_the_page_has_a_place_for_each_table() -> None:
+    found = tables(results())
+    page = replace_tables(PAGE.read_text(encoding="utf-8"), found)
+    assert all(text in page for text in found.values())
+    assert replace_tables(page, found) == page
+    assert set(re.findall(r"<!-- end of (.*) -->", page)) == set(found)
+
+
+def test_a_missing_place_is_named() -> None:
+    with pytest.raises(SystemExit, match="'reads'"):
+        replace_tables("", {"reads": "table"})
+
+
+def test_ratios_compare_with_the_fastest_peer_and_not_with_the_limit() -> None:
+    contenders = {
+        "zarrfs": summary(4),
+        "zarrfs, no cache": summary(2),
+        "TensorStore": summary(6),
+        LIMIT: summary(1),
+    }
+    assert peer_ratio({"contenders": contenders}, "zarrfs, no cache") == 3.0
+
+
+def test_the_chart_shows_cases_of_the_benchmark() -> None:
+    measured = {(result["data"], result["task"]) for result in results()["reads"]}
+    assert set(CASES) <= measured
+    text = "".join(ElementTree.fromstring(chart(results()["reads"])).itertext())
+    assert all(f"{data}: {task}" in text for data, task in CASES)
+
+
+@pytest.mark.parametrize("shards", [None, (20, 20, 20)])
+def test_the_limit_decodes_the_chunks_of_a_selection(shards: Any, tmp_path: Path) -> None:
+    if native_library() is None:
+        pytest.skip("the native library is not built")
+    values = np.arange(40**3, dtype=np.uint16).reshape(40, 40, 40)
+    zarrfs.create_array(tmp_path / "a", data=values, chunks=(10, 10, 10), shards=shards, compressors="zstd")
+    reader = LimitReader(str(tmp_path / "a"))
+    for kind, axis in (("full read", None), ("plane", 1)):
+        for selection in selections(kind, axis, 40, number=1):
+            reader.load(selection)
+            assert reader.read(selection).shape == values[selection].shape
+    # The whole volume, in the order of the chunks.
+    whole = reader.read((slice(None),) * 3)
+    assert np.array_equal(np.sort(whole, axis=None), np.sort(values, axis=None))
