@@ -34,7 +34,7 @@ from zarrfs.errors import (
     UnsupportedError,
 )
 from zarrfs.testing import FailingStore
-from zarrfs.tools import convert, rechunk
+from zarrfs.tools import build_pyramid, convert, rechunk
 from zarrfs.tools.copying.dask_cluster import IN_FLIGHT_PER_THREAD, Cluster
 
 RNG = np.random.default_rng(0)
@@ -69,6 +69,13 @@ def assert_equal_arrays(one: Path, other: Any) -> None:
     for path, node in remaining.items():
         if isinstance(node, zarrfs.Array):
             assert np.array_equal(node[...], second[path][...])
+
+
+def test_a_pyramid_equals_one_by_threads(address: str, tmp_path: Path) -> None:
+    zarrfs.create_group(tmp_path / "s").create_array("a", data=DATA, chunks=(8, 9))
+    for target, dask in (("threads", None), ("cluster", address)):
+        build_pyramid(tmp_path / "s", tmp_path / target, levels=3, memory=1, dask=dask, verify=True)
+    assert_equal_arrays(tmp_path / "threads", tmp_path / "cluster")
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ VERBS = {
     "copy": "Copy an array or hierarchy between stores.",
     "convert": "Copy to another format or with another compression.",
     "rechunk": "Copy with another chunk shape.",
+    "pyramid": "Build a multiscale image from an array.",
     "migrate": "Write the metadata documents of a newer format in place.",
     "consolidate": "Write consolidated metadata.",
     "clean": "Remove temporary files of killed writers.",

@@ -15,7 +15,7 @@ from zarrfs.cli.values import SizeType, storage_option
 from zarrfs.tools.copying.advice import command_line
 from zarrfs.tools.copying.reports import CopyReport
 
-__all__ = ["copy_options", "print_report", "progress_bar"]
+__all__ = ["copy_options", "execution_options", "print_report", "progress_bar"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,40 +28,47 @@ MAX_LINES = 40
 
 def copy_options(function: F) -> F:
     """Add the options of all commands that copy."""
-    for option in reversed(
-        (
-            click.option(
-                "--if-exists",
-                type=click.Choice(["raise", "replace", "skip", "resume"]),
-                default="raise",
-                show_default=True,
-                help="What to do if the destination exists. resume continues an interrupted copy.",
-            ),
-            click.option(
-                "--verify", is_flag=True, help="Read source and destination after the copy and compare them."
-            ),
-            click.option(
-                "--dry-run", is_flag=True, help="Show what would be done without changing anything."
-            ),
-            click.option(
-                "--skip-broken",
-                is_flag=True,
-                help="Skip members that cannot be copied, list them, and exit with 3, instead of failing.",
-            ),
-            click.option(
-                "--memory",
-                type=SizeType(),
-                default=256 << 20,
-                help="Memory for decoded values per thread, such as 1GiB. Default: 256MiB.",
-            ),
-            click.option(
-                "--dask",
-                metavar="ADDRESS",
-                help="Copy on the Dask cluster with this scheduler address, such as tcp://host:8786.",
-            ),
-            storage_option,
-        )
-    ):
+    return _with_options(
+        execution_options(function),
+        click.option(
+            "--if-exists",
+            type=click.Choice(["raise", "replace", "skip", "resume"]),
+            default="raise",
+            show_default=True,
+            help="What to do if the destination exists. resume continues an interrupted copy.",
+        ),
+        click.option(
+            "--skip-broken",
+            is_flag=True,
+            help="Skip members that cannot be copied, list them, and exit with 3, instead of failing.",
+        ),
+    )
+
+
+def execution_options(function: F) -> F:
+    """Add the options of all commands that write arrays block by block."""
+    return _with_options(
+        storage_option(function),
+        click.option(
+            "--verify", is_flag=True, help="Read source and destination afterwards and compare them."
+        ),
+        click.option("--dry-run", is_flag=True, help="Show what would be done without changing anything."),
+        click.option(
+            "--memory",
+            type=SizeType(),
+            default=256 << 20,
+            help="Memory for decoded values per thread, such as 1GiB. Default: 256MiB.",
+        ),
+        click.option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Use the Dask cluster with this scheduler address, such as tcp://host:8786.",
+        ),
+    )
+
+
+def _with_options(function: F, *options: Callable[[F], F]) -> F:
+    for option in reversed(options):
         function = option(function)
     return function
 
@@ -70,8 +77,8 @@ def copy_options(function: F) -> F:
 def progress_bar() -> Iterator[Callable[[str, int, int], object] | None]:
     """Yield a callback that displays the progress, or None if standard error is not a terminal.
 
-    Inside the context, messages name options as they are typed on the command line. Ctrl-C prints how to resume the
-    copy, and exits.
+    Inside the context, messages name options as they are typed on the command line. Ctrl-C prints how to resume, and
+    exits.
     """
     try:
         with command_line(), _bar() as show:

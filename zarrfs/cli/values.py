@@ -17,6 +17,7 @@ __all__ = [
     "document_option",
     "format_name",
     "lengths",
+    "numbers",
     "storage_option",
     "storage_options",
 ]
@@ -107,6 +108,15 @@ def lengths(text: str | None) -> Any:
             f"{short_repr(text)} is not a shape; expected integers such as 64 or 1,256,256"
         ) from None
     return values[0] if len(values) == 1 else values
+
+
+def numbers(text: str, integers: bool = False) -> list[float]:
+    """Parse numbers separated by commas."""
+    try:
+        return [(int if integers else float)(part) for part in text.split(",")]
+    except ValueError:
+        expected = "integers such as 1,2,2" if integers else "numbers such as 1,0.5,0.5"
+        raise click.BadParameter(f"{short_repr(text)}: expected {expected}") from None
 
 
 def format_name(text: str | None) -> int | str | None:

@@ -9,9 +9,11 @@ from zarrfs.tools.copying.reports import CopyReport
 from zarrfs.tools.hdf5.conversion import from_hdf5, to_hdf5
 from zarrfs.tools.migration import migrate
 from zarrfs.tools.node_copies import copy, copy_all, copy_store
+from zarrfs.tools.pyramids.building import build_pyramid
 
 __all__ = [
     "CopyReport",
+    "build_pyramid",
     "clean",
     "consolidate_metadata",
     "convert",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError
 from zarrfs.tools.copying.block_grid import Block, Coords
 
-__all__ = ["CompareBlock", "CopyBlock", "CopyChunk"]
+__all__ = ["CompareBlock", "CopyBlock", "CopyChunk", "check_equal", "is_stored"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class CopyBlock:
     resume: bool
 
     def __call__(self, block: Block) -> None:
-        if not (self.resume and _is_stored(self.target, block)):
+        if not (self.resume and is_stored(self.target, block)):
             self.target[block] = self.source[block]
 
 
@@ -55,18 +56,21 @@ class CompareBlock:
     target: Array
 
     def __call__(self, block: Block) -> None:
-        expected, actual = np.asarray(self.source[block]), np.asarray(self.target[block])
-        if expected.dtype.hasobject or expected.dtype.names is not None:
-            is_equal = bool(np.array_equal(expected, actual))
-        else:
-            is_equal = expected.astype(actual.dtype).tobytes() == actual.tobytes()
-        if not is_equal:
-            raise StoreError(
-                f"{self.target.store.url}: {self.target.name} differs from the source at {block}"
-            )
+        check_equal(self.target, block, np.asarray(self.source[block]))
 
 
-def _is_stored(target: Array, block: Block) -> bool:
+def check_equal(target: Array, block: Block, expected: np.ndarray[Any, Any]) -> None:
+    """Raise StoreError if the values of a block of the target differ from the expected ones."""
+    actual = np.asarray(target[block])
+    if expected.dtype.hasobject or expected.dtype.names is not None:
+        is_equal = bool(np.array_equal(expected, actual))
+    else:
+        is_equal = expected.astype(actual.dtype).tobytes() == actual.tobytes()
+    if not is_equal:
+        raise StoreError(f"{target.store.url}: {target.name} differs from the source at {block}")
+
+
+def is_stored(target: Array, block: Block) -> bool:
     """Return whether all chunks of a block are stored. Chunks are written atomically."""
     storage = target.storage
     chunk_ranges = [

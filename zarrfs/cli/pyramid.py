@@ -1,0 +1,131 @@
+"""``zarrfs pyramid``: build an OME-NGFF multiscale image from an array."""
+
+from __future__ import annotations
+
+import click
+
+from zarrfs.cli.transfer import execution_options, print_report, progress_bar
+from zarrfs.cli.values import compression, lengths, numbers, storage_options
+from zarrfs.tools import build_pyramid
+
+__all__ = ["command"]
+
+
+@click.command(short_help="Build a multiscale image from an array.")
+@click.argument("location")
+@click.argument("destination", required=False)
+@click.option(
+    "--ngff",
+    "version",
+    type=click.Choice(["0.4", "0.5"]),
+    help="The OME-NGFF version. Default: 0.5, or that of the Zarr format of LOCATION if levels are added to it.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "mean", "median", "max", "min", "mode", "nearest"]),
+    default="auto",
+    show_default=True,
+    help="How elements are combined. auto: mode for labels, else mean.",
+)
+@click.option(
+    "--factors",
+    multiple=True,
+    help="The factors of the dimensions, such as 1,2,2. Repeat for each level. Default: from the voxel size.",
+)
+@click.option("--levels", type=int, help="The number of levels, including level 0.")
+@click.option(
+    "--max-length",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    help="Without --levels: add levels until no spatial dimension is longer.",
+)
+@click.option("--axes", help="The names of the dimensions: czyx, or c,z,y,x.")
+@click.option("--scale", help="The distance of two elements along each dimension, such as 1,0.5,0.2,0.2.")
+@click.option("--unit", help="The unit of the spatial dimensions, such as micrometer.")
+@click.option("--name", help="The name of the image.")
+@click.option("--chunks", help="The chunk shape: 64, 1,256,256, or auto. Default: that of the array.")
+@click.option("--shards", help="The shard shape (format 3), auto, or none.")
+@click.option("--compressor", help="The compressor: zstd, zstd:5, gzip, blosc or none.")
+@click.option(
+    "--if-exists",
+    type=click.Choice(["raise", "replace", "resume"]),
+    default="raise",
+    show_default=True,
+    help="What to do if the destination or a level exists. resume continues an interrupted run.",
+)
+@execution_options
+def command(
+    location: str,
+    destination: str | None,
+    version: str | None,
+    method: str,
+    factors: tuple[str, ...],
+    levels: int | None,
+    max_length: int,
+    axes: str | None,
+    scale: str | None,
+    unit: str | None,
+    name: str | None,
+    chunks: str | None,
+    shards: str | None,
+    compressor: str | None,
+    if_exists: str,
+    verify: bool,
+    dry_run: bool,
+    memory: int,
+    dask: str | None,
+    storage: tuple[str, ...],
+) -> None:
+    """Build an OME-NGFF multiscale image (pyramid) from the array at LOCATION.
+
+    LOCATION is an array, an OME-NGFF image, or a group with one array. The image is written to DESTINATION. Without
+    DESTINATION, the levels are written next to the array, into the group that contains it.
+
+    The data are read once. Spatial dimensions are halved, those with the smallest voxel size first, so that anisotropic
+    images become isotropic. The metadata of the image are written when all levels are complete.
+
+    Exit codes: 0 success; 1 error; 2 incorrect usage; 130 interrupted.
+
+    \b
+    Examples:
+      zarrfs pyramid stack.zarr image.ome.zarr --axes zyx --scale 2,0.65,0.65 --unit micrometer
+      zarrfs pyramid image.ome.zarr --method max --levels 4
+      zarrfs pyramid cells.zarr/labels image.ome.zarr/labels/cells --method mode
+    """
+    with progress_bar() as progress:
+        report = build_pyramid(
+            location,
+            destination,
+            version=version,
+            method=method,  # type: ignore[arg-type]  # one of the choices
+            factors=_factors(factors),
+            levels=levels,
+            max_length=max_length,
+            axes=None if axes is None else _axes(axes),
+            scale=None if scale is None else numbers(scale),
+            unit=unit,
+            name=name,
+            chunks=lengths(chunks),
+            shards=lengths(shards),
+            compressors=compression(compressor),
+            if_exists=if_exists,  # type: ignore[arg-type]  # one of the choices
+            verify=verify,
+            memory=memory,
+            progress=progress,
+            dry_run=dry_run,
+            storage_options=storage_options(storage),
+            dask=dask,
+        )
+    print_report(report, dry_run)
+
+
+def _axes(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")] if "," in text else list(text)
+
+
+def _factors(texts: tuple[str, ...]) -> list[int] | list[list[int]] | None:
+    listed = [[int(number) for number in numbers(text, integers=True)] for text in texts]
+    if not listed:
+        return None
+    return listed[0] if len(listed) == 1 else listed

@@ -1,0 +1,1 @@
+"""Building OME-NGFF multiscale images (pyramids) from arrays."""
