@@ -95,6 +95,7 @@ def test_missing_stores_are_created_only_in_mode_a(tmp_path: Path) -> None:
         ("", "the location is empty"),
         ("gopher://host/x", "'gopher' URLs are not supported"),
         ("file://host/path", "must not contain a host"),
+        ("sqlite://file.sqlite", f"did you mean sqlite://{os.path.abspath('file.sqlite')}?"),
         ("a\0b", "null"),
     ],
 )

@@ -179,6 +179,20 @@ def test_the_errors_of_array_methods_name_the_invalid_argument() -> None:
     np.testing.assert_array_equal(array, DATA)
 
 
+@pytest.mark.parametrize("name", ["zeros", "ones", "zeros_like", "ones_like"])
+def test_functions_that_determine_the_fill_value_refuse_another(name: str) -> None:
+    group = zarrfs.create_group({})
+    data = np.arange(3)
+    first: Any = data if name.endswith("_like") else 3
+    for create in (
+        lambda: getattr(zarrfs, name)(first, fill_value=5),
+        lambda: getattr(group, name)("a", first, fill_value=5),
+    ):
+        with pytest.raises(OptionError, match=rf"^{name}\(\) has no option 'fill_value'.*'full'"):
+            create()
+    assert list(group) == []
+
+
 def test_append_accepts_a_negative_axis() -> None:
     array = zarrfs.create_array({}, data=DATA, chunks=(2, 3))
     assert array.append(DATA, axis=-1) == (4, 12)

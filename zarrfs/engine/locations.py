@@ -226,11 +226,14 @@ def _scheme_of(text: str) -> str:
 
 
 def _path_of(url: str) -> str:
-    """Return the path of a ``file://`` URL (RFC 8089). Raises LocationError if it contains a host."""
-    parts = urlsplit(url)
+    """Return the path of a URL of a local file or directory (RFC 8089). Raises LocationError if it contains a host."""
+    scheme, _, rest = url.partition("://")
+    parts = urlsplit(f"file://{rest}")
     if parts.netloc not in ("", "localhost"):
+        absolute = os.path.abspath(f"{parts.netloc}{parts.path}")
         raise LocationError(
-            f"{url}: a file URL must not contain a host; did you mean file:///{parts.netloc}{parts.path}?"
+            f"{url}: a {scheme} URL must not contain a host, and its path is absolute; "
+            f"did you mean {scheme}://{absolute}?"
         )
     # An unescaped question mark or hash is part of the path.
     return unquote(
@@ -245,7 +248,7 @@ def _open_url(
         _known_options("a temporary directory", storage_options)
         return _open_temporary(url, mode), ""
     if scheme in FILES:
-        path, inner = _split_database(_path_of(f"file://{url.partition('://')[2]}"), scheme)
+        path, inner = _split_database(_path_of(url), scheme)
         return _open_database(scheme, path, mode, storage_options), inner
     if scheme in DATABASES:
         return _open_database(scheme, url, mode, storage_options), ""
@@ -313,7 +316,7 @@ def _open_temporary(url: str, mode: str) -> Store:
         raise LocationError(
             f"{url}: a temporary directory is always new and empty; open it with mode 'a' or 'w'"
         )
-    path = _path_of(f"file://{url.partition('://')[2]}")
+    path = _path_of(url)
     if path and not os.path.isdir(path):
         raise LocationError(
             f"{url}: {path} is not a directory; a temporary directory cannot be created there"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from zarrfs.engine.values import describe_value
 from zarrfs.errors import OptionError
 
-__all__ = ["check_option_names", "check_option_type"]
+__all__ = ["check_option_names", "check_option_type", "with_fill_value"]
 
 
 def check_option_names(function: str, given: Iterable[str], known: Collection[str]) -> None:
@@ -28,3 +28,13 @@ def check_option_type(name: str, value: Any, expected: type | tuple[type, ...], 
     )
     if value is not None and (not isinstance(value, expected) or wrong_bool):
         raise OptionError(f"{name} must be {description}, found {describe_value(value)}")
+
+
+def with_fill_value(function: str, options: Mapping[str, Any], fill_value: int) -> dict[str, Any]:
+    """Return the options with the fill value of ``zeros`` or ``ones``. Raises OptionError if they contain another."""
+    if "fill_value" in options:
+        raise OptionError(
+            f"{function} has no option 'fill_value': its arrays read as {fill_value}; use the function that starts "
+            "with 'full' for another value"
+        )
+    return {**options, "fill_value": fill_value}

@@ -18,6 +18,7 @@ from zarrfs.engine.locations import Location
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.similar_arrays import options_like, spec_of
 from zarrfs.engine.open import Mode, create_array, open_array
+from zarrfs.engine.options import with_fill_value
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError
 
@@ -72,7 +73,7 @@ def zeros(
     **options: Unpack[UnfilledCreateOptions],
 ) -> Array:
     """Create an array of zeros. Only its metadata are written."""
-    return _create(store, path, {**options, "shape": shape, "fill_value": 0})
+    return _create(store, path, {**with_fill_value("zeros()", options, 0), "shape": shape})
 
 
 @with_options_signature(UnfilledCreateOptions)
@@ -83,7 +84,7 @@ def ones(
     **options: Unpack[UnfilledCreateOptions],
 ) -> Array:
     """Create an array of ones. Only its metadata are written."""
-    return _create(store, path, {**options, "shape": shape, "fill_value": 1})
+    return _create(store, path, {**with_fill_value("ones()", options, 1), "shape": shape})
 
 
 @with_options_signature(CreateOptions)
@@ -192,7 +193,8 @@ def zeros_like(
     **options: Unpack[UnfilledCreateOptions],
 ) -> Array:
     """Create an array of zeros with the shape and metadata of another array."""
-    return _create(store, path, options_like(other, {**options, "shape": shape, "fill_value": 0}))
+    given = {**with_fill_value("zeros_like()", options, 0), "shape": shape}
+    return _create(store, path, options_like(other, given))
 
 
 @with_options_signature(UnfilledCreateOptions)
@@ -205,7 +207,8 @@ def ones_like(
     **options: Unpack[UnfilledCreateOptions],
 ) -> Array:
     """Create an array of ones with the shape and metadata of another array."""
-    return _create(store, path, options_like(other, {**options, "shape": shape, "fill_value": 1}))
+    given = {**with_fill_value("ones_like()", options, 1), "shape": shape}
+    return _create(store, path, options_like(other, given))
 
 
 @with_options_signature(CreateOptions)

@@ -17,6 +17,7 @@ from zarrfs.engine.creation.array_options import (
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.similar_arrays import options_like, spec_of
+from zarrfs.engine.options import with_fill_value
 
 __all__ = ["GroupRoutines"]
 
@@ -76,12 +77,12 @@ class GroupRoutines(ABC):
     @with_options_signature(UnfilledOptions)
     def zeros(self, name: str, shape: Any, **options: Unpack[UnfilledOptions]) -> Array:
         """Create an array of zeros."""
-        return self.create_array(name, shape=shape, fill_value=0, **options)
+        return self.create_array(name, shape=shape, **with_fill_value("zeros()", options, 0))
 
     @with_options_signature(UnfilledOptions)
     def ones(self, name: str, shape: Any, **options: Unpack[UnfilledOptions]) -> Array:
         """Create an array of ones."""
-        return self.create_array(name, shape=shape, fill_value=1, **options)
+        return self.create_array(name, shape=shape, **with_fill_value("ones()", options, 1))
 
     @with_options_signature(UnfilledOptions)
     def full(self, name: str, fill_value: Any, shape: Any, **options: Unpack[UnfilledOptions]) -> Array:
@@ -96,12 +97,12 @@ class GroupRoutines(ABC):
     @with_options_signature(UnfilledOptions)
     def zeros_like(self, name: str, data: Any, **options: Any) -> Array:
         """Create an array of zeros with the metadata of another array."""
-        return self.empty_like(name, data, **{**options, "fill_value": 0})
+        return self.empty_like(name, data, **with_fill_value("zeros_like()", options, 0))
 
     @with_options_signature(UnfilledOptions)
     def ones_like(self, name: str, data: Any, **options: Any) -> Array:
         """Create an array of ones with the metadata of another array."""
-        return self.empty_like(name, data, **{**options, "fill_value": 1})
+        return self.empty_like(name, data, **with_fill_value("ones_like()", options, 1))
 
     @with_options_signature(UnfilledOptions)
     def full_like(self, name: str, data: Any, fill_value: Any = None, **options: Any) -> Array:
