@@ -248,6 +248,7 @@ def well(path: str, row: int) -> dict[str, Any]:
         (VALID["window upside down"], "/omero/channels/0/window", "start 9 is greater than end 1"),
         (image(steps=[translation(1, 1), scale(1, 1)]), STEPS, "after the scale"),
         (image(steps=[scale(-1, 1)]), f"{STEPS}/0/scale", "must be positive"),
+        (image(steps=[scale(1, 1), translation(1, 1), translation(1, 1)]), STEPS, "one translation, found 2"),
         (image([space("x"), space("x", unit="meter")]), "/multiscales/0/axes", "must be unique"),
         (PATH_OUTSIDE_GROUP, "/multiscales/0/datasets/0/path", "points outside"),
         (COARSE_FIRST, "/multiscales/0/datasets", "from fine to coarse"),

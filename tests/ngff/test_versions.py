@@ -166,3 +166,14 @@ def test_older_versions_are_unchanged_and_reported(version: str) -> None:
     assert change.note == f"OME-NGFF {version} is unchanged: only 0.4 can be converted to 0.5"
     later = {"ome": {"version": "0.6", "multiscales": []}}
     assert "only 0.5 can be converted to 0.4" in for_zarr_format(later, "", 2).note
+
+
+@pytest.mark.parametrize("version", ["absent", "0.4", 0.4])
+def test_a_version_that_is_absent_or_a_number_is_that_of_0_4(version: Any) -> None:
+    item = multiscales()[0]
+    del item["version"]
+    if version != "absent":
+        item["version"] = version
+    change = for_zarr_format({"multiscales": [item]}, "image", 3)
+    assert change.note == "OME-NGFF 0.4 converted to 0.5"
+    assert "version" not in change.attributes["ome"]["multiscales"][0]

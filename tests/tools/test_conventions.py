@@ -115,7 +115,7 @@ def test_the_zarrfs_engine_reads_a_converted_n5_like_its_source(tmp_path: Path) 
             xarray.open_dataset(tmp_path / name, engine="zarrfs", mask_and_scale=mask_and_scale).load()
             for name in "st"
         )
-        assert second.equals(first)
+        assert second.identical(first)
 
 
 def test_xarray_reads_the_same_after_migration(tmp_path: Path) -> None:

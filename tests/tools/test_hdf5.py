@@ -93,6 +93,22 @@ def test_conversion_to_zarr_and_back_keeps_the_data(file: Path, tmp_path: Path) 
         assert second.attrs["sizes"].tolist() == [1, 2, 3]
 
 
+def test_a_single_array_becomes_a_dataset(tmp_path: Path) -> None:
+    array = zarrfs.create_array(
+        tmp_path / "a.zarr", data=np.arange(12).reshape(3, 4), attributes={"unit": "K"}
+    )
+    assert to_hdf5(array, tmp_path / "a.h5") == ["data: 3 x 4 int64"]
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert list(file) == ["data"]
+        assert not file.attrs
+        assert file["data"].attrs["unit"] == "K"
+        assert np.array_equal(file["data"], array)
+    result = CliRunner().invoke(main, ["copy", str(tmp_path / "a.zarr"), str(tmp_path / "b.h5")])
+    assert result.exit_code == 0, result.output
+    from_hdf5(tmp_path / "b.h5", tmp_path / "b.zarr")
+    assert np.array_equal(zarrfs.open_array(tmp_path / "b.zarr", "data"), array)
+
+
 def test_existing_targets_and_invalid_files_are_errors(file: Path, tmp_path: Path) -> None:
     from_hdf5(file, tmp_path / "t.zarr", skip_broken=True)
     with pytest.raises(NodeExistsError):

@@ -33,7 +33,7 @@ def command(
 
     SOURCE and DESTINATION can be directories, zip files, databases and URLs. Zarr 1, which cannot be written, becomes
     Zarr 2. If SOURCE or DESTINATION is an HDF5 file (.h5, .hdf5, .nc), the data is converted: each object is copied
-    once, and its other names are reported.
+    once, and its other names are reported. A single array becomes the dataset "data".
 
     Exit codes: 0 success; 1 error; 2 incorrect usage; 3 members were skipped because of --skip-broken;
     130 interrupted.

@@ -385,6 +385,11 @@ def test_references_to_files_in_other_directories_are_refused(web: WebServer, tm
     check_references(array, allowed=True)
 
 
+def test_references_by_chains_of_protocols_are_refused(web: WebServer) -> None:
+    (web.folder / "refs.json").write_text(references(web, f"simplecache::file://{web.folder}/old.zarr"))
+    check_references(open_references(web.folder / "refs.json", "file"), allowed=False)
+
+
 def test_references_in_a_dictionary_need_allow_external(web: WebServer) -> None:
     document = json.loads(references(web, str(web.folder / "old.zarr")))
     for allowed in (False, True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.node import StoredNode
-from zarrfs.engine.open import Location, create_group, open_group
+from zarrfs.engine.open import Location, create_group
+from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.errors import NodeExistsError, StoreError, UnsupportedError, ZarrError
@@ -32,6 +33,8 @@ from zarrfs.tools.hdf5.output import HDF5Output
 __all__ = ["from_hdf5", "is_hdf5", "to_hdf5"]
 
 SUFFIXES = (".h5", ".hdf5", ".hdf", ".nc", ".he5", ".nwb", ".ims")
+DATASET_NAME = "data"
+"""The name of the dataset if an array is copied to a file."""
 OWN_ATTRIBUTES = ("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates")
 """Attributes by which HDF5 and netCDF represent dimension scales. They are converted to dimension names."""
 
@@ -220,7 +223,9 @@ def to_hdf5(
     compression: str | None = "gzip",
     skip_broken: bool = False,
 ) -> CopyReport:
-    """Copy a group and all nodes below it into a new HDF5 file. Returns one line for each node.
+    """Copy an array, or a group and all nodes below it, into a new HDF5 file. Returns one line for each node.
+
+    An array becomes the dataset ``data`` in the root group.
 
     ``skip_broken`` skips members that are broken or that HDF5 cannot represent; they are in ``missing`` of the result.
 
@@ -231,24 +236,28 @@ def to_hdf5(
     path = os.fspath(file)
     if os.path.lexists(path):
         raise NodeExistsError(f"{path} exists already; choose another name, or delete it")
-    group = open_group(source)
+    node = open_node(source, mode="r")
     report = CopyReport()
-    nodes = readable_nodes(group, skip_broken, report)
+    if isinstance(node, Array):
+        nodes: Iterable[tuple[str, Array | Group]] = [(DATASET_NAME, node)]
+    else:
+        nodes = readable_nodes(node, skip_broken, report)
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         output = HDF5Output(temporary)
         try:
             with h5py.File(output, "w") as target:
-                _set_attributes(target, group.attrs)
-                for name, node in nodes:
-                    _write_node(h5py, target, name, node, compression, output, report)
+                if isinstance(node, Group):
+                    _set_attributes(target, node.attrs)
+                for name, member in nodes:
+                    _write_node(h5py, target, name, member, compression, output, report)
                     output.check()
                 target.flush()
                 output.check()
         finally:
             output.close()
         if report.skipped and not skip_broken:
-            raise incomplete_copy_error(group.store.url, "nothing was written", report.skipped)
+            raise incomplete_copy_error(node.store.url, "nothing was written", report.skipped)
         os.replace(temporary, path)
     except OSError as error:
         if isinstance(error, StoreError) and not str(error).startswith(temporary):

@@ -90,8 +90,12 @@ def make_variable(array: Array, dimensions: tuple[str, ...], mask: bool | None) 
     attributes = dict(array.attrs)
     features = formats.features(array.zarr_format)
     if not features.dimension_names:
+        # Names and units of dimensions, which are lists, are not attributes of the variable. Its unit is a string.
+        lists = (*features.name_attributes, *features.unit_attributes)
         attributes = {
-            key: value for key, value in visible_attributes(attributes).items() if key != DIMENSIONS
+            key: value
+            for key, value in visible_attributes(attributes).items()
+            if key != DIMENSIONS and not (key in lists and isinstance(value, list))
         }
     chunks = compact_chunks(array)
     encoding: dict[str, Any] = {
