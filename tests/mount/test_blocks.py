@@ -19,10 +19,10 @@ from zarrfs.engine.io.flat import block_grid
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
 from zarrfs.mount.access_pattern import REORDERING_WINDOW, AccessPattern
-from zarrfs.mount.blocks import REVALIDATION_SECONDS, BlockPool, BlockReader
+from zarrfs.mount.blocks import BlockPool, BlockReader
 from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.open_files import OpenFile
-from zarrfs.mount.streams import ArrayStream
+from zarrfs.mount.streams import REVALIDATION_SECONDS, ArrayStream
 from zarrfs.testing import CountingStore
 
 KIB = 1 << 10

@@ -150,6 +150,25 @@ class ChunkCache:
         with self._lock:
             return self._entries.keys() & set(keys)
 
+    def find(self, keys: Sequence[Hashable]) -> list[tuple[Hashable, Any] | None]:
+        """Return (stamp, value) of the entry of each key, None for a key without an entry.
+
+        The caller decides whether the stamps are current. ``hits`` and ``misses`` are counted.
+        """
+        found: list[tuple[Hashable, Any] | None] = []
+        with self._lock:
+            entries = self._entries
+            for key in keys:
+                entry = entries.get(key)
+                if entry is None:
+                    found.append(None)
+                    self.misses += 1
+                else:
+                    entries.move_to_end(key)
+                    found.append((entry[0], entry[1]))
+                    self.hits += 1
+        return found
+
     def record_reads(self, keys: Sequence[Hashable]) -> set[Hashable]:
         """Record a partial read of each key. Return the keys that were read recently before."""
         with self._lock:

@@ -20,7 +20,7 @@ import numpy as np
 
 from zarrfs.errors import ZarrError
 from zarrfs.logs import logger
-from zarrfs.mount.streams import Bytes, FlatStream
+from zarrfs.mount.streams import REVALIDATION_SECONDS, Bytes, FlatStream
 
 __all__ = ["DEFAULT_POOL_NBYTES", "BlockPool", "BlockReader", "PoolStatistics", "is_stale"]
 
@@ -38,9 +38,6 @@ RETRY_SECONDS = 10.0
 """A block that could not be assembled is not tried again for this time; its ranges are read directly."""
 
 MAX_FAILURES = 1024
-
-REVALIDATION_SECONDS = 1.0
-"""After this time a block is compared with the store before it is used again."""
 
 
 @dataclass
@@ -345,7 +342,8 @@ class BlockReader:
 
     def _read_directly(self, offset: int, size: int) -> Bytes:
         out = np.empty(size, np.uint8)
-        self._read_into(offset, out, keep_chunks=True)
+        if not self._stream.read_decoded(offset, out):
+            self._read_into(offset, out, keep_chunks=True)
         return out
 
     def _read_into(self, start: int, out: Bytes, keep_chunks: bool) -> None:

@@ -5,21 +5,25 @@ the bytes of each element reversed.
 from __future__ import annotations
 
 import errno
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 import numpy as np
 
 from zarrfs.engine.formats.api import document_keys
 from zarrfs.engine.indexing.projections import FlatOrder, flat_axes
+from zarrfs.engine.io.decoded import DecodedChunks
 from zarrfs.engine.io.flat import BlockGrid, block_grid, flat_version
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError
 
-__all__ = ["ArrayStream", "Bytes", "FlatStream", "SignFlippedStream", "SwappedStream"]
+__all__ = ["REVALIDATION_SECONDS", "ArrayStream", "Bytes", "FlatStream", "SignFlippedStream", "SwappedStream"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
+
+REVALIDATION_SECONDS = 1.0
+"""After this time a decoded chunk or a block is compared with the store before it is used again."""
 
 SIGN_BIT = 0x80
 
@@ -50,6 +54,13 @@ class FlatStream(Protocol):
         With ``keep_chunks=False`` decoded chunks do not enter the cache of chunks.
         """
 
+    def read_decoded(self, start: int, out: Bytes) -> bool:
+        """Fill ``out`` as ``read_into`` does if all chunks of the range are decoded and in the cache.
+
+        Return False, with undefined contents of ``out``, if they are not. A chunk is compared with the store at most
+        once per ``REVALIDATION_SECONDS``.
+        """
+
     def confirm(self) -> None:
         """Raise StoreError with ESTALE if the metadata have changed since the stream was created.
 
@@ -74,6 +85,8 @@ class ArrayStream:
         self.nbytes = array.nbytes
         self._document = document_key(array)
         self._stamp = None if self._document is None else array.store.stamp(self._document)
+        max_age = None if array.storage.access.assumes_unchanged_data else REVALIDATION_SECONDS
+        self._decoded = DecodedChunks(array.storage, order, max_age, self.confirm)
 
     def grid(self, max_block_nbytes: int) -> BlockGrid:
         return block_grid(self._array.storage, self._order, max_block_nbytes)
@@ -95,6 +108,9 @@ class ArrayStream:
 
     def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
         self._array.read_bytes_into(start, out, self._order, keep_chunks=keep_chunks)
+
+    def read_decoded(self, start: int, out: Bytes) -> bool:
+        return self._decoded.copy(start, out)
 
     def version(self, start: int, stop: int) -> Hashable | None:
         return flat_version(self._array.storage, start, stop - start, self._order)
@@ -121,17 +137,32 @@ class DerivedStream:
     def version(self, start: int, stop: int) -> Hashable | None:
         return self._stream.version(start, stop)
 
+    def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
+        def read(start: int, out: Bytes) -> bool:
+            self._stream.read_into(start, out, keep_chunks=keep_chunks)
+            return True
+
+        self._derive(start, out, read)
+
+    def read_decoded(self, start: int, out: Bytes) -> bool:
+        return self._derive(start, out, self._stream.read_decoded)
+
+    def _derive(self, start: int, out: Bytes, read: Callable[[int, Bytes], bool]) -> bool:
+        """Fill ``out`` from the bytes that ``read`` reads of the other stream. Return False if ``read`` does."""
+        raise NotImplementedError
+
 
 class SwappedStream(DerivedStream):
     """Another stream in which the bytes of each group of ``width`` bytes are reversed."""
 
-    def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
+    def _derive(self, start: int, out: Bytes, read: Callable[[int, Bytes], bool]) -> bool:
         width = self._width
         skip = start % width
         stop = -(-(start + out.size) // width) * width
         is_aligned = skip == 0 and stop - start == out.size
         raw = out if is_aligned else np.empty(stop - start + skip, np.uint8)
-        self._stream.read_into(start - skip, raw, keep_chunks=keep_chunks)
+        if not read(start - skip, raw):
+            return False
         if width in (2, 4, 8):
             raw.view(f"u{width}").byteswap(inplace=True)
         else:
@@ -139,6 +170,7 @@ class SwappedStream(DerivedStream):
             groups[...] = groups[:, ::-1].copy()
         if not is_aligned:
             out[...] = raw[skip : skip + out.size]
+        return True
 
 
 class SignFlippedStream(DerivedStream):
@@ -147,6 +179,8 @@ class SignFlippedStream(DerivedStream):
     This subtracts half of the range from unsigned integers, which become signed ones, and the reverse.
     """
 
-    def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
-        self._stream.read_into(start, out, keep_chunks=keep_chunks)
+    def _derive(self, start: int, out: Bytes, read: Callable[[int, Bytes], bool]) -> bool:
+        if not read(start, out):
+            return False
         out[-start % self._width :: self._width] ^= SIGN_BIT
+        return True

@@ -1,0 +1,255 @@
+"""Copies of ranges of an array's flat stream from decoded chunks in the cache.
+
+Such a copy takes a few microseconds per chunk: there is no plan, no thread, and no request to the store, except that
+each chunk is compared with the store once per ``max_age``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zarrfs.engine.codecs.sharding.codec import ShardingCodec
+from zarrfs.engine.codecs.sharding.fetching import MISSING
+from zarrfs.engine.indexing.projections import FlatOrder, flat_axes, flat_boxes
+from zarrfs.engine.io.storage import ArrayStorage
+
+__all__ = ["DecodedChunks"]
+
+Array = np.ndarray[Any, Any]
+Coords = tuple[int, ...]
+
+MAX_CHECKED = 1 << 16
+"""The maximum number of stored values whose last comparison with the store is remembered."""
+
+MAX_MEMOIZED_PARTS = 1 << 10
+"""The maximum number of remembered divisions of an interval of one dimension into chunks."""
+
+MAX_SURPLUS_FACTOR = 4
+"""A range is copied as one box of complete rows if the box has at most this many times its elements."""
+
+NOT_STORED = object()
+"""In place of the stamp of a stored value that does not exist."""
+
+
+class _Part(NamedTuple):
+    """The part of an interval of one dimension that lies in one chunk."""
+
+    chunk: int
+    region: slice
+    target: slice
+
+
+class DecodedChunks:
+    """The decoded chunks of one array in the cache, as a source of its flat stream in one order. Thread-safe.
+
+    A cached chunk is used without a comparison with the store for ``max_age`` seconds after the last one; with None it
+    is never compared. ``confirm`` is called after each comparison. It raises an error if the array has been replaced or
+    removed, so that the absence of a chunk does not mean the fill value.
+    """
+
+    def __init__(
+        self,
+        storage: ArrayStorage,
+        order: FlatOrder,
+        max_age: float | None,
+        confirm: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._storage = storage
+        self._max_age = max_age
+        self._confirm = confirm
+        self._clock = clock
+        ndim = len(storage.spec.shape)
+        self._axes = flat_axes(order, ndim)
+        self._positions = None if self._axes == tuple(range(ndim)) else [self._axes.index(i) for i in range(ndim)]
+        self._shape = tuple(storage.spec.shape[axis] for axis in self._axes)
+        self._strides = [prod(self._shape[i + 1 :]) for i in range(ndim)]
+        self._shards = _shard_grid(storage)
+        chunks = _chunk_shape(storage)
+        self._chunks = None if chunks is None else tuple(chunks[axis] for axis in self._axes)
+        self._checked: dict[Hashable, tuple[float, Hashable]] = {}
+        self._parts: dict[tuple[int, int, int], list[_Part]] = {}
+
+    def copy(self, offset: int, out: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
+        """Fill ``out`` with the bytes from ``offset`` of the stream, in which the range lies.
+
+        Return False, with undefined contents of ``out``, if a chunk is not in the cache or has changed, or if the chunks
+        of this array are not supported.
+        """
+        if self._chunks is None or not out.size:
+            return False
+        itemsize = self._storage.dtype.itemsize
+        first, skip = divmod(offset, itemsize)
+        last = -(-(offset + out.size) // itemsize)
+        count = last - first
+        box, begin = self._enclosing_box(first, last)
+        size = prod(high - low for low, high in box)
+        if size == count and not skip and count * itemsize == out.size:
+            return self._copy_box(box, out.view(self._storage.dtype))
+        if size <= MAX_SURPLUS_FACTOR * count:
+            elements = np.empty(size, self._storage.dtype)
+            if not self._copy_box(box, elements):
+                return False
+            skip += (first - begin) * itemsize
+            out[...] = elements.view(np.uint8)[skip : skip + out.size]
+            return True
+        elements = np.empty(count, self._storage.dtype)
+        for position, slices in flat_boxes(first, last, self._shape):
+            box = [(part.start, part.stop) for part in slices]
+            size = prod(high - low for low, high in box)
+            if not self._copy_box(box, elements[position - first : position - first + size]):
+                return False
+        out[...] = elements.view(np.uint8)[skip : skip + out.size]
+        return True
+
+    def _enclosing_box(self, first: int, last: int) -> tuple[list[tuple[int, int]], int]:
+        """Return the smallest box of complete rows that contains a range of elements, and its first element."""
+        box: list[tuple[int, int]] = []
+        begin, low, high = 0, first, last - 1
+        is_divided = False
+        for length, stride in zip(self._shape, self._strides, strict=True):
+            if is_divided:
+                box.append((0, length))
+                continue
+            start, low = divmod(low, stride)
+            stop, high = divmod(high, stride)
+            box.append((start, stop + 1))
+            begin += start * stride
+            is_divided = start != stop
+        return box, begin
+
+    def _copy_box(self, box: Sequence[tuple[int, int]], elements: Array) -> bool:
+        """Copy a box into one-dimensional memory of its size."""
+        # Only the last dimension usually has more than one chunk, so that the work per chunk is done for it alone.
+        *leading, line = [self._divide(axis, low, high) for axis, (low, high) in enumerate(box)]
+        heads = list(product(*leading))
+        coords = [(*[part.chunk for part in head], part.chunk) for head in heads for part in line]
+        if self._positions is not None:
+            coords = [tuple([each[i] for i in self._positions]) for each in coords]
+        chunks = self._find(coords)
+        if chunks is None:
+            return False
+        view = elements.reshape([high - low for low, high in box])
+        position = 0
+        for head in heads:
+            region = tuple([part.region for part in head])
+            lines = view[tuple([part.target for part in head])] if len(heads) > 1 else view
+            for _, last_region, last_target in line:
+                chunk = chunks[position]
+                position += 1
+                if chunk is None:
+                    lines[..., last_target] = self._storage.effective_fill_value
+                    continue
+                if self._positions is not None:
+                    chunk = chunk.transpose(self._axes)
+                lines[..., last_target] = chunk[(*region, last_region)]
+        return True
+
+    def _divide(self, axis: int, low: int, high: int) -> list[_Part]:
+        """Return the parts of an interval of a dimension in the order of the stream."""
+        known = self._parts.get((axis, low, high))
+        if known is not None:
+            return known
+        assert self._chunks is not None
+        length = self._chunks[axis]
+        parts = []
+        for chunk in range(low // length, (high - 1) // length + 1):
+            begin = chunk * length
+            start, stop = max(low, begin), min(high, begin + length)
+            parts.append(_Part(chunk, slice(start - begin, stop - begin), slice(start - low, stop - low)))
+        if high - low > 1:
+            if len(self._parts) >= MAX_MEMOIZED_PARTS:
+                self._parts.clear()
+            self._parts[axis, low, high] = parts
+        return parts
+
+    def _find(self, coords: list[Coords]) -> list[Array | None] | None:
+        """Return the decoded chunks, None for each missing one; or None if one of them is not cached or has changed."""
+        storage = self._storage
+        if self._shards is None:
+            values = keys = storage.cache_keys(coords)
+        else:
+            grid = self._shards
+            values = storage.cache_keys(tuple([c // n for c, n in zip(each, grid, strict=True)]) for each in coords)
+            keys = [
+                (*value, tuple([c % n for c, n in zip(each, grid, strict=True)]))
+                for value, each in zip(values, coords, strict=True)
+            ]
+        now = self._clock()
+        oldest = float("-inf") if self._max_age is None else now - self._max_age
+        is_checked = False
+        chunks: list[Array | None] = []
+        for value, key, entry in zip(values, keys, storage.cache.find(keys), strict=True):
+            known = self._checked.get(value)
+            # An entry with another stamp was added after the last comparison.
+            if known is None or known[0] <= oldest or (entry is not None and entry[0] != known[1]):
+                known = self._check(value, now)
+                is_checked = True
+            if entry is not None:
+                if entry[0] != known[1]:
+                    return None
+                chunks.append(entry[1])
+            elif storage.access.fill_missing and (known[1] is NOT_STORED or self._is_empty(key, known[1])):
+                chunks.append(None)
+            else:
+                return None
+        if is_checked:
+            self._confirm()
+        return chunks
+
+    def _check(self, key: tuple[Hashable, ...], now: float) -> tuple[float, Hashable]:
+        """Compare a stored value with the store: return the time, and its stamp or NOT_STORED. ``key`` is its cache key."""
+        store, access = self._storage.store, self._storage.access
+        coords: Any = key[-1]
+        name = self._storage.key(coords)
+        with store.open_value(name) as value:
+            stamp = access.stamp(value)
+        has_unknown_version = stamp is None or access.assumes_unchanged_data
+        if has_unknown_version and store.concurrency == 1 and not store.exists(name):
+            stamp = NOT_STORED
+        checked = (now, object() if stamp is None else stamp)
+        if len(self._checked) >= MAX_CHECKED:
+            self._checked.clear()
+        self._checked[key] = checked
+        return checked
+
+    def _is_empty(self, key: tuple[Hashable, ...], stamp: Hashable) -> bool:
+        """Return whether the cached index of the shard states that an inner chunk is missing."""
+        if self._shards is None:
+            return False
+        (found,) = self._storage.cache.find([(*key[:-1], "index")])
+        if found is None or found[0] != stamp:
+            return False
+        return bool((found[1][key[-1]] == MISSING).all())
+
+
+def _shard_grid(storage: ArrayStorage) -> Coords | None:
+    """Return the number of inner chunks of a shard in each dimension, or None if the array is not sharded."""
+    sharding = storage.sharding()
+    if sharding is None or storage.chunk_shape is None:
+        return None
+    return tuple(-(-n // part) for n, part in zip(storage.chunk_shape, sharding[1], strict=True))
+
+
+def _chunk_shape(storage: ArrayStorage) -> Coords | None:
+    """Return the shape of the chunks (of the inner chunks) that the cache holds, or None if it is not used."""
+    if storage.pipeline is None or storage.dtype.hasobject or not storage.dtype.itemsize:
+        return None
+    if not storage.spec.shape or not prod(storage.spec.shape) or storage.chunk_shape is None:
+        return None
+    if storage.store.concurrency > 1 and not storage.access.assumes_unchanged_data:
+        return None
+    if not storage.pipeline.chain.sharded:
+        return tuple(max(1, length) for length in storage.chunk_shape)
+    codecs = storage.spec.codecs
+    if len(codecs) != 1 or not isinstance(codecs[0], ShardingCodec):
+        return None
+    if any(isinstance(codec, ShardingCodec) for codec in codecs[0].codecs):
+        return None
+    return codecs[0].chunk_shape
