@@ -18,7 +18,7 @@ from zarrfs.engine.indexing.projections import FlatOrder, flat_axes
 from zarrfs.engine.io.flat import block_grid
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
-from zarrfs.mount.access_pattern import REORDERING_WINDOW, AccessPattern
+from zarrfs.mount.access_pattern import AccessPattern, Pattern
 from zarrfs.mount.blocks import BlockPool, BlockReader
 from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.open_files import OpenFile
@@ -283,24 +283,42 @@ def test_a_corrupt_chunk_affects_only_its_own_bytes(tmp_path: Path) -> None:
 
 def test_consecutive_reads_are_sequential_in_any_order_of_arrival() -> None:
     pattern = AccessPattern()
-    offsets = [0, 128, 384, 256, 512]
-    assert [pattern.is_sequential(offset * KIB, 128 * KIB) for offset in offsets] == [
-        False,
-        True,
-        True,
-        True,
-        True,
-    ]
+    found = [pattern.record(offset * KIB, 128 * KIB) for offset in (0, 128, 384, 256, 512)]
+    assert found == [Pattern.RANDOM] + [Pattern.SEQUENTIAL] * 4
 
 
 def test_distant_reads_are_not_sequential() -> None:
     pattern = AccessPattern()
-    step = REORDERING_WINDOW + 200 * KIB
-    assert not any(pattern.is_sequential(number * step, 128 * KIB) for number in range(20))
+    rng = np.random.default_rng(0)
+    for number in rng.permutation(20):
+        assert pattern.record(int(number) * MIB, 128 * KIB) is Pattern.RANDOM
 
 
 def test_a_sequential_access_ends_with_a_distant_read() -> None:
     pattern = AccessPattern()
     for number in range(4):
-        pattern.is_sequential(number * 128 * KIB, 128 * KIB)
-    assert not pattern.is_sequential(100 * MIB, 4 * KIB)
+        pattern.record(number * 128 * KIB, 128 * KIB)
+    assert pattern.record(100 * MIB, 4 * KIB) is Pattern.RANDOM
+
+
+@pytest.mark.parametrize("stride", [MIB, -MIB])
+@pytest.mark.parametrize("run", [1, 3])
+def test_runs_of_reads_at_equal_distances_are_strided(stride: int, run: int) -> None:
+    pattern = AccessPattern()
+    starts = [50 * MIB + number * stride for number in range(10)]
+    found = [pattern.record(start + page * 4 * KIB, 4 * KIB) for start in starts for page in range(run)]
+    assert found[5 * run :] == [Pattern.STRIDED] * 5 * run
+    assert found[:run] == [Pattern.RANDOM] * run
+    assert pattern.stride == stride
+    assert pattern.passes(0)
+    pattern.ahead = starts[-1]
+    assert [pattern.passes(start) for start in starts] == [False] * 9 + [True]
+
+
+def test_a_stride_of_another_length_ends_a_strided_access() -> None:
+    pattern = AccessPattern()
+    for number in range(5):
+        pattern.record(number * MIB, 4 * KIB)
+    pattern.ahead = 5 * MIB
+    assert pattern.record(20 * MIB, 4 * KIB) is Pattern.RANDOM
+    assert pattern.ahead is None

@@ -3,33 +3,80 @@
 from __future__ import annotations
 
 import threading
+from enum import Enum
 
-__all__ = ["AccessPattern"]
+__all__ = ["AccessPattern", "Pattern"]
 
 MIN_SEQUENTIAL_NBYTES = 256 << 10
 """After this many bytes of consecutive reads an access is sequential."""
+
+MIN_READ_AHEAD_NBYTES = 1 << 20
+"""After this many bytes of consecutive reads the next block is read ahead. The kernel itself reads some 100 KiB
+ahead, also for a program that reads a few pages.
+"""
 
 REORDERING_WINDOW = 256 << 10
 """The kernel sends the requests of its read-ahead at the same time, and they may arrive in another order. A read
 that starts at most this far from the end of the previous ones continues them.
 """
 
+MIN_EQUAL_STRIDES = 3
+"""After this many equal distances between the beginnings of runs of reads an access is strided."""
+
+
+class Pattern(Enum):
+    """How a file is read."""
+
+    RANDOM = "random"
+    SEQUENTIAL = "sequential"
+    STRIDED = "strided"
+
 
 class AccessPattern:
-    """Detects whether an open file is read sequentially. Thread-safe."""
+    """Detects how an open file is read. Thread-safe.
+
+    Reads at a constant distance are strided, as of one plane across the slowest dimension of an array. Between two
+    jumps there may be a run of consecutive reads, such as a row of several pages.
+
+    Attributes:
+        stride: the distance of the runs of a strided access in bytes. It is negative if they go backwards.
+        ahead: for a strided access, the offset up to which data have been read ahead, or None.
+    """
 
     def __init__(self) -> None:
+        self.stride = 0
+        self.ahead: int | None = None
         self._end = 0
         self._run = 0
+        self._run_start = 0
+        self._equal_strides = 0
         self._lock = threading.Lock()
 
-    def is_sequential(self, offset: int, size: int) -> bool:
-        """Record a read and return whether it belongs to a sequential access."""
+    def record(self, offset: int, size: int) -> Pattern:
+        """Record a read and return the pattern that it belongs to."""
         with self._lock:
             if abs(offset - self._end) <= REORDERING_WINDOW:
                 self._run += size
                 self._end = max(self._end, offset + size)
+                if self._run >= MIN_SEQUENTIAL_NBYTES:
+                    self._equal_strides = 0
+                    return Pattern.SEQUENTIAL
             else:
+                stride = offset - self._run_start
+                if stride != self.stride:
+                    self.stride, self.ahead, self._equal_strides = stride, None, 0
+                self._equal_strides += 1
                 self._run = size
+                self._run_start = offset
                 self._end = offset + size
-            return self._run >= MIN_SEQUENTIAL_NBYTES
+            return Pattern.STRIDED if self._equal_strides >= MIN_EQUAL_STRIDES else Pattern.RANDOM
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a sequential access is so long that it probably continues."""
+        return self._run >= MIN_READ_AHEAD_NBYTES
+
+    def passes(self, offset: int) -> bool:
+        """Return whether a strided read at ``offset`` has reached what was read ahead."""
+        ahead = self.ahead
+        return ahead is None or (offset - ahead) * self.stride >= 0

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -156,9 +156,7 @@ class BlockPool:
         with self._lock:
             if self._closed or key in self._blocks:
                 return
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(1, thread_name_prefix="zarrfs-read-ahead")
-            executor = self._executor
+            executor = self._executor_for_read_ahead()
         block, is_new = self._claim(key, nbytes, version)
         if is_new and block is not None:
             self.statistics.read_ahead += 1
@@ -168,6 +166,11 @@ class BlockPool:
                 self._discard(key, block)
                 block.error = RuntimeError("the block pool is closed")
                 block.done.set()
+
+    def submit(self, work: Callable[[], None]) -> Future[None] | None:
+        """Run a function in the background. Return None if the pool is closed."""
+        with self._lock:
+            return None if self._closed else self._executor_for_read_ahead().submit(work)
 
     def clear(self) -> None:
         """Drop all blocks."""
@@ -183,6 +186,12 @@ class BlockPool:
         if executor is not None:
             executor.shutdown(wait=True)
         self.clear()
+
+    def _executor_for_read_ahead(self) -> ThreadPoolExecutor:
+        """Return the thread pool. The lock is held."""
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, thread_name_prefix="zarrfs-read-ahead")
+        return self._executor
 
     # -- internals ---------------------------------------------------------------------------------------------
 
@@ -278,17 +287,18 @@ class BlockReader:
         self.grid = stream.grid(pool.max_block_nbytes)
         self._key = next(_reader_numbers)
         self._failures: dict[int, float] = {}
+        self._ahead: Future[None] | None = None
 
-    def read(self, offset: int, size: int, *, sequential: bool) -> Bytes:
+    def read(self, offset: int, size: int, *, sequential: bool, read_ahead: bool = True) -> Bytes:
         """Return ``size`` bytes at ``offset``; the range lies within the stream. The caller must not change them.
 
-        A sequential read assembles the block that contains the range and starts to assemble the next one. Other
-        reads use blocks that are present and read the rest from the engine.
+        A sequential read assembles the block that contains the range and, with ``read_ahead``, starts to assemble the
+        next one. Other reads use blocks that are present and read the rest from the engine.
         """
         first = self.grid.find(offset)
         start, stop = self.grid.bounds(first)
         if offset + size <= stop:
-            data = self._block(first, sequential)
+            data = self._block(first, sequential, read_ahead)
             if data is not None:
                 return data[offset - start : offset - start + size]
             return self._read_directly(offset, size)
@@ -299,14 +309,53 @@ class BlockReader:
             start, stop = self.grid.bounds(number)
             begin = offset + done
             count = min(size - done, stop - begin)
-            data = self._block(number, sequential)
+            data = self._block(number, sequential, read_ahead)
             part = self._read_directly(begin, count) if data is None else data[begin - start :][:count]
             out[done : done + count] = part
             done += count
             number += 1
         return out
 
-    def _block(self, number: int, sequential: bool) -> Bytes | None:
+    def read_strided(self, offset: int, size: int) -> Bytes:
+        """Return ``size`` bytes at ``offset`` as ``read`` does. The chunks are decoded whole and kept, if they fit."""
+        number = self.grid.find(offset)
+        start, stop = self.grid.bounds(number)
+        block = self._block(number, False, False) if offset + size <= stop else None
+        if block is not None:
+            return block[offset - start : offset - start + size]
+        out = np.empty(size, np.uint8)
+        if self._stream.read_decoded(offset, out):
+            return out
+        ahead = self._ahead
+        if ahead is not None and not ahead.done():
+            # It probably decodes the same chunks.
+            ahead.result()
+        self._read_keeping(offset, out)
+        return out
+
+    def _read_keeping(self, offset: int, out: Bytes) -> None:
+        if not self._stream.read_decoded(offset, out):
+            self._stream.expect(offset, out.size)
+            self._read_into(offset, out, keep_chunks=True)
+
+    def strides_to_next_chunk(self, offset: int, stride: int) -> int | None:
+        """Return after how many strides of ``stride`` bytes ``offset`` is in another chunk, or None."""
+        return self._stream.strides_to_next_chunk(offset, stride)
+
+    def read_strided_ahead(self, offset: int, size: int) -> None:
+        """Decode the chunks of a range in the background, as far as it lies in the stream."""
+        count = min(size, self._stream.nbytes - offset)
+
+        def work() -> None:
+            try:
+                self._read_keeping(offset, np.empty(count, np.uint8))
+            except Exception as error:  # The read of the program will raise it.
+                logger.debug("reading ahead at %d failed: %s", offset, error)
+
+        if offset >= 0 and count > 0 and (self._ahead is None or self._ahead.done()):
+            self._ahead = self.pool.submit(work)
+
+    def _block(self, number: int, sequential: bool, read_ahead: bool) -> Bytes | None:
         start, stop = self.grid.bounds(number)
         key = (self._key, number)
         if not sequential:
@@ -326,7 +375,7 @@ class BlockReader:
                 self._failures.clear()
             self._failures[number] = time.monotonic()
             return None
-        if number + 1 < self.grid.count:
+        if read_ahead and number + 1 < self.grid.count:
             begin, end = self.grid.bounds(number + 1)
             self.pool.read_ahead(
                 (self._key, number + 1),
@@ -343,6 +392,9 @@ class BlockReader:
     def _read_directly(self, offset: int, size: int) -> Bytes:
         out = np.empty(size, np.uint8)
         if not self._stream.read_decoded(offset, out):
+            if self._stream.decodes_whole_chunks:
+                # They are decoded anyway. The next reads, or the block that is assembled next, use them.
+                self._stream.expect(offset, size)
             self._read_into(offset, out, keep_chunks=True)
         return out
 

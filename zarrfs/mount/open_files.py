@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from zarrfs.errors import ZarrError
-from zarrfs.mount.access_pattern import AccessPattern
+from zarrfs.mount.access_pattern import AccessPattern, Pattern
 from zarrfs.mount.blocks import BlockPool, is_stale
-from zarrfs.mount.content import Segment, StreamSegment, VirtualFileContent
+from zarrfs.mount.content import StreamSegment, VirtualFileContent
+from zarrfs.mount.streams import Bytes
 
 __all__ = ["OpenFile"]
 
@@ -57,26 +58,41 @@ class OpenFile:
         count = max(0, min(size, self.content.size - offset))
         if not count:
             return (ctypes.c_ubyte * 0)()
-        sequential = self._pattern.is_sequential(offset, count)
+        pattern = self._pattern.record(offset, count)
         parts = list(self.content.parts(offset, count))
         if len(parts) == 1:
             segment, start, _ = parts[0]
-            blocks = self._blocks(segment)
-            if blocks is not None:
-                # The array keeps the block alive, and saves a copy.
-                data = blocks.read(start, count, sequential=sequential)
+            if isinstance(segment, StreamSegment):
+                data: Any = self._read_stream(segment, start, count, offset, pattern)
+                # The array keeps the memory of the data alive, and saves a copy.
                 return (ctypes.c_ubyte * count).from_buffer(data)
         buffer = (ctypes.c_ubyte * count)()
         view = memoryview(buffer).cast("B")
         done = 0
         for segment, start, length in parts:
-            blocks = self._blocks(segment)
-            if blocks is None:
-                segment.read_into(start, view[done : done + length])
+            target = view[done : done + length]
+            if isinstance(segment, StreamSegment):
+                target[:] = self._read_stream(segment, start, length, offset, pattern).data
             else:
-                view[done : done + length] = blocks.read(start, length, sequential=sequential).data
+                segment.read_into(start, target)
             done += length
         return buffer
 
-    def _blocks(self, segment: Segment) -> Any:
-        return segment.blocks(self._pool) if isinstance(segment, StreamSegment) else None
+    def _read_stream(
+        self, segment: StreamSegment, start: int, size: int, offset: int, pattern: Pattern
+    ) -> Bytes:
+        """Return bytes of a segment. ``offset`` is the position of the read in the file."""
+        blocks = segment.blocks(self._pool)
+        if pattern is not Pattern.STRIDED:
+            return blocks.read(
+                start, size, sequential=pattern is Pattern.SEQUENTIAL, read_ahead=self._pattern.is_long
+            )
+        data = blocks.read_strided(start, size)
+        access = self._pattern
+        if access.passes(offset):
+            stride = access.stride
+            count = blocks.strides_to_next_chunk(start, stride)
+            if count is not None:
+                access.ahead = offset + count * stride
+                blocks.read_strided_ahead(start + count * stride, size)
+        return data

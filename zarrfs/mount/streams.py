@@ -61,6 +61,16 @@ class FlatStream(Protocol):
         once per ``REVALIDATION_SECONDS``.
         """
 
+    def expect(self, start: int, nbytes: int) -> None:
+        """Let the next read of a range decode its chunks whole and keep them in the cache of chunks, if they fit."""
+
+    @property
+    def decodes_whole_chunks(self) -> bool:
+        """Whether reading one element of a chunk decodes the whole chunk."""
+
+    def strides_to_next_chunk(self, start: int, stride: int) -> int | None:
+        """Return after how many strides of ``stride`` bytes ``start`` is in another chunk, or None if there is none."""
+
     def confirm(self) -> None:
         """Raise StoreError with ESTALE if the metadata have changed since the stream was created.
 
@@ -112,6 +122,16 @@ class ArrayStream:
     def read_decoded(self, start: int, out: Bytes) -> bool:
         return self._decoded.copy(start, out)
 
+    def expect(self, start: int, nbytes: int) -> None:
+        self._decoded.expect(start, nbytes)
+
+    @property
+    def decodes_whole_chunks(self) -> bool:
+        return self._decoded.decodes_whole_chunks
+
+    def strides_to_next_chunk(self, start: int, stride: int) -> int | None:
+        return self._decoded.strides_to_next_chunk(start, stride)
+
     def version(self, start: int, stop: int) -> Hashable | None:
         return flat_version(self._array.storage, start, stop - start, self._order)
 
@@ -136,6 +156,16 @@ class DerivedStream:
 
     def version(self, start: int, stop: int) -> Hashable | None:
         return self._stream.version(start, stop)
+
+    def expect(self, start: int, nbytes: int) -> None:
+        self._stream.expect(start, nbytes)
+
+    @property
+    def decodes_whole_chunks(self) -> bool:
+        return self._stream.decodes_whole_chunks
+
+    def strides_to_next_chunk(self, start: int, stride: int) -> int | None:
+        return self._stream.strides_to_next_chunk(start, stride)
 
     def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
         def read(start: int, out: Bytes) -> bool:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zarrfs.engine.cache import MAX_RECENT_READS
+from zarrfs.engine.codecs.base import BytesBytesCodec
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
 from zarrfs.engine.codecs.sharding.fetching import MISSING
 from zarrfs.engine.indexing.projections import FlatOrder, flat_axes, flat_boxes
@@ -23,15 +25,21 @@ __all__ = ["DecodedChunks"]
 
 Array = np.ndarray[Any, Any]
 Coords = tuple[int, ...]
+_Key = tuple[Hashable, ...]
 
 MAX_CHECKED = 1 << 16
 """The maximum number of stored values whose last comparison with the store is remembered."""
+
+MAX_STRIDES = 1 << 12
+"""The maximum number of strides that are followed to find the next chunk."""
 
 MAX_MEMOIZED_PARTS = 1 << 10
 """The maximum number of remembered divisions of an interval of one dimension into chunks."""
 
 MAX_SURPLUS_FACTOR = 4
-"""A range is copied as one box of complete rows if the box has at most this many times its elements."""
+"""A range is copied as one box of complete rows, which is faster than several boxes, if the box has at most this many
+times its elements.
+"""
 
 NOT_STORED = object()
 """In place of the stamp of a stored value that does not exist."""
@@ -51,6 +59,9 @@ class DecodedChunks:
     A cached chunk is used without a comparison with the store for ``max_age`` seconds after the last one; with None it
     is never compared. ``confirm`` is called after each comparison. It raises an error if the array has been replaced or
     removed, so that the absence of a chunk does not mean the fill value.
+
+    Attributes:
+        decodes_whole_chunks: whether the codecs of the chunks (of the inner chunks) cannot decode a part of them.
     """
 
     def __init__(
@@ -67,20 +78,23 @@ class DecodedChunks:
         self._clock = clock
         ndim = len(storage.spec.shape)
         self._axes = flat_axes(order, ndim)
-        self._positions = None if self._axes == tuple(range(ndim)) else [self._axes.index(i) for i in range(ndim)]
+        self._positions = (
+            None if self._axes == tuple(range(ndim)) else [self._axes.index(i) for i in range(ndim)]
+        )
         self._shape = tuple(storage.spec.shape[axis] for axis in self._axes)
         self._strides = [prod(self._shape[i + 1 :]) for i in range(ndim)]
         self._shards = _shard_grid(storage)
         chunks = _chunk_shape(storage)
         self._chunks = None if chunks is None else tuple(chunks[axis] for axis in self._axes)
+        self.decodes_whole_chunks = self._chunks is not None and _decodes_whole_chunks(storage)
         self._checked: dict[Hashable, tuple[float, Hashable]] = {}
         self._parts: dict[tuple[int, int, int], list[_Part]] = {}
 
     def copy(self, offset: int, out: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
         """Fill ``out`` with the bytes from ``offset`` of the stream, in which the range lies.
 
-        Return False, with undefined contents of ``out``, if a chunk is not in the cache or has changed, or if the chunks
-        of this array are not supported.
+        Return False, with undefined contents of ``out``, if a chunk is not in the cache or has changed, or if the
+        chunks of this array are not supported.
         """
         if self._chunks is None or not out.size:
             return False
@@ -94,11 +108,11 @@ class DecodedChunks:
             return self._copy_box(box, out.view(self._storage.dtype))
         if size <= MAX_SURPLUS_FACTOR * count:
             elements = np.empty(size, self._storage.dtype)
-            if not self._copy_box(box, elements):
-                return False
-            skip += (first - begin) * itemsize
-            out[...] = elements.view(np.uint8)[skip : skip + out.size]
-            return True
+            if self._copy_box(box, elements):
+                position = offset - begin * itemsize
+                out[...] = elements.view(np.uint8)[position : position + out.size]
+                return True
+            # The box may contain chunks that the range does not intersect.
         elements = np.empty(count, self._storage.dtype)
         for position, slices in flat_boxes(first, last, self._shape):
             box = [(part.start, part.stop) for part in slices]
@@ -107,6 +121,46 @@ class DecodedChunks:
                 return False
         out[...] = elements.view(np.uint8)[skip : skip + out.size]
         return True
+
+    def expect(self, offset: int, nbytes: int) -> None:
+        """Let the next read of a range decode its chunks whole and keep them in the cache, if they fit."""
+        if self._chunks is None or not nbytes:
+            return
+        itemsize = self._storage.dtype.itemsize
+        first, last = offset // itemsize, -(-(offset + nbytes) // itemsize)
+        keys: set[Hashable] = set()
+        for _, slices in flat_boxes(first, last, self._shape):
+            ranges = [
+                range(part.start // length, (part.stop - 1) // length + 1)
+                for part, length in zip(slices, self._chunks, strict=True)
+            ]
+            if prod(map(len, ranges)) > MAX_RECENT_READS // 4:
+                return
+            values, parts = self._keys(self._in_array_order(list(product(*ranges))))
+            keys.update(values, parts)
+        self._storage.cache.record_reads(list(keys))
+
+    def strides_to_next_chunk(self, offset: int, stride: int) -> int | None:
+        """Return after how many strides the offset is in another chunk, or None if it leaves the array before."""
+        if self._chunks is None or not stride:
+            return None
+        itemsize = self._storage.dtype.itemsize
+        start = self._chunk_at(offset // itemsize)
+        for count in range(1, MAX_STRIDES + 1):
+            position = offset + count * stride
+            if not 0 <= position < self._strides[0] * self._shape[0] * itemsize:
+                return None
+            if self._chunk_at(position // itemsize) != start:
+                return count
+        return None
+
+    def _chunk_at(self, element: int) -> list[int]:
+        assert self._chunks is not None
+        coords = []
+        for chunk, stride in zip(self._chunks, self._strides, strict=True):
+            index, element = divmod(element, stride)
+            coords.append(index // chunk)
+        return coords
 
     def _enclosing_box(self, first: int, last: int) -> tuple[list[tuple[int, int]], int]:
         """Return the smallest box of complete rows that contains a range of elements, and its first element."""
@@ -130,9 +184,7 @@ class DecodedChunks:
         *leading, line = [self._divide(axis, low, high) for axis, (low, high) in enumerate(box)]
         heads = list(product(*leading))
         coords = [(*[part.chunk for part in head], part.chunk) for head in heads for part in line]
-        if self._positions is not None:
-            coords = [tuple([each[i] for i in self._positions]) for each in coords]
-        chunks = self._find(coords)
+        chunks = self._find(self._in_array_order(coords))
         if chunks is None:
             return False
         view = elements.reshape([high - low for low, high in box])
@@ -172,15 +224,7 @@ class DecodedChunks:
     def _find(self, coords: list[Coords]) -> list[Array | None] | None:
         """Return the decoded chunks, None for each missing one; or None if one of them is not cached or has changed."""
         storage = self._storage
-        if self._shards is None:
-            values = keys = storage.cache_keys(coords)
-        else:
-            grid = self._shards
-            values = storage.cache_keys(tuple([c // n for c, n in zip(each, grid, strict=True)]) for each in coords)
-            keys = [
-                (*value, tuple([c % n for c, n in zip(each, grid, strict=True)]))
-                for value, each in zip(values, coords, strict=True)
-            ]
+        values, keys = self._keys(coords)
         now = self._clock()
         oldest = float("-inf") if self._max_age is None else now - self._max_age
         is_checked = False
@@ -203,8 +247,28 @@ class DecodedChunks:
             self._confirm()
         return chunks
 
-    def _check(self, key: tuple[Hashable, ...], now: float) -> tuple[float, Hashable]:
-        """Compare a stored value with the store: return the time, and its stamp or NOT_STORED. ``key`` is its cache key."""
+    def _in_array_order(self, coords: list[Coords]) -> list[Coords]:
+        """Return coordinates with the dimensions in the order of the array instead of that of the stream."""
+        if self._positions is None:
+            return coords
+        return [tuple([each[i] for i in self._positions]) for each in coords]
+
+    def _keys(self, coords: list[Coords]) -> tuple[list[_Key], list[_Key]]:
+        """Return the cache keys of the stored values that contain chunks, and those of the chunks."""
+        grid = self._shards
+        if grid is None:
+            keys = self._storage.cache_keys(coords)
+            return keys, keys
+        values = self._storage.cache_keys(
+            tuple([c // n for c, n in zip(each, grid, strict=True)]) for each in coords
+        )
+        inner = [tuple([c % n for c, n in zip(each, grid, strict=True)]) for each in coords]
+        return values, [(*value, part) for value, part in zip(values, inner, strict=True)]
+
+    def _check(self, key: _Key, now: float) -> tuple[float, Hashable]:
+        """Compare a stored value with the store: return the time, and its stamp or NOT_STORED. ``key`` is its cache
+        key.
+        """
         store, access = self._storage.store, self._storage.access
         coords: Any = key[-1]
         name = self._storage.key(coords)
@@ -219,7 +283,7 @@ class DecodedChunks:
         self._checked[key] = checked
         return checked
 
-    def _is_empty(self, key: tuple[Hashable, ...], stamp: Hashable) -> bool:
+    def _is_empty(self, key: _Key, stamp: Hashable) -> bool:
         """Return whether the cached index of the shard states that an inner chunk is missing."""
         if self._shards is None:
             return False
@@ -253,3 +317,10 @@ def _chunk_shape(storage: ArrayStorage) -> Coords | None:
     if any(isinstance(codec, ShardingCodec) for codec in codecs[0].codecs):
         return None
     return codecs[0].chunk_shape
+
+
+def _decodes_whole_chunks(storage: ArrayStorage) -> bool:
+    codecs = storage.spec.codecs
+    if len(codecs) == 1 and isinstance(codecs[0], ShardingCodec):
+        return not all(codec.partial for codec in codecs[0].codecs if isinstance(codec, BytesBytesCodec))
+    return storage.pipeline is not None and not storage.pipeline.chain.supports_partial
