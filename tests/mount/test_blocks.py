@@ -19,7 +19,8 @@ from zarrfs.engine.io.flat import block_grid
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
 from zarrfs.mount.access_pattern import AccessPattern, Pattern
-from zarrfs.mount.blocks import BlockPool, BlockReader
+from zarrfs.mount.block_reader import BlockReader
+from zarrfs.mount.blocks import BlockPool
 from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.open_files import OpenFile
 from zarrfs.mount.streams import REVALIDATION_SECONDS, ArrayStream
@@ -310,15 +311,10 @@ def test_runs_of_reads_at_equal_distances_are_strided(stride: int, run: int) -> 
     assert found[5 * run :] == [Pattern.STRIDED] * 5 * run
     assert found[:run] == [Pattern.RANDOM] * run
     assert pattern.stride == stride
-    assert pattern.passes(0)
-    pattern.ahead = starts[-1]
-    assert [pattern.passes(start) for start in starts] == [False] * 9 + [True]
 
 
 def test_a_stride_of_another_length_ends_a_strided_access() -> None:
     pattern = AccessPattern()
     for number in range(5):
         pattern.record(number * MIB, 4 * KIB)
-    pattern.ahead = 5 * MIB
     assert pattern.record(20 * MIB, 4 * KIB) is Pattern.RANDOM
-    assert pattern.ahead is None

@@ -20,6 +20,9 @@ REORDERING_WINDOW = 256 << 10
 that starts at most this far from the end of the previous ones continues them.
 """
 
+PAGE_NBYTES = 4096
+"""Reads of a mapped file begin at pages, so that equal distances of elements differ by up to a page."""
+
 MIN_EQUAL_STRIDES = 3
 """After this many equal distances between the beginnings of runs of reads an access is strided."""
 
@@ -40,12 +43,12 @@ class AccessPattern:
 
     Attributes:
         stride: the distance of the runs of a strided access in bytes. It is negative if they go backwards.
-        ahead: for a strided access, the offset up to which data have been read ahead, or None.
+        run_nbytes: the number of bytes of the last complete run.
     """
 
     def __init__(self) -> None:
         self.stride = 0
-        self.ahead: int | None = None
+        self.run_nbytes = 0
         self._end = 0
         self._run = 0
         self._run_start = 0
@@ -63,9 +66,10 @@ class AccessPattern:
                     return Pattern.SEQUENTIAL
             else:
                 stride = offset - self._run_start
-                if stride != self.stride:
-                    self.stride, self.ahead, self._equal_strides = stride, None, 0
+                if abs(stride - self.stride) > PAGE_NBYTES:
+                    self.stride, self._equal_strides = stride, 0
                 self._equal_strides += 1
+                self.run_nbytes = self._run
                 self._run = size
                 self._run_start = offset
                 self._end = offset + size
@@ -75,8 +79,3 @@ class AccessPattern:
     def is_long(self) -> bool:
         """Whether a sequential access is so long that it probably continues."""
         return self._run >= MIN_READ_AHEAD_NBYTES
-
-    def passes(self, offset: int) -> bool:
-        """Return whether a strided read at ``offset`` has reached what was read ahead."""
-        ahead = self.ahead
-        return ahead is None or (offset - ahead) * self.stride >= 0

@@ -2,29 +2,24 @@
 
 A block is a range of a flat byte stream that is assembled by one read of the engine, so that each chunk is
 decoded once however small the requests of the kernel are. ``BlockPool`` bounds the memory of all blocks and
-assembles each block once for all readers; ``BlockReader`` divides one stream into blocks.
+assembles each block once for all readers; ``block_reader`` divides streams into blocks.
 """
 
 from __future__ import annotations
 
-import errno
-import itertools
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from zarrfs.errors import ZarrError
 from zarrfs.logs import logger
-from zarrfs.mount.streams import REVALIDATION_SECONDS, Bytes, FlatStream
+from zarrfs.mount.streams import REVALIDATION_SECONDS, Bytes
 
-__all__ = ["DEFAULT_POOL_NBYTES", "BlockPool", "BlockReader", "PoolStatistics", "is_stale"]
-
-_reader_numbers = itertools.count()
+__all__ = ["DEFAULT_POOL_NBYTES", "BlockPool", "PoolStatistics"]
 
 DEFAULT_POOL_NBYTES = 64 << 20
 
@@ -33,11 +28,6 @@ MIN_BLOCKS_PER_POOL = 2
 
 MAX_BLOCK_NBYTES = 64 << 20
 """Assembling a larger block would delay the first byte too long."""
-
-RETRY_SECONDS = 10.0
-"""A block that could not be assembled is not tried again for this time; its ranges are read directly."""
-
-MAX_FAILURES = 1024
 
 
 @dataclass
@@ -156,7 +146,9 @@ class BlockPool:
         with self._lock:
             if self._closed or key in self._blocks:
                 return
-            executor = self._executor_for_read_ahead()
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(1, thread_name_prefix="zarrfs-read-ahead")
+            executor = self._executor
         block, is_new = self._claim(key, nbytes, version)
         if is_new and block is not None:
             self.statistics.read_ahead += 1
@@ -166,11 +158,6 @@ class BlockPool:
                 self._discard(key, block)
                 block.error = RuntimeError("the block pool is closed")
                 block.done.set()
-
-    def submit(self, work: Callable[[], None]) -> Future[None] | None:
-        """Run a function in the background. Return None if the pool is closed."""
-        with self._lock:
-            return None if self._closed else self._executor_for_read_ahead().submit(work)
 
     def clear(self) -> None:
         """Drop all blocks."""
@@ -186,12 +173,6 @@ class BlockPool:
         if executor is not None:
             executor.shutdown(wait=True)
         self.clear()
-
-    def _executor_for_read_ahead(self) -> ThreadPoolExecutor:
-        """Return the thread pool. The lock is held."""
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, thread_name_prefix="zarrfs-read-ahead")
-        return self._executor
 
     # -- internals ---------------------------------------------------------------------------------------------
 
@@ -271,147 +252,3 @@ class BlockPool:
         self.statistics.stale += 1
         self._discard(key, block)
         return False
-
-
-def is_stale(error: BaseException) -> bool:
-    """Return whether an error means that the metadata of an open file have changed."""
-    return isinstance(error, OSError) and error.errno == errno.ESTALE
-
-
-class BlockReader:
-    """A flat stream, read through the blocks of a pool. Thread-safe."""
-
-    def __init__(self, stream: FlatStream, pool: BlockPool) -> None:
-        self._stream = stream
-        self.pool = pool
-        self.grid = stream.grid(pool.max_block_nbytes)
-        self._key = next(_reader_numbers)
-        self._failures: dict[int, float] = {}
-        self._ahead: Future[None] | None = None
-
-    def read(self, offset: int, size: int, *, sequential: bool, read_ahead: bool = True) -> Bytes:
-        """Return ``size`` bytes at ``offset``; the range lies within the stream. The caller must not change them.
-
-        A sequential read assembles the block that contains the range and, with ``read_ahead``, starts to assemble the
-        next one. Other reads use blocks that are present and read the rest from the engine.
-        """
-        first = self.grid.find(offset)
-        start, stop = self.grid.bounds(first)
-        if offset + size <= stop:
-            data = self._block(first, sequential, read_ahead)
-            if data is not None:
-                return data[offset - start : offset - start + size]
-            return self._read_directly(offset, size)
-        out = np.empty(size, np.uint8)
-        done = 0
-        number = first
-        while done < size:
-            start, stop = self.grid.bounds(number)
-            begin = offset + done
-            count = min(size - done, stop - begin)
-            data = self._block(number, sequential, read_ahead)
-            part = self._read_directly(begin, count) if data is None else data[begin - start :][:count]
-            out[done : done + count] = part
-            done += count
-            number += 1
-        return out
-
-    def read_strided(self, offset: int, size: int) -> Bytes:
-        """Return ``size`` bytes at ``offset`` as ``read`` does. The chunks are decoded whole and kept, if they fit."""
-        number = self.grid.find(offset)
-        start, stop = self.grid.bounds(number)
-        block = self._block(number, False, False) if offset + size <= stop else None
-        if block is not None:
-            return block[offset - start : offset - start + size]
-        out = np.empty(size, np.uint8)
-        if self._stream.read_decoded(offset, out):
-            return out
-        ahead = self._ahead
-        if ahead is not None and not ahead.done():
-            # It probably decodes the same chunks.
-            ahead.result()
-        self._read_keeping(offset, out)
-        return out
-
-    def _read_keeping(self, offset: int, out: Bytes) -> None:
-        if not self._stream.read_decoded(offset, out):
-            self._stream.expect(offset, out.size)
-            self._read_into(offset, out, keep_chunks=True)
-
-    def strides_to_next_chunk(self, offset: int, stride: int) -> int | None:
-        """Return after how many strides of ``stride`` bytes ``offset`` is in another chunk, or None."""
-        return self._stream.strides_to_next_chunk(offset, stride)
-
-    def read_strided_ahead(self, offset: int, size: int) -> None:
-        """Decode the chunks of a range in the background, as far as it lies in the stream."""
-        count = min(size, self._stream.nbytes - offset)
-
-        def work() -> None:
-            try:
-                self._read_keeping(offset, np.empty(count, np.uint8))
-            except Exception as error:  # The read of the program will raise it.
-                logger.debug("reading ahead at %d failed: %s", offset, error)
-
-        if offset >= 0 and count > 0 and (self._ahead is None or self._ahead.done()):
-            self._ahead = self.pool.submit(work)
-
-    def _block(self, number: int, sequential: bool, read_ahead: bool) -> Bytes | None:
-        start, stop = self.grid.bounds(number)
-        key = (self._key, number)
-        if not sequential:
-            return self.pool.find(key, lambda: self._version(start, stop))
-        failed_at = self._failures.get(number)
-        if failed_at is not None and time.monotonic() - failed_at < RETRY_SECONDS:
-            return None
-        try:
-            data = self.pool.get(
-                key, stop - start, lambda out: self._assemble(start, out), lambda: self._version(start, stop)
-            )
-        except (ZarrError, MemoryError) as error:
-            if is_stale(error):
-                raise
-            # One corrupt chunk must not make its whole block unreadable: its neighbours are read directly.
-            if len(self._failures) >= MAX_FAILURES:
-                self._failures.clear()
-            self._failures[number] = time.monotonic()
-            return None
-        if read_ahead and number + 1 < self.grid.count:
-            begin, end = self.grid.bounds(number + 1)
-            self.pool.read_ahead(
-                (self._key, number + 1),
-                end - begin,
-                lambda out: self._assemble(begin, out),
-                lambda: self._version(begin, end),
-            )
-        return data
-
-    def _assemble(self, start: int, out: Bytes) -> None:
-        # Blocks of whole chunks decode each chunk once: keeping the chunks as well would only cost memory.
-        self._read_into(start, out, keep_chunks=not self.grid.holds_whole_chunks)
-
-    def _read_directly(self, offset: int, size: int) -> Bytes:
-        out = np.empty(size, np.uint8)
-        if not self._stream.read_decoded(offset, out):
-            if self._stream.decodes_whole_chunks:
-                # They are decoded anyway. The next reads, or the block that is assembled next, use them.
-                self._stream.expect(offset, size)
-            self._read_into(offset, out, keep_chunks=True)
-        return out
-
-    def _read_into(self, start: int, out: Bytes, keep_chunks: bool) -> None:
-        try:
-            self._stream.read_into(start, out, keep_chunks=keep_chunks)
-        except ZarrError:
-            # A chunk of another data type or shape cannot be decoded.
-            self._confirm()
-            raise
-        self._confirm()
-
-    def _confirm(self) -> None:
-        if not self.pool.is_immutable:
-            self._stream.confirm()
-
-    def _version(self, start: int, stop: int) -> Hashable | None:
-        if self.pool.is_immutable:
-            return True
-        return self._stream.version(start, stop)

@@ -10,7 +10,8 @@ import numpy as np
 
 from zarrfs.engine.indexing.projections import FlatOrder
 from zarrfs.engine.nodes.array import Array
-from zarrfs.mount.blocks import BlockPool, BlockReader
+from zarrfs.mount.block_reader import BlockReader
+from zarrfs.mount.blocks import BlockPool
 from zarrfs.mount.streams import ArrayStream, FlatStream, SwappedStream
 
 __all__ = ["ArraySegment", "BytesSegment", "PartSegment", "Segment", "StreamSegment", "VirtualFileContent"]

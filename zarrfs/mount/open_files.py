@@ -8,7 +8,8 @@ from typing import Any
 
 from zarrfs.errors import ZarrError
 from zarrfs.mount.access_pattern import AccessPattern, Pattern
-from zarrfs.mount.blocks import BlockPool, is_stale
+from zarrfs.mount.block_reader import is_stale
+from zarrfs.mount.blocks import BlockPool
 from zarrfs.mount.content import StreamSegment, VirtualFileContent
 from zarrfs.mount.streams import Bytes
 
@@ -63,7 +64,7 @@ class OpenFile:
         if len(parts) == 1:
             segment, start, _ = parts[0]
             if isinstance(segment, StreamSegment):
-                data: Any = self._read_stream(segment, start, count, offset, pattern)
+                data: Any = self._read_stream(segment, start, count, pattern)
                 # The array keeps the memory of the data alive, and saves a copy.
                 return (ctypes.c_ubyte * count).from_buffer(data)
         buffer = (ctypes.c_ubyte * count)()
@@ -72,27 +73,16 @@ class OpenFile:
         for segment, start, length in parts:
             target = view[done : done + length]
             if isinstance(segment, StreamSegment):
-                target[:] = self._read_stream(segment, start, length, offset, pattern).data
+                target[:] = self._read_stream(segment, start, length, pattern).data
             else:
                 segment.read_into(start, target)
             done += length
         return buffer
 
-    def _read_stream(
-        self, segment: StreamSegment, start: int, size: int, offset: int, pattern: Pattern
-    ) -> Bytes:
-        """Return bytes of a segment. ``offset`` is the position of the read in the file."""
+    def _read_stream(self, segment: StreamSegment, start: int, size: int, pattern: Pattern) -> Bytes:
         blocks = segment.blocks(self._pool)
         if pattern is not Pattern.STRIDED:
             return blocks.read(
                 start, size, sequential=pattern is Pattern.SEQUENTIAL, read_ahead=self._pattern.is_long
             )
-        data = blocks.read_strided(start, size)
-        access = self._pattern
-        if access.passes(offset):
-            stride = access.stride
-            count = blocks.strides_to_next_chunk(start, stride)
-            if count is not None:
-                access.ahead = offset + count * stride
-                blocks.read_strided_ahead(start + count * stride, size)
-        return data
+        return blocks.read_strided(start, size, self._pattern.stride, self._pattern.run_nbytes)

@@ -13,7 +13,8 @@ import numpy as np
 from zarrfs.engine.formats.api import document_keys
 from zarrfs.engine.indexing.projections import FlatOrder, flat_axes
 from zarrfs.engine.io.decoded import DecodedChunks
-from zarrfs.engine.io.flat import BlockGrid, block_grid, flat_version
+from zarrfs.engine.io.flat import BlockGrid, Window, block_grid, box_version, flat_version, strided_window
+from zarrfs.engine.io.reading import read_flat_box
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError
 
@@ -68,8 +69,14 @@ class FlatStream(Protocol):
     def decodes_whole_chunks(self) -> bool:
         """Whether reading one element of a chunk decodes the whole chunk."""
 
-    def strides_to_next_chunk(self, start: int, stride: int) -> int | None:
-        """Return after how many strides of ``stride`` bytes ``start`` is in another chunk, or None if there is none."""
+    def window(self, start: int, nbytes: int, stride: int, max_nbytes: int) -> Window | None:
+        """Return a window of at most ``max_nbytes`` bytes for a strided access; see ``strided_window``."""
+
+    def read_window(self, window: Window, out: Bytes) -> None:
+        """Fill ``out`` with a window. Its chunks enter the cache of chunks, if they fit."""
+
+    def window_version(self, window: Window) -> Hashable | None:
+        """Return a value that changes when the bytes of a window change, or None where that is unknown."""
 
     def confirm(self) -> None:
         """Raise StoreError with ESTALE if the metadata have changed since the stream was created.
@@ -129,8 +136,19 @@ class ArrayStream:
     def decodes_whole_chunks(self) -> bool:
         return self._decoded.decodes_whole_chunks
 
-    def strides_to_next_chunk(self, start: int, stride: int) -> int | None:
-        return self._decoded.strides_to_next_chunk(start, stride)
+    def window(self, start: int, nbytes: int, stride: int, max_nbytes: int) -> Window | None:
+        return strided_window(self._array.storage, self._order, start, nbytes, stride, max_nbytes)
+
+    def read_window(self, window: Window, out: Bytes) -> None:
+        if self._decoded.copy_box(window.box, out):
+            return
+        self._decoded.expect_box(window.box)
+        storage = self._array.storage
+        box = [slice(low, high) for low, high in window.box]
+        read_flat_box(storage, box, out.view(storage.dtype), flat_axes(self._order, len(box)))
+
+    def window_version(self, window: Window) -> Hashable | None:
+        return box_version(self._array.storage, window.box, self._order)
 
     def version(self, start: int, stop: int) -> Hashable | None:
         return flat_version(self._array.storage, start, stop - start, self._order)
@@ -164,8 +182,19 @@ class DerivedStream:
     def decodes_whole_chunks(self) -> bool:
         return self._stream.decodes_whole_chunks
 
-    def strides_to_next_chunk(self, start: int, stride: int) -> int | None:
-        return self._stream.strides_to_next_chunk(start, stride)
+    def window(self, start: int, nbytes: int, stride: int, max_nbytes: int) -> Window | None:
+        return self._stream.window(start, nbytes, stride, max_nbytes)
+
+    def read_window(self, window: Window, out: Bytes) -> None:
+        def read(_: int, out: Bytes) -> bool:
+            self._stream.read_window(window, out)
+            return True
+
+        # A window consists of whole elements.
+        self._derive(0, out, read)
+
+    def window_version(self, window: Window) -> Hashable | None:
+        return self._stream.window_version(window)
 
     def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
         def read(start: int, out: Bytes) -> bool:

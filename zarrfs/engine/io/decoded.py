@@ -19,6 +19,7 @@ from zarrfs.engine.codecs.base import BytesBytesCodec
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
 from zarrfs.engine.codecs.sharding.fetching import MISSING
 from zarrfs.engine.indexing.projections import FlatOrder, flat_axes, flat_boxes
+from zarrfs.engine.io.flat import MAX_SURPLUS_FACTOR, Box, enclosing_box
 from zarrfs.engine.io.storage import ArrayStorage
 
 __all__ = ["DecodedChunks"]
@@ -30,16 +31,8 @@ _Key = tuple[Hashable, ...]
 MAX_CHECKED = 1 << 16
 """The maximum number of stored values whose last comparison with the store is remembered."""
 
-MAX_STRIDES = 1 << 12
-"""The maximum number of strides that are followed to find the next chunk."""
-
 MAX_MEMOIZED_PARTS = 1 << 10
 """The maximum number of remembered divisions of an interval of one dimension into chunks."""
-
-MAX_SURPLUS_FACTOR = 4
-"""A range is copied as one box of complete rows, which is faster than several boxes, if the box has at most this many
-times its elements.
-"""
 
 NOT_STORED = object()
 """In place of the stamp of a stored value that does not exist."""
@@ -82,7 +75,6 @@ class DecodedChunks:
             None if self._axes == tuple(range(ndim)) else [self._axes.index(i) for i in range(ndim)]
         )
         self._shape = tuple(storage.spec.shape[axis] for axis in self._axes)
-        self._strides = [prod(self._shape[i + 1 :]) for i in range(ndim)]
         self._shards = _shard_grid(storage)
         chunks = _chunk_shape(storage)
         self._chunks = None if chunks is None else tuple(chunks[axis] for axis in self._axes)
@@ -102,7 +94,7 @@ class DecodedChunks:
         first, skip = divmod(offset, itemsize)
         last = -(-(offset + out.size) // itemsize)
         count = last - first
-        box, begin = self._enclosing_box(first, last)
+        box, begin = enclosing_box(self._shape, first, last)
         size = prod(high - low for low, high in box)
         if size == count and not skip and count * itemsize == out.size:
             return self._copy_box(box, out.view(self._storage.dtype))
@@ -115,7 +107,7 @@ class DecodedChunks:
             # The box may contain chunks that the range does not intersect.
         elements = np.empty(count, self._storage.dtype)
         for position, slices in flat_boxes(first, last, self._shape):
-            box = [(part.start, part.stop) for part in slices]
+            box = tuple([(part.start, part.stop) for part in slices])
             size = prod(high - low for low, high in box)
             if not self._copy_box(box, elements[position - first : position - first + size]):
                 return False
@@ -124,59 +116,27 @@ class DecodedChunks:
 
     def expect(self, offset: int, nbytes: int) -> None:
         """Let the next read of a range decode its chunks whole and keep them in the cache, if they fit."""
-        if self._chunks is None or not nbytes:
+        if self._chunks is not None and nbytes:
+            itemsize = self._storage.dtype.itemsize
+            boxes = flat_boxes(offset // itemsize, -(-(offset + nbytes) // itemsize), self._shape)
+            for _, slices in boxes:
+                self.expect_box(tuple([(part.start, part.stop) for part in slices]))
+
+    def expect_box(self, box: Box) -> None:
+        """Let the next read of a box decode its chunks whole and keep them in the cache, if they fit."""
+        if self._chunks is None:
             return
-        itemsize = self._storage.dtype.itemsize
-        first, last = offset // itemsize, -(-(offset + nbytes) // itemsize)
-        keys: set[Hashable] = set()
-        for _, slices in flat_boxes(first, last, self._shape):
-            ranges = [
-                range(part.start // length, (part.stop - 1) // length + 1)
-                for part, length in zip(slices, self._chunks, strict=True)
-            ]
-            if prod(map(len, ranges)) > MAX_RECENT_READS // 4:
-                return
-            values, parts = self._keys(self._in_array_order(list(product(*ranges))))
-            keys.update(values, parts)
-        self._storage.cache.record_reads(list(keys))
+        ranges = [
+            range(low // length, (high - 1) // length + 1)
+            for (low, high), length in zip(box, self._chunks, strict=True)
+        ]
+        if prod(map(len, ranges)) <= MAX_RECENT_READS // 4:
+            values, keys = self._keys(self._in_array_order(list(product(*ranges))))
+            self._storage.cache.record_reads(list({*values, *keys}))
 
-    def strides_to_next_chunk(self, offset: int, stride: int) -> int | None:
-        """Return after how many strides the offset is in another chunk, or None if it leaves the array before."""
-        if self._chunks is None or not stride:
-            return None
-        itemsize = self._storage.dtype.itemsize
-        start = self._chunk_at(offset // itemsize)
-        for count in range(1, MAX_STRIDES + 1):
-            position = offset + count * stride
-            if not 0 <= position < self._strides[0] * self._shape[0] * itemsize:
-                return None
-            if self._chunk_at(position // itemsize) != start:
-                return count
-        return None
-
-    def _chunk_at(self, element: int) -> list[int]:
-        assert self._chunks is not None
-        coords = []
-        for chunk, stride in zip(self._chunks, self._strides, strict=True):
-            index, element = divmod(element, stride)
-            coords.append(index // chunk)
-        return coords
-
-    def _enclosing_box(self, first: int, last: int) -> tuple[list[tuple[int, int]], int]:
-        """Return the smallest box of complete rows that contains a range of elements, and its first element."""
-        box: list[tuple[int, int]] = []
-        begin, low, high = 0, first, last - 1
-        is_divided = False
-        for length, stride in zip(self._shape, self._strides, strict=True):
-            if is_divided:
-                box.append((0, length))
-                continue
-            start, low = divmod(low, stride)
-            stop, high = divmod(high, stride)
-            box.append((start, stop + 1))
-            begin += start * stride
-            is_divided = start != stop
-        return box, begin
+    def copy_box(self, box: Box, out: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
+        """Fill ``out`` with a box, in the order of the stream. Return False as ``copy`` does."""
+        return self._chunks is not None and self._copy_box(box, out.view(self._storage.dtype))
 
     def _copy_box(self, box: Sequence[tuple[int, int]], elements: Array) -> bool:
         """Copy a box into one-dimensional memory of its size."""

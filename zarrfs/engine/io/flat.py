@@ -1,12 +1,13 @@
-"""The flat byte stream of an array, divided into blocks that contain whole chunks.
+"""The flat byte stream of an array, divided into blocks that contain whole chunks, and windows for strided reads.
 
 A sequential reader of the stream passes the same chunks once for each row that they contain. Read
-block by block, each chunk is decoded once.
+block by block, each chunk is decoded once. A reader of one plane across the slowest dimension passes the same chunks
+once for each index in that dimension. Read window by window, each chunk is decoded once for the plane.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -14,13 +15,32 @@ from math import prod
 from zarrfs.engine.indexing.projections import FlatOrder, flat_axes, flat_boxes
 from zarrfs.engine.io.storage import ArrayStorage
 
-__all__ = ["BlockGrid", "block_grid", "flat_version"]
+__all__ = [
+    "BlockGrid",
+    "Box",
+    "Window",
+    "block_grid",
+    "box_version",
+    "enclosing_box",
+    "flat_version",
+    "strided_window",
+]
+
+Box = tuple[tuple[int, int], ...]
+"""The first index and the end in each dimension, from the slowest to the fastest dimension of a stream."""
 
 TARGET_BLOCK_NBYTES = 8 << 20
 """Blocks are at least this large where the array permits: per-block overhead is then negligible."""
 
 MAX_VERSIONED_CHUNKS = 4096
 """The version of a range that intersects more chunks is not determined: that would take too many stat calls."""
+
+
+PAGE_NBYTES = 4096
+"""Reads of mapped files begin and end at pages. The distance of reads therefore differs by at most one page."""
+
+MAX_SURPLUS_FACTOR = 4
+"""A window consists of complete rows if they have at most this many times the bytes of the range."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +110,113 @@ def block_grid(storage: ArrayStorage, order: FlatOrder, max_nbytes: int) -> Bloc
     return BlockGrid(nbytes, period, min(period, slab * max(1, target // slab)), True)
 
 
+@dataclass(frozen=True)
+class Window:
+    """A range of each plane of one layer of chunks. A plane is one index of a dimension.
+
+    Attributes:
+        box: the elements, in the order of the stream.
+        axis: the dimension whose indices are the planes.
+        start: the offset of the first element in the stream, in bytes.
+        pitch: the distance of two planes in the stream, in bytes.
+        plane_nbytes: the size of the range of one plane, in bytes.
+    """
+
+    box: Box
+    axis: int
+    start: int
+    pitch: int
+    plane_nbytes: int
+
+    @property
+    def plane_count(self) -> int:
+        return self.box[self.axis][1] - self.box[self.axis][0]
+
+    @property
+    def nbytes(self) -> int:
+        return self.plane_count * self.plane_nbytes
+
+    def locate(self, offset: int, size: int) -> int | None:
+        """Return the position of a range of the stream in the window, or None if it is not in one plane of it."""
+        plane, rest = divmod(offset - self.start, self.pitch)
+        if 0 <= plane < self.plane_count and rest + size <= self.plane_nbytes:
+            return plane * self.plane_nbytes + rest
+        return None
+
+    def leave(self, offset: int, *, forwards: bool) -> int:
+        """Return the offset in the next layer, or in the previous one, that corresponds to an offset in this one."""
+        plane = (offset - self.start) // self.pitch
+        return offset + self.pitch * (self.plane_count - plane if forwards else -plane - 1)
+
+
+def strided_window(
+    storage: ArrayStorage, order: FlatOrder, offset: int, nbytes: int, stride: int, max_nbytes: int
+) -> Window | None:
+    """Return a window that contains a range of a strided access and the corresponding ranges of other planes.
+
+    ``stride`` is the distance of the reads in bytes. Return None if no chunk contains two of the ranges, or if the
+    window would be larger than ``max_nbytes``.
+    """
+    axes = flat_axes(order, len(storage.spec.shape))
+    shape = [storage.spec.shape[axis] for axis in axes]
+    itemsize = storage.dtype.itemsize
+    sharding = storage.sharding()
+    chunks = storage.chunk_shape if sharding is None else sharding[1]
+    if chunks is None or not itemsize or not prod(shape):
+        return None
+    pitches = [prod(shape[axis + 1 :]) * itemsize for axis in range(len(shape))]
+    axis = next((i for i, pitch in enumerate(pitches) if pitch <= abs(stride) + PAGE_NBYTES), None)
+    if axis is None or pitches[axis] <= nbytes:
+        return None
+    pitch = pitches[axis]
+    chunk = chunks[axes[axis]]
+    if round(abs(stride) / pitch) >= min(chunk, shape[axis]):
+        return None
+    if offset % pitch + nbytes > pitch:
+        return None
+    # Reads begin at pages. If planes do not, the ranges of other planes may begin a page earlier or later.
+    margin = PAGE_NBYTES if pitch % PAGE_NBYTES else 0
+    low = max(0, offset % pitch - margin)
+    high = min(pitch, offset % pitch + nbytes + margin)
+    rows, begin = enclosing_box(shape[axis + 1 :], low // itemsize, -(-high // itemsize))
+    plane_nbytes = prod(stop - start for start, stop in rows) * itemsize
+    if plane_nbytes > MAX_SURPLUS_FACTOR * (high - low):
+        return None
+    leading: list[int] = []
+    plane = offset // pitch
+    for length in reversed(shape[: axis + 1]):
+        plane, index = divmod(plane, length)
+        leading.insert(0, index)
+    first = leading[axis] // chunk * chunk
+    planes = (first, min(first + chunk, shape[axis]))
+    box = (*((index, index + 1) for index in leading[:axis]), planes, *rows)
+    start = (offset // pitch - leading[axis] + first) * pitch + begin * itemsize
+    window = Window(box, axis, start, pitch, plane_nbytes)
+    return window if window.nbytes <= max_nbytes else None
+
+
+def enclosing_box(shape: Sequence[int], first: int, last: int) -> tuple[Box, int]:
+    """Return the smallest box of complete rows that contains a range of elements, and the number of its first element.
+
+    Elements are counted in C order. The range ``first`` to ``last`` is not empty.
+    """
+    box: list[tuple[int, int]] = []
+    begin, low, high = 0, first, last - 1
+    stride = prod(shape)
+    is_divided = False
+    for length in shape:
+        if is_divided:
+            box.append((0, length))
+            continue
+        stride //= length
+        start, low = divmod(low, stride)
+        stop, high = divmod(high, stride)
+        box.append((start, stop + 1))
+        begin += start * stride
+        is_divided = start != stop
+    return tuple(box), begin
+
+
 def flat_version(storage: ArrayStorage, offset: int, nbytes: int, order: FlatOrder) -> Hashable | None:
     """Return a value that changes when the chunks of a range of the flat stream change, or None where that is unknown.
 
@@ -99,8 +226,21 @@ def flat_version(storage: ArrayStorage, offset: int, nbytes: int, order: FlatOrd
     itemsize = storage.dtype.itemsize
     if not itemsize or nbytes <= 0:
         return None
+    shape = [storage.spec.shape[axis] for axis in flat_axes(order, len(storage.spec.shape))]
+    boxes = flat_boxes(offset // itemsize, -(-(offset + nbytes) // itemsize), shape)
+    return _version(
+        storage, (tuple((part.start, part.stop) for part in slices) for _, slices in boxes), order
+    )
+
+
+def box_version(storage: ArrayStorage, box: Box, order: FlatOrder) -> Hashable | None:
+    """Return the value that ``flat_version`` returns, for a box."""
+    return _version(storage, [box], order)
+
+
+def _version(storage: ArrayStorage, boxes: Iterable[Box], order: FlatOrder) -> Hashable | None:
     stamps: list[Hashable] = []
-    for coords in _chunks_of_range(storage, offset // itemsize, -(-(offset + nbytes) // itemsize), order):
+    for coords in _chunks_of_boxes(storage, boxes, order):
         if len(stamps) >= MAX_VERSIONED_CHUNKS:
             return None
         with storage.store.open_value(storage.key(coords)) as value:
@@ -111,16 +251,16 @@ def flat_version(storage: ArrayStorage, offset: int, nbytes: int, order: FlatOrd
     return tuple(stamps)
 
 
-def _chunks_of_range(
-    storage: ArrayStorage, start: int, stop: int, order: FlatOrder
+def _chunks_of_boxes(
+    storage: ArrayStorage, boxes: Iterable[Box], order: FlatOrder
 ) -> Iterator[tuple[int, ...]]:
-    """Yield the coordinates of the stored chunks (shards) that a range of elements intersects, each once."""
+    """Yield the coordinates of the stored chunks (shards) that boxes intersect, each once."""
     axes = flat_axes(order, len(storage.spec.shape))
     positions = [axes.index(axis) for axis in range(len(axes))]
     seen: set[tuple[int, ...]] = set()
-    for _, box in flat_boxes(start, stop, [storage.spec.shape[axis] for axis in axes]):
+    for box in boxes:
         ranges = [
-            range(axis.find(box[i].start), axis.find(box[i].stop - 1) + 1)
+            range(axis.find(box[i][0]), axis.find(box[i][1] - 1) + 1)
             for axis, i in zip(storage.axes, positions, strict=True)
         ]
         for coords in product(*ranges):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
 from math import prod
 from typing import Any
@@ -23,7 +23,7 @@ from zarrfs.engine.parallel import for_each, limit_threads
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue, ValueTooLargeError
 from zarrfs.errors import MissingChunkError, SelectionError
 
-__all__ = ["check_flat", "read_flat", "read_region", "read_selection"]
+__all__ = ["check_flat", "read_flat", "read_flat_box", "read_region", "read_selection"]
 
 Array = np.ndarray[Any, Any]
 
@@ -324,17 +324,31 @@ def read_flat(
     elements = raw.view(storage.dtype)
     axes = flat_axes(order, len(storage.spec.shape))
     shape = tuple(storage.spec.shape[axis] for axis in axes)
-    positions = [axes.index(axis) for axis in range(len(axes))]
     for position, box in flat_boxes(first, last, shape):
-        lengths = tuple(part.stop - part.start for part in box)
+        size = prod(part.stop - part.start for part in box)
         begin = position - first
-        view = elements[begin : begin + prod(lengths)].reshape(lengths)
-        view = view.transpose(positions)
-        spans = tuple(Span(box[i].start, 1, box[i].stop - box[i].start) for i in positions)
-        selection = OrthogonalSelection(spans, view.shape, (slice(None),) * view.ndim)
-        read_into(storage, selection, view, keep_chunks)
+        read_flat_box(storage, box, elements[begin : begin + size], axes, keep_chunks=keep_chunks)
     if not aligned:
         out[...] = raw[skip : skip + out.size]
+
+
+def read_flat_box(
+    storage: ArrayStorage,
+    box: Sequence[slice],
+    out: Array,
+    axes: tuple[int, ...],
+    *,
+    keep_chunks: bool = True,
+) -> None:
+    """Fill ``out``, a one-dimensional array of the dtype of the array, with a box of the flat stream.
+
+    ``axes`` are the dimensions from the slowest to the fastest one, and ``box`` has a slice for each of them.
+    """
+    positions = [axes.index(axis) for axis in range(len(axes))]
+    view = out.reshape([part.stop - part.start for part in box]).transpose(positions)
+    spans = tuple(Span(box[i].start, 1, box[i].stop - box[i].start) for i in positions)
+    selection = OrthogonalSelection(spans, view.shape, (slice(None),) * view.ndim)
+    read_into(storage, selection, view, keep_chunks)
 
 
 def check_flat(storage: ArrayStorage, offset: int, size: int, order: FlatOrder) -> int:
