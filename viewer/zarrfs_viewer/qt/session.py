@@ -44,6 +44,7 @@ class Session(QObject):
         overlays: the label images of ``image``.
         intent: the display settings of ``image``; None without an image.
         pending_viewport: the viewport of a restored view. ``Panes`` applies it and sets it to None.
+        find_settings: returns the settings of an image (location, path) that the user has changed before, or None.
         auto_contrast_per_image: whether each image of a dataset gets its own contrast limits. Otherwise the settings
             of the previous image are kept.
 
@@ -79,6 +80,7 @@ class Session(QObject):
         self.overlays: tuple[Image, ...] = ()
         self.intent: ViewIntent | None = None
         self.pending_viewport: Viewport | None = None
+        self.find_settings: Callable[[str, str], View | None] = lambda location, image: None
         self.auto_contrast_per_image = False
         self._last_message = ""
         self._requested_count = 0
@@ -162,6 +164,14 @@ class Session(QObject):
     def _report_open_error(self, error: Exception) -> None:
         self.show_message(str(error), True)
         self.failed.emit(str(error))
+
+    def show_view(self, node: Any, location: str, path: str, view: View) -> None:
+        """Display the image of a view, which belongs to the node at a path of an open location."""
+        self.run_in_worker(
+            lambda: open_first_image(describe(node[path] if path else node, location, path), view.image),
+            lambda opened: self._show_dataset_image(opened, view),
+            "image",
+        )
 
     def show_metadata(self, node: Any) -> None:
         """Show the metadata of an open node. The displayed image does not change."""
@@ -300,6 +310,8 @@ class Session(QObject):
         )
         if keep_settings and same_type and previous_intent is not None:
             intent = with_appearance(intent, previous_intent)
+        elif view is None:
+            intent = self._remembered(image, intent)
         warnings = [*notes, *image.notes]
         self.pending_viewport = None
         if view is not None:
@@ -310,6 +322,15 @@ class Session(QObject):
                 warnings.append(str(error))
         self._set_image(image, overlays, intent)
         self.show_message("  ".join(warnings), bool(warnings))
+
+    def _remembered(self, image: Image, initial: ViewIntent) -> ViewIntent:
+        """Return the settings that the image had when it was displayed last, or the initial ones."""
+        location = within(self.dataset.location, self.dataset.path) if self.dataset is not None else ""
+        view = self.find_settings(location, image.path)
+        try:
+            return initial if view is None else fitted_intent(view, image, initial)
+        except ZarrError:
+            return initial  # the image has other axes or channels since then
 
     def _set_image(self, image: Image | None, overlays: tuple[Image, ...], intent: ViewIntent | None) -> None:
         previous, self.image, self.overlays, self.intent = self.image, image, overlays, intent

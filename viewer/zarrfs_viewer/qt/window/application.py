@@ -24,7 +24,9 @@ from PyQt6.QtWidgets import QApplication
 
 from zarrfs.engine.cache import set_default_capacity
 from zarrfs_viewer.locations import node_location
+from zarrfs_viewer.qt.window.last_session import LastSession, restore_window
 from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.qt.window.preferences import Preferences
 from zarrfs_viewer.rendering.renderer import Frame
 
 __all__ = ["make_application", "open_window", "show", "take_screenshot"]
@@ -158,18 +160,31 @@ def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) ->
     """
     application = make_application(fail)
     with SignalsCloseWindows(application):
-        window = open_window()
-        for location in locations:
-            window.open_location(node_location(location))
+        settings = QSettings("zarrfs", "viewer")
+        last_session = LastSession(Path(settings.fileName()).with_name("session.json"), application)
+        states = () if locations or not Preferences.load(settings).restore else last_session.load()
+        for state in states:
+            restore_window(open_window(settings, last_session), state)
+        if not states:
+            window = open_window(settings, last_session)
+            for location in locations:
+                window.open_location(node_location(location))
         return application.exec()
 
 
-def open_window(settings: QSettings | None = None) -> MainWindow:
-    """Open a window, which can open further windows. It is deleted when it is closed."""
+def open_window(settings: QSettings | None = None, last_session: LastSession | None = None) -> MainWindow:
+    """Open a window, which can open further windows. It is deleted when it is closed.
+
+    ``last_session`` records its state.
+    """
     window = MainWindow(settings)
     window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    window.new_window_requested.connect(lambda: open_window(settings))
-    window.location_window_requested.connect(lambda location: open_window(settings).open_location(location))
+    window.new_window_requested.connect(lambda: open_window(settings, last_session))
+    window.location_window_requested.connect(
+        lambda location: open_window(settings, last_session).open_location(location)
+    )
+    if last_session is not None:
+        last_session.add(window)
     _windows.add(window)
     window.destroyed.connect(lambda: _windows.discard(window))
     window.show()

@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from PyQt6.QtCore import QSettings
+
 from zarrfs_viewer.qt.canvas.panes import Panes
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.window.actions import ActionSpec
 from zarrfs_viewer.qt.window.image_actions import ImageActions
+from zarrfs_viewer.qt.window.settings_history import SettingsHistory
 from zarrfs_viewer.qt.window.side_panels import SidePanels
+from zarrfs_viewer.saved_views.image_settings import ImageSettings
 
 __all__ = ["Features", "merged_specs"]
 
-LAST_MENU = "&Help"
+MENUS = ("&File", "&Edit", "&View", "&Image", "&Measure", "&Saved views", "&Help")
+"""The order of the menus."""
 
 
 class Features:
     """The features of one window. The window creates it after its panels and controllers."""
 
-    def __init__(self, session: Session, panes: Panes, side: SidePanels, image_actions: ImageActions) -> None:
+    def __init__(
+        self,
+        session: Session,
+        panes: Panes,
+        side: SidePanels,
+        image_actions: ImageActions,
+        settings: QSettings,
+    ) -> None:
+        file = Path(settings.fileName()).with_name("images.json")
+        self.history = SettingsHistory(session, ImageSettings(file), panes)
         session.overlays_changed.connect(side.show_label_images)
         panes.clicked.connect(side.labels.table.pick)
         side.labels.table.position_selected.connect(image_actions.go_to)
 
     def commands(self) -> list[ActionSpec]:
         """Return the actions of the features."""
-        return []
+        history = self.history
+        return [
+            ActionSpec("undo", "&Edit", "&Undo", "Ctrl+Z", history.undo),
+            ActionSpec("redo", "&Edit", "&Redo", "Ctrl+Shift+Z", history.redo),
+            ActionSpec("reset", "&Edit", "Reset &settings of the image", "Ctrl+Shift+R", history.reset),
+        ]
+
+    def close(self) -> None:
+        """Write what is not saved yet."""
+        self.history.close()
 
 
 def merged_specs(specs: list[ActionSpec], added: list[ActionSpec]) -> list[ActionSpec]:
-    """Return the actions with added ones at the end of their menus. New menus are placed before the last one."""
-    menus = list(dict.fromkeys(spec.menu for spec in specs))
-    new = [menu for menu in dict.fromkeys(spec.menu for spec in added) if menu not in menus]
-    place = menus.index(LAST_MENU) if LAST_MENU in menus else len(menus)
-    menus[place:place] = new
+    """Return the actions with added ones at the end of their menus."""
+    used = [spec.menu for spec in (*specs, *added)]
+    menus = [
+        *(menu for menu in MENUS if menu in used),
+        *(menu for menu in dict.fromkeys(used) if menu not in MENUS),
+    ]
     return [spec for menu in menus for spec in (*specs, *added) if spec.menu == menu]

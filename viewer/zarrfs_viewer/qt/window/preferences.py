@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PyQt6.QtCore import QSettings
-from PyQt6.QtWidgets import QComboBox, QDialog, QDialogButtonBox, QFormLayout, QSpinBox, QWidget
+from PyQt6.QtWidgets import QCheckBox, QComboBox, QDialog, QDialogButtonBox, QFormLayout, QSpinBox, QWidget
 
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain
 
@@ -25,11 +25,16 @@ WHEEL_ACTIONS: tuple[tuple[str, WheelAction], ...] = (
 
 @dataclass(frozen=True)
 class Preferences:
-    """The preferences. ``cache_mib`` is the limit of cached tiles in MiB."""
+    """The preferences.
+
+    ``cache_mib`` is the limit of cached tiles in MiB. With ``restore`` the windows of the last session are opened when
+    the viewer starts without a location.
+    """
 
     dark: bool = True
     wheel: WheelAction = "zoom"
     cache_mib: int = 256
+    restore: bool = True
 
     @classmethod
     def load(cls, settings: QSettings) -> Preferences:
@@ -44,6 +49,7 @@ class Preferences:
             dark=settings.value("dark", default.dark, bool),
             wheel="step" if wheel == "step" else "zoom",
             cache_mib=min(max(cache_mib, MIN_CACHE_MIB), MAX_CACHE_MIB),
+            restore=settings.value("restore", default.restore, bool),
         )
 
     def save(self, settings: QSettings) -> None:
@@ -51,6 +57,7 @@ class Preferences:
         settings.setValue("dark", self.dark)
         settings.setValue("wheel", self.wheel)
         settings.setValue("cache_mib", self.cache_mib)
+        settings.setValue("restore", self.restore)
 
 
 class PreferencesDialog(QDialog):
@@ -67,6 +74,7 @@ class PreferencesDialog(QDialog):
         self.cache.setRange(MIN_CACHE_MIB, MAX_CACHE_MIB)
         self.cache.setSingleStep(64)
         self.cache.setSuffix(" MiB")
+        self.restore = QCheckBox("Open the windows of the last session")
         form = QFormLayout(self)
         for name, widget in (
             ("Theme", self.theme),
@@ -75,6 +83,7 @@ class PreferencesDialog(QDialog):
         ):
             widget.setAccessibleName(plain(name))
             form.addRow(PlainLabel(plain(name)), widget)
+        form.addRow(self.restore)
         self.buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Ok
             | QDialogButtonBox.StandardButton.Cancel
@@ -92,7 +101,10 @@ class PreferencesDialog(QDialog):
         self.theme.setCurrentIndex(self.theme.findData(preferences.dark))
         self.wheel.setCurrentIndex(self.wheel.findData(preferences.wheel))
         self.cache.setValue(preferences.cache_mib)
+        self.restore.setChecked(preferences.restore)
 
     def preferences(self) -> Preferences:
         """Return the preferences in the form."""
-        return Preferences(self.theme.currentData(), self.wheel.currentData(), self.cache.value())
+        return Preferences(
+            self.theme.currentData(), self.wheel.currentData(), self.cache.value(), self.restore.isChecked()
+        )

@@ -1,0 +1,84 @@
+"""The files with the settings of images and with the windows of the last session."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from zarrfs_viewer.saved_views import image_settings
+from zarrfs_viewer.saved_views.image_settings import ImageSettings
+from zarrfs_viewer.saved_views.views import View
+from zarrfs_viewer.saved_views.window_state import WindowState, load_windows, save_windows
+from zarrfs_viewer.state.view_state import ChannelSettings, ViewIntent, Viewport
+
+INTENT = ViewIntent((1, 2), (3.0, 4.0, 5.0), (ChannelSettings(limits=(1, 2), colormap="viridis"),))
+VIEW = View("", "/data/a.zarr", "img", INTENT, Viewport(640, 480, (1.0, 2.0), 3.0))
+
+
+def test_settings_of_two_windows_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "images.json"
+    first, second = ImageSettings(file), ImageSettings(file)
+    first.load()
+    second.load()
+    other = replace(VIEW, image="other")
+    first.put(VIEW)
+    second.put(other)
+    first.save()
+    second.save()
+    third = ImageSettings(file)
+    third.load()
+    assert third.get("/data/a.zarr", "img") == VIEW
+    assert third.get("/data/a.zarr/img", "") == VIEW
+    assert third.get("/data/a.zarr", "other") == other
+    assert third.get("/data/a.zarr", "none") is None
+    assert [entry.name for entry in tmp_path.iterdir()] == ["images.json"]
+
+
+def test_only_the_last_images_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_settings, "MAX_IMAGES", 3)
+    settings = ImageSettings(tmp_path / "images.json")
+    for name in ("a", "b", "c", "a", "d"):
+        settings.put(replace(VIEW, image=name))
+        settings.save()
+    kept = ImageSettings(tmp_path / "images.json")
+    kept.load()
+    assert {name for name in "abcd" if kept.get("/data/a.zarr", name)} == {"a", "c", "d"}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[", "[]", '{"images": 7}', '{"images": [7, {"format": 9}]}', "[" * 100_000]
+)
+def test_a_damaged_file_is_ignored_and_replaced(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "images.json"
+    file.write_text(text)
+    settings = ImageSettings(file)
+    settings.load()
+    assert settings.get("/data/a.zarr", "img") is None
+    assert load_windows(file) == ()
+    settings.put(VIEW)
+    settings.save()
+    assert json.loads(file.read_text())["images"]
+
+
+def test_a_pipe_instead_of_a_file_does_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "images.json")
+    settings = ImageSettings(tmp_path / "images.json")
+    settings.load()
+    assert load_windows(tmp_path / "images.json") == ()
+
+
+def test_windows_are_saved_and_loaded(tmp_path: Path) -> None:
+    windows = (
+        WindowState("00ff", ("/data/a.zarr", "s3://b/c.zarr"), "sub", VIEW, 2, True),
+        WindowState(locations=("/data/b.zarr",)),
+    )
+    file = tmp_path / "folder" / "session.json"
+    save_windows(file, windows)
+    assert load_windows(file) == windows
+    document = json.loads(file.read_text())
+    document["windows"][0]["locations"] = [7]
+    file.write_text(json.dumps(document))
+    assert load_windows(file) == windows[1:]

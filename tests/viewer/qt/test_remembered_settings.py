@@ -1,0 +1,157 @@
+"""Undo, redo and reset in a window; settings of images that are opened again; windows of the last session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PyQt6.QtCore import QSettings
+from PyQt6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.window.last_session import LastSession, restore_window, window_state
+from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.state.view_state import with_channel
+
+import zarrfs
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, is_exact, wait_until_exact, wait_until_opened
+
+OpenInWindow = Callable[[object], MainWindow]
+
+
+@pytest.fixture
+def hierarchy(tmp_path: Path) -> Path:
+    group = zarrfs.create_group(tmp_path / "a.zarr")
+    data = np.arange(4 * 32 * 32, dtype="u2").reshape(4, 32, 32)
+    for name in ("one", "two"):
+        group.create_array(name, data=data, chunks=(1, 32, 32), dimension_names=["z", "y", "x"])
+    return tmp_path / "a.zarr"
+
+
+@pytest.fixture
+def new_window(qtbot: QtBot, tmp_path: Path) -> Iterator[Callable[[], MainWindow]]:
+    """A function that creates a window with the same settings as the other windows of the test."""
+    windows: list[MainWindow] = []
+
+    def create() -> MainWindow:
+        settings = QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)
+        windows.append(MainWindow(settings))
+        windows[-1].show()
+        return windows[-1]
+
+    yield create
+    for window in windows:
+        window.close()
+        window.deleteLater()
+    QApplication.processEvents()
+
+
+def test_settings_are_undone_redone_and_reset(
+    qtbot: QtBot, open_in_window: OpenInWindow, hierarchy: Path
+) -> None:
+    window = open_in_window(hierarchy / "one")
+    start = window.intent
+    assert start is not None
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(7.0, 99.0)))
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, colormap="viridis"))
+    changed = window.intent
+    for _ in range(3):
+        window.actions_by_name["undo"].trigger()
+    assert window.intent == start
+    for _ in range(3):
+        window.actions_by_name["redo"].trigger()
+    assert window.intent == changed
+    wait_until_exact(qtbot, window, window.actions_by_name["reset"].trigger)
+    assert window.intent is not None
+    assert window.intent.channels[0].colormap == start.channels[0].colormap
+    assert window.intent.position == start.position
+    window.actions_by_name["undo"].trigger()
+    assert window.intent == changed
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(hierarchy / "two")))
+    window.actions_by_name["undo"].trigger()
+    assert window.notice.text() == "There is nothing to undo."
+
+
+def test_an_image_that_is_opened_again_has_its_settings(
+    qtbot: QtBot, new_window: Callable[[], MainWindow], hierarchy: Path
+) -> None:
+    first = new_window()
+    wait_until_opened(qtbot, first, lambda: first.open_location(str(hierarchy / "one")))
+    wait_until_exact(qtbot, first, lambda: first.session.change_channel(0, limits=(7.0, 99.0)))
+    wait_until_exact(qtbot, first, lambda: first.dimensions.set_position(0, 3))
+    changed = first.intent
+    wait_until_opened(qtbot, first, lambda: first.open_location(str(hierarchy / "two")))
+    assert first.intent is not None
+    assert first.intent.channels[0].limits != (7.0, 99.0)
+    wait_until_opened(qtbot, first, lambda: first.open_location(str(hierarchy / "one")))
+    assert first.intent == changed
+    first.close()
+    second = new_window()
+    wait_until_opened(qtbot, second, lambda: second.open_location(str(hierarchy / "one")))
+    assert second.intent == changed
+
+
+def test_an_image_with_other_axes_ignores_its_old_settings(
+    qtbot: QtBot, open_in_window: OpenInWindow, hierarchy: Path
+) -> None:
+    window = open_in_window(hierarchy / "one")
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    zarrfs.create_array(hierarchy / "one", data=np.ones((8, 8), "u1"), chunks=(8, 8), overwrite=True)
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(hierarchy / "one")))
+    assert window.intent is not None
+    assert len(window.intent.position) == 2
+    assert not window.notice.isVisible()
+
+
+@pytest.mark.parametrize("inner", ["", "two"])
+def test_windows_of_the_last_session_are_restored(
+    qtbot: QtBot, new_window: Callable[[], MainWindow], hierarchy: Path, tmp_path: Path, inner: str
+) -> None:
+    last = LastSession(tmp_path / "session.json")
+    window = new_window()
+    last.add(window)
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(hierarchy)))
+    if inner:
+        node = zarrfs.open(str(hierarchy))[inner]
+        wait_until_opened(qtbot, window, lambda: window.session.show_node(node, str(hierarchy), inner))
+    assert window.intent is not None
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
+    wait_until_exact(
+        qtbot, window, lambda: window.session.change(with_channel(window.intent, 0, colormap="magma"))
+    )
+    wait_until_exact(qtbot, window, lambda: window.canvas.zoom(3))
+    window.panels.setCurrentWidget(window.measure)
+    window.actions_by_name["linked"].setChecked(True)
+    intent = window.intent
+    state = window_state(window)
+    window.close()
+    assert last.load() == (state,)
+
+    restored = new_window()
+    restore_window(restored, last.load()[0])
+    qtbot.waitUntil(lambda: restored.intent == intent, timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: restored.panes.linked and is_exact(restored), timeout=TIMEOUT_MILLISECONDS)
+    assert restored.panels.currentWidget() is restored.measure
+    assert restored.image is not None
+    assert restored.image.name in ("one", "two")
+    assert [item.location for item in restored.tree_panel.model.tops] == [str(hierarchy)]
+    assert state.view is not None
+    assert state.view.viewport is not None
+    assert restored.canvas.viewport.center == pytest.approx(state.view.viewport.center)
+
+
+def test_closed_windows_are_forgotten_and_the_last_one_is_kept(
+    qtbot: QtBot, new_window: Callable[[], MainWindow], hierarchy: Path, tmp_path: Path
+) -> None:
+    last = LastSession(tmp_path / "session.json")
+    first, second = new_window(), new_window()
+    for window, name in ((first, "one"), (second, "two")):
+        last.add(window)
+        wait_until_opened(qtbot, window, lambda w=window, n=name: w.open_location(str(hierarchy / n)))
+    first.close()
+    assert len(last.load()) == 2, "all windows may be closed together"
+    qtbot.waitUntil(lambda: len(last.load()) == 1, timeout=TIMEOUT_MILLISECONDS)
+    second.close()
+    assert [state.locations for state in last.load()] == [(str(hierarchy / "two"),)]

@@ -1,0 +1,91 @@
+"""Undo, redo and reset of the settings of the displayed image, and the settings of images displayed before."""
+
+from __future__ import annotations
+
+import logging
+from time import monotonic
+
+from PyQt6.QtCore import QObject, QTimer
+
+from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.saved_views.image_settings import ImageSettings
+from zarrfs_viewer.saved_views.views import View
+from zarrfs_viewer.state.history import History
+
+__all__ = ["SettingsHistory"]
+
+SAVE_DELAY_MILLISECONDS = 1000
+"""Settings are saved when they have not changed for this long."""
+
+
+class SettingsHistory(QObject):
+    """Records every change of the settings of a session's image, and saves those that the user changed."""
+
+    def __init__(self, session: Session, settings: ImageSettings, parent: QObject) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._settings = settings
+        self._history = History()
+        self._unsaved: View | None = None
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(SAVE_DELAY_MILLISECONDS)
+        self._timer.timeout.connect(self._save)
+        session.find_settings = settings.get
+        session.image_changed.connect(self._show_image)
+        session.intent_changed.connect(self._record)
+        session.worker.submit(settings.load, lambda _: None, lambda _: None)
+
+    def undo(self) -> None:
+        """Undo the last change of the settings."""
+        intent = self._history.undo()
+        if intent is None:
+            self._session.show_message("There is nothing to undo.")
+        else:
+            self._session.change(intent)
+
+    def redo(self) -> None:
+        """Apply the change that was undone last."""
+        intent = self._history.redo()
+        if intent is None:
+            self._session.show_message("There is nothing to redo.")
+        else:
+            self._session.change(intent)
+
+    def reset(self) -> None:
+        """Apply the initial settings of the image: those of its metadata, and automatic contrast limits."""
+        image = self._session.image
+        if image is not None:
+            self._session.change(initial_intent(image, len(self._session.overlays)))
+
+    def close(self) -> None:
+        """Save the settings of the displayed image. Blocks for the time that writing a small file takes."""
+        self._timer.stop()
+        self._remember()
+        try:
+            self._settings.save()
+        except OSError as error:
+            logging.getLogger("zarrfs").warning("the settings of images cannot be saved: %s", error)
+
+    def _show_image(self) -> None:
+        self._remember()
+        self._history.clear(self._session.intent)
+
+    def _record(self) -> None:
+        intent = self._session.intent
+        if intent is None:
+            return
+        self._history.record(intent, monotonic())
+        if self._history.can_undo or self._history.can_redo:
+            self._unsaved = self._session.view("", None)
+            self._timer.start()
+
+    def _remember(self) -> None:
+        if self._unsaved is not None:
+            self._settings.put(self._unsaved)
+            self._unsaved = None
+
+    def _save(self) -> None:
+        self._remember()
+        self._session.worker.submit(self._settings.save, lambda _: None, self._session.show_error)

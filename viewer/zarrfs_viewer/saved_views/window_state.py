@@ -1,0 +1,94 @@
+"""What the windows of the last session displayed, in one file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zarrfs.engine.stores.regular_files import check_regular_file
+from zarrfs.errors import MetadataError
+from zarrfs_viewer.saved_views.fields import Fields
+from zarrfs_viewer.saved_views.views import View, from_json, to_json
+
+__all__ = ["WindowState", "load_windows", "save_windows"]
+
+MAX_FILE_NBYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class WindowState:
+    """One window.
+
+    ``geometry`` is a hexadecimal text of Qt. ``locations`` are the open locations. ``path`` is the path of the
+    displayed node in the location of ``view``; the view is None if no image was displayed. ``panel`` is the
+    number of the visible panel, and ``is_linked`` whether three linked panes were displayed.
+    """
+
+    geometry: str = ""
+    locations: tuple[str, ...] = ()
+    path: str = ""
+    view: View | None = None
+    panel: int = 0
+    is_linked: bool = False
+
+
+def save_windows(file: Path, windows: Sequence[WindowState]) -> None:
+    """Write the windows to a file, which is replaced atomically. Blocks. Raises OSError."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    try:
+        text = json.dumps({"windows": [_to_json(window) for window in windows]}, ensure_ascii=False)
+        temporary.write_text(text, "utf-8")
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load_windows(file: Path) -> tuple[WindowState, ...]:
+    """Return the windows in a file; none if it cannot be read. A damaged entry is ignored. Blocks."""
+    try:
+        check_regular_file(file)
+        if file.stat().st_size > MAX_FILE_NBYTES:
+            return ()
+        document = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return ()
+    entries = document.get("windows") if isinstance(document, Mapping) else None
+    windows = []
+    for entry in entries if isinstance(entries, list) else ():
+        try:
+            windows.append(_from_json(entry))
+        except MetadataError:
+            continue
+    return tuple(windows)
+
+
+def _to_json(window: WindowState) -> dict[str, Any]:
+    return {
+        "geometry": window.geometry,
+        "locations": list(window.locations),
+        "path": window.path,
+        "view": None if window.view is None else to_json(window.view),
+        "panel": window.panel,
+        "linked": window.is_linked,
+    }
+
+
+def _from_json(document: Any) -> WindowState:
+    fields = Fields(document, "")
+    locations = document.get("locations", [])
+    if not isinstance(locations, list) or not all(isinstance(location, str) for location in locations):
+        raise fields.error("locations", f"expected a list of texts, found {locations!r}")
+    view = document.get("view")
+    return WindowState(
+        geometry=fields.string("geometry", ""),
+        locations=tuple(locations),
+        path=fields.string("path", ""),
+        view=None if view is None else from_json(view),
+        panel=fields.integer("panel", 0) or 0,
+        is_linked=fields.boolean("linked", False),
+    )

@@ -1,0 +1,104 @@
+"""Undo and redo of the settings of one image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+from zarrfs_viewer.state.view_state import ViewIntent
+
+__all__ = ["History"]
+
+MAX_STEPS = 200
+"""Older steps are forgotten."""
+
+MAX_PAUSE_SECONDS = 1.0
+"""Changes of one setting with shorter pauses, such as the drag of a slider, are one step."""
+
+
+class History:
+    """The steps from the first to the current settings, and those that were undone.
+
+    Changes of the position are one step until another setting changes: stepping through slices is not undone slice by
+    slice. Limits that auto-contrast sets are not a step.
+    """
+
+    def __init__(self) -> None:
+        self._undo: list[ViewIntent] = []
+        self._redo: list[ViewIntent] = []
+        self._current: ViewIntent | None = None
+        self._last_change: frozenset[str] = frozenset()
+        self._last_time = 0.0
+
+    @property
+    def can_undo(self) -> bool:
+        return bool(self._undo)
+
+    @property
+    def can_redo(self) -> bool:
+        return bool(self._redo)
+
+    def clear(self, current: ViewIntent | None) -> None:
+        """Forget all steps: another image is displayed."""
+        self._undo.clear()
+        self._redo.clear()
+        self._current, self._last_change = current, frozenset()
+
+    def record(self, intent: ViewIntent, time: float) -> None:
+        """Add a change at a time in seconds. Intents that are equal to the current one are ignored."""
+        current, self._current = self._current, intent
+        if current is None or current == intent:
+            return
+        if _with_limits_of(current, intent) == intent:
+            return
+        change = frozenset(_changed(current, intent))
+        is_continued = change == self._last_change and (
+            change == {"position"} or time - self._last_time < MAX_PAUSE_SECONDS
+        )
+        self._last_change, self._last_time = change, time
+        if not (is_continued and self._undo):
+            self._undo.append(current)
+            del self._undo[:-MAX_STEPS]
+        self._redo.clear()
+
+    def undo(self) -> ViewIntent | None:
+        """Return the settings before the last step, or None if there is no step."""
+        return self._move(self._undo, self._redo)
+
+    def redo(self) -> ViewIntent | None:
+        """Return the settings after the step that was undone last, or None if there is no step."""
+        return self._move(self._redo, self._undo)
+
+    def _move(self, source: list[ViewIntent], target: list[ViewIntent]) -> ViewIntent | None:
+        if not source or self._current is None:
+            return None
+        target.append(self._current)
+        self._current = source.pop()
+        self._last_change = frozenset()
+        return self._current
+
+
+def _changed(old: ViewIntent, new: ViewIntent) -> Iterator[str]:
+    """Yield the names of the settings that differ, with the numbers of channels and label images."""
+    for entry in fields(ViewIntent):
+        before, after = getattr(old, entry.name), getattr(new, entry.name)
+        if before == after:
+            continue
+        if entry.name not in ("channels", "labels") or len(before) != len(after):
+            yield entry.name
+            continue
+        for number, (a, b) in enumerate(zip(before, after, strict=True)):
+            for part in fields(a):
+                if getattr(a, part.name) != getattr(b, part.name):
+                    yield f"{entry.name} {number} {part.name}"
+
+
+def _with_limits_of(old: ViewIntent, new: ViewIntent) -> ViewIntent:
+    """Return ``old`` with the limits of ``new`` in channels without limits."""
+    if len(old.channels) != len(new.channels):
+        return old
+    channels = tuple(
+        replace(a, limits=b.limits) if a.limits is None else a
+        for a, b in zip(old.channels, new.channels, strict=True)
+    )
+    return replace(old, channels=channels)
