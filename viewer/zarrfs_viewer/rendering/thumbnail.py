@@ -1,28 +1,66 @@
-"""Thumbnails of images, for series and plates."""
+"""Thumbnails of images, for series and plates, and contrast limits that several thumbnails share."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
 
 from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.display.resolve import resolve
 from zarrfs_viewer.images.dataset import initial_intent
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.rendering.compose import Pixels
-from zarrfs_viewer.rendering.renderer import FrameRenderer
+from zarrfs_viewer.rendering.renderer import Frame, FrameRenderer
 from zarrfs_viewer.state.view_state import fit
 
-__all__ = ["thumbnail"]
+__all__ = ["Limits", "automatic_limits", "shared_limits", "thumbnail"]
+
+Limits = tuple[tuple[float, float] | None, ...]
+"""The contrast limits of each channel; None where they are chosen automatically."""
 
 
-def thumbnail(image: Image, size: int = 128) -> Pixels:
+def thumbnail(image: Image, size: int = 128, limits: Limits = ()) -> Pixels:
     """Return a picture of an image at its default position, with about ``size`` pixels along the longer side.
 
     The picture of an image with fewer pixels is smaller. The coarsest sufficient level is read. Blocks; call it
-    from a worker thread. Raises ZarrError.
+    from a worker thread. Raises ZarrError. ``limits`` replace the automatic contrast limits of the channels.
     """
+    return _frame(image, size, limits).pixels
+
+
+def automatic_limits(image: Image, size: int = 128) -> Limits:
+    """Return the contrast limits that the thumbnail of an image has. Blocks. Raises ZarrError."""
+    drawn = {(channel.index, channel.field): channel.limits for channel in _frame(image, size, ()).channels}
+    return tuple(drawn.get((channel.index, channel.field)) for channel in image.channels)
+
+
+def shared_limits(images: Iterable[Limits]) -> Limits:
+    """Return limits that include those of all images. Images with another number of channels are ignored."""
+    shared: Limits = ()
+    for limits in images:
+        if not shared:
+            shared = limits
+        elif len(limits) == len(shared):
+            shared = tuple(_union(a, b) for a, b in zip(shared, limits, strict=True))
+    return shared
+
+
+def _union(a: tuple[float, float] | None, b: tuple[float, float] | None) -> tuple[float, float] | None:
+    if a is None or b is None:
+        return a or b
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _frame(image: Image, size: int, limits: Limits) -> Frame:
     rows, columns = (image.shape[axis] for axis in image.default_displayed)
     aspect = pixel_aspect(image, image.default_displayed)
     viewport = fit(size, size, rows, columns, aspect)
-    state = resolve(initial_intent(image, 0), image, viewport)
+    intent = initial_intent(image, 0)
+    if len(limits) == len(intent.channels):
+        pairs = zip(intent.channels, limits, strict=True)
+        channels = tuple(replace(channel, limits=channel.limits or limit) for channel, limit in pairs)
+        intent = replace(intent, channels=channels)
+    state = resolve(intent, image, viewport)
     target_planes = {layer.planes[-1] for layer in state.layers}
     tiles = {
         request.key: image.read_tile(request.key)
@@ -32,4 +70,4 @@ def thumbnail(image: Image, size: int = 128) -> Pixels:
     frame = FrameRenderer().render(state, tiles.get, settled=True)
     if frame is None:
         raise RuntimeError("a settled frame is never None")
-    return frame.pixels
+    return frame

@@ -1,15 +1,20 @@
-"""The wells of a plate as a grid of thumbnails, with selectors for the acquisition and the field of view."""
+"""The wells of a plate as a grid of thumbnails, with selectors for the acquisition and the field of view.
+
+The grid is displayed in the dock, and large by ``plate_overview``. Both views have the same items.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
-from PyQt6.QtCore import QSize, Qt, QTimer, pyqtSignal
+from PyQt6.QtCore import Qt, QTimer, pyqtSignal
 from PyQt6.QtGui import QColor, QIcon, QResizeEvent, QShowEvent
 from PyQt6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
     QHBoxLayout,
+    QPushButton,
+    QTableView,
     QTableWidget,
     QTableWidgetItem,
     QVBoxLayout,
@@ -17,6 +22,7 @@ from PyQt6.QtWidgets import (
 )
 
 from zarrfs_viewer.images.dataset import Dataset, Field
+from zarrfs_viewer.qt.panels.plate_grid import PlateContrast, first_field, fit_cells, visible_cells
 from zarrfs_viewer.qt.panels.thumbnails import ThumbnailLoader, placeholder
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain_name, tooltip
@@ -26,7 +32,7 @@ __all__ = ["PlatePanel"]
 
 WELL = Qt.ItemDataRole.UserRole
 ALL = -1
-CELL_SIZE = 64
+MIN_CELL_SIZE, MAX_CELL_SIZE = 16, 72
 
 
 class PlatePanel(QWidget):
@@ -34,9 +40,13 @@ class PlatePanel(QWidget):
 
     Signals:
         image_selected: (path of an image within the plate).
+        fields_changed: the fields of another well or acquisition are listed.
+        overview_requested: the user wants to see the large overview.
     """
 
     image_selected = pyqtSignal(str)
+    fields_changed = pyqtSignal()
+    overview_requested = pyqtSignal()
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -46,8 +56,8 @@ class PlatePanel(QWidget):
         self._fields: tuple[Field, ...] = ()
         self.thumbnails = ThumbnailLoader(session.worker, self._show, self._show_error, self)
         self.table = QTableWidget()
+        self._views: list[QTableView] = [self.table]
         self.table.setAccessibleName("Wells")
-        self.table.setIconSize(QSize(CELL_SIZE, CELL_SIZE))
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.currentItemChanged.connect(lambda item, _: self._select_well(item))
@@ -58,8 +68,10 @@ class PlatePanel(QWidget):
         ignore_wheel_unless_focused(self.acquisition, self.field)
         self.title = PlainLabel()
         row = QHBoxLayout()
-        for widget in (self.title, self.acquisition, self.field):
+        self.overview = QPushButton("Overview")
+        for widget in (self.title, self.acquisition, self.field, self.overview):
             row.addWidget(widget)
+        self.overview.clicked.connect(lambda _: self.overview_requested.emit())
         row.addStretch(1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
@@ -88,10 +100,8 @@ class PlatePanel(QWidget):
         self.table.setColumnCount(len(plate.columns))
         self.table.setVerticalHeaderLabels([plain_name(name) for name in plate.rows])
         self.table.setHorizontalHeaderLabels([plain_name(name) for name in plate.columns])
-        for row in range(len(plate.rows)):
-            self.table.setRowHeight(row, CELL_SIZE + 8)
-        for column in range(len(plate.columns)):
-            self.table.setColumnWidth(column, CELL_SIZE + 8)
+        contrast = PlateContrast(dataset)
+        self.thumbnails.find_limits = contrast.limits
         for well in plate.wells:
             item = QTableWidgetItem(placeholder(), "")
             item.setData(WELL, well.path)
@@ -106,10 +116,58 @@ class PlatePanel(QWidget):
         self.acquisition.setVisible(len(plate.acquisitions) > 1)
         self.field.clear()
         self.title.setText(plain_name(f"{len(plate.wells)} wells"))
+        fit_cells(self.table, MIN_CELL_SIZE, MAX_CELL_SIZE)
         self._request_timer.start()
+
+    def add_view(self, view: QTableView) -> None:
+        """Show the wells also in another view, and load the thumbnails that are visible there."""
+        view.setModel(self.table.model())
+        self._views.append(view)
+
+    def request_thumbnails(self) -> None:
+        """Load the thumbnails that have become visible."""
+        self._request_timer.start()
+
+    def open_well(self, row: int, column: int) -> None:
+        """Display the first field of a well, or the field with the same number as the displayed one."""
+        item = self.table.item(row, column)
+        if item is None:
+            return
+        if item is self.table.currentItem():
+            self._select_well(item)
+        else:
+            self.table.setCurrentItem(item)
+
+    def step(self, rows: int, columns: int) -> None:
+        """Display the next existing well in a direction."""
+        row, column = self.table.currentRow(), self.table.currentColumn()
+        if row < 0 or column < 0:
+            row, column = 0, -1 if columns > 0 else 0
+        while True:
+            row, column = row + rows, column + columns
+            if not (0 <= row < self.table.rowCount() and 0 <= column < self.table.columnCount()):
+                return
+            if self.table.item(row, column) is not None:
+                self.open_well(row, column)
+                return
+
+    @property
+    def dataset(self) -> Dataset | None:
+        """The plate, or None."""
+        return self._dataset
+
+    def listed_fields(self) -> list[str]:
+        """Return the paths of the listed fields of view."""
+        return [self.field.itemData(number) for number in range(self.field.count())]
+
+    def select_field(self, number: int) -> None:
+        """Display a listed field of view."""
+        self.field.setCurrentIndex(number)
+        self._emit_selected()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
         super().resizeEvent(event)
+        fit_cells(self.table, MIN_CELL_SIZE, MAX_CELL_SIZE)
         self._request_timer.start()
 
     def showEvent(self, event: QShowEvent | None) -> None:
@@ -117,17 +175,15 @@ class PlatePanel(QWidget):
         self._request_timer.start()
 
     def _request_visible(self) -> None:
-        dataset, viewport = self._dataset, self.table.viewport()
-        if dataset is None or viewport is None or not self.isVisible():
-            return
-        last_row, last_column = self.table.rowCount() - 1, self.table.columnCount() - 1
-        bottom, right = self.table.rowAt(viewport.height() - 1), self.table.columnAt(viewport.width() - 1)
-        for row in range(max(0, self.table.rowAt(0)), (last_row if bottom < 0 else bottom) + 1):
-            for column in range(max(0, self.table.columnAt(0)), (last_column if right < 0 else right) + 1):
+        dataset = self._dataset
+        for view in self._views:
+            if dataset is None or not view.isVisible():
+                continue
+            for row, column in visible_cells(view):
                 item = self.table.item(row, column)
                 if item is not None:
                     self.thumbnails.request(
-                        (row, column), dataset, partial(_first_field, dataset, item.data(WELL))
+                        (row, column), dataset, partial(first_field, dataset, item.data(WELL))
                     )
 
     def _show(self, place: object, icon: QIcon) -> None:
@@ -169,19 +225,13 @@ class PlatePanel(QWidget):
         self.title.setText(plain_name(self._well))
         if self.field.count():
             self.field.setCurrentIndex(min(previous_index, self.field.count() - 1))
+            self.fields_changed.emit()
             self._emit_selected()
         else:
+            self.fields_changed.emit()
             self._session.show_message(f"Well {self._well} has no field of view in this acquisition.")
 
     def _emit_selected(self) -> None:
         path = self.field.currentData()
         if path is not None:
             self.image_selected.emit(path)
-
-
-def _first_field(dataset: Dataset, well: str) -> str:
-    """Return the path of the first field of a well. Blocks. Raises ValueError if the well has no field."""
-    fields = dataset.fields(well)
-    if not fields:
-        raise ValueError(f"well {well} has no field of view")
-    return fields[0].path

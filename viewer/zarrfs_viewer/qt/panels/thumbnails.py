@@ -10,7 +10,7 @@ from PyQt6.QtGui import QColor, QIcon, QImage, QPainter, QPixmap
 from zarrfs_viewer.images.dataset import Dataset
 from zarrfs_viewer.qt.support.worker import Worker
 from zarrfs_viewer.rendering.compose import Pixels
-from zarrfs_viewer.rendering.thumbnail import thumbnail
+from zarrfs_viewer.rendering.thumbnail import Limits, thumbnail
 
 __all__ = ["THUMBNAIL_SIZE", "ThumbnailLoader", "placeholder", "to_icon"]
 
@@ -22,6 +22,10 @@ class ThumbnailLoader(QObject):
     """Loads the thumbnails of one dataset, each at most once.
 
     ``show`` is called with the requested key and the icon, ``fail`` with the key and the reason, on the GUI thread.
+
+    Attributes:
+        find_limits: returns the contrast limits that the thumbnails share. It is called on a worker thread and may
+            block. It is not called by two threads at a time.
     """
 
     def __init__(
@@ -37,6 +41,7 @@ class ThumbnailLoader(QObject):
         self._fail = fail
         self._owner = f"thumbnails {id(self)}"
         self._requested: set[object] = set()
+        self.find_limits: Callable[[], Limits] = tuple
 
     def clear(self) -> None:
         """Cancel all requests, so that every thumbnail can be requested again."""
@@ -48,8 +53,9 @@ class ThumbnailLoader(QObject):
         if key in self._requested:
             return
         self._requested.add(key)
+        find_limits = self.find_limits
         self._worker.submit(
-            lambda: thumbnail(dataset.open_image(path()), THUMBNAIL_SIZE),
+            lambda: thumbnail(dataset.open_image(path()), THUMBNAIL_SIZE, find_limits()),
             lambda pixels: self._show(key, to_icon(pixels)),
             lambda error: self._fail(key, str(error)),
             self._owner,

@@ -215,9 +215,9 @@ class TreePanel(QWidget):
         ]
         if item.description is not None and item.description.can_be_labels:
             place = item.node, item.location, item.path
-            entries.insert(0, ("Show as labels", lambda: self._session.show_as_labels(*place)))
+            entries.append(("Show as labels", lambda: self._session.show_as_labels(*place)))
             if self._session.image is not None:
-                entries.insert(1, ("Show as labels over the image", lambda: self._session.add_labels(*place)))
+                entries.append(("Show as labels over the image", lambda: self._session.add_labels(*place)))
         if item in self.model.tops:
             entries.append(("Close", lambda: self.close_location(item)))
         for title, run in entries:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from PyQt6.QtCore import QSettings
+from PyQt6.QtWidgets import QStackedWidget
 
 from zarrfs_viewer.qt.canvas.panes import Panes
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.window.actions import ActionSpec
 from zarrfs_viewer.qt.window.image_actions import ImageActions
+from zarrfs_viewer.qt.window.plate_navigation import PlateNavigation
 from zarrfs_viewer.qt.window.settings_history import SettingsHistory
 from zarrfs_viewer.qt.window.side_panels import SidePanels
 from zarrfs_viewer.saved_views.image_settings import ImageSettings
@@ -30,20 +32,27 @@ class Features:
         side: SidePanels,
         image_actions: ImageActions,
         settings: QSettings,
+        stack: QStackedWidget,
     ) -> None:
         file = Path(settings.fileName()).with_name("images.json")
         self.history = SettingsHistory(session, ImageSettings(file), panes)
+        self.plates = PlateNavigation(session, side.plate, stack)
         session.overlays_changed.connect(side.show_label_images)
         panes.clicked.connect(side.labels.table.pick)
         side.labels.table.position_selected.connect(image_actions.go_to)
 
     def commands(self) -> list[ActionSpec]:
         """Return the actions of the features."""
-        history = self.history
+        history, plates = self.history, self.plates
         return [
             ActionSpec("undo", "&Edit", "&Undo", "Ctrl+Z", history.undo),
             ActionSpec("redo", "&Edit", "&Redo", "Ctrl+Shift+Z", history.redo),
             ActionSpec("reset", "&Edit", "Reset &settings of the image", "Ctrl+Shift+R", history.reset),
+            ActionSpec("plate", "&View", "&Plate overview", "W", plates.toggle_overview),
+            ActionSpec("well_left", "&Image", "Well to the left", "Alt+Left", lambda: plates.step(0, -1)),
+            ActionSpec("well_right", "&Image", "Well to the right", "Alt+Right", lambda: plates.step(0, 1)),
+            ActionSpec("well_up", "&Image", "Well above", "Alt+Up", lambda: plates.step(-1, 0)),
+            ActionSpec("well_down", "&Image", "Well below", "Alt+Down", lambda: plates.step(1, 0)),
         ]
 
     def close(self) -> None:

@@ -80,7 +80,9 @@ class MainWindow(QMainWindow):
         self._create_side_panels()
         self._create_controllers()
         self._connect()
-        self.features = Features(self.session, self.panes, self.side, self.image_actions, self.settings)
+        self.features = Features(
+            self.session, self.panes, self.side, self.image_actions, self.settings, self.stack
+        )
         preferences = Preferences.load(self.settings)
         specs = merged_specs(command_specs(self, preferences.dark), self.features.commands())
         self.actions_by_name = add_actions(self, specs)
@@ -313,7 +315,11 @@ class MainWindow(QMainWindow):
 
     def focus_canvas(self) -> None:
         """Give the keyboard focus to the canvas."""
-        (self.canvas if self.stack.currentIndex() else self.empty).setFocus()
+        page = self.stack.currentWidget()
+        if page is self.empty or page is self.features.plates.overview:
+            page.setFocus()
+        else:
+            self.canvas.setFocus()
 
     def showEvent(self, event: QShowEvent | None) -> None:
         super().showEvent(event)

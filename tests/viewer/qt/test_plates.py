@@ -1,0 +1,169 @@
+"""The overview of a plate in the center of the window, the strip of fields, and the steps between wells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from PyQt6.QtCore import QPoint, Qt
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.images.dataset import describe
+from zarrfs_viewer.qt.panels.plate_grid import PlateContrast
+from zarrfs_viewer.qt.window.main_window import MainWindow
+
+import zarrfs
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_opened
+from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.testing import CountingStore
+
+
+def write_plate(store: Store, rows: int, columns: int, fields: int = 1) -> None:
+    """Write a plate of images of 8 x 8 pixels. The values of well (r, c) are at most 100 * (r + c + 1)."""
+    wells = [
+        {"path": f"{r}/{c}", "rowIndex": r, "columnIndex": c} for r in range(rows) for c in range(columns)
+    ]
+    names = {
+        "rows": [{"name": chr(65 + r)} for r in range(rows)],
+        "columns": [{"name": str(c + 1)} for c in range(columns)],
+    }
+    root = zarrfs.create_group(
+        store, attributes={"ome": {"version": "0.5", "plate": {**names, "wells": wells}}}
+    )
+    axes = [{"name": name, "type": "space"} for name in "yx"]
+    scale = [{"type": "scale", "scale": [1.0, 1.0]}]
+    image = {"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": scale}]}
+    for row in range(rows):
+        for column in range(columns):
+            images = [{"path": str(number)} for number in range(fields)]
+            ome: dict[str, Any] = {"version": "0.5", "well": {"images": images}}
+            well = root.create_group(f"{row}/{column}", attributes={"ome": ome})
+            for number in range(fields):
+                field = well.create_group(
+                    str(number), attributes={"ome": {"version": "0.5", "multiscales": [image]}}
+                )
+                data = np.linspace(0, 100 * (row + column + 1), 64).reshape(8, 8).astype("u2")
+                field.create_array("0", data=data, chunks=(8, 8))
+
+
+def open_plate(qtbot: QtBot, window: MainWindow, store: Store) -> None:
+    with qtbot.waitSignal(window.session.dataset_changed, timeout=TIMEOUT_MILLISECONDS):
+        window.open_location(store)
+
+
+def wait_for_thumbnails(qtbot: QtBot, window: MainWindow) -> None:
+    qtbot.waitUntil(lambda: len(window.plate.thumbnails._requested) > 0, timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
+
+
+@pytest.mark.parametrize("size", [(1280, 900), (900, 600)])
+@pytest.mark.parametrize("shape", [(8, 12), (16, 24)])
+def test_the_overview_fills_the_center_and_fits(
+    qtbot: QtBot, window: MainWindow, shape: tuple[int, int], size: tuple[int, int]
+) -> None:
+    window.resize(*size)
+    store = MemoryStore()
+    names = [[{"name": str(n)} for n in range(count)] for count in shape]
+    wells = [
+        {"path": f"{r}/{c}", "rowIndex": r, "columnIndex": c}
+        for r in range(shape[0])
+        for c in range(shape[1])
+    ]
+    plate = {"rows": names[0], "columns": names[1], "wells": wells}
+    zarrfs.create_group(store, attributes={"ome": {"version": "0.5", "plate": plate}})
+    open_plate(qtbot, window, store)
+    overview = window.features.plates.overview
+    qtbot.waitUntil(overview.isVisible, timeout=TIMEOUT_MILLISECONDS)
+    view = overview.view
+    qtbot.waitUntil(lambda: view.columnAt(view.width() // 2) >= 0, timeout=TIMEOUT_MILLISECONDS)
+    for bar in (view.horizontalScrollBar(), view.verticalScrollBar()):
+        assert bar is not None
+        qtbot.waitUntil(lambda bar=bar: bar.maximum() == 0, timeout=TIMEOUT_MILLISECONDS)
+    assert (window.width(), window.height()) == size
+    model = view.model()
+    assert model is not None
+    last = view.visualRect(model.index(shape[0] - 1, shape[1] - 1))
+    viewport = view.viewport()
+    assert viewport is not None
+    assert viewport.rect().contains(last)
+    filled = max((last.right() + 1) / viewport.width(), (last.bottom() + 1) / viewport.height())
+    assert filled > 0.75
+
+
+def test_a_double_click_opens_a_well_and_keys_move_between_wells(qtbot: QtBot, window: MainWindow) -> None:
+    store = MemoryStore()
+    write_plate(store, 2, 3, fields=3)
+    open_plate(qtbot, window, store)
+    plates = window.features.plates
+    qtbot.waitUntil(plates.overview.isVisible, timeout=TIMEOUT_MILLISECONDS)
+    wait_for_thumbnails(qtbot, window)
+    view = plates.overview.view
+    qtbot.keyClick(view, Qt.Key.Key_Right)
+    assert view.currentIndex().column() == 1
+    wait_until_opened(qtbot, window, lambda: qtbot.keyClick(view, Qt.Key.Key_Return))
+    assert window.image is not None
+    assert window.image.path == "0/1/0"
+    assert window.panes.isVisible()
+    assert plates.strip.count() == 3
+    assert plates.strip.isVisible()
+    wait_until_opened(qtbot, window, window.actions_by_name["well_down"].trigger)
+    assert window.image.path == "1/1/0"
+    wait_until_opened(qtbot, window, window.actions_by_name["well_left"].trigger)
+    assert window.image.path == "1/0/0"
+    window.actions_by_name["well_down"].trigger()
+    assert window.image.path == "1/0/0"
+    last = plates.strip.item(2)
+    wait_until_opened(qtbot, window, lambda: plates.strip.itemClicked.emit(last))
+    assert window.image.path == "1/0/2"
+    window.actions_by_name["plate"].trigger()
+    assert plates.overview.isVisible()
+    assert view.currentIndex().row() == 1
+    window.actions_by_name["plate"].trigger()
+    assert window.panes.isVisible()
+    window.plate.overview.click()
+    model = view.model()
+    assert model is not None
+    middle: QPoint = view.visualRect(model.index(0, 2)).center()
+    viewport = view.viewport()
+    qtbot.mouseClick(viewport, Qt.MouseButton.LeftButton, pos=middle)
+    wait_until_opened(
+        qtbot, window, lambda: qtbot.mouseDClick(viewport, Qt.MouseButton.LeftButton, pos=middle)
+    )
+    assert window.image.path == "0/2/2", "the number of the field is kept"
+
+
+def test_thumbnails_share_their_contrast_and_the_number_of_requests_is_bounded(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    memory = MemoryStore()
+    write_plate(memory, 8, 12)
+    store = CountingStore(memory)
+    open_plate(qtbot, window, store)
+    qtbot.waitUntil(window.features.plates.overview.isVisible, timeout=TIMEOUT_MILLISECONDS)
+    wait_for_thumbnails(qtbot, window)
+
+    def brightness(row: int, column: int) -> int:
+        item = window.plate.table.item(row, column)
+        assert item is not None
+        image = item.icon().pixmap(96, 96).toImage()
+        return max(image.pixelColor(x, y).value() for x in range(40, 56) for y in range(40, 56))
+
+    assert brightness(0, 0) < 40, "each thumbnail has its own contrast"
+    assert brightness(0, 0) < brightness(4, 6) < brightness(7, 11)
+    # Per well: the documents of the well, the field and its level, and one chunk; six wells twice for the contrast.
+    reads = sum(store.keys.values())
+    assert reads <= 102 * 12, store.keys.most_common(5)
+
+
+def test_unreadable_wells_do_not_prevent_a_shared_contrast() -> None:
+    store = MemoryStore()
+    write_plate(store, 2, 2)
+    root = zarrfs.open(store, mode="r+")
+    first = PlateContrast(describe(root)).limits()
+    del root["0/0"]
+    second = PlateContrast(describe(zarrfs.open(store))).limits()
+    assert len(first) == len(second) == 1
+    assert first[0] is not None
+    assert second[0] is not None
+    assert first[0][1] == second[0][1]
