@@ -25,6 +25,7 @@ OpenInWindow = Callable[[object], MainWindow]
         ("As displayed: maximum of 3 slices along z", "Whole slice", "maximum"),
         ("The current slice", "Whole slice", "slice"),
         ("As displayed: maximum of 3 slices along z", "All slices, not projected", "stack"),
+        ("A range of slices", "Whole slice", "range"),
     ],
 )
 def test_an_export_contains_the_displayed_projection_unless_another_content_is_selected(
@@ -49,11 +50,18 @@ def test_an_export_contains_the_displayed_projection_unless_another_content_is_s
     for box, text in ((dialog.part, part), (dialog.content, content)):
         assert box.findText(text) >= 0
         box.setCurrentText(text)
+    for box, value in zip(dialog.ranges[0], (5, 2), strict=True):
+        box.setValue(value)
     dialog.format.setCurrentIndex(dialog.format.findData("npy"))
     file = tmp_path / "x.npy"
     monkeypatch.setattr(ExportDialog, "exec", lambda self: QDialog.DialogCode.Accepted)
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(file), ""))
     with qtbot.waitSignal(window.exporter.finished, timeout=TIMEOUT_MILLISECONDS):
         window.exporter.ask(dialog, window.intent)
-    values = {"maximum": data[3:6].max(0, keepdims=True), "slice": data[4:5], "stack": data}
+    values = {
+        "maximum": data[3:6].max(0, keepdims=True),
+        "slice": data[4:5],
+        "stack": data,
+        "range": data[2:6],
+    }
     np.testing.assert_array_equal(np.load(file), values[expected])

@@ -16,10 +16,10 @@ from zarrfs_viewer.export.replacing import replacing
 from zarrfs_viewer.export.writers import ExportRegion
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.rendering.compose import Pixels
-from zarrfs_viewer.rendering.renderer import FrameRenderer
+from zarrfs_viewer.rendering.renderer import Frame, FrameRenderer
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_level_lock
 
-__all__ = ["render_region", "write_png"]
+__all__ = ["render_region", "render_view", "write_png"]
 
 
 def write_png(file: Path, pixels: Pixels) -> None:
@@ -58,7 +58,16 @@ def render_region(region: ExportRegion, intent: ViewIntent, overlays: tuple[Imag
     center = (edges[0] + edges[1]) / 2, (edges[2] + edges[3]) / 2
     # The viewport is slightly smaller than the region, so that rounding errors do not include adjacent pixels.
     viewport = Viewport(width, height, center, zooms[1] * (1 + 1e-6), zooms[0] / zooms[1])
-    state = resolve(with_level_lock(intent, level), image, viewport, overlays)
+    return render_view(image, with_level_lock(intent, level), viewport, overlays).pixels
+
+
+def render_view(
+    image: Image, intent: ViewIntent, viewport: Viewport, overlays: tuple[Image, ...] = ()
+) -> Frame:
+    """Return the complete frame of a viewport of any size, from the level that its zoom needs. Blocks. Raises
+    ZarrError.
+    """
+    state = resolve(intent, image, viewport, overlays)
     images = {layer.image.uid: layer.image for layer in state.layers}
     target_planes = {layer.planes[-1] for layer in state.layers}
     tiles = {
@@ -69,4 +78,4 @@ def render_region(region: ExportRegion, intent: ViewIntent, overlays: tuple[Imag
     frame = FrameRenderer().render(state, tiles.get, settled=True)
     if frame is None:
         raise RuntimeError("a settled frame is never None")
-    return frame.pixels
+    return frame

@@ -7,7 +7,7 @@ larger than the memory. TIFF and npy files replace an existing file when they ar
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
@@ -63,12 +63,20 @@ class ExportRegion:
 
     @classmethod
     def visible(
-        cls, image: Image, intent: ViewIntent, rect: tuple[float, float, float, float], level: int
+        cls,
+        image: Image,
+        intent: ViewIntent,
+        rect: tuple[float, float, float, float],
+        level: int,
+        ranges: Mapping[int, tuple[float, float]] | None = None,
     ) -> ExportRegion:
         """Return the region of a rectangle (top, left, bottom, right in data coordinates) in the displayed slice or
         projection, with all channels. Raises UnsupportedError if the rectangle contains no pixel.
+
+        ``ranges`` has the first and the last position along axes that are not displayed, in data coordinates. Then
+        slices are exported without projection.
         """
-        slab = plane_key(image, level, intent).slab
+        slab = None if ranges else plane_key(image, level, intent).slab
         slices = []
         for axis, length in enumerate(image.levels[level].shape):
             if axis in intent.displayed:
@@ -80,6 +88,9 @@ class ExportRegion:
                 slices.append(slice(max(0, start), min(length, stop)))
             elif axis in (image.channel_axis, image.rgb_axis):
                 slices.append(slice(0, length))
+            elif ranges is not None and axis in ranges:
+                first, last = (image.level_index(level, axis, value) for value in sorted(ranges[axis]))
+                slices.append(slice(first, last + 1))
             elif slab is not None and axis == slab.axis:
                 slices.append(slice(slab.start, slab.stop))
             else:

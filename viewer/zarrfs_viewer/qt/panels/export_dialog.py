@@ -16,7 +16,9 @@ from PyQt6.QtWidgets import (
     QDialogButtonBox,
     QFileDialog,
     QFormLayout,
+    QHBoxLayout,
     QProgressDialog,
+    QSpinBox,
     QWidget,
 )
 
@@ -28,7 +30,7 @@ from zarrfs_viewer.export.picture import render_region, write_png
 from zarrfs_viewer.export.writers import Cancelled, ExportRegion, export_npy, export_ome_zarr, export_tiff
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.qt.support.plain_text import MAX_NAME, PlainLabel, plain, plain_lines
+from zarrfs_viewer.qt.support.plain_text import MAX_NAME, PlainLabel, plain, plain_lines, plain_name
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_projection
 
 __all__ = ["ExportDialog", "ExportFormat", "Exporter"]
@@ -81,6 +83,9 @@ class ExportDialog(QDialog):
         if projected:
             self.content.addItem(plain(f"As displayed: {projection_text(image, intent)}"), True)
         self.content.addItem("The current slice", False)
+        self.ranges = _range_rows(image, intent)
+        if self.ranges:
+            self.content.addItem("A range of slices", "range")
         for number, entry in enumerate(image.levels):
             self.level.addItem(plain(f"{number}: {' x '.join(map(str, entry.shape))}"), number)
         self.level.setCurrentIndex(level)
@@ -94,15 +99,28 @@ class ExportDialog(QDialog):
         self.buttons.rejected.connect(self.reject)
         form = QFormLayout(self)
         boxes = [("Region", self.part), ("Level", self.level), ("Format", self.format)]
-        if projected:
+        if projected or self.ranges:
             boxes.insert(1, ("Slices", self.content))
         for title, box in boxes:
             box.setAccessibleName(plain(f"{title} of the export"))
             box.currentIndexChanged.connect(self._update_summary)
             form.addRow(PlainLabel(plain(title)), box)
+            if box is self.content:
+                self._add_ranges(form)
         form.addRow("Size", self.summary)
         form.addRow(self.buttons)
         self._update_summary()
+
+    def _add_ranges(self, form: QFormLayout) -> None:
+        """Add a row with the first and the last slice of each axis."""
+        for axis, boxes in self.ranges.items():
+            name = plain_name(self._image.axes[axis].name or f"axis {axis}")
+            row = QHBoxLayout()
+            for box, title in zip(boxes, ("First slice", "Last slice"), strict=True):
+                box.setAccessibleName(plain(f"{title} along {name}"))
+                box.valueChanged.connect(self._update_summary)
+                row.addWidget(box)
+            form.addRow(PlainLabel(plain(f"{name} from, to")), row)
 
     def choice(self) -> ExportChoice:
         """Return the selected region and format. Raises UnsupportedError if a PNG cannot contain the region."""
@@ -114,8 +132,16 @@ class ExportDialog(QDialog):
                 raise UnsupportedError("A PNG contains only one slice. Select another region or format.")
             shape = self._image.levels[level].shape
             return ExportChoice(ExportRegion(self._image, level, tuple(slice(0, n) for n in shape)), form)
-        intent = self._intent if self.content.currentData() else with_projection(self._intent, None)
-        region = ExportRegion.visible(self._image, intent, tuple(rect), level)
+        content = self.content.currentData()
+        intent = self._intent if content is True else with_projection(self._intent, None)
+        ranges = None
+        if content == "range":
+            if form == "png":
+                raise UnsupportedError(
+                    "A PNG contains only one slice. Select another format, or save a movie."
+                )
+            ranges = {axis: (float(a.value()), float(b.value())) for axis, (a, b) in self.ranges.items()}
+        region = ExportRegion.visible(self._image, intent, tuple(rect), level, ranges)
         row, column = (region.shape[axis] for axis in self._intent.displayed)
         if form == "png" and row * column > MAX_PNG_PIXELS:
             raise UnsupportedError(
@@ -126,6 +152,10 @@ class ExportDialog(QDialog):
 
     def _update_summary(self) -> None:
         """Show the size of the export, or why it is not possible."""
+        has_range = self.content.currentData() == "range" and self.part.currentData() is not None
+        for boxes in self.ranges.values():
+            for box in boxes:
+                box.setEnabled(has_range)
         save = self.buttons.button(QDialogButtonBox.StandardButton.Save)
         is_possible = True
         try:
@@ -174,15 +204,19 @@ class Exporter(QObject):
 
     def write(self, choice: ExportChoice, file: Path, intent: ViewIntent) -> None:
         """Write an export to a file on a worker thread. Returns at once."""
+        overlays = self._session.overlays
+        self.run(lambda progress: _write(choice, file, intent, overlays, progress), file)
+
+    def run(self, write: Callable[[Callable[[float], bool]], None], file: Path) -> None:
+        """Call ``write`` on a worker thread with a function that reports its progress. Returns at once."""
         self._stop.clear()
         self._dialog = QProgressDialog("", "Cancel", 0, 1000, self._parent)
         self._dialog.setLabel(PlainLabel(plain(f"Exporting {file.name}...")))
         self._dialog.setWindowTitle("Export")
         self._dialog.setMinimumDuration(400)
         self._dialog.canceled.connect(self._stop.set)
-        overlays = self._session.overlays
         self._session.worker.submit(
-            lambda: _write(choice, file, intent, overlays, self._report_progress),
+            lambda: write(self._report_progress),
             lambda _: self._report_finished(file),
             self._report_error,
             "export",
@@ -219,6 +253,18 @@ class Exporter(QObject):
             self._session.show_message("The export was cancelled. No file was written.")
         else:
             self._session.show_error(error)
+
+
+def _range_rows(image: Image, intent: ViewIntent) -> dict[int, tuple[QSpinBox, QSpinBox]]:
+    """Return boxes for the first and the last slice along each axis with a slider."""
+    rows = {}
+    for axis in image.slider_axes:
+        if axis not in intent.displayed and image.shape[axis] > 1:
+            rows[axis] = QSpinBox(), QSpinBox()
+            for box, value in zip(rows[axis], (0, image.shape[axis] - 1), strict=True):
+                box.setRange(0, image.shape[axis] - 1)
+                box.setValue(value)
+    return rows
 
 
 def is_projected(image: Image, intent: ViewIntent) -> bool:

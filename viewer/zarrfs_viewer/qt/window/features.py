@@ -8,9 +8,11 @@ from PyQt6.QtCore import QSettings
 from PyQt6.QtWidgets import QStackedWidget
 
 from zarrfs_viewer.qt.canvas.panes import Panes
+from zarrfs_viewer.qt.panels.export_dialog import Exporter
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.window.actions import ActionSpec
 from zarrfs_viewer.qt.window.image_actions import ImageActions
+from zarrfs_viewer.qt.window.pictures import PictureActions
 from zarrfs_viewer.qt.window.plate_navigation import PlateNavigation
 from zarrfs_viewer.qt.window.settings_history import SettingsHistory
 from zarrfs_viewer.qt.window.side_panels import SidePanels
@@ -33,21 +35,26 @@ class Features:
         image_actions: ImageActions,
         settings: QSettings,
         stack: QStackedWidget,
+        exporter: Exporter,
     ) -> None:
         file = Path(settings.fileName()).with_name("images.json")
         self.history = SettingsHistory(session, ImageSettings(file), panes)
         self.plates = PlateNavigation(session, side.plate, stack)
+        self.pictures = PictureActions(session, panes, exporter, stack)
         session.overlays_changed.connect(side.show_label_images)
         panes.clicked.connect(side.labels.table.pick)
         side.labels.table.position_selected.connect(image_actions.go_to)
 
     def commands(self) -> list[ActionSpec]:
         """Return the actions of the features."""
-        history, plates = self.history, self.plates
+        history, plates, pictures = self.history, self.plates, self.pictures
         return [
             ActionSpec("undo", "&Edit", "&Undo", "Ctrl+Z", history.undo),
             ActionSpec("redo", "&Edit", "&Redo", "Ctrl+Shift+Z", history.redo),
             ActionSpec("reset", "&Edit", "Reset &settings of the image", "Ctrl+Shift+R", history.reset),
+            ActionSpec("copy_picture", "&Edit", "&Copy picture", "Ctrl+C", pictures.copy),
+            ActionSpec("picture", "&File", "Save p&icture...", "Ctrl+P", pictures.ask_picture),
+            ActionSpec("movie", "&File", "Save mo&vie...", "Ctrl+Shift+M", pictures.ask_movie),
             ActionSpec("plate", "&View", "&Plate overview", "W", plates.toggle_overview),
             ActionSpec("well_left", "&Image", "Well to the left", "Alt+Left", lambda: plates.step(0, -1)),
             ActionSpec("well_right", "&Image", "Well to the right", "Alt+Right", lambda: plates.step(0, 1)),

@@ -81,7 +81,7 @@ class MainWindow(QMainWindow):
         self._create_controllers()
         self._connect()
         self.features = Features(
-            self.session, self.panes, self.side, self.image_actions, self.settings, self.stack
+            self.session, self.panes, self.side, self.image_actions, self.settings, self.stack, self.exporter
         )
         preferences = Preferences.load(self.settings)
         specs = merged_specs(command_specs(self, preferences.dark), self.features.commands())

@@ -1,0 +1,167 @@
+"""Pictures and movies of the view are compared with the data."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PyQt6.QtGui import QGuiApplication, QImage
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.export.movie import movie_positions, write_mp4, write_png_series
+from zarrfs_viewer.export.writers import Cancelled
+from zarrfs_viewer.qt.canvas.picture import to_pixels
+from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.rendering.compose import Pixels
+
+import zarrfs
+from tests.processes import TIMEOUT
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
+from zarrfs.errors import NodeExistsError, UnsupportedError
+
+OpenInWindow = Callable[[object], MainWindow]
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> tuple[Path, np.ndarray]:
+    """A stack of 6 slices of 40 x 60 pixels. The values of slice z are 40 z, and 255 in its upper left quarter."""
+    data = np.zeros((6, 40, 60), "u1")
+    data += (40 * np.arange(6, dtype="u1"))[:, None, None]
+    data[:, :20, :30] = 255
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(1, 20, 20), dimension_names=["z", "y", "x"])
+    return tmp_path / "a.zarr", data
+
+
+def open_stack(qtbot: QtBot, open_in_window: OpenInWindow, path: Path) -> MainWindow:
+    window = open_in_window(path)
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 255.0)))
+    return window
+
+
+def gray(picture: QImage) -> np.ndarray:
+    return to_pixels(picture.convertToFormat(QImage.Format.Format_RGB32)) & np.uint32(0xFF)
+
+
+def write_and_wait(qtbot: QtBot, window: MainWindow, write: Callable[[], None]) -> None:
+    with qtbot.waitSignal(window.exporter.finished, timeout=TIMEOUT_MILLISECONDS):
+        write()
+
+
+def test_a_picture_of_another_size_has_the_values_of_the_slice(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: tuple[Path, np.ndarray], tmp_path: Path
+) -> None:
+    path, data = stack
+    window = open_stack(qtbot, open_in_window, path)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    dialog = window.features.pictures.dialog(movie=False)
+    assert dialog is not None
+    dialog.part.setCurrentIndex(1)
+    dialog.width_box.setValue(180)
+    dialog.scale_bar.setChecked(False)
+    assert dialog.summary.text() == "180 x 120 pixels"
+    file = tmp_path / "picture.png"
+    write_and_wait(qtbot, window, lambda: window.features.pictures.write_picture(dialog, file))
+    values = gray(QImage(str(file)))
+    assert values.shape == (120, 180)
+    assert np.array_equal(values[1::3, 1::3], data[3])
+    dialog.scale_bar.setChecked(True)
+    write_and_wait(qtbot, window, lambda: window.features.pictures.write_picture(dialog, file))
+    with_bar = gray(QImage(str(file)))
+    assert not np.array_equal(with_bar, values)
+    assert np.array_equal(with_bar[:60], values[:60])
+
+
+def test_the_picture_is_copied_to_the_clipboard(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: tuple[Path, np.ndarray]
+) -> None:
+    window = open_stack(qtbot, open_in_window, stack[0])
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 5))
+    clipboard = QGuiApplication.clipboard()
+    assert clipboard is not None
+    clipboard.clear()
+    window.actions_by_name["copy_picture"].trigger()
+    qtbot.waitUntil(lambda: not clipboard.image().isNull(), timeout=TIMEOUT_MILLISECONDS)
+    picture = clipboard.image()
+    viewport = window.canvas.viewport
+    assert (picture.width(), picture.height()) == (viewport.width, viewport.height)
+    x, y = (round(value) for value in viewport.to_device(30, 45))
+    assert gray(picture)[y, x] == 200
+    x, y = (round(value) for value in viewport.to_device(10, 10))
+    assert gray(picture)[y, x] == 255
+
+
+def test_a_series_of_pictures_has_one_file_per_slice(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: tuple[Path, np.ndarray], tmp_path: Path
+) -> None:
+    path, data = stack
+    window = open_stack(qtbot, open_in_window, path)
+    dialog = window.features.pictures.dialog(movie=True)
+    assert dialog is not None
+    dialog.part.setCurrentIndex(1)
+    dialog.width_box.setValue(60)
+    dialog.scale_bar.setChecked(False)
+    dialog.first.setValue(5)
+    dialog.last.setValue(1)
+    dialog.step.setValue(2)
+    dialog.format.setCurrentIndex(dialog.format.findData("png"))
+    assert dialog.summary.text() == "60 x 40 pixels, 3 frames"
+    directory = tmp_path / "series"
+    write_and_wait(qtbot, window, lambda: window.features.pictures.write_movie(dialog, directory))
+    files = sorted(directory.iterdir())
+    assert [file.name for file in files] == ["series_00001.png", "series_00003.png", "series_00005.png"]
+    for file, z in zip(files, (1, 3, 5), strict=True):
+        assert np.array_equal(gray(QImage(str(file))), data[z])
+    window.features.pictures.write_movie(dialog, directory)
+    qtbot.waitUntil(lambda: "exists" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+
+
+def test_a_video_has_one_frame_per_slice(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: tuple[Path, np.ndarray], tmp_path: Path
+) -> None:
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    window = open_stack(qtbot, open_in_window, stack[0])
+    dialog = window.features.pictures.dialog(movie=True)
+    assert dialog is not None
+    dialog.part.setCurrentIndex(1)
+    dialog.width_box.setValue(121)  # odd: H.264 needs a border
+    dialog.scale_bar.setChecked(False)
+    file = tmp_path / "movie.mp4"
+    write_and_wait(qtbot, window, lambda: window.features.pictures.write_movie(dialog, file))
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", str(file), "-f", "rawvideo"]
+    done = subprocess.run(
+        [*command, "-pix_fmt", "rgb24", "-"], capture_output=True, timeout=TIMEOUT, check=True
+    )
+    frames = np.frombuffer(done.stdout, np.uint8).reshape(-1, 82, 122, 3)
+    assert len(frames) == 6
+    for z, frame in enumerate(frames):
+        assert abs(float(frame[50:75, 10:110].mean()) - 40 * z) < 6
+        assert float(frame[5:35, 5:50].mean()) > 245
+
+
+def test_an_image_without_slices_has_no_movie(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", data=np.ones((8, 8), "u1"), chunks=(8, 8))
+    window = open_in_window(tmp_path / "a.zarr")
+    window.actions_by_name["movie"].trigger()
+    assert "only one slice" in window.notice.text()
+
+
+def test_a_cancelled_or_failed_movie_leaves_no_file(tmp_path: Path) -> None:
+    picture: Pixels = np.zeros((4, 4), np.uint32)
+    with pytest.raises(Cancelled):
+        write_png_series(tmp_path / "s", "s", (0, 1), lambda _: picture, lambda fraction: fraction == 0)
+    with pytest.raises(ZeroDivisionError):
+        write_png_series(tmp_path / "s", "s", (0, 1), lambda number: picture // (1 // (1 - number)))
+    pytest.importorskip("imageio_ffmpeg")
+    with pytest.raises(Cancelled):
+        write_mp4(tmp_path / "m.mp4", (0, 1), lambda _: picture, 5.0, lambda fraction: fraction == 0)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "s").mkdir()
+    with pytest.raises(NodeExistsError, match="exists"):
+        write_png_series(tmp_path / "s", "s", (0,), lambda _: picture)
+    with pytest.raises(UnsupportedError, match="at most"):
+        movie_positions(0, 10**9, 1)
+    assert movie_positions(7, 2, 2) == (7, 5, 3)

@@ -1,0 +1,141 @@
+"""Pictures and movies of the view: to the clipboard, as PNG of any size, as MP4 and as a series of PNG files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PyQt6.QtCore import QObject
+from PyQt6.QtGui import QGuiApplication, QImage
+from PyQt6.QtWidgets import QFileDialog, QWidget
+
+from zarrfs_viewer.export.movie import movie_positions, write_mp4, write_png_series
+from zarrfs_viewer.export.picture import render_view, write_png
+from zarrfs_viewer.export.writers import Progress
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.canvas.panes import Panes
+from zarrfs_viewer.qt.canvas.picture import draw_picture, to_pixels
+from zarrfs_viewer.qt.panels.export_dialog import Exporter, file_name
+from zarrfs_viewer.qt.panels.picture_dialog import MovieChoice, PictureDialog, movie_axes
+from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.rendering.compose import Pixels
+from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_position
+
+__all__ = ["PictureActions"]
+
+NO_IMAGE = "No image is open."
+
+
+class PictureActions(QObject):
+    """Renders the view on a worker thread, from the level that the size of the picture needs."""
+
+    def __init__(self, session: Session, panes: Panes, exporter: Exporter, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._panes = panes
+        self._exporter = exporter
+        self._parent = parent
+
+    def copy(self) -> None:
+        """Copy the picture to the clipboard as it is displayed, with the scale bar if it is enabled."""
+        image, intent = self._session.image, self._session.intent
+        if image is None or intent is None:
+            self._session.show_message(NO_IMAGE)
+            return
+        canvas, overlays = self._panes.main.canvas, self._session.overlays
+        viewport, with_bar = canvas.viewport, canvas.show_scale_bar
+        self._session.run_in_worker(
+            lambda: draw_picture(render_view(image, intent, viewport, overlays), with_bar),
+            self._put_on_clipboard,
+            "picture",
+        )
+
+    def _put_on_clipboard(self, picture: QImage) -> None:
+        clipboard = QGuiApplication.clipboard()
+        if clipboard is not None:
+            clipboard.setImage(picture)
+            self._session.show_message(
+                f"Copied a picture of {picture.width()} x {picture.height()} pixels to the clipboard."
+            )
+
+    def ask_picture(self) -> None:
+        """Ask for a size and a file, and write the picture as PNG."""
+        dialog = self.dialog(movie=False)
+        if dialog is None or not dialog.exec():
+            return
+        file, _ = QFileDialog.getSaveFileName(self._parent, "Save picture", self._name(".png"), "*.png")
+        if file:
+            self.write_picture(dialog, Path(file))
+
+    def ask_movie(self) -> None:
+        """Ask for slices, a size and a file, and write the movie."""
+        dialog = self.dialog(movie=True)
+        if dialog is None or not dialog.exec():
+            return
+        is_video = dialog.movie().format == "mp4"
+        title = "Save movie" if is_video else "Name of the new folder"
+        name = self._name(".mp4" if is_video else "_series")
+        file, _ = QFileDialog.getSaveFileName(self._parent, title, name, "*.mp4" if is_video else "")
+        if file:
+            self.write_movie(dialog, Path(file))
+
+    def dialog(self, movie: bool) -> PictureDialog | None:
+        """Return the dialog for the displayed image. Without an image or slices, shows a message and returns None."""
+        image, intent = self._session.image, self._session.intent
+        if image is None or intent is None:
+            self._session.show_message(NO_IMAGE)
+            return None
+        if movie and not movie_axes(image, intent):
+            self._session.show_message("The image has only one slice: there is no axis for a movie.")
+            return None
+        return PictureDialog(image, intent, self._panes.main.canvas.viewport, movie, self._parent)
+
+    def _name(self, suffix: str) -> str:
+        image = self._session.image
+        return file_name(image.name if image is not None else "") + suffix
+
+    def write_picture(self, dialog: PictureDialog, file: Path) -> None:
+        """Write the picture that is selected in a dialog. Returns at once."""
+        draw = self._drawing(dialog.viewport(), dialog.scale_bar.isChecked())
+        if draw is not None:
+            self._exporter.run(lambda _: write_png(file, draw(None)), file)
+
+    def write_movie(self, dialog: PictureDialog, file: Path) -> None:
+        """Write the movie that is selected in a dialog. Returns at once."""
+        movie = dialog.movie()
+        draw = self._drawing(dialog.viewport(), dialog.scale_bar.isChecked(), movie.axis)
+        if draw is not None:
+            self._exporter.run(lambda progress: _write_movie(movie, file, draw, progress), file)
+
+    def _drawing(
+        self, viewport: Viewport, with_bar: bool, axis: int | None = None
+    ) -> Callable[[int | None], Pixels] | None:
+        """Return a function that draws the slice at a position of an axis. Call the function on a worker thread."""
+        image, intent, overlays = self._session.image, self._session.intent, self._session.overlays
+        if image is None or intent is None:
+            return None
+        return lambda position: _draw(image, intent, viewport, overlays, with_bar, axis, position)
+
+
+def _draw(
+    image: Image,
+    intent: ViewIntent,
+    viewport: Viewport,
+    overlays: tuple[Image, ...],
+    with_bar: bool,
+    axis: int | None,
+    position: int | None,
+) -> Pixels:
+    if axis is not None and position is not None:
+        intent = with_position(intent, axis, position)
+    return to_pixels(draw_picture(render_view(image, intent, viewport, overlays), with_bar))
+
+
+def _write_movie(
+    movie: MovieChoice, file: Path, draw: Callable[[int | None], Pixels], progress: Progress
+) -> None:
+    positions = movie_positions(movie.first, movie.last, movie.step)
+    if movie.format == "mp4":
+        write_mp4(file, positions, draw, movie.frames_per_second, progress)
+    else:
+        write_png_series(file, file_name(file.name), positions, draw, progress)
