@@ -48,9 +48,10 @@ else
     # Tests of one file run in the same process, because they share fixtures that are expensive to create.
     check "pytest" "$PYTHON" -m pytest -n "$processes" --dist loadfile "$@"
     if [ $# = 0 ]; then
-        # Where the native library is not available, the Python executor reads everything.
+        # Where the native library is not available, the Python executor reads and writes everything.
         check "pytest, Python executor" env ZARRFS_NATIVE=0 "$PYTHON" -m pytest -q -n "$processes" --dist loadfile \
-            tests/conformance tests/engine/test_array.py tests/engine/test_indexing.py tests/engine/test_read_plan.py
+            tests/conformance tests/engine/test_array.py tests/engine/test_indexing.py tests/engine/test_read_plan.py \
+            tests/engine/test_write*.py
     fi
 fi
 

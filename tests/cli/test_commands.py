@@ -149,8 +149,8 @@ def test_doctor_reports_all_requirements(tmp_path: Path) -> None:
     result = parse_strict_json(completed.stdout)
     assert (completed.returncode == 0) == result["usable"]
     findings = {finding["name"]: finding for finding in result["findings"]}
-    assert {"/dev/fuse", "libfuse", "Python binding", "native reader"} <= set(findings)
-    assert not findings["native reader"]["needed"]
+    assert {"/dev/fuse", "libfuse", "Python binding", "native reader and writer"} <= set(findings)
+    assert not findings["native reader and writer"]["needed"]
     assert run("doctor").stdout.splitlines()[-1].startswith("Mounting ")
 
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 import click
 
 from zarrfs.cli.console import print_json, safe
-from zarrfs.engine.native.library import describe
+from zarrfs.engine.native.encoders import describe_executor
 from zarrfs.mount.mount_table import MOUNT_TYPES, mounts
 from zarrfs.mount.unmounting import is_stale
 
@@ -76,11 +76,11 @@ def examine() -> Iterator[Finding]:
     yield Finding("Python binding", bool(bindings), ", ".join(bindings) or "not found", "pip install mfusepy")
     yield _allow_other()
     yield _stale_mounts()
-    is_used, found = describe()
+    is_used, found = describe_executor()
     advice = (
-        "reading works without it, but is slower; install a C compiler (apt install gcc), then zarrfs again"
+        "without it reading and writing are slower; install a C compiler (apt install gcc), then zarrfs again"
     )
-    yield Finding("native reader", is_used, found, advice, needed=False)
+    yield Finding("native reader and writer", is_used, found, advice, needed=False)
 
 
 def _platform() -> Finding:

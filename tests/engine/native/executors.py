@@ -1,4 +1,4 @@
-"""Reading with either executor, and recording what the native one does."""
+"""Reading and writing with either executor, and recording what the native one does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.io import native_plan, native_reading
+from zarrfs.engine.io import native_plan, native_reading, native_writing
 from zarrfs.engine.native.build import LIBRARY_NAME, BuildError, compile_library
 from zarrfs.engine.native.library import NativeLibrary
 
@@ -44,18 +44,20 @@ def require_library() -> NativeLibrary:
 
 @dataclass
 class Record:
-    """The number of reads that the library executed, and of chunks that it returned to the Python executor."""
+    """The numbers of reads and writes that the library executed, and of chunks that it returned to the Python one."""
 
     reads: int = 0
+    writes: int = 0
     returned: int = 0
 
 
 @contextmanager
 def native() -> Iterator[Record]:
-    """Read with the native library in the block."""
+    """Read and write with the native library in the block."""
     library = require_library()
     record = Record()
     original = native_reading._execute
+    original_write = native_writing._execute
 
     def execute(*arguments: Any) -> Iterator[Any]:
         record.reads += 1
@@ -63,19 +65,34 @@ def native() -> Iterator[Record]:
             record.returned += len(chunks)
             yield chunks
 
+    def execute_write(*arguments: Any) -> Iterator[Any]:
+        record.writes += 1
+        for positions in original_write(*arguments):
+            record.returned += len(positions)
+            yield positions
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native_reading, "native_library", lambda: library)
+        patch.setattr(native_writing, "native_library", lambda: library)
+        patch.setattr(native_writing, "_execute", execute_write)
         patch.setattr(native_reading, "_execute", execute)
         patch.setattr(native_reading, "MIN_CHUNKS", 1)
-        native_plan._native_arrays.clear()
+        patch.setattr(native_writing, "MIN_CHUNKS", 1)
+        _forget_arrays()
         yield record
+    _forget_arrays()
+
+
+def _forget_arrays() -> None:
     native_plan._native_arrays.clear()
+    native_writing._encodings.clear()
 
 
 @contextmanager
 def python() -> Iterator[None]:
-    """Read with the Python executor in the block."""
+    """Read and write with the Python executor in the block."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native_writing, "native_library", lambda: None)
         patch.setattr(native_reading, "native_library", lambda: None)
         yield
 

@@ -21,7 +21,12 @@ from tests.faults.hostile import Case
 from zarrfs.engine.io import native_plan, native_reading
 
 VALUES = np.arange(4 * 6 * 5, dtype="<u2").reshape(4, 6, 5)
-CASES = [case for case in hostile_chunks.cases() if "longest" not in case.name]
+CASES = [
+    case
+    for case in hostile_chunks.cases()
+    if not {"longest", "bz2", "lzma", "xz"}.intersection(case.name.split())
+]
+"""Chunks of codecs that the library does not support are not read by it."""
 
 
 def both(location: Path, selection: Any = ..., **options: Any) -> tuple[str, Any]:

@@ -7,7 +7,7 @@ output buffer that receives the selected elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, product
 from math import prod
 from typing import Any, Literal, NamedTuple, Protocol
@@ -27,6 +27,7 @@ __all__ = [
     "count_chunks",
     "flat_axes",
     "flat_boxes",
+    "select_projections",
     "span_projections",
 ]
 
@@ -110,6 +111,19 @@ def chunk_projections(
     return _orthogonal_projections(
         [_dimension_projections(s, axis) for s, axis in zip(selection.selectors, axes, strict=True)]
     )
+
+
+def select_projections(
+    selection: OrthogonalSelection, axes: Sequence[Axis], positions: Iterable[int]
+) -> Iterator[ChunkProjection]:
+    """Yield the projections of ``chunk_projections`` at the given positions."""
+    dimensions = [_dimension_projections(s, axis) for s, axis in zip(selection.selectors, axes, strict=True)]
+    for position in positions:
+        parts = []
+        for dimension in reversed(dimensions):
+            position, number = divmod(position, len(dimension))
+            parts.append([dimension[number]])
+        yield from _orthogonal_projections(parts[::-1])
 
 
 def count_chunks(selection: OrthogonalSelection | CoordinateSelection, axes: Sequence[Axis]) -> int:

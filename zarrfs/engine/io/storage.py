@@ -8,6 +8,7 @@ Reading and writing use this class and no other part of the metadata. It perform
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Hashable, Iterable, Iterator
 from math import prod
@@ -40,10 +41,19 @@ Both are part of the cache key. They are replaced together, so that a reader nev
 counts.
 """
 
-_locks = [threading.RLock() for _ in range(256)]
+_locks = [threading.RLock() for _ in range(4096)]
 """Locks for chunks, selected by the hash of the array's location and the chunk coordinates. Different chunks may share
-a lock; one chunk always has the same lock.
+a lock; one chunk always has the same lock. A native write holds the locks of hundreds of chunks at a time.
 """
+
+
+def _renew_locks() -> None:
+    # In a forked process no thread is left to release the locks that other threads held.
+    _locks[:] = [threading.RLock() for _ in _locks]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 class ArrayStorage:
@@ -186,6 +196,11 @@ class ArrayStorage:
             self._written = (next(_tokens), {})
         else:
             counts[coords] = counts.get(coords, 0) + 1
+
+    def changed_all(self, chunks: Iterable[tuple[int, ...]]) -> None:
+        """Invalidate the cached data of several chunks."""
+        for coords in chunks:
+            self.changed(coords)
 
     def lock(self, coords: Hashable) -> threading.RLock:
         """Return the lock for a read-modify-write of one chunk. All array objects of this process share it."""

@@ -11,6 +11,7 @@ have made the array larger.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,15 @@ from zarrfs.engine.codecs.fill_values import is_filled
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.codecs.pipeline.scratch import new_chunk
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
-from zarrfs.engine.indexing.projections import ChunkProjection, RegularAxis, chunk_projections, count_chunks
+from zarrfs.engine.indexing.projections import (
+    ChunkProjection,
+    RegularAxis,
+    chunk_projections,
+    count_chunks,
+    select_projections,
+)
 from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSelection, Span
+from zarrfs.engine.io.native_writing import write_natively
 from zarrfs.engine.io.planning import MIN_PARALLEL_COMPRESSED_NBYTES, MIN_PARALLEL_UNCOMPRESSED_NBYTES
 from zarrfs.engine.io.reading import read_region
 from zarrfs.engine.io.storage import ArrayStorage
@@ -68,7 +76,13 @@ def write_selection(
         threshold = MIN_PARALLEL_COMPRESSED_NBYTES if storage.compressed else MIN_PARALLEL_UNCOMPRESSED_NBYTES
         workers = max(WRITERS if storage.typical_nbytes >= threshold else 1, storage.store.concurrency)
     with limit_threads(storage.access.concurrency):
-        for_each(write, chunk_projections(selection, storage.axes), workers)
+        native = write_natively(storage, selection, values, write_empty)
+        if native is None or not isinstance(selection, OrthogonalSelection):
+            for_each(write, chunk_projections(selection, storage.axes), workers)
+            return
+        with closing(native):
+            for positions in native:
+                for_each(write, select_projections(selection, storage.axes, positions), workers)
 
 
 def _write_chunk(

@@ -39,11 +39,13 @@ class NativeChain(NamedTuple):
         chain: the codecs of a chunk, or of an inner chunk if the array is sharded.
         shard: the index of a shard; not ``present`` otherwise.
         chunk_shape: the shape of a chunk, or of an inner chunk.
+        steps: the codec of each step of ``chain``, and the size in bytes of its decoded side.
     """
 
     chain: ChainStructure
     shard: ShardStructure
     chunk_shape: tuple[int, ...]
+    steps: tuple[tuple[BytesBytesCodec, int | None], ...]
 
 
 def native_chain(chain: CodecChain, library: NativeLibrary) -> NativeChain | None:
@@ -64,9 +66,10 @@ def native_chain(chain: CodecChain, library: NativeLibrary) -> NativeChain | Non
         shard.grid[: len(layout.grid)] = layout.grid
         chain = layout.pipeline.chain
     structure = ChainStructure()
-    if not _translate(chain, structure, library):
+    codecs = _translate(chain, structure, library)
+    if codecs is None:
         return None
-    return NativeChain(structure, shard, chain.spec.shape)
+    return NativeChain(structure, shard, chain.spec.shape, codecs)
 
 
 def _translate_index(chain: CodecChain, shard: ShardStructure) -> bool:
@@ -78,8 +81,10 @@ def _translate_index(chain: CodecChain, shard: ShardStructure) -> bool:
     return steps in ([], ["crc32c"])
 
 
-def _translate(chain: CodecChain, structure: ChainStructure, library: NativeLibrary) -> bool:
-    """Describe the codecs of a chunk. Return False if the library does not support them."""
+def _translate(
+    chain: CodecChain, structure: ChainStructure, library: NativeLibrary
+) -> tuple[tuple[BytesBytesCodec, int | None], ...] | None:
+    """Describe the codecs of a chunk. Return the codecs of the steps, or None if the library does not support them."""
     spec = chain.spec
     ndim = len(spec.shape)
     nbytes = spec.nbytes
@@ -89,35 +94,35 @@ def _translate(chain: CodecChain, structure: ChainStructure, library: NativeLibr
         or nbytes is None
         or chain.max_encoded_size is None
     ):
-        return False
+        return None
     if not 0 < nbytes <= MAX_CHUNK_NBYTES:
-        return False
+        return None
     axes = _stored_axes(tuple(range(ndim)), [codec for codec, _ in chain.array_codecs])
     if axes is None:
-        return False
+        return None
     array_bytes = chain.array_bytes_codec
-    bytes_codecs = [codec for codec, _ in chain.bytes_codecs]
+    bytes_codecs = chain.bytes_codecs
     if type(array_bytes) is N5BlockCodec:
         inner = CodecChain(
             array_bytes.codecs, ChunkSpec(chain.array_bytes_spec.shape, spec.dtype, spec.fill_value)
         )
         inner_axes = _stored_axes(axes, [codec for codec, _ in inner.array_codecs])
         if bytes_codecs or inner_axes is None:
-            return False
+            return None
         structure.n5 = 1
         structure.n5_axes[:ndim] = axes
         axes = inner_axes
         array_bytes = inner.array_bytes_codec
-        bytes_codecs = [codec for codec, _ in inner.bytes_codecs]
+        bytes_codecs = inner.bytes_codecs
     if type(array_bytes) is not BytesCodec:
-        return False
+        return None
     element = _element(spec.dtype, array_bytes.stored_dtype(spec.dtype))
-    steps = [_step(codec) for codec in reversed(bytes_codecs)]
+    steps = [_step(codec) for codec, _ in reversed(bytes_codecs)]
     compressors = [step for step in steps if step != "crc32c"]
     if element is None or len(steps) > MAX_STEPS or len(compressors) > 1:
-        return False
+        return None
     if not all(step in DECODERS and library.supports(step) for step in steps):
-        return False
+        return None
     structure.ndim = ndim
     structure.step_count = len(steps)
     structure.steps[: len(steps)] = [DECODERS[step] for step in steps]
@@ -127,7 +132,7 @@ def _translate(chain: CodecChain, structure: ChainStructure, library: NativeLibr
     structure.max_encoded = chain.max_encoded_size
     structure.shape[:ndim] = spec.shape
     structure.axes[:ndim] = axes
-    return True
+    return tuple(reversed(bytes_codecs))
 
 
 def _stored_axes(axes: tuple[int, ...], codecs: Sequence[ArrayArrayCodec]) -> tuple[int, ...] | None:

@@ -115,6 +115,20 @@ void copy_box(const struct zarrfs_read *read, const struct box *box, const unsig
     copy_rows(box->out, chunk, extents, count, read->chain->itemsize, read->chain->element);
 }
 
+void store_box(const struct zarrfs_read *read, const struct box *box, unsigned char *chunk, const int64_t *strides) {
+    struct extent extents[MAX_NDIM];
+    int64_t itemsize = read->chain->itemsize;
+    int count = 0;
+    for (int d = 0; d < read->chain->ndim; d++) {
+        chunk += box->start[d] * strides[d];
+        if (box->length[d] != 1)
+            extents[count++] = (struct extent){box->length[d], read->out_strides[d], strides[d] * box->step[d]};
+    }
+    if (!count) extents[count++] = (struct extent){1, itemsize, itemsize};
+    count = simplify(extents, count);
+    copy_rows(chunk, box->out, extents, count, itemsize, read->chain->element);
+}
+
 static void fill_rows(unsigned char *to, const unsigned char *fill, const struct extent *extents, int count,
                       int64_t itemsize, int is_zero) {
     if (count == 1) {

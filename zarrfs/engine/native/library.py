@@ -221,4 +221,4 @@ def describe() -> tuple[bool, str]:
     if library is None:
         return False, reason
     missing = [decoder for decoder in _PROVIDERS if not library.supports(decoder)]
-    return True, f"{library.path}" + (f"; without {', '.join(missing)}" if missing else "")
+    return True, f"{library.path}" + (f"; does not decompress {', '.join(missing)}" if missing else "")

@@ -16,13 +16,16 @@
 
 /* The version of the structures and functions below; structures.py has the same number. */
 #ifndef ZARRFS_NATIVE_VERSION
-#define ZARRFS_NATIVE_VERSION 3
+#define ZARRFS_NATIVE_VERSION 4
 #endif
 
 #define ZARRFS_EXPORT __attribute__((visibility("default")))
 
 #define MAX_NDIM 16
 #define MAX_STEPS 4
+#define MAX_THREADS 64
+#define MAX_NAME 1024
+#define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW)
 
 /* Bytes->bytes codecs, in the order of decoding. */
 enum { STEP_BLOSC = 1, STEP_ZSTD, STEP_LZ4, STEP_GZIP, STEP_ZLIB, STEP_CRC32C };
@@ -174,6 +177,8 @@ int fetch(const struct source *source, int64_t offset, int64_t size, unsigned ch
 void chunk_strides(const struct zarrfs_chain *chain, const int64_t *shape, int64_t *strides);
 void copy_box(const struct zarrfs_read *read, const struct box *box, const unsigned char *chunk,
               const int64_t *strides);
+/* The reverse: copy the elements of `box->out` to a chunk. */
+void store_box(const struct zarrfs_read *read, const struct box *box, unsigned char *chunk, const int64_t *strides);
 void fill_box(const struct zarrfs_read *read, const struct box *box);
 /* Whether the box is a whole chunk that lies in the output as it is stored. */
 int is_direct(const struct zarrfs_read *read, const struct box *box);
@@ -191,6 +196,14 @@ int is_partial(const struct zarrfs_read *read, const struct box *box);
 int read_shard(struct worker *worker, int fd, const struct stat *status, const int64_t *value, int64_t part);
 void entry_box(const struct zarrfs_read *read, const int64_t *entries, struct box *box);
 int is_unchanged(int fd, const struct stat *before);
+
+/* Write the name of a value relative to the directory to MAX_NAME bytes. Fails if it is too long. */
+int format_name(const struct zarrfs_read *read, const int64_t *value, char *name);
+/* Open a file or directory below the directory; return a descriptor, or -1 and errno. Symbolic links are not followed.
+ * `name` may be changed. */
+int open_below(int directory, char *name, int flags);
+int64_t now_ns(void);
+void free_worker(struct worker *worker);
 
 static inline uint32_t load_le32(const unsigned char *p) {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;

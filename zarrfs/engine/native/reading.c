@@ -13,9 +13,6 @@
 
 #include "native.h"
 
-#define MAX_THREADS 64
-#define MAX_NAME 1024
-#define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW)
 
 int zarrfs_native_version(void) { return ZARRFS_NATIVE_VERSION; }
 
@@ -39,7 +36,7 @@ unsigned char *reserve(struct buffer *buffer, size_t size) {
 /* -- files ------------------------------------------------------------------------------------------------------- */
 
 /* Write the name of a value relative to the directory. Fails if it is too long. */
-static int format_name(const struct zarrfs_read *read, const int64_t *value, char *name) {
+int format_name(const struct zarrfs_read *read, const int64_t *value, char *name) {
     int ndim = read->chain->ndim;
     size_t length = strlen(read->head);
     if (length >= MAX_NAME) return -1;
@@ -60,7 +57,7 @@ static int format_name(const struct zarrfs_read *read, const int64_t *value, cha
 }
 
 /* Open each directory of the path in turn, without following a link. For kernels without openat2. */
-static int open_stepwise(int directory, char *name) {
+static int open_stepwise(int directory, char *name, int flags) {
     int current = directory;
     for (char *slash; (slash = strchr(name, '/')); name = slash + 1) {
         *slash = 0;
@@ -71,7 +68,7 @@ static int open_stepwise(int directory, char *name) {
         if (next < 0) return -1;
         current = next;
     }
-    int fd = openat(current, name, READ_FLAGS);
+    int fd = openat(current, name, flags);
     int error = errno;
     if (current != directory) close(current);
     errno = error;
@@ -86,14 +83,14 @@ struct zarrfs_open_how {
 #endif
 
 /* Open a file below the directory. Symbolic links are not followed: the caller decides where they may lead. */
-static int open_below(int directory, char *name) {
-    if (!strchr(name, '/')) return openat(directory, name, READ_FLAGS);
+int open_below(int directory, char *name, int flags) {
+    if (!strchr(name, '/')) return openat(directory, name, flags | O_NOFOLLOW);
 #if defined(SYS_openat2)
-    struct zarrfs_open_how how = {READ_FLAGS, 0, RESOLVE_NO_SYMLINKS_AND_BENEATH};
+    struct zarrfs_open_how how = {(uint64_t)flags, 0, RESOLVE_NO_SYMLINKS_AND_BENEATH};
     int fd = (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
     if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL && errno != EAGAIN)) return fd;
 #endif
-    return open_stepwise(directory, name);
+    return open_stepwise(directory, name, flags | O_NOFOLLOW);
 }
 
 int is_unchanged(int fd, const struct stat *before) {
@@ -180,7 +177,7 @@ static int run_task(struct worker *worker, int64_t number, const int64_t *value,
     struct stat status;
     int fd, outcome = -1;
     if (format_name(read, value, name)) return -1;
-    do fd = open_below(read->directory, name);
+    do fd = open_below(read->directory, name, READ_FLAGS);
     while (fd < 0 && errno == EINTR);
     if (fd < 0) {
         if (errno != ENOENT || read->missing_falls_back) return -1;
@@ -204,10 +201,17 @@ static int run_task(struct worker *worker, int64_t number, const int64_t *value,
     return outcome;
 }
 
-static int64_t now_ns(void) {
+int64_t now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void free_worker(struct worker *worker) {
+    struct buffer *buffers[] = {&worker->encoded, &worker->decoded, &worker->blocks, &worker->index,
+                                &worker->entries};
+    free_contexts(worker);
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) free(buffers[i]->data);
 }
 
 /* Take tasks until none is left or the time is up. */
@@ -227,10 +231,7 @@ static void *run_tasks(void *argument) {
         if (run_task(worker, number, value, task % read->parts))
             __atomic_store_n(&read->unread[number], 1, __ATOMIC_RELAXED);
     } while (now_ns() < worker->deadline);
-    free_contexts(worker);
-    struct buffer *buffers[] = {&worker->encoded, &worker->decoded, &worker->blocks, &worker->index,
-                                &worker->entries};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) free(buffers[i]->data);
+    free_worker(worker);
     return NULL;
 }
 

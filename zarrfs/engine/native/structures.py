@@ -17,7 +17,7 @@ __all__ = [
     "ShardStructure",
 ]
 
-VERSION = 3
+VERSION = 4
 MAX_NDIM = 16
 MAX_STEPS = 4
 

@@ -172,6 +172,10 @@ class LocalStore(Store):
                 self._clear_checked()
             checked.add(path)
 
+    def check_directories_again(self) -> None:
+        """Check each directory again for links when it is accessed next, because directories were removed."""
+        self._clear_checked()
+
     def _clear_checked(self) -> None:
         if self._checked is not None:
             self._checked.clear()

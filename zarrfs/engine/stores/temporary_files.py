@@ -30,6 +30,7 @@ __all__ = [
     "lock_file",
     "remove_abandoned",
     "sync_directory",
+    "unique_prefix",
 ]
 
 TEMPORARY_PREFIX = ".zarrfs-writing-"
@@ -69,6 +70,11 @@ def create_temporary(directory: str, access: int = os.O_WRONLY) -> tuple[int, st
                     raise
         except FileExistsError:
             continue
+
+
+def unique_prefix() -> str:
+    """Return the beginning of names of temporary files that no other call in this process returns."""
+    return f"{_prefix()}{next(_numbers):x}."
 
 
 def _prefix() -> str:
