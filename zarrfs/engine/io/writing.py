@@ -29,7 +29,6 @@ from zarrfs.engine.indexing.projections import (
     select_projections,
 )
 from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSelection, Span
-from zarrfs.engine.io.native_writing import write_natively
 from zarrfs.engine.io.planning import MIN_PARALLEL_COMPRESSED_NBYTES, MIN_PARALLEL_UNCOMPRESSED_NBYTES
 from zarrfs.engine.io.reading import read_region
 from zarrfs.engine.io.storage import ArrayStorage
@@ -60,6 +59,8 @@ def write_selection(
     count = count_chunks(selection, storage.axes)
     if values.size == 0 or count == 0:
         return
+    # Most programs only read. The modules of the native library are imported when they are needed.
+    from zarrfs.engine.io.native_writing import write_natively
 
     def write(projection: ChunkProjection) -> None:
         try:
