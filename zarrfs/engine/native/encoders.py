@@ -117,10 +117,10 @@ class NativeWriter:
         return obstacle
 
     def options(self, codec: BytesBytesCodec, size: int | None) -> tuple[str, StepOptionsStructure] | None:
-        """Return step and parameters for a codec that encodes ``size`` bytes, or None if the library does not support
-        it. The codec has passed ``check_encoding``.
+        """Return step and parameters for a codec that encodes ``size`` bytes (None: the size depends on the data), or
+        None if the library does not support it. The codec has passed ``check_encoding``.
         """
-        found = None if size is None else _options(codec, size)
+        found = _options(codec, size)
         return found if found is not None and self.supports(found[0]) else None
 
     def encode(self, codec: BytesBytesCodec, data: bytes) -> bytes | None:
@@ -159,11 +159,13 @@ class NativeWriter:
         return ""
 
 
-def _options(codec: BytesBytesCodec, size: int) -> tuple[str, StepOptionsStructure] | None:
+def _options(codec: BytesBytesCodec, size: int | None) -> tuple[str, StepOptionsStructure] | None:
     options = StepOptionsStructure()
     encode = type(codec).encode  # A subclass may encode to other bytes.
     if isinstance(codec, Crc32cCodec) and encode is Crc32cCodec.encode:
         return "crc32c", options
+    if size is None:
+        return None
     if isinstance(codec, BloscCodec) and encode is BloscCodec.encode:
         typesize = codec.typesize if codec.typesize <= 255 else 1
         options.level = codec.clevel
