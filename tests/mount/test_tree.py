@@ -12,8 +12,9 @@ import pytest
 import zarrfs
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.mount.entries import Directory, VirtualFile
 from zarrfs.mount.node_cache import REVALIDATION_SECONDS
-from zarrfs.mount.tree import Directory, Tree, VirtualFile
+from zarrfs.mount.tree import Tree
 from zarrfs.testing import CountingStore
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import ctypes.util
 import errno
 import importlib
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,10 @@ BINDING_VARIABLE = "ZARRFS_FUSE_BINDING"
 """The environment variable that chooses a binding: ``mfusepy`` or ``fusepy``."""
 
 RENAME_NOREPLACE = 1
+READDIR_PLUS = 1
+"""The flag of a request for a directory with the attributes of its entries."""
+FILL_DIR_PLUS = 2
+"""The flag of an entry that has all attributes."""
 
 MODULES = {"mfusepy": "mfusepy", "fusepy": "fuse"}
 
@@ -61,7 +66,11 @@ class Binding:
             arguments.setdefault("max_threads", MAX_THREADS)
         fuse = self._module.FUSE
         if self._is_libfuse_3:
-            fuse = type("Fuse", (fuse,), {"rename_fuse_3": _rename_with_flags})
+            methods = {
+                "rename_fuse_3": _rename_with_flags,
+                "readdir_fuse_3": _directory_reader(self._module),
+            }
+            fuse = type("Fuse", (fuse,), methods)
         elif not arguments.get("ro"):
             # In libfuse 3 these are defaults.
             arguments |= {"big_writes": True, "atomic_o_trunc": True}
@@ -78,6 +87,31 @@ class Binding:
     @property
     def _is_libfuse_3(self) -> bool:
         return self.name == "mfusepy" and "fuse3" in os.environ.get("FUSE_LIBRARY_NAME", "")
+
+
+def _directory_reader(module: Any) -> Callable[..., int]:
+    """Return the method of libfuse 3 that reads a directory. mfusepy passes the names of entries only.
+
+    The names are passed with the types of the files, so that programs such as ``find`` need no other request, and with
+    all attributes if the kernel asks for them (FUSE_READDIRPLUS).
+    """
+
+    def read_directory(
+        fuse: Any, path: bytes, buffer: Any, fill: Callable[..., int], offset: int, file: Any, flags: int
+    ) -> int:
+        entries = fuse.operations.read_directory(
+            os.fsdecode(path), file.contents.fh, offset, bool(flags & READDIR_PLUS)
+        )
+        for next_offset, entry in enumerate(entries, offset + 1):
+            status = module.c_stat(st_mode=entry.type)
+            if entry.attributes is not None:
+                module.set_st_attrs(status, entry.attributes, use_ns=True)
+            fill_flags = 0 if entry.attributes is None else FILL_DIR_PLUS
+            if fill(buffer, os.fsencode(entry.name), ctypes.byref(status), next_offset, fill_flags):
+                break  # The page is full.
+        return 0
+
+    return read_directory
 
 
 @contextmanager

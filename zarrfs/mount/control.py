@@ -10,8 +10,10 @@ import itertools
 import os
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from zarrfs.mount.open_directories import ListedName
 
 __all__ = ["CONTROL_DIRECTORY", "STATISTICS_NAME", "ControlOperations"]
 
@@ -74,6 +76,11 @@ class ControlOperations:
     def readdir(self, path: str, fh: Any) -> list[str]:
         """Return the names of the files and subdirectories."""
         return [".", "..", *sorted({*self._files, *self._directories()})]
+
+    def read_directory(self, path: str, fh: int, offset: int, with_attributes: bool) -> Iterator[ListedName]:
+        """Yield the entries from ``offset`` on, without attributes."""
+        for name in self.readdir(path, fh)[offset:]:
+            yield ListedName(name, stat.S_IFREG if name in self._files else stat.S_IFDIR)
 
     def open(self, path: str, flags: int) -> int:
         """Compute the bytes of a file."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from zarrfs.mount.control import CONTROL_DIRECTORY, ControlOperations
+from zarrfs.mount.open_directories import ListedName
 from zarrfs.mount.permissions import Permissions
 from zarrfs.mount.statistics import RequestCounters
 
@@ -24,7 +25,6 @@ PATH_OPERATIONS = (
     "mkdir",
     "mknod",
     "opendir",
-    "readdir",
     "readlink",
     "releasedir",
     "fsyncdir",
@@ -162,6 +162,32 @@ class Dispatcher:
             raise
         self._counters.end()
         return 0
+
+    def read_directory(self, path: str, fh: int, offset: int, with_attributes: bool) -> Iterator[ListedName]:
+        """Yield the entries of a directory from ``offset`` on."""
+        self._counters.begin("readdirplus" if with_attributes else "readdir")
+        try:
+            operations, inner = self._route(path)
+            for entry in _method(operations, "read_directory")(inner, fh, offset, with_attributes):
+                if entry.attributes is None or not self._permissions.has_effect:
+                    yield entry
+                else:
+                    yield entry._replace(attributes=self._permissions.apply(entry.attributes, entry.node))
+        except GeneratorExit:
+            self._counters.end()
+            raise
+        except BaseException as error:
+            self._counters.fail(getattr(error, "errno", None))
+            raise
+        self._counters.end()
+
+    def readdir(self, path: str, fh: int) -> list[tuple[str, dict[str, int], int]]:
+        """Return (name, attributes, 0) of the entries of a directory, as both bindings accept them.
+
+        The attributes contain the type of the file only.
+        """
+        entries = self.read_directory(path, fh, 0, False)
+        return [(entry.name, {"st_mode": entry.type}, 0) for entry in entries]
 
     def symlink(self, target: str, source: str) -> int:
         """Create a symbolic link at ``target``."""

@@ -10,7 +10,8 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from zarrfs.engine.nodes.array import Array
@@ -26,9 +27,11 @@ from zarrfs.errors import (
 )
 from zarrfs.logs import logger
 from zarrfs.mount.blocks import BlockPool
+from zarrfs.mount.entries import Directory, Entry, ListedEntry, VirtualFile
+from zarrfs.mount.open_directories import ListedItem, ListedName, OpenDirectory
 from zarrfs.mount.open_files import OpenFile
 from zarrfs.mount.refusal import RefusedError
-from zarrfs.mount.tree import Directory, Entry, Tree, VirtualFile
+from zarrfs.mount.tree import Tree
 
 __all__ = ["ErrorLog", "ZarrOperations", "error_number", "errors_to_errno", "os_error"]
 
@@ -165,6 +168,7 @@ class ZarrOperations:
         self._tree = tree
         self._ready = ready
         self._files: dict[int, OpenFile] = {}
+        self._directories: dict[int, OpenDirectory] = {}
         self._pool = BlockPool() if pool is None else pool
         self._handles = itertools.count(1)
         self._started = time.time() if mounted_at is None else mounted_at
@@ -181,6 +185,7 @@ class ZarrOperations:
 
     def destroy(self, path: str) -> None:
         self._files.clear()
+        self._directories.clear()
         self._pool.close()
 
     # -- lookup ------------------------------------------------------------------------------------------
@@ -198,7 +203,9 @@ class ZarrOperations:
 
     @errors_to_errno
     def getattr(self, path: str, fh: Any = None) -> dict[str, Any]:
-        entry = self._entry(path)
+        return self._status(self._entry(path))
+
+    def _status(self, entry: Entry) -> dict[str, Any]:
         modified = self._modified(entry)
         if isinstance(entry, VirtualFile):
             return self._file_status(entry.content.size, entry.stored_nbytes, modified)
@@ -244,17 +251,40 @@ class ZarrOperations:
     def opendir(self, path: str) -> int:
         if not isinstance(self._entry(path), Directory):
             raise os_error(errno.ENOTDIR)
-        return 0
+        handle = next(self._handles)
+        self._directories[handle] = OpenDirectory(lambda: self._list(path))
+        return handle
 
     def releasedir(self, path: str, fh: Any) -> int:
+        self._directories.pop(fh, None)
         return 0
 
+    def read_directory(self, path: str, fh: int, offset: int, with_attributes: bool) -> Iterator[ListedName]:
+        """Yield the entries of a directory from ``offset`` on. With 0 as the offset the directory is listed again."""
+        directory = self._directories.get(fh) or OpenDirectory(lambda: self._list(path))
+        entries = directory.read(offset, with_attributes)
+        while (entry := self._next_entry(entries, path)) is not None:
+            yield entry
+
     @errors_to_errno
+    def _next_entry(self, entries: Iterator[ListedName], path: str) -> ListedName | None:
+        return next(entries, None)
+
     def readdir(self, path: str, fh: Any) -> list[str]:
-        entry = self._entry(path)
-        if not isinstance(entry, Directory):
+        """Return the names in a directory, those of itself and its parent first."""
+        return [entry.name for entry in self.read_directory(path, 0, 0, False)]
+
+    def _list(self, path: str) -> Iterator[ListedItem]:
+        """Yield the entries of a directory. Raises StoreError, before the first entry, if it cannot be listed."""
+        directory = self._entry(path)
+        if not isinstance(directory, Directory):
             raise os_error(errno.ENOTDIR)
-        return [".", "..", *self._tree.list_names(entry)]
+        for entry in self._tree.list_entries(directory):
+            yield ListedItem(entry.name, entry.is_directory, partial(self._listed_status, entry))
+
+    def _listed_status(self, listed: ListedEntry) -> tuple[dict[str, Any], Array | Group | None] | None:
+        entry = listed.find()
+        return None if entry is None else (self._status(entry), entry.node)
 
     def readlink(self, path: str) -> NoReturn:
         raise os_error(errno.EINVAL)
@@ -292,7 +322,9 @@ class ZarrOperations:
 
     @errors_to_errno
     def getxattr(self, path: str, name: str, position: int = 0) -> bytes:
-        # The kernel requests security attributes on every access. They do not require a lookup.
+        if not name.startswith("user."):
+            # Programs such as ls then stop asking for access control lists and security labels of each file.
+            raise os_error(errno.EOPNOTSUPP)
         value = self._attributes(path).get(name) if name.startswith(XATTR_PREFIX) else None
         if value is None:
             raise os_error(errno.ENODATA)

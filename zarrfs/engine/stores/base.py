@@ -266,6 +266,13 @@ class Store(ABC):
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
         """Yield all full keys below the prefix, in no particular order."""
 
+    def listing_stamp(self, prefix: str = "") -> Hashable | None:
+        """Return an object that changes whenever a name is added or removed one level below the prefix.
+
+        A stamp is taken before the names are listed. Returns None if the store cannot provide one cheaply.
+        """
+        return None
+
     def usage(self, prefix: str = "") -> Usage:
         """Return the number, size and latest modification of the keys below the prefix. Lists all keys."""
         sizes = [self.size(key) or 0 for key in self.list_prefix(prefix)]

@@ -19,6 +19,7 @@ import errno
 import os
 import stat
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -64,6 +65,11 @@ METADATA_NAMES = ("zarr.json", ".zgroup", ".zarray", ".zattrs", "attributes.json
 """A parent directory that contains one of these files belongs to the same hierarchy."""
 
 MAX_CHECKED_DIRECTORIES = 100_000
+
+MIN_UNCHANGED_NS = 2_000_000_000
+"""The modification time of a directory identifies its names if it is at least this far in the past. File systems store
+times with a resolution of up to two seconds.
+"""
 
 MAX_BUFFERS_PER_CALL = 1024
 """The number of buffers that ``writev`` accepts in one call (IOV_MAX on Linux)."""
@@ -329,6 +335,18 @@ class LocalStore(Store):
                 # A link to a parent directory would make the hierarchy infinite.
                 prefixes.append(entry.name)
         return Listing(sorted(keys), sorted(prefixes))
+
+    def listing_stamp(self, prefix: str = "") -> Hashable | None:
+        """Return the stamp of the directory. None if it was changed just now: its time may not show the next change."""
+        path = self._path(prefix) if prefix else self.root
+        try:
+            self._check_directory(path)
+            status = os.stat(path)
+        except OSError:
+            return None
+        if not stat.S_ISDIR(status.st_mode) or abs(time.time_ns() - status.st_mtime_ns) < MIN_UNCHANGED_NS:
+            return None
+        return _stamp_from_status(status)
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
         """Yield all full keys below the prefix. Raises StoreError for a link to a directory outside of the store."""

@@ -5,18 +5,22 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.blocks import BlockPool
+from zarrfs.mount.entries import Directory, Entry, VirtualFile
+from zarrfs.mount.open_directories import ListedItem
 from zarrfs.mount.open_files import OpenFile
 from zarrfs.mount.operations import ZarrOperations, errors_to_errno, os_error
 from zarrfs.mount.options import CreationOptions
+from zarrfs.mount.presentation import GROUP_DOCUMENT
 from zarrfs.mount.refusal import RefusedError
-from zarrfs.mount.tree import GROUP_DOCUMENT, Directory, Entry, Tree, VirtualFile
+from zarrfs.mount.tree import Tree
 from zarrfs.mount.writing.array_file import ArrayFile
 from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
 from zarrfs.mount.writing.local_storage import free_space, synchronize
@@ -99,11 +103,17 @@ class FileOperations(ZarrOperations):
             self._entry(path)
         return 0
 
-    @errors_to_errno
-    def readdir(self, path: str, fh: Any) -> list[str]:
+    def _list(self, path: str) -> Iterator[ListedItem]:
         prefix = path.rstrip("/") + "/"
-        names = [name for name in super().readdir(path, fh) if prefix + name not in self._hidden]
-        return list(dict.fromkeys([*names, *self._pending.names(path)]))
+        pending = set(self._pending.names(path))
+        for item in super()._list(path):
+            if prefix + item.name not in self._hidden and item.name not in pending:
+                yield item
+        for name in sorted(pending):
+            yield ListedItem(name, False, partial(self._pending_status, prefix + name))
+
+    def _pending_status(self, path: str) -> tuple[dict[str, Any], None]:
+        return self.getattr(path), None
 
     @errors_to_errno
     def statfs(self, path: str) -> dict[str, int]:

@@ -9,9 +9,10 @@ import time
 from typing import Any, NoReturn
 
 from zarrfs.engine.nodes.array import Array
+from zarrfs.mount.entries import Directory, Entry, VirtualFile
 from zarrfs.mount.operations import XATTR_PREFIX, errors_to_errno, os_error
+from zarrfs.mount.presentation import GROUP_DOCUMENT
 from zarrfs.mount.refusal import RefusedError
-from zarrfs.mount.tree import GROUP_DOCUMENT, Directory, Entry, VirtualFile
 from zarrfs.mount.writing.documents import CREATION_OPTIONS
 from zarrfs.mount.writing.file_operations import FileOperations
 from zarrfs.mount.writing.new_files import check_creatable, is_temporary, store_file
