@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -135,15 +134,30 @@ def test_members_with_unusual_names_are_presented(name: str) -> None:
     assert read_file(tree, f"/{name}.json")
 
 
-def test_names_that_are_too_long_are_skipped_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("name", ["x" * 253, "x" * 255, "日" * 85, "x" * 251, "x" * 600])
+def test_members_whose_names_are_too_long_for_a_file_name_have_shortened_names(name: str) -> None:
     store = MemoryStore()
-    zarrfs.create_group(store)
-    zarrfs.create_array(store, "x" * 253, data=np.zeros(1))
-    tree = Tree(zarrfs.open(store))
-    with caplog.at_level(logging.WARNING):
-        assert list_names(tree) == [".group.json"]
-        assert list_names(tree) == [".group.json"]
-    assert len(caplog.records) == 3, "each of the three names is reported once"
+    root = zarrfs.create_group(store)
+    root.create_array(name, data=np.arange(3, dtype="u1"))
+    root.create_group(name[:-1] + "g").create_array("inner", data=np.arange(2, dtype="u1"))
+    store.set(f"{name[:-1]}b/zarr.json", b"not JSON")
+    tree = Tree(zarrfs.open(store), views=("all",))
+    listed = list_names(tree)
+    assert all(len(each.encode()) <= 255 for each in listed)
+    assert len(listed) == len(set(listed))
+    assert listed == list_names(Tree(zarrfs.open(store), views=("all",))), "the names are stable"
+    raw = [each for each in listed if each.endswith(".raw")]
+    assert [read_file(tree, f"/{each}") for each in raw] == [b"\0\1\2"]
+    groups = [each for each in listed if isinstance(tree.lookup(f"/{each}"), Directory)]
+    inner = [each for each in groups if not each.endswith(".planes")]
+    assert len(inner) == 1
+    assert read_file(tree, f"/{inner[0]}/inner.raw") == b"\0\1"
+    (error,) = [each for each in listed if each.endswith(".error.txt")]
+    assert b"JSON" in read_file(tree, f"/{error}")
+    (header,) = [each for each in listed if each.endswith(".json") and each != ".group.json"]
+    document = json.loads(read_file(tree, f"/{header}"))
+    for each in document["views"]:
+        assert tree.lookup(f"/{each}") is not None, "the names in documents can be opened"
 
 
 def test_invalid_metadata_of_a_member_does_not_affect_other_members() -> None:

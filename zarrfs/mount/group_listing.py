@@ -14,7 +14,7 @@ from zarrfs.mount.long_names import file_name, reference_name
 from zarrfs.mount.node_cache import NodeCache
 from zarrfs.mount.node_records import BrokenNode, NodeRecord
 from zarrfs.mount.presentation import GROUP_DOCUMENT, Presentation
-from zarrfs.mount.views.registry import DirectoryView, View, refusal, views_of_name
+from zarrfs.mount.views.registry import DirectoryView, View, overlapping_suffixes, refusal, views_of_name
 
 __all__ = ["ERROR_SUFFIX", "GroupListing", "error_file"]
 
@@ -50,21 +50,27 @@ class GroupListing:
             elif isinstance(member, BrokenNode):
                 yield ListedEntry(file_name(name, ERROR_SUFFIX), False, partial(error_file, record))
             elif isinstance(member, Array):
-                for entry in self.array(record, member, name):
-                    if not self._is_other(path, name, entry.name, known):
+                for view, entry in self._views_of(record, member, name):
+                    if not self._is_other(path, name, view.suffix, entry.name, known):
                         yield entry
 
     def array(self, record: NodeRecord, array: Array, stem: str) -> Iterator[ListedEntry]:
         """Yield the listed views of an array, the node of a record, whose files are named after ``stem``."""
+        return (entry for _, entry in self._views_of(record, array, stem))
+
+    def _views_of(
+        self, record: NodeRecord, array: Array, stem: str
+    ) -> Iterator[tuple[View | DirectoryView, ListedEntry]]:
         presented = self._presentation.present(record, array, reference_name(stem))
         for view in self._views:
             if refusal(view, presented) is not None:
                 continue
             name = file_name(stem, view.suffix)
             if isinstance(view, DirectoryView):
-                yield ListedEntry(name, True, partial(self._presentation.directory, record, stem, view))
+                find = partial(self._presentation.directory, record, stem, view)
+                yield view, ListedEntry(name, True, find)
             else:
-                yield ListedEntry(name, False, partial(self._presentation.file, record, stem, view))
+                yield view, ListedEntry(name, False, partial(self._presentation.file, record, stem, view))
 
     def _members(
         self, parent: NodeRecord, path: str, names: Sequence[str]
@@ -87,7 +93,7 @@ class GroupListing:
             for_each(open_member, part, concurrency)
             yield from ((name, records[name]) for name in part)
 
-    def _is_other(self, path: str, stem: str, name: str, members: frozenset[str]) -> bool:
+    def _is_other(self, path: str, stem: str, suffix: str, name: str, members: frozenset[str]) -> bool:
         """Return whether the file name of a view of the member ``stem`` belongs to another member.
 
         The name of a group takes precedence over that of a file, and a longer name of an array over a shorter one.
@@ -95,6 +101,8 @@ class GroupListing:
         base = f"{path}/" if path else ""
         if name in members and isinstance(self._nodes.get(base + name).node, Group):
             return True
+        if suffix not in overlapping_suffixes():
+            return False
         for view, other in views_of_name(name):
             if len(other) <= len(stem):
                 return False

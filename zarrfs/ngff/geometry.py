@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
@@ -158,7 +159,7 @@ def array_geometry(spec: ArraySpec, ancestors: Iterable[Ancestor] = ()) -> Geome
                 omero = ancestor.ngff.omero
                 return Geometry(_with_roles(axes), multiscales.name, omero.channels if omero else ())
     n5_axes = _n5_axes(spec, ancestors[0].attributes if ancestors else {})
-    return Geometry(_with_roles(_named_axes(spec) if n5_axes is None else n5_axes))
+    return Geometry(_named_axes(spec) if n5_axes is None else _with_roles(n5_axes))
 
 
 def axis_type(name: str | None) -> str | None:
@@ -187,14 +188,20 @@ def _ngff_axes(multiscales: Multiscales, level: Level, ndim: int) -> tuple[Array
 
 
 def _named_axes(spec: ArraySpec) -> tuple[ArrayAxis, ...]:
+    """Return the axes by the names and units of the dimensions, with their roles."""
     ndim = len(spec.shape)
     names = spec.dimension_names or (None,) * ndim
     units = spec.dimension_units or _unit_strings(spec.attributes.get("dimension_units"), ndim)
+    return _axes_by_name(names, units)
+
+
+@lru_cache(maxsize=256)
+def _axes_by_name(names: tuple[str | None, ...], units: tuple[str | None, ...]) -> tuple[ArrayAxis, ...]:
     axes = []
     for name, unit in zip(names, units, strict=True):
         scale, base_unit = _split_unit(unit)
         axes.append(_checked(ArrayAxis(name, _type_of(name, base_unit), base_unit, scale)))
-    return tuple(axes)
+    return _with_roles(tuple(axes))
 
 
 def _unit_strings(value: Any, ndim: int) -> tuple[str | None, ...]:

@@ -27,6 +27,7 @@ __all__ = [
     "codecs_from_json",
     "known_names",
     "register_codec",
+    "registrations",
 ]
 
 ENTRY_POINTS = "zarrfs.codecs"
@@ -78,11 +79,19 @@ MAX_CODECS = 64
 """The largest number of codecs in a chain. It bounds the work that metadata can cause for each chunk."""
 
 _classes: dict[str, type[Codec]] = {}
+_registrations = 0
 
 
 def register_codec(name: str, codec: type[Codec]) -> None:
     """Register a codec under a name. It replaces a codec that is registered under that name."""
+    global _registrations
     _classes[name] = codec
+    _registrations += 1
+
+
+def registrations() -> int:
+    """Return the number of calls of ``register_codec``: what was derived from codecs before a call may be outdated."""
+    return _registrations
 
 
 def known_names() -> list[str]:

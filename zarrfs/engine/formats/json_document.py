@@ -11,10 +11,10 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,9 +34,14 @@ __all__ = [
     "dump_json",
     "location",
     "parse_json",
+    "parse_object",
+    "read_document",
     "read_object",
+    "reject_duplicates",
     "write_object",
 ]
+
+T = TypeVar("T")
 
 MAX_DOCUMENT = 64 << 20
 """The maximum size in bytes of a document that describes a hierarchy or contains attributes, unless ``LIMIT_VARIABLE``
@@ -142,16 +147,10 @@ def parse_json(data: Buffer, where: str, limit: int | None = None) -> Any:
         )
     _check_depth(raw, where)
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        result = dict(pairs)
-        if len(result) != len(pairs):
-            names = [name for name, _ in pairs]
-            duplicate = next(name for name in result if names.count(name) > 1)
-            raise MetadataError(f'{where}: the key "{duplicate}" occurs twice in one object; remove one')
-        return result
-
     try:
-        return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique)
+        return json.loads(
+            raw.decode("utf-8-sig"), object_pairs_hook=lambda pairs: reject_duplicates(pairs, where)
+        )
     except MetadataError:  # raised by the hook; a ValueError too
         raise
     except UnicodeDecodeError as error:
@@ -165,6 +164,16 @@ def parse_json(data: Buffer, where: str, limit: int | None = None) -> Any:
     except (ValueError, RecursionError) as error:
         # For example an integer with more digits than Python converts.
         raise MetadataError(f"{where}: the document cannot be read: {error}") from error
+
+
+def reject_duplicates(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
+    """Return a JSON object. Raises MetadataError if a key occurs twice."""
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        names = [name for name, _ in pairs]
+        duplicate = next(name for name in result if names.count(name) > 1)
+        raise MetadataError(f'{where}: the key "{duplicate}" occurs twice in one object; remove one')
+    return result
 
 
 def _check_depth(raw: bytes, where: str) -> None:
@@ -202,6 +211,17 @@ def read_object(store: Store, key: str, limit: int | None = None) -> dict[str, A
 
     ``limit`` is its maximum size in bytes. The limit for all documents (``current_limit``) applies too.
     """
+    return read_document(store, key, parse_object, limit)
+
+
+def read_document(
+    store: Store, key: str, parse: Callable[[Buffer, str, int], T], limit: int | None = None
+) -> T | None:
+    """Return ``parse(data, where, limit)`` of the document stored under the key, or None if the key is missing.
+
+    ``where`` is the location of the document. Raises MetadataError, as ``read_object`` does, and the errors of
+    ``parse``.
+    """
     where = location(store, key)
     limit = _effective_limit(limit)
     if store.concurrency > 1:
@@ -213,14 +233,14 @@ def read_object(store: Store, key: str, limit: int | None = None) -> dict[str, A
         if len(data) > limit:
             raise _too_large(where, limit, store.size(key))
         with _one_at_a_time(len(data)):
-            return _object(data, where, limit)
+            return parse(data, where, limit)
     size: int | None
     value: Buffer | None
     if isinstance(store, LocalStore):
         # Most documents are small. They are read without a separate call for their size.
         try:
             value = store.get_within(key, min(limit, LARGE_DOCUMENT))
-            return None if value is None else _object(value, where, limit)
+            return None if value is None else parse(value, where, limit)
         except ValueTooLargeError as error:
             size = error.size
     else:
@@ -235,10 +255,11 @@ def read_object(store: Store, key: str, limit: int | None = None) -> dict[str, A
             value = store.get_within(key, limit)
         except ValueTooLargeError as error:
             raise _too_large(where, limit, error.size) from None
-        return None if value is None else _object(value, where, limit)
+        return None if value is None else parse(value, where, limit)
 
 
-def _object(data: Buffer, where: str, limit: int) -> dict[str, Any]:
+def parse_object(data: Buffer, where: str, limit: int | None = None) -> dict[str, Any]:
+    """Return the JSON object of a document. Raises MetadataError; see ``parse_json``."""
     return dict(expect_object(parse_json(data, where, limit), where, "a JSON object"))
 
 

@@ -14,12 +14,19 @@ from zarrfs.engine.chunking.chunk_key_encodings import (
 from zarrfs.engine.codecs.base import Codec
 from zarrfs.engine.codecs.registry import check_element_type, codec_from_json, codec_to_json, codecs_from_json
 from zarrfs.engine.dtypes import ELEMENT_TYPES, data_type_from_v3, data_type_to_v3, fill_from_v3, fill_to_v3
+from zarrfs.engine.formats.array_templates import ArrayTemplates
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import check_endian, with_endian
 from zarrfs.engine.formats.consolidated import inline_consolidated
 from zarrfs.engine.formats.draft2019 import is_bootstrap
 from zarrfs.engine.formats.features import FormatFeatures
-from zarrfs.engine.formats.json_document import location, read_object, write_object
+from zarrfs.engine.formats.json_document import (
+    location,
+    parse_object,
+    read_document,
+    read_object,
+    write_object,
+)
 from zarrfs.engine.formats.paths import check_node_name, join, paths_above
 from zarrfs.engine.json_checks import (
     describe_json,
@@ -30,7 +37,7 @@ from zarrfs.engine.json_checks import (
     unexpected_value,
 )
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
-from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.base import Buffer, Store
 from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
 from zarrfs.logs import logger
 
@@ -271,6 +278,29 @@ def _warn_of_invalid_name(path: str, where: str) -> None:
         logger.warning("%s: %s; the node is read nevertheless", where, error)
 
 
+def _with_attributes(spec: ArraySpec, attributes: dict[str, Any]) -> ArraySpec:
+    units = dimension_units(attributes, len(spec.shape))
+    document = {**spec.document, "attributes": attributes}
+    return replace(spec, attributes=dict(attributes), dimension_units=units, document=document)
+
+
+_templates = ArrayTemplates(_with_attributes)
+
+
+def _parse_document(data: Buffer, where: str, limit: int) -> NodeSpec | None:
+    """Return the node that the bytes of a ``zarr.json`` describe, or None for the document of another format."""
+    known = _templates.find(data)
+    if known is not None:
+        return known
+    document = parse_object(data, where, limit)
+    if is_bootstrap(document):
+        return None
+    spec = parse_node(document, where)
+    if isinstance(spec, ArraySpec):
+        _templates.add(data, document, spec)
+    return spec
+
+
 class V3Format(Format):
     """The Zarr v3.1 format."""
 
@@ -286,10 +316,9 @@ class V3Format(Format):
 
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
         key = join(path, KEY)
-        document = read_object(store, key)
-        if document is None or is_bootstrap(document):
+        spec = read_document(store, key, _parse_document)
+        if spec is None:
             return None
-        spec = parse_node(document, location(store, key))
         _warn_of_invalid_name(path, location(store, key))
         return (
             replace(spec, consolidated=None) if isinstance(spec, GroupSpec) and not use_consolidated else spec

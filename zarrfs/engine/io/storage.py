@@ -56,6 +56,32 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
+MAX_SHARED_PIPELINES = 256
+
+_shared_pipelines: dict[Hashable, tuple[CodecPipeline, tuple[Any, ...]]] = {}
+"""Pipelines of arrays whose specifications share their codecs, with the objects whose identities are in the key."""
+
+
+def _shared_pipeline(spec: ArraySpec, chunk: ChunkSpec) -> CodecPipeline:
+    """Return the pipeline for chunks of an array: that of another array if it has the same codecs and fill value.
+
+    Objects are compared by identity, which is the case for documents that differ in their attributes only. Raises
+    MetadataError.
+    """
+    if spec.fill_value is None:
+        return CodecPipeline(spec.codecs, chunk)  # The fill value of the chunk is a new object.
+    parts = spec.codecs, spec.data_type, spec.fill_value
+    key = *map(id, parts), chunk.shape
+    found = _shared_pipelines.get(key)
+    if found is not None:
+        return found[0]
+    pipeline = CodecPipeline(spec.codecs, chunk)
+    if len(_shared_pipelines) >= MAX_SHARED_PIPELINES:
+        _shared_pipelines.clear()
+    _shared_pipelines[key] = pipeline, parts
+    return pipeline
+
+
 class ArrayStorage:
     """Where an array's chunks are stored and how they are encoded.
 
@@ -110,9 +136,7 @@ class ArrayStorage:
     def _pipeline(self, shape: tuple[int, ...]) -> CodecPipeline:
         pipeline = self._pipelines.get(shape)
         if pipeline is None:
-            pipeline = CodecPipeline(
-                self.spec.codecs, ChunkSpec(shape, self.dtype, self.effective_fill_value)
-            )
+            pipeline = _shared_pipeline(self.spec, ChunkSpec(shape, self.dtype, self.effective_fill_value))
             self._pipelines[shape] = pipeline
         return pipeline
 

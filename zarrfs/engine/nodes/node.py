@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -183,9 +184,9 @@ class StoredNode(Generic[Spec]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The metadata document as it is stored. A new dictionary; nested values are not copied."""
+        """The metadata document as it is stored. A copy: changing it has no effect."""
         self._recheck()
-        return dict(self._spec.document)
+        return deepcopy(dict(self._spec.document))
 
     def usage(self) -> Usage:
         """Return the number of keys, the size in bytes and the newest modification time of the node and everything

@@ -354,7 +354,42 @@ class LocalStore(Store):
 
     def usage(self, prefix: str = "") -> Usage:
         """Return the usage below the prefix. Directories outside of the store, behind links, are not counted."""
+        return self._usage_without_links(prefix) or self._usage_with_links(prefix)
 
+    def _usage_without_links(self, prefix: str) -> Usage | None:
+        """Return the usage below the prefix, or None if there is a symbolic link."""
+        self._check_open()
+        keys = nbytes = newest = 0
+        top = self._path(prefix) if prefix else self.root
+        try:
+            self._check_directory(top)
+        except OSError as error:
+            self._raise_unless_missing(error, top)
+            return Usage(0, 0, None)
+        pending = [top]
+        while pending:
+            directory = pending.pop()
+            try:
+                with os.scandir(directory) as entries:
+                    for entry in entries:
+                        if entry.is_symlink():
+                            return None
+                        if entry.is_dir(follow_symlinks=False):
+                            if not entry.name.startswith(TEMPORARY_PREFIX):
+                                pending.append(entry.path)
+                        elif not entry.name.startswith(TEMPORARY_PREFIX):
+                            try:
+                                status = entry.stat(follow_symlinks=False)
+                            except FileNotFoundError:  # It was deleted.
+                                continue
+                            keys += 1
+                            nbytes += status.st_size
+                            newest = max(newest, status.st_mtime_ns)
+            except OSError as error:
+                self._raise_unless_missing(error, directory)
+        return Usage(keys, nbytes, newest / 1e9 if keys else None)
+
+    def _usage_with_links(self, prefix: str) -> Usage:
         def status(key: str, entry: os.DirEntry[str]) -> os.stat_result:
             return entry.stat(follow_symlinks=not (entry.is_symlink() and self._is_external(entry.path)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from zarrfs.engine.nodes.group import Group
@@ -11,6 +12,7 @@ from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_s
 from zarrfs.mount.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.held import json_memory_nbytes
 from zarrfs.mount.views.base import PresentedArray, View
+from zarrfs.mount.views.sharing import SharedResults
 
 __all__ = ["JsonView", "group_json"]
 
@@ -21,6 +23,9 @@ NUMBER_TYPES = frozenset((int, float, bool, type(None)))
 
 MAX_FRAGMENT_ENTRIES = 1000
 """The maximum number of entries of a long list that are encoded in one call."""
+
+MAX_SMALL_NBYTES = 64 << 10
+"""Documents whose parts occupy at most this much memory are composed of the texts of the parts."""
 
 MAX_INDENTED_NBYTES = 2 << 20
 """A document that occupies more bytes of memory is not indented."""
@@ -35,6 +40,7 @@ class JsonView(View):
     def __init__(self, refusals: Callable[[PresentedArray], Mapping[str, str | None]]) -> None:
         """``refusals`` returns, by suffix of the view, the reason why it cannot present an array, or None if it can."""
         self._refusals = refusals
+        self._summaries = SharedResults(_summary_texts)
 
     def refusal(self, presented: PresentedArray) -> str | None:
         return None
@@ -42,16 +48,65 @@ class JsonView(View):
     def content(self, presented: PresentedArray) -> VirtualFileContent:
         array, name = presented.array, presented.name
         refusals = self._refusals(presented)
-        views = {
-            "views": [name + suffix for suffix, reason in refusals.items() if reason is None],
-            "not_available": {
-                name + suffix: f"the array cannot be presented as {suffix}: {reason}"
-                for suffix, reason in refusals.items()
-                if reason is not None
-            },
+        attributes = array.attrs.asdict()
+        summary = self._summaries.get(presented)
+        if summary is None or json_memory_nbytes(attributes, MAX_SMALL_NBYTES) > MAX_SMALL_NBYTES:
+            document = {
+                **array_metadata_summary(array),
+                "attributes": attributes,
+                "views": [name + suffix for suffix, reason in refusals.items() if reason is None],
+                "not_available": {
+                    name + suffix: _reason(suffix, reason)
+                    for suffix, reason in refusals.items()
+                    if reason is not None
+                },
+            }
+            return VirtualFileContent([BytesSegment(_encode_document(document))])
+        # The text is composed of texts that many arrays share: indented text is expensive.
+        quoted = json.dumps(name)[:-1]
+        views, not_available = [], []
+        for suffix, reason in refusals.items():
+            file_name = f"    {quoted}{json.dumps(suffix)[1:]}"
+            if reason is None:
+                views.append(file_name)
+            else:
+                not_available.append(f"{file_name}: {_reason_text(suffix, reason)}")
+        items = {
+            **summary,
+            "path": json.dumps(array.name),
+            "attributes": _indented(attributes),
+            "views": _joined("[", views, "]"),
+            "not_available": _joined("{", not_available, "}"),
         }
-        document = {**array_metadata_summary(array), "attributes": array.attrs.asdict(), **views}
-        return VirtualFileContent([BytesSegment(_encode_document(document))])
+        text = ",\n".join([f'  "{key}": {item}' for key, item in items.items()])
+        return VirtualFileContent([BytesSegment(f"{{\n{text}\n}}\n".encode("ascii"))])
+
+
+def _reason(suffix: str, reason: str) -> str:
+    return f"the array cannot be presented as {suffix}: {reason}"
+
+
+@lru_cache(maxsize=1024)
+def _reason_text(suffix: str, reason: str) -> str:
+    return json.dumps(_reason(suffix, reason))
+
+
+def _joined(opening: str, lines: list[str], closing: str) -> str:
+    text = ",\n".join(lines)
+    return f"{opening}\n{text}\n  {closing}" if lines else opening + closing
+
+
+def _summary_texts(presented: PresentedArray) -> dict[str, str] | None:
+    """Return the properties of an array as JSON texts, None for a large document."""
+    summary = array_metadata_summary(presented.array)
+    if json_memory_nbytes(summary, MAX_SMALL_NBYTES) > MAX_SMALL_NBYTES:
+        return None
+    return {key: _indented(value) for key, value in summary.items()}
+
+
+def _indented(value: Any) -> str:
+    """Return the JSON text of a value of an object."""
+    return _encode(value, 2).replace("\n", "\n  ")
 
 
 def group_json(group: Group) -> bytes:

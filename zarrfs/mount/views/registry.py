@@ -30,6 +30,7 @@ from zarrfs.mount.views.ome_tif import OmeTifView
 from zarrfs.mount.views.planes import PlanesView
 from zarrfs.mount.views.raw import RawView
 from zarrfs.mount.views.safetensors import SafetensorsView
+from zarrfs.mount.views.sharing import SharedResults
 from zarrfs.mount.views.tif import TifView
 from zarrfs.mount.views.txt import TxtView
 from zarrfs.mount.views.vrt import VrtView
@@ -46,6 +47,7 @@ __all__ = [
     "directory_view_of_name",
     "listed_views",
     "make_content",
+    "overlapping_suffixes",
     "refusal",
     "views_of_name",
 ]
@@ -152,6 +154,15 @@ def views_of_name(name: str) -> Iterator[tuple[View, str]]:
             yield view, name[:-length]
 
 
+@cache
+def overlapping_suffixes() -> frozenset[str]:
+    """Return the suffixes that end with another suffix: ``a.F.npy`` can be a view of ``a`` or of ``a.F``."""
+    suffixes = [view.suffix for view in all_views()]
+    return frozenset(
+        one for one in suffixes if any(one != other and one.endswith(other) for other in suffixes)
+    )
+
+
 def all_kinds() -> tuple[View | DirectoryView, ...]:
     """Return the views that are files and those that are directories."""
     return (*all_views(), *DIRECTORY_VIEWS)
@@ -187,7 +198,22 @@ def listed_views(names: Collection[str] | None) -> tuple[View | DirectoryView, .
 
 def refusals(presented: PresentedArray) -> dict[str, str | None]:
     """Return, by suffix of the view, the reason why it cannot present the array, or None if it can."""
-    return {view.suffix: refusal(view, presented) for view in all_kinds()}
+    shared = _shared_refusals.get(presented)
+    return {
+        view.suffix: shared[view.suffix] if view.suffix in shared else refusal(view, presented)
+        for view in all_kinds()
+    }
+
+
+def _built_in_refusals(presented: PresentedArray) -> dict[str, str | None]:
+    return {
+        view.suffix: refusal(view, presented)
+        for view in all_kinds()
+        if type(view).__module__.startswith(f"{__package__}.")
+    }
+
+
+_shared_refusals = SharedResults(_built_in_refusals)
 
 
 def refusal(view: View | DirectoryView, presented: PresentedArray) -> str | None:

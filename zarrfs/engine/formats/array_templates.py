@@ -1,0 +1,107 @@
+"""Array documents that differ in their user attributes only are interpreted once.
+
+Groups of thousands of arrays usually have few different documents. Interpreting a document takes much longer than
+reading it. A template is the text of a document before and after the value of the attributes, with the array that it
+describes. Equal text before the value means that the parser is in an equal state, so that only the value remains to be
+parsed. The parts of the specification are immutable and are shared.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from zarrfs.engine.codecs import registry
+from zarrfs.engine.formats.json_document import MAX_DEPTH, reject_duplicates
+from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.stores.base import Buffer
+
+__all__ = ["ArrayTemplates"]
+
+MAX_TEMPLATES = 256
+
+MAX_TEMPLATE_NBYTES = 4096
+"""The maximum size of a template. A larger document is interpreted each time."""
+
+MAX_DOCUMENT_NBYTES = 64 << 10
+"""The maximum size of a document with its attributes."""
+
+ATTRIBUTES = b'"attributes"'
+
+IGNORABLE = b"must_understand"
+"""A document with this word may contain parts that are ignored with a warning, which each such document causes."""
+
+_COLON = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
+
+PROBE = '{"zarrfs probe": 1}'
+
+
+class _Parts(NamedTuple):
+    """A document as the text before the value of the attributes, the value, and the text after it."""
+
+    before: bytes
+    attributes: Any
+    after: str
+
+
+class ArrayTemplates:
+    """Templates of documents that were interpreted. Thread-safe.
+
+    ``with_attributes`` returns a specification with other attributes: what depends on them is determined again.
+    """
+
+    def __init__(self, with_attributes: Callable[[ArraySpec, dict[str, Any]], ArraySpec]) -> None:
+        self._with_attributes = with_attributes
+        self._specs: dict[tuple[bytes, str, int], ArraySpec] = {}
+
+    def find(self, data: Buffer) -> ArraySpec | None:
+        """Return the array that a document describes, or None if it has to be interpreted."""
+        parts = _split(data)
+        if parts is None:
+            return None
+        spec = self._specs.get((parts.before, parts.after, registry.registrations()))
+        return None if spec is None else self._with_attributes(spec, parts.attributes)
+
+    def add(self, data: Buffer, document: Mapping[str, Any], spec: ArraySpec) -> None:
+        """Remember the array that a document describes. ``document`` is its parsed value."""
+        parts = _split(data)
+        if parts is None or len(parts.before) + len(parts.after) > MAX_TEMPLATE_NBYTES:
+            return
+        # A structured fill value can be changed in place, so that it cannot be shared.
+        if spec.data_type.numpy.kind == "V" or spec.data_type.numpy.hasobject:
+            return
+        # The text may contain the word "attributes" at another place than the member of the document.
+        probe = parts.before.decode("utf-8-sig") + PROBE + parts.after
+        if json.loads(probe) != {**document, "attributes": json.loads(PROBE)}:
+            return
+        if len(self._specs) >= MAX_TEMPLATES:
+            self._specs.clear()
+        key = parts.before, parts.after, registry.registrations()
+        self._specs[key] = replace(spec, attributes={}, document={**document, "attributes": {}})
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=lambda pairs: reject_duplicates(pairs, ""))
+
+
+def _split(data: Buffer) -> _Parts | None:
+    """Return the parts of a document that contains the word "attributes" once, else None."""
+    raw = bytes(data)
+    if len(raw) > MAX_DOCUMENT_NBYTES or raw.count(ATTRIBUTES) != 1 or IGNORABLE in raw:
+        return None
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
+        return None
+    start = raw.index(ATTRIBUTES) + len(ATTRIBUTES)
+    try:
+        rest = raw[start:].decode("utf-8")
+        colon = _COLON.match(rest)
+        if colon is None:
+            return None
+        attributes, end = _decoder.raw_decode(rest, colon.end())
+    except (ValueError, RecursionError):  # reported when the document is interpreted
+        return None
+    if not isinstance(attributes, dict):
+        return None
+    return _Parts(raw[:start] + colon.group().encode(), attributes, rest[end:])

@@ -1,0 +1,71 @@
+"""Results that are equal for arrays that differ in their names and user attributes only.
+
+Groups of thousands of arrays usually have few different documents, whose specifications share their parts. What a view
+decides by the specification and the geometry is then decided once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+from zarrfs.errors import ZarrError
+from zarrfs.mount.views.base import PresentedArray
+
+__all__ = ["SharedResults"]
+
+T = TypeVar("T")
+
+MAX_RESULTS = 256
+
+_ORDINARY_NAME = re.compile(r"(?!LIST)[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""Names that have no special meaning in any format."""
+
+
+class SharedResults(Generic[T]):
+    """Results of a function of an array, by the parts that the array shares with others. Thread-safe.
+
+    The function must not depend on the user attributes of the array, except by its geometry, nor on its name if the
+    name is an ordinary one that no dimension has.
+    """
+
+    def __init__(self, function: Callable[[PresentedArray], T]) -> None:
+        self._function = function
+        self._results: dict[Hashable, tuple[T, tuple[Any, ...]]] = {}
+
+    def get(self, presented: PresentedArray) -> T:
+        """Return the result for an array, which may be that for another one."""
+        spec = presented.array.spec
+        parts = (
+            spec.data_type,
+            spec.chunk_grid,
+            spec.chunk_key_encoding,
+            spec.codecs,
+            spec.fill_value,
+            spec.dimension_names,
+        )
+        try:
+            geometry = presented.geometry
+            if not is_ordinary(presented):
+                return self._function(presented)
+            # A part that is alive has its own identity. A result keeps the parts of its key alive.
+            key = *map(id, parts), spec.shape, spec.dimension_units, spec.order, spec.zarr_format, geometry
+            found = self._results.get(key)
+        except (ZarrError, OSError, TypeError):  # the function reports the error
+            return self._function(presented)
+        if found is not None:
+            return found[0]
+        result = self._function(presented)
+        if len(self._results) >= MAX_RESULTS:
+            self._results.clear()
+        self._results[key] = result, parts
+        return result
+
+
+def is_ordinary(presented: PresentedArray) -> bool:
+    """Return whether no result depends on the name of an array."""
+    name = presented.name
+    return _ORDINARY_NAME.fullmatch(name) is not None and all(
+        axis.name != name for axis in presented.geometry.axes
+    )
