@@ -51,9 +51,11 @@ def _scale_view(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "BUILT_IN", (*registry.BUILT_IN, ScaleView))
     registry.all_views.cache_clear()
     registry._views_by_suffix.cache_clear()
+    registry.all_kinds.cache_clear()
     yield
     registry.all_views.cache_clear()
     registry._views_by_suffix.cache_clear()
+    registry.all_kinds.cache_clear()
 
 
 def image_attributes(*scale: float, axis_type: str = "space", path: str = "0") -> dict[str, Any]:

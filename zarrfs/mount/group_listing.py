@@ -70,7 +70,10 @@ class GroupListing:
                 find = partial(self._presentation.directory, record, stem, view)
                 yield view, ListedEntry(name, True, find)
             else:
-                yield view, ListedEntry(name, False, partial(self._presentation.file, record, stem, view))
+                yield (
+                    view,
+                    ListedEntry(name, False, partial(self._presentation.file, record, stem, view, True)),
+                )
 
     def _members(
         self, parent: NodeRecord, path: str, names: Sequence[str]

@@ -18,7 +18,10 @@ def json_memory_nbytes(value: Any, limit: int) -> int:
         total += sys.getsizeof(item)
         if total > limit:
             break
-        if isinstance(item, Mapping):
+        kind = type(item)
+        if kind is str or kind is int or kind is float:
+            continue
+        if kind is dict or isinstance(item, Mapping):
             # Keys are often shared by many objects. Each occurrence is counted, so that the estimate is an upper bound.
             total += sum(map(sys.getsizeof, item))
             pending.extend(item.values())

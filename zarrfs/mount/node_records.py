@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from zarrfs.engine.codecs.base import Codec
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group, make_node
@@ -33,6 +34,9 @@ again when the content of a file depends on them. Their text exceeds the maximum
 
 NODE_NBYTES = 8 << 10
 """The memory that a node with small documents occupies, without its JSON values."""
+
+MAX_SHARED_DOCUMENT_NBYTES = 64 << 10
+"""Arrays with documents of at most this size in memory may share parts of them."""
 
 RECORD_NBYTES = 512
 """The memory that a record without a node, or one more file of a record, occupies."""
@@ -110,8 +114,7 @@ def make_record(
     if isinstance(node, BrokenNode):
         return NodeRecord(path, node, now, RECORD_NBYTES + 4 * len(node.reason), stamps)
     spec: ArraySpec | GroupSpec = node.spec
-    document = {key: value for key, value in spec.document.items() if key != "attributes"}
-    document_nbytes = json_memory_nbytes(document, max_document_nbytes)
+    document_nbytes = _document_nbytes(spec, max_document_nbytes)
     nbytes = document_nbytes + json_memory_nbytes(spec.attributes, MAX_CACHED_ATTRIBUTES_NBYTES)
     if nbytes <= MAX_CACHED_ATTRIBUTES_NBYTES:
         return NodeRecord(path, node, now, NODE_NBYTES + nbytes, stamps)
@@ -124,6 +127,26 @@ def make_record(
         reduced, nbytes = replace(spec, document={}, attributes={}, consolidated=consolidated), 0
     reduced_node = make_node(node.store, node.path, reduced, node._cache, True, node.access)
     return NodeRecord(path, reduced_node, now, NODE_NBYTES + nbytes, stamps, has_attributes=False)
+
+
+_shared_nbytes: dict[int, tuple[tuple[Codec, ...], int]] = {}
+"""The memory of documents of arrays whose specifications share their codecs, by the identity of the codecs."""
+
+MAX_SHARED = 256
+
+
+def _document_nbytes(spec: ArraySpec | GroupSpec, limit: int) -> int:
+    """Return the approximate memory that the document of a node occupies without the user attributes."""
+    found = _shared_nbytes.get(id(spec.codecs)) if isinstance(spec, ArraySpec) else None
+    if found is not None:
+        return found[1]
+    document = {key: value for key, value in spec.document.items() if key != "attributes"}
+    nbytes = json_memory_nbytes(document, limit)
+    if isinstance(spec, ArraySpec) and nbytes < MAX_SHARED_DOCUMENT_NBYTES:
+        if len(_shared_nbytes) >= MAX_SHARED:
+            _shared_nbytes.clear()
+        _shared_nbytes[id(spec.codecs)] = spec.codecs, nbytes
+    return nbytes
 
 
 def same_data(old: Array, new: Array) -> bool:

@@ -143,12 +143,17 @@ class Presentation:
         modified = self._nodes.sizes.get(record).modified
         return Directory(array, modified, record.has_attributes, cached.files, record.path)
 
-    def file(self, record: NodeRecord, stem: str, view: View) -> VirtualFile | None:
-        """Return the file in which a view presents an array named ``stem``, or None if it cannot."""
+    def file(
+        self, record: NodeRecord, stem: str, view: View, is_accepted: bool = False
+    ) -> VirtualFile | None:
+        """Return the file in which a view presents an array named ``stem``, or None if it cannot.
+
+        ``is_accepted`` is whether the view is known to be able to present the array.
+        """
         array = record.node
         if not isinstance(array, Array):
             return None
-        content = self._view_content(record, array, view, stem)
+        content = self._view_content(record, array, view, stem, is_accepted)
         if content is None:
             return None
         usage = self._nodes.sizes.get(record)
@@ -163,13 +168,13 @@ class Presentation:
         return RawView.suffix if fixed_size_refusal(array) is None else JsonView.suffix
 
     def _view_content(
-        self, record: NodeRecord, array: Array, view: View, stem: str
+        self, record: NodeRecord, array: Array, view: View, stem: str, is_accepted: bool
     ) -> VirtualFileContent | None:
         cached: _CachedContent | None = record.contents.get(view.suffix)
         if cached is not None and (cached.geometry is None or cached.geometry == self._geometry(record)):
             return cached.content
         presented = self.present(record, array, reference_name(stem))
-        if refusal(view, presented) is not None:
+        if not is_accepted and refusal(view, presented) is not None:
             return None
         source = self._nodes.with_attributes(record) if view.needs_attributes else array
         assert isinstance(source, Array)

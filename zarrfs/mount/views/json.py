@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
@@ -21,14 +20,32 @@ MAX_FRAGMENT_NBYTES = 256 << 10
 
 NUMBER_TYPES = frozenset((int, float, bool, type(None)))
 
+SCALAR_TYPES = frozenset((str, int, bool, type(None)))
+
 MAX_FRAGMENT_ENTRIES = 1000
 """The maximum number of entries of a long list that are encoded in one call."""
 
 MAX_SMALL_NBYTES = 64 << 10
 """Documents whose parts occupy at most this much memory are composed of the texts of the parts."""
 
+MAX_LAYOUTS = 64
+
 MAX_INDENTED_NBYTES = 2 << 20
 """A document that occupies more bytes of memory is not indented."""
+
+
+class _Layout(NamedTuple):
+    """The JSON texts of the reasons why views are not available, after the name of the array.
+
+    Attributes:
+        refusals: the reasons by suffix. The reference keeps their identity, by which a layout is found.
+        views: the suffixes of available views.
+        not_available: the suffixes and reasons of the others.
+    """
+
+    refusals: Mapping[str, str | None]
+    views: list[str]
+    not_available: list[str]
 
 
 class JsonView(View):
@@ -41,6 +58,7 @@ class JsonView(View):
         """``refusals`` returns, by suffix of the view, the reason why it cannot present an array, or None if it can."""
         self._refusals = refusals
         self._summaries = SharedResults(_summary_texts)
+        self._layouts: dict[int, _Layout] = {}
 
     def refusal(self, presented: PresentedArray) -> str | None:
         return None
@@ -63,32 +81,39 @@ class JsonView(View):
             }
             return VirtualFileContent([BytesSegment(_encode_document(document))])
         # The text is composed of texts that many arrays share: indented text is expensive.
-        quoted = json.dumps(name)[:-1]
-        views, not_available = [], []
-        for suffix, reason in refusals.items():
-            file_name = f"    {quoted}{json.dumps(suffix)[1:]}"
-            if reason is None:
-                views.append(file_name)
-            else:
-                not_available.append(f"{file_name}: {_reason_text(suffix, reason)}")
+        layout = self._layout(refusals)
+        stem = f"    {json.dumps(name)[:-1]}"
         items = {
             **summary,
             "path": json.dumps(array.name),
-            "attributes": _indented(attributes),
-            "views": _joined("[", views, "]"),
-            "not_available": _joined("{", not_available, "}"),
+            "attributes": _attributes_text(attributes),
+            "views": _joined("[", [stem + text for text in layout.views], "]"),
+            "not_available": _joined("{", [stem + text for text in layout.not_available], "}"),
         }
         text = ",\n".join([f'  "{key}": {item}' for key, item in items.items()])
         return VirtualFileContent([BytesSegment(f"{{\n{text}\n}}\n".encode("ascii"))])
 
+    def _layout(self, refusals: Mapping[str, str | None]) -> _Layout:
+        found = self._layouts.get(id(refusals))
+        if found is not None:
+            return found
+        layout = _Layout(
+            refusals,
+            [json.dumps(suffix)[1:] for suffix, reason in refusals.items() if reason is None],
+            [
+                f"{json.dumps(suffix)[1:]}: {json.dumps(_reason(suffix, reason))}"
+                for suffix, reason in refusals.items()
+                if reason is not None
+            ],
+        )
+        if len(self._layouts) >= MAX_LAYOUTS:
+            self._layouts.clear()
+        self._layouts[id(refusals)] = layout
+        return layout
+
 
 def _reason(suffix: str, reason: str) -> str:
     return f"the array cannot be presented as {suffix}: {reason}"
-
-
-@lru_cache(maxsize=1024)
-def _reason_text(suffix: str, reason: str) -> str:
-    return json.dumps(_reason(suffix, reason))
 
 
 def _joined(opening: str, lines: list[str], closing: str) -> str:
@@ -102,6 +127,15 @@ def _summary_texts(presented: PresentedArray) -> dict[str, str] | None:
     if json_memory_nbytes(summary, MAX_SMALL_NBYTES) > MAX_SMALL_NBYTES:
         return None
     return {key: _indented(value) for key, value in summary.items()}
+
+
+def _attributes_text(attributes: Mapping[str, Any]) -> str:
+    """Return the JSON text of attributes, a value of an object."""
+    if all(type(value) in SCALAR_TYPES for value in attributes.values()):
+        # The encoder of the standard library is slow if it indents.
+        lines = [f"    {json.dumps(key)}: {json.dumps(value)}" for key, value in attributes.items()]
+        return _joined("{", lines, "}")
+    return _indented(attributes)
 
 
 def _indented(value: Any) -> str:

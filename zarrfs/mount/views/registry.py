@@ -163,6 +163,7 @@ def overlapping_suffixes() -> frozenset[str]:
     )
 
 
+@cache
 def all_kinds() -> tuple[View | DirectoryView, ...]:
     """Return the views that are files and those that are directories."""
     return (*all_views(), *DIRECTORY_VIEWS)
@@ -197,8 +198,13 @@ def listed_views(names: Collection[str] | None) -> tuple[View | DirectoryView, .
 
 
 def refusals(presented: PresentedArray) -> dict[str, str | None]:
-    """Return, by suffix of the view, the reason why it cannot present the array, or None if it can."""
+    """Return, by suffix of the view, the reason why it cannot present the array, or None if it can.
+
+    The result may be shared by many arrays and must not be changed.
+    """
     shared = _shared_refusals.get(presented)
+    if len(shared) == len(all_kinds()):
+        return shared
     return {
         view.suffix: shared[view.suffix] if view.suffix in shared else refusal(view, presented)
         for view in all_kinds()
