@@ -25,8 +25,9 @@ from zarrfs.errors import (
     StoreError,
     ZarrError,
 )
+from zarrfs.mount.error_numbers import error_number
 from zarrfs.mount.node_cache import REVALIDATION_SECONDS
-from zarrfs.mount.operations import ZarrOperations, error_number
+from zarrfs.mount.operations import ZarrOperations
 from zarrfs.mount.tree import Tree
 from zarrfs.testing import CountingStore
 

@@ -157,6 +157,8 @@ class Dispatcher:
             file.fh = _method(operations, name)(inner, argument)
             if getattr(operations, "direct_io", False):
                 file.direct_io = 1
+            elif hasattr(operations, "keeps_pages") and operations.keeps_pages(file.fh):
+                file.keep_cache = 1
         except BaseException as error:
             self._counters.fail(getattr(error, "errno", None))
             raise

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.stores.base import Usage
 from zarrfs.mount.content import VirtualFileContent
 from zarrfs.mount.virtual_directories import VirtualDirectory
 
@@ -45,7 +46,7 @@ class VirtualFile:
         node: the array or group that the file presents, or None if the node could not be opened.
         has_attributes: whether ``node`` has its user attributes. Large attributes are not cached.
         record_path: the path of the node relative to the root, or None if the node could not be opened.
-        version: a value that differs if a stored chunk has changed, or None if there is no such value.
+        version: the stored size and the time of the last change if these tell whether a chunk has changed, else None.
     """
 
     content: VirtualFileContent
@@ -54,7 +55,7 @@ class VirtualFile:
     node: Array | Group | None
     has_attributes: bool = True
     record_path: str | None = None
-    version: Hashable | None = None
+    version: Usage | None = None
 
 
 Entry = Directory | VirtualFile

@@ -13,7 +13,8 @@ from zarrfs.errors import ChunkDecodeError
 from zarrfs.mount.blocks import DEFAULT_POOL_NBYTES, BlockPool
 from zarrfs.mount.control import STATISTICS_NAME, ControlOperations
 from zarrfs.mount.dispatch import Dispatcher
-from zarrfs.mount.operations import ErrorLog, ZarrOperations
+from zarrfs.mount.error_numbers import ErrorLog
+from zarrfs.mount.operations import ZarrOperations
 from zarrfs.mount.options import MountOptions, default_cache_size
 from zarrfs.mount.permissions import Permissions
 from zarrfs.mount.sources import display_location, open_sources, source_names

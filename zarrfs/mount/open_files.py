@@ -24,6 +24,10 @@ class OpenFile:
 
     ``follow`` is called before each read and returns the current content. It raises an error if the content has another
     size or other metadata than before. Its argument is whether a change has been noticed during a read.
+
+    Attributes:
+        content: the current content.
+        keeps_pages: whether the pages that the kernel had cached when the file was opened are current.
     """
 
     def __init__(
@@ -33,6 +37,7 @@ class OpenFile:
         follow: Callable[[bool], VirtualFileContent] | None = None,
     ) -> None:
         self.content = content
+        self.keeps_pages = False
         self._follow = follow
         self._pool = pool
         self._pattern = AccessPattern()

@@ -1,41 +1,29 @@
-"""FUSE operations on a Tree. Exceptions are converted to error numbers in this module only."""
+"""FUSE operations on a Tree."""
 
 from __future__ import annotations
 
 import errno
-import functools
 import itertools
 import json
 import os
 import stat
-import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
-from zarrfs.errors import (
-    KeyNameError,
-    NodeExistsError,
-    NodeNotFoundError,
-    ReadOnlyError,
-    ZarrError,
-    describe_error,
-)
-from zarrfs.logs import logger
 from zarrfs.mount.blocks import BlockPool
 from zarrfs.mount.entries import Directory, Entry, ListedEntry, VirtualFile
+from zarrfs.mount.error_numbers import ErrorLog, error_number, errors_to_errno, os_error
 from zarrfs.mount.open_directories import ListedItem, ListedName, OpenDirectory
 from zarrfs.mount.open_files import OpenFile
-from zarrfs.mount.refusal import RefusedError
+from zarrfs.mount.page_versions import PageVersions
 from zarrfs.mount.tree import Tree
 
-__all__ = ["ErrorLog", "ZarrOperations", "error_number", "errors_to_errno", "os_error"]
-
-F = TypeVar("F", bound=Callable[..., Any])
+__all__ = ["XATTR_PREFIX", "ZarrOperations"]
 
 BLOCK_NBYTES = 512
 """The unit of ``st_blocks`` in bytes, independent of the file system."""
@@ -43,21 +31,6 @@ PREFERRED_READ_NBYTES = 1 << 20
 MAX_XATTR_NBYTES = 64 << 10
 """The maximum size of an extended attribute in Linux."""
 XATTR_PREFIX = "user.zarr."
-MAX_REPORTED_ERRORS = 10_000
-
-PRESERVED_ERRNOS = (
-    errno.EACCES,
-    errno.ENOENT,
-    errno.ENOMEM,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EROFS,
-    errno.ENAMETOOLONG,
-    errno.ETIMEDOUT,
-)
-"""Error numbers of the store that are errnos unchanged. All others become EIO."""
 
 WRITE_OPERATIONS = [
     "chmod",
@@ -77,73 +50,6 @@ WRITE_OPERATIONS = [
     "write",
     "fallocate",
 ]
-
-
-class ErrorLog:
-    """Logs each error once, even if the kernel repeats the request."""
-
-    def __init__(self) -> None:
-        self._reported_hashes: set[int] = set()
-        self._lock = threading.Lock()
-
-    def report(self, context: str, error: Exception) -> None:
-        """Log an error. The traceback of an unexpected error is logged too."""
-        text = describe_error(error)
-        with self._lock:
-            if hash(text) in self._reported_hashes:
-                return
-            if len(self._reported_hashes) >= MAX_REPORTED_ERRORS:
-                self._reported_hashes.clear()
-            self._reported_hashes.add(hash(text))
-        expected = isinstance(error, ZarrError | OSError | MemoryError)
-        if isinstance(error, RefusedError):
-            logger.warning("%s", text)
-            return
-        logger.error("%s: %s", context, text, exc_info=None if expected else error)
-
-
-def error_number(error: Exception) -> int:
-    """Return the error number that the kernel receives for an exception."""
-    if isinstance(error, NodeNotFoundError):
-        return errno.ENOENT
-    if isinstance(error, ReadOnlyError):
-        return errno.EROFS
-    if isinstance(error, RefusedError):
-        return error.number
-    if isinstance(error, NodeExistsError):
-        return errno.EEXIST
-    if isinstance(error, KeyNameError):
-        return errno.EINVAL
-    if isinstance(error, MemoryError):
-        return errno.ENOMEM
-    errnos = {errno.EPERM: errno.EACCES} | {number: number for number in PRESERVED_ERRNOS}
-    return errnos.get(error.errno or 0, errno.EIO) if isinstance(error, OSError) else errno.EIO
-
-
-class OperationError(OSError):
-    """The error number that the kernel receives. It is not converted again."""
-
-
-def os_error(number: int) -> OSError:
-    return OperationError(number, os.strerror(number))
-
-
-def errors_to_errno(operation: F) -> F:
-    """Convert the exceptions of an operation to error numbers. Each error is logged once."""
-
-    @functools.wraps(operation)
-    def translated(self: Any, *args: Any) -> Any:
-        try:
-            return operation(self, *args)
-        except OperationError:
-            raise
-        except Exception as error:
-            number = error_number(error)
-            if number not in (errno.ENOENT, errno.EROFS):
-                self._error_log.report(f"{operation.__name__} {args[0] if args else ''}", error)
-            raise os_error(number) from error
-
-    return translated  # type: ignore[return-value]
 
 
 class ZarrOperations:
@@ -174,6 +80,7 @@ class ZarrOperations:
         self._started = time.time() if mounted_at is None else mounted_at
         self._owner = (os.getuid(), os.getgid())
         self._error_log = ErrorLog()
+        self._page_versions = PageVersions()
 
     # -- initialization and destruction ------------------------------------------------------------------
 
@@ -344,8 +251,15 @@ class ZarrOperations:
         if not isinstance(entry, VirtualFile):
             raise os_error(errno.EISDIR)
         handle = next(self._handles)
-        self._files[handle] = OpenFile(entry.content, self._pool, self._tree.follower(path, entry))
+        file = OpenFile(entry.content, self._pool, self._tree.follower(path, entry))
+        file.keeps_pages = self._page_versions.are_current(path, entry)
+        self._files[handle] = file
         return handle
+
+    def keeps_pages(self, handle: int) -> bool:
+        """Return whether the pages of an open file that the kernel has cached before it was opened are current."""
+        file = self._files.get(handle)
+        return file is not None and file.keeps_pages
 
     @errors_to_errno
     def read(self, path: str, size: int, offset: int, fh: int) -> Any:

@@ -6,8 +6,8 @@ import gc
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MountError, ZarrError
@@ -105,9 +105,8 @@ def _run(
         if options.metrics is None
         else MetricsServer(options.metrics, lambda: prometheus_text(statistics.snapshot()))
     )
-    _tune_garbage_collector()
     try:
-        with handled_signals(ending.stop, filesystem.rescan):
+        with handled_signals(ending.stop, filesystem.rescan), _fewer_collections():
             binding.run(dispatcher, target, arguments, is_debugging=options.debug)
     except RuntimeError as error:
         if is_ready:
@@ -121,11 +120,18 @@ def _run(
             metrics.close()
 
 
-def _tune_garbage_collector() -> None:
+@contextmanager
+def _fewer_collections() -> Iterator[None]:
     """Collect cycles of objects less often: listings create many objects without cycles, which are all examined."""
+    thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 class _Ending:
@@ -212,8 +218,8 @@ def _fuse_arguments(sources: Sequence[str], options: MountOptions) -> dict[str, 
             negative_timeout=IMMUTABLE_SECONDS,
         )
     else:
-        # On open, the kernel drops cached pages of a file whose size or modification time has changed.
-        arguments.update(auto_cache=True, negative_timeout=1)
+        # On open, the kernel drops cached pages of a file unless the operations state that they are current.
+        arguments.update(negative_timeout=1)
     for option in options.fuse_options:
         key, separator, value = option.partition("=")
         arguments[key] = value if separator else True

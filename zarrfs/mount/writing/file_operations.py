@@ -14,9 +14,10 @@ from zarrfs.errors import describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.blocks import BlockPool
 from zarrfs.mount.entries import Directory, Entry, VirtualFile
+from zarrfs.mount.error_numbers import errors_to_errno, os_error
 from zarrfs.mount.open_directories import ListedItem
 from zarrfs.mount.open_files import OpenFile
-from zarrfs.mount.operations import ZarrOperations, errors_to_errno, os_error
+from zarrfs.mount.operations import ZarrOperations
 from zarrfs.mount.options import CreationOptions
 from zarrfs.mount.presentation import GROUP_DOCUMENT
 from zarrfs.mount.refusal import RefusedError

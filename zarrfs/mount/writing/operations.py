@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.entries import Directory, Entry, VirtualFile
-from zarrfs.mount.operations import XATTR_PREFIX, errors_to_errno, os_error
+from zarrfs.mount.error_numbers import errors_to_errno, os_error
+from zarrfs.mount.operations import XATTR_PREFIX
 from zarrfs.mount.presentation import GROUP_DOCUMENT
 from zarrfs.mount.refusal import RefusedError
 from zarrfs.mount.writing.documents import CREATION_OPTIONS

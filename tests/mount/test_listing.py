@@ -1,0 +1,224 @@
+"""Listings: types and attributes of entries, the cost of large groups, and the pages that the kernel may keep."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrfs
+from tests.mount.test_tree import Clock
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.stores.base import Usage
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.mount.content import BytesSegment, VirtualFileContent
+from zarrfs.mount.entries import VirtualFile
+from zarrfs.mount.operations import ZarrOperations
+from zarrfs.mount.page_versions import SETTLING_SECONDS, PageVersions
+from zarrfs.mount.tree import Tree
+from zarrfs.mount.views import registry
+from zarrfs.mount.views.base import PresentedArray
+from zarrfs.mount.views.json import JsonView
+from zarrfs.testing import CountingStore
+
+
+def many_arrays(count: int) -> MemoryStore:
+    store = MemoryStore()
+    root = zarrfs.create_group(store)
+    for number in range(count):
+        root.create_array(f"a{number:03}", data=np.arange(4, dtype="u2"), attributes={"number": number})
+    root.create_group("group")
+    return store
+
+
+def operations_of(store: Any, **options: Any) -> ZarrOperations:
+    return ZarrOperations(Tree(zarrfs.open(store), **options), lambda: None)
+
+
+def test_a_listing_has_the_attributes_that_a_look_up_has() -> None:
+    store = many_arrays(5)
+    store.set("bad/zarr.json", b"not JSON")
+    operations = operations_of(store)
+    handle = operations.opendir("/")
+    listed = list(operations.read_directory("/", handle, 0, True))
+    assert [entry.name for entry in listed[:2]] == [".", ".."]
+    assert {"a000.npy", "group", "bad.error.txt", ".group.json"} <= {entry.name for entry in listed}
+    for entry in listed[2:]:
+        expected = operations.getattr(f"/{entry.name}")
+        assert entry.attributes == expected
+        assert entry.type == stat.S_IFMT(expected["st_mode"])
+    assert [entry.name for entry in operations.read_directory("/", handle, 0, False)] == [
+        entry.name for entry in listed
+    ]
+    operations.releasedir("/", handle)
+
+
+def test_a_listing_continues_at_any_offset() -> None:
+    operations = operations_of(many_arrays(5))
+    names = operations.readdir("/", 0)
+    handle = operations.opendir("/")
+    pages = []
+    while True:
+        page = operations.read_directory("/", handle, len(pages), True)
+        first = next(page, None)
+        if first is None:
+            break
+        pages.append(first)
+        following = next(page, None)  # It did not fit into the page and is returned again.
+        assert following is None or following.attributes is not None or following.name == ".."
+    assert [entry.name for entry in pages] == names
+    assert all(entry.attributes is not None for entry in pages[2:])
+    assert [entry.name for entry in operations.read_directory("/", handle, 3, False)] == names[3:]
+
+
+def test_members_that_change_during_a_listing_do_not_fail_it() -> None:
+    store = many_arrays(3)
+    operations = operations_of(store)
+    handle = operations.opendir("/")
+    page = operations.read_directory("/", handle, 0, False)
+    found = [next(page).name for _ in range(4)]
+    store.delete_prefix("a002")
+    found += [entry.name for entry in page]
+    assert {"a000.npy", "a001.raw", "group"} <= set(found)
+    assert not any(name.startswith("a002") for name in found)
+
+
+def test_the_requests_of_a_listing_do_not_grow_faster_than_the_number_of_arrays() -> None:
+    def calls(count: int) -> int:
+        counting = CountingStore(many_arrays(count))
+        operations = operations_of(counting)
+        counting.reset()
+        for entry in list(operations.read_directory("/", operations.opendir("/"), 0, True)):
+            assert entry.name
+        for name in operations.readdir("/", 0)[2:]:
+            operations.getattr(f"/{name}")
+        assert all(number == 1 for key, number in counting.keys.items() if key.endswith("get")), counting.keys
+        return sum(counting.calls.values())
+
+    assert calls(60) - calls(40) == calls(40) - calls(20)
+    assert calls(40) - calls(20) <= 20 * 10
+
+
+def test_names_with_the_suffix_of_another_view_are_listed_once() -> None:
+    store = MemoryStore()
+    root = zarrfs.create_group(store)
+    root.create_array("a", data=np.arange(6, dtype="u1").reshape(2, 3))
+    root.create_array("a.F", data=np.arange(2, dtype="u1"))
+    root.create_array("b", data=np.arange(2, dtype="u1"))
+    root.create_array("b.F", data=np.array(["x"], dtype="T" if hasattr(np.dtypes, "StringDType") else "U1"))
+    root.create_group("b.npy")
+    tree = Tree(zarrfs.open(store), views=("all",))
+    entry = tree.lookup("/")
+    listed = tree.list_names(entry)  # type: ignore[arg-type]
+    assert len(listed) == len(set(listed))
+    for name in listed:
+        assert tree.lookup(f"/{name}") is not None
+    longer = tree.lookup("/a.F.npy")
+    assert isinstance(longer, VirtualFile)
+    assert isinstance(longer.node, Array)
+    assert longer.node.path == "a.F"
+
+
+ARRAYS: list[dict[str, Any]] = [
+    {"shape": (4, 5), "dtype": "u2"},
+    {"shape": (4, 5), "dtype": ">f4", "dimension_names": ("y", "x")},
+    {"shape": (2, 3, 4, 5), "dtype": "i1", "dimension_names": ("t", "z", "y", "x")},
+    {"shape": (), "dtype": "f8"},
+    {"shape": (0, 3), "dtype": "c16"},
+    {"shape": (3,), "dtype": "bool"},
+    {"shape": (3,), "dtype": [("a", "u1"), ("b", "<f4")]},
+    {"shape": (3,), "dtype": str},
+    {"shape": (2,) * 9, "dtype": "u1"},
+]
+NAMES = ("img", "img2", "x", "LIST", "LISTA", "a b", "50%", "ä", "a:b", "n" * 70, "-x", "y")
+
+
+@pytest.mark.parametrize("options", ARRAYS, ids=lambda options: f"{options['dtype']} {options['shape']}")
+def test_shared_refusals_and_documents_are_those_of_each_array(options: dict[str, Any]) -> None:
+    direct = JsonView(
+        lambda presented: {v.suffix: registry.refusal(v, presented) for v in registry.all_kinds()}
+    )
+    for attributes in (
+        {},
+        {"a": 1, "text": 'q"\n'},
+        {"deep": {"list": [1, {"b": None}]}, "nan": float("nan")},
+    ):
+        store = MemoryStore()
+        root = zarrfs.create_group(store)
+        for name in NAMES:
+            if name != "a:b":
+                root.create_array(name, **options, attributes=attributes)
+        opened = zarrfs.open_group(store)
+        for name, array in opened.arrays():
+            presented = PresentedArray(array, name)
+            expected = {view.suffix: registry.refusal(view, presented) for view in registry.all_kinds()}
+            assert registry.refusals(PresentedArray(array, name)) == expected
+            content = registry_json().content(PresentedArray(array, name))
+            text = content.read(0, content.size)
+            document = json.loads(text)
+            assert text == direct_text(direct, array, name)
+            assert document["path"] == f"/{name}"
+            assert document["views"] == [
+                name + suffix for suffix, reason in expected.items() if reason is None
+            ]
+
+
+def registry_json() -> JsonView:
+    (view,) = [view for view in registry.all_views() if isinstance(view, JsonView)]
+    return view
+
+
+def direct_text(view: JsonView, array: Array, name: str) -> bytes:
+    """Return the document as the encoder of the standard library writes it."""
+    view._summaries.get = lambda presented: None  # type: ignore[method-assign]
+    content = view.content(PresentedArray(array, name))
+    return content.read(0, content.size)
+
+
+def file_of(usage: Usage | None, content: VirtualFileContent) -> VirtualFile:
+    return VirtualFile(content, 0, None, None, version=usage)
+
+
+def test_pages_are_kept_if_nothing_has_changed_for_some_time() -> None:
+    clock, content = Clock(), VirtualFileContent([BytesSegment(b"x")])
+    versions = PageVersions(clock, lambda: 1000.0)
+    old, new = Usage(2, 100, 10.0), Usage(2, 100, 999.9)
+    assert not versions.are_current("/a.npy", file_of(old, content)), "the first opening"
+    assert versions.are_current("/a.npy", file_of(old, content))
+    assert not versions.are_current("/a.npy", file_of(new, content))
+    assert not versions.are_current("/a.npy", file_of(new, content)), (
+        "cached data may be older than the change"
+    )
+    clock.now += SETTLING_SECONDS + 1
+    assert not versions.are_current("/a.npy", file_of(new, content)), "pages of the time before are dropped"
+    assert versions.are_current("/a.npy", file_of(new, content))
+    assert not versions.are_current("/a.npy", file_of(None, content)), "changes are not known"
+    assert not versions.are_current("/a.npy", file_of(new, VirtualFileContent([BytesSegment(b"y")])))
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_a_changed_chunk_is_noticed_with_few_system_calls(count: int, tmp_path: Path) -> None:
+    """The stored size of an array of very many chunks is determined in the background."""
+    clock = Clock()
+    array = zarrfs.create_array(tmp_path / "s.zarr" / "a", shape=(count,), chunks=(1,), dtype="u1")
+    array[...] = 1
+    counting = CountingStore(zarrfs.open(tmp_path / "s.zarr" / "a").store)
+    operations = operations_of(counting, root_name="a", clock=clock)
+    slow = operations._tree._nodes.sizes
+    assert isinstance(operations._tree.lookup("/a.raw"), VirtualFile)
+    operations._tree._nodes.root.usage_seconds = 10.0
+    operations._tree._nodes.root.usage_expires = float("inf")
+    assert not slow.is_exact(operations._tree._nodes.root)
+    array[1] = 7
+    clock.now += 2
+    counting.reset()
+    handle = operations.open("/a.raw", os.O_RDONLY)
+    assert not operations.keeps_pages(handle)
+    assert bytes(operations.read("/a.raw", 1, 1, handle)) == b"\7"
+    assert sum(counting.calls.values()) < 20
+    operations.release("/a.raw", handle)
