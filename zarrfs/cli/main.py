@@ -41,6 +41,7 @@ VERBS = {
     "consolidate": "Write consolidated metadata.",
     "clean": "Remove temporary files of killed writers.",
     "check": "Validate OME-NGFF metadata and consolidated metadata.",
+    "verify": "Decode every chunk and report the broken ones.",
     "view": "Open the desktop viewer.",
     "doctor": "Check whether FUSE is usable on this system.",
 }

@@ -74,17 +74,19 @@ def _with_options(function: F, *options: Callable[[F], F]) -> F:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, int, int], object] | None]:
+def progress_bar(
+    resume: str = "with --if-exists resume",
+) -> Iterator[Callable[[str, int, int], object] | None]:
     """Yield a callback that displays the progress, or None if standard error is not a terminal.
 
     Inside the context, messages name options as they are typed on the command line. Ctrl-C prints how to resume, and
-    exits.
+    exits. ``resume`` names the options for it.
     """
     try:
         with command_line(), _bar() as show:
             yield show
     except KeyboardInterrupt:
-        click.echo("zarrfs: interrupted; run the same command with --if-exists resume to continue", err=True)
+        click.echo(f"zarrfs: interrupted; run the same command {resume} to continue", err=True)
         raise SystemExit(INTERRUPTED_STATUS) from None
 
 

@@ -10,9 +10,13 @@ from zarrfs.tools.hdf5.conversion import from_hdf5, to_hdf5
 from zarrfs.tools.migration import migrate
 from zarrfs.tools.node_copies import copy, copy_all, copy_store
 from zarrfs.tools.pyramids.building import build_pyramid
+from zarrfs.tools.verification.problems import Problem, VerificationReport
+from zarrfs.tools.verification.verification import verify
 
 __all__ = [
     "CopyReport",
+    "Problem",
+    "VerificationReport",
     "build_pyramid",
     "clean",
     "consolidate_metadata",
@@ -25,4 +29,5 @@ __all__ = [
     "rechunk",
     "stale_consolidation",
     "to_hdf5",
+    "verify",
 ]

@@ -1,0 +1,269 @@
+"""Verification finds every damaged chunk and every difference, reports no others, and can be resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zarrfs
+from zarrfs.cli.main import main
+from zarrfs.errors import NodeExistsError, StoreError
+from zarrfs.storage import MemoryStore
+from zarrfs.testing import FailingStore
+from zarrfs.tools import Problem, convert, verify
+from zarrfs.tools.verification.missing import missing_between
+
+VALUES = np.random.default_rng(5).integers(1, 999, (20, 30)).astype("u2")
+
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def sharding(chunk_shape: tuple[int, ...], codecs: list[dict[str, Any]]) -> dict[str, Any]:
+    configuration = {
+        "chunk_shape": list(chunk_shape),
+        "codecs": codecs,
+        "index_codecs": [BYTES, {"name": "crc32c"}],
+    }
+    return {"name": "sharding_indexed", "configuration": configuration}
+
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "v3": {"chunks": (8, 8)},
+    "crc32c": {"chunks": (8, 8), "compressors": [{"name": "crc32c"}]},
+    "v2": {"chunks": (8, 8), "zarr_format": 2, "compressors": {"id": "zlib", "level": 1}},
+    "n5": {"chunks": (8, 8), "zarr_format": "n5"},
+    "sharded": {"chunks": (4, 4), "shards": (8, 8)},
+    "nested shards": {
+        "chunks": (8, 8),
+        "codecs": [sharding((4, 4), [sharding((2, 2), [BYTES, {"name": "crc32c"}])])],
+    },
+    "rectilinear": {"chunks": ((5, 10, 5), 8)},
+}
+
+
+@pytest.fixture(params=list(LAYOUTS))
+def array(request: pytest.FixtureRequest) -> zarrfs.Array:
+    return zarrfs.create_array(MemoryStore(), data=VALUES, **LAYOUTS[request.param])
+
+
+def chunk_key(array: zarrfs.Array, coords: tuple[int, ...]) -> str:
+    return array.storage.key(coords)
+
+
+def test_an_intact_array_has_no_problems(array: zarrfs.Array) -> None:
+    report = verify(array)
+    assert report.is_intact
+    assert not report.problems
+    assert report.chunks == len(list(array.storage.stored_chunks())) == 12
+
+
+@pytest.mark.parametrize("coords", [(0, 0), (1, 2), (2, 3)])
+def test_a_truncated_chunk_is_found(array: zarrfs.Array, coords: tuple[int, int]) -> None:
+    key = chunk_key(array, coords)
+    value = array.store.get(key)
+    assert value is not None
+    array.store.set(key, bytes(value)[: len(value) * 3 // 4])
+    report = verify(array, memory=1)
+    assert {(problem.kind, problem.chunk, problem.key) for problem in report.problems} == {
+        ("corrupt", coords, key)
+    }
+    assert not report.is_intact
+
+
+def test_each_broken_inner_chunk_of_a_shard_is_reported() -> None:
+    array = zarrfs.create_array(MemoryStore(), data=VALUES, chunks=(4, 4), shards=(8, 8))
+    key = chunk_key(array, (0, 0))
+    value = bytearray(array.store.get(key) or b"")
+    value[:4] = value[-40:-36] = b"\xff" * 4  # the beginning of the first inner chunk, and of the index
+    array.store.set(key, bytes(value))
+    assert verify(array).count("corrupt") >= 1
+
+
+@pytest.mark.parametrize("memory", [1, 64, 1 << 20])
+def test_the_parts_of_a_shard_are_verified_in_bounded_memory(memory: int) -> None:
+    array = zarrfs.create_array(MemoryStore(), data=VALUES, chunks=(4, 3), shards=(20, 30))
+    assert verify(array, memory=memory).problems == []
+    other = zarrfs.create_array(MemoryStore(), data=VALUES, chunks=(7, 7))
+    other[19, 29] += 1
+    (problem, *more) = verify(array, other, memory=memory).problems
+    assert problem.kind == "different"
+    assert not more
+
+
+def test_a_chunk_that_cannot_be_read_does_not_end_the_verification() -> None:
+    inner = MemoryStore()
+    array = zarrfs.create_array(inner, data=VALUES, chunks=(8, 8))
+    broken = {chunk_key(array, (0, 1)), chunk_key(array, (2, 2))}
+    store = FailingStore(inner, lambda _, key: StoreError("input/output error") if key in broken else None)
+    report = verify(store)
+    assert {problem.key for problem in report.problems} == broken
+    assert {problem.kind for problem in report.problems} == {"unreadable"}
+
+
+def test_differences_to_a_copy_with_other_chunks_are_found(array: zarrfs.Array) -> None:
+    copy = MemoryStore()
+    convert(array, copy, zarr_format=3, chunks=(6, 5), shards=False)
+    assert verify(array, copy).problems == []
+    other = zarrfs.open_array(copy, mode="r+")
+    other[3, 4] += 1
+    (problem,) = verify(array, copy).problems
+    assert (problem.kind, problem.chunk) == ("different", (0, 0))
+    assert "differ from those in memory://" in problem.message
+
+
+def test_a_chunk_that_exists_only_at_the_other_location_is_different() -> None:
+    array = zarrfs.create_array(MemoryStore(), data=VALUES, chunks=(8, 8))
+    other = zarrfs.create_array(MemoryStore(), data=VALUES, chunks=(8, 8))
+    array.store.delete(chunk_key(array, (1, 1)))
+    assert [problem.chunk for problem in verify(array, other).problems] == [(1, 1)]
+    assert [problem.chunk for problem in verify(other, array).problems] == [(1, 1)]
+
+
+def new_hierarchy(path: Path) -> zarrfs.Group:
+    group = zarrfs.create_group(path)
+    group.create_array("a/b", data=VALUES, chunks=(8, 8))
+    group.create_array("c", data=VALUES[0], chunks=8)
+    return group
+
+
+def test_hierarchies_are_compared_array_by_array(tmp_path: Path) -> None:
+    new_hierarchy(tmp_path / "one")
+    other = new_hierarchy(tmp_path / "other")
+    assert verify(tmp_path / "one", tmp_path / "other").arrays == 2
+    del other["c"]
+    other.create_array("d", data=VALUES)
+    other.create_array("a/b", data=VALUES[:3], overwrite=True)
+    problems = verify(tmp_path / "one", tmp_path / "other").problems
+    assert [(problem.path, problem.kind) for problem in problems] == [
+        ("a/b", "different"),
+        ("c", "different"),
+        ("d", "different"),
+    ]
+    assert "expected shape (20, 30)" in problems[0].message
+
+
+def test_unreadable_metadata_is_a_problem_of_the_member_only(tmp_path: Path) -> None:
+    new_hierarchy(tmp_path / "one")
+    (tmp_path / "one" / "c" / "zarr.json").write_text("{")
+    (problem,) = verify(tmp_path / "one").problems
+    assert (problem.path, problem.kind) == ("c", "unreadable")
+
+
+# -- missing chunks --------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=3).flatmap(
+        lambda grid: st.tuples(st.just(grid), st.sets(st.tuples(*(st.integers(0, n - 1) for n in grid))))
+    )
+)
+def test_missing_chunks_have_only_stored_neighbours(case: tuple[list[int], set[tuple[int, ...]]]) -> None:
+    grid, missing = case
+    stored = sorted(set(product(*map(range, grid))) - missing)
+    expected = []
+    for chunk in sorted(missing):
+        neighbours = [
+            (*chunk[:axis], chunk[axis] + step, *chunk[axis + 1 :])
+            for axis in range(len(grid))
+            for step in (-1, 1)
+            if 0 <= chunk[axis] + step < grid[axis]
+        ]
+        if neighbours and all(neighbour in stored for neighbour in neighbours):
+            expected.append(chunk)
+    assert missing_between(stored, grid) == (expected if stored else [])
+
+
+def test_missing_chunks_are_reported_but_do_not_count_as_damage(tmp_path: Path) -> None:
+    array = zarrfs.create_array(tmp_path / "a.zarr", data=VALUES, chunks=(8, 8))
+    array[8:16, 8:16] = 0
+    report = verify(array)
+    assert [(problem.kind, problem.chunk) for problem in report.problems] == [("missing", (1, 1))]
+    assert report.is_intact
+    runner = CliRunner()
+    assert runner.invoke(main, ["verify", str(tmp_path / "a.zarr")]).exit_code == 0
+    assert runner.invoke(main, ["verify", str(tmp_path / "a.zarr"), "--strict"]).exit_code == 1
+
+
+# -- report file -----------------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_run_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zarrfs.tools.verification.verification.BATCH_SIZE", 5)
+    inner = MemoryStore()
+    array = zarrfs.create_array(inner, data=VALUES, chunks=(8, 8))
+    inner.set(chunk_key(array, (0, 1)), b"broken")
+    file = tmp_path / "report.jsonl"
+
+    def stop(path: str, done: int, total: int) -> None:
+        if done == 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verify(array, report_file=file, progress=stop)
+    with pytest.raises(NodeExistsError, match="resume"):
+        verify(array, report_file=file)
+    with file.open("a") as opened:
+        opened.write('{"batch": [')  # an incomplete line
+    report = verify(array, report_file=file, resume=True)
+    assert (report.chunks, report.resumed) == (12, 10)
+    assert [problem.chunk for problem in report.problems] == [(0, 1)]
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert lines[-1]["complete"]["intact"] is False
+    assert verify(array, report_file=file, resume=True).resumed == 12
+
+
+@pytest.mark.parametrize(
+    "content", ["", "x\n", '{"zarrfs_verify": 1, "location": "elsewhere"}\n', "[]\n{}\n"]
+)
+def test_a_file_that_is_not_the_report_of_this_verification_is_not_changed(
+    tmp_path: Path, content: str
+) -> None:
+    array = zarrfs.create_array(MemoryStore(), data=VALUES)
+    (tmp_path / "file").write_text(content)
+    with pytest.raises((StoreError, NodeExistsError), match="file"):
+        verify(array, report_file=tmp_path / "file", resume=True)
+    assert (tmp_path / "file").read_text() == content
+
+
+def test_a_report_file_that_is_a_fifo_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    array = zarrfs.create_array(MemoryStore(), data=VALUES)
+    with pytest.raises(StoreError, match="expected a regular file"):
+        verify(array, report_file=tmp_path / "fifo", resume=True)
+
+
+def test_the_command_prints_problems_and_json(tmp_path: Path) -> None:
+    array = zarrfs.create_array(tmp_path / "a.zarr", data=VALUES, chunks=(8, 8))
+    runner = CliRunner()
+    result = runner.invoke(main, ["verify", str(tmp_path / "a.zarr")])
+    assert (result.exit_code, result.output) == (0, "12 chunks of 1 arrays verified: no problems\n")
+    array.store.set(chunk_key(array, (0, 1)), b"broken")
+    result = runner.invoke(main, ["verify", str(tmp_path / "a.zarr")])
+    assert result.exit_code == 1
+    assert result.output.startswith("corrupt: / chunk (0, 1) (key 'c/0/1'): ")
+    assert result.output.endswith("12 chunks of 1 arrays verified: 1 corrupt\n")
+    result = runner.invoke(main, ["verify", str(tmp_path / "a.zarr"), "--json"])
+    document = json.loads(result.output)
+    assert (document["chunks"], document["problems"][0]["chunk"]) == (12, [0, 1])
+    result = runner.invoke(main, ["verify", str(tmp_path / "a.zarr"), "--resume"])
+    assert (result.exit_code, "--report" in result.output) == (2, True)
+
+
+def test_problems_are_json() -> None:
+    problem = Problem("a", "corrupt", "message", (1, 2), "a/c/1/2")
+    assert json.loads(json.dumps(problem.to_json())) == {
+        "path": "a",
+        "kind": "corrupt",
+        "message": "message",
+        "chunk": [1, 2],
+        "key": "a/c/1/2",
+    }

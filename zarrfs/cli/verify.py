@@ -1,0 +1,97 @@
+"""``zarrfs verify``: decode every chunk, and compare with another location."""
+
+from __future__ import annotations
+
+import click
+
+from zarrfs.cli.console import MAX_LINE, print_json, safe
+from zarrfs.cli.transfer import progress_bar
+from zarrfs.cli.values import SizeType, storage_option, storage_options
+from zarrfs.tools import Problem, VerificationReport, verify
+
+__all__ = ["command"]
+
+MAX_LINES = 1000
+
+
+@click.command(short_help="Decode every chunk and report the broken ones.")
+@click.argument("location")
+@click.argument("other", required=False)
+@click.option("--strict", is_flag=True, help="Exit with 1 for missing chunks as well.")
+@click.option(
+    "--report", "report_file", metavar="FILE", help="Write the problems to this file as JSON lines."
+)
+@click.option("--resume", is_flag=True, help="Continue an interrupted run with the same --report file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option(
+    "--memory",
+    type=SizeType(),
+    default=256 << 20,
+    help="Memory for decoded values per thread, such as 1GiB. Default: 256MiB.",
+)
+@storage_option
+def command(
+    location: str,
+    other: str | None,
+    strict: bool,
+    report_file: str | None,
+    resume: bool,
+    as_json: bool,
+    memory: int,
+    storage: tuple[str, ...],
+) -> None:
+    """Decode every stored chunk of the array or hierarchy at LOCATION, and report the problems.
+
+    With OTHER, the values are compared with those of the arrays at the same paths there, whatever their chunks and
+    compression are.
+
+    A chunk is corrupt if it cannot be decoded, and missing if it is not stored although all neighbouring chunks are.
+    Missing chunks can be intentional, because programs do not store chunks that contain only the fill value.
+
+    Exit codes: 0 no problems, apart from missing chunks without --strict; 1 problems or another error; 2 incorrect
+    usage; 130 interrupted.
+
+    \b
+    Examples:
+      zarrfs verify image.zarr
+      zarrfs verify image.zarr s3://bucket/image.zarr --report verify.jsonl
+    """
+    if resume and report_file is None:
+        raise click.UsageError("--resume needs the --report file of the interrupted run")
+    with progress_bar("with --report and --resume") as progress:
+        report = verify(
+            location,
+            other,
+            report_file=report_file,
+            resume=resume,
+            memory=memory,
+            progress=progress,
+            storage_options=storage_options(storage),
+        )
+    if as_json:
+        print_json(report.to_json())
+    else:
+        _print_report(report)
+    if not report.is_intact or (strict and report.problems):
+        raise SystemExit(1)
+
+
+def _print_report(report: VerificationReport) -> None:
+    for problem in report.problems[:MAX_LINES]:
+        click.echo(safe(_line(problem), MAX_LINE))
+    if len(report.problems) > MAX_LINES:
+        click.echo(f"... and {len(report.problems) - MAX_LINES} more; --json or --report lists all")
+    counts = [
+        f"{report.count(kind)} {kind}"
+        for kind in ("corrupt", "different", "missing", "unreadable")
+        if report.count(kind)
+    ]
+    resumed = f", {report.resumed} of them by an earlier run" if report.resumed else ""
+    click.echo(
+        f"{report.chunks} chunks of {report.arrays} arrays verified{resumed}: {', '.join(counts) or 'no problems'}"
+    )
+
+
+def _line(problem: Problem) -> str:
+    chunk = "" if problem.chunk is None else f" chunk {problem.chunk} (key {problem.key!r})"
+    return f"{problem.kind}: {problem.path}{chunk}: {problem.message}"

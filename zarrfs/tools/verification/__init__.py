@@ -1,0 +1,1 @@
+"""Verifying that all chunks of a hierarchy can be decoded."""

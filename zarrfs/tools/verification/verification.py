@@ -1,0 +1,223 @@
+"""Verifying arrays and hierarchies: every chunk is decoded, and optionally compared with another location."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.locations import split_options
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.open import Location
+from zarrfs.engine.open import open as open_node
+from zarrfs.engine.parallel import CORES, for_each
+from zarrfs.errors import ChunkDecodeError, ZarrError
+from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
+from zarrfs.tools.copying.walking import walk
+from zarrfs.tools.verification.chunks import ChunkVerifier
+from zarrfs.tools.verification.journal import BatchKey, Journal
+from zarrfs.tools.verification.missing import missing_between
+from zarrfs.tools.verification.problems import Problem, VerificationReport
+
+__all__ = ["Progress", "verify"]
+
+Progress = Callable[[str, int, int], object]
+"""Called with (path of an array, chunks done, chunks in total)."""
+
+BATCH_SIZE = 1000
+"""The number of chunks after which the report file is extended."""
+
+MEMORY = 256 << 20
+
+
+def verify(
+    location: Location,
+    other: Location | None = None,
+    *,
+    report_file: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    memory: int = MEMORY,
+    progress: Progress | None = None,
+    storage_options: dict[str, Any] | None = None,
+) -> VerificationReport:
+    """Decode every stored chunk of an array, or of all arrays of a hierarchy, and return the problems that were found.
+
+    With ``other``, the metadata (shape and data type) and values of each array are compared with those of the array at
+    the same path there. Arrays that exist only there are reported. Nothing is written to either location.
+
+    Args:
+        report_file: a file to which problems are written in the course of the run, as JSON lines.
+        resume: continue an interrupted run with the same ``report_file``. Chunks that it lists are not read again.
+        memory: the bytes of decoded values per thread, unless one chunk needs more.
+        progress: see ``Progress``.
+        storage_options: as for ``open``. Each location gets the options that it supports.
+
+    Raises the errors of ``open``, NodeExistsError if the report file exists and ``resume`` is False, and StoreError if
+    it cannot be written. Problems of the data are not raised.
+    """
+    own, others = split_options(storage_options, location, location if other is None else other)
+    node = open_node(location, storage_options=None if own is None else dict(own), cache_size=0)
+    with node:
+        compared = None
+        if other is not None:
+            compared = open_node(
+                other, storage_options=None if others is None else dict(others), cache_size=0
+            )
+        try:
+            header = {
+                "location": f"{node.store.url}/{node.path}".rstrip("/"),
+                "other": None if compared is None else f"{compared.store.url}/{compared.path}".rstrip("/"),
+            }
+            with closing(Journal(report_file, header, resume)) as journal:
+                run = _Run(journal, memory, progress)
+                run.verify(node, compared)
+                run.report.problems.sort(key=lambda problem: (problem.path, problem.chunk or ()))
+                journal.finish({**run.report.to_json(), "problems": len(run.report.problems)})
+        finally:
+            if compared is not None:
+                compared.close()
+    return run.report
+
+
+class _Run:
+    """One verification."""
+
+    def __init__(self, journal: Journal, memory: int, progress: Progress | None) -> None:
+        self.journal = journal
+        self.memory = memory
+        self.progress = progress
+        self.report = VerificationReport()
+
+    def verify(self, node: Array | Group, other: Array | Group | None) -> None:
+        if isinstance(node, Array):
+            self._verify_array("/", node, other)
+            return
+        seen = set()
+        for path, member in walk(node):
+            if isinstance(member, Exception):
+                self.report.problems.append(Problem(path, "unreadable", _message(member)))
+            elif isinstance(member, Array):
+                seen.add(path)
+                self._verify_array(path, member, self._counterpart(path, other))
+        if isinstance(other, Group):
+            for path, member in walk(other):
+                if isinstance(member, Array) and path not in seen:
+                    message = f"the array exists only in {other.store.url}"
+                    self.report.problems.append(Problem(path, "different", message))
+        elif other is not None:
+            message = f"a group is compared with the array {other.name} in {other.store.url}"
+            self.report.problems.append(Problem("/", "different", message))
+
+    def _counterpart(self, path: str, other: Array | Group | None) -> Array | Group | Problem | None:
+        if not isinstance(other, Group):
+            return None
+        try:
+            return other[path]
+        except (ZarrError, KeyError) as error:
+            return Problem(path, "different", f"the other array cannot be opened: {_message(error)}")
+
+    def _verify_array(self, path: str, array: Array, other: Array | Group | Problem | None) -> None:
+        report = self.report
+        report.arrays += 1
+        compared = None
+        if isinstance(other, Array) and _type_of(other) == _type_of(array):
+            compared = other
+        elif isinstance(other, Problem):
+            report.problems.append(other)
+        elif other is not None:
+            found = f"shape {other.shape}, data type {other.dtype}" if isinstance(other, Array) else "a group"
+            message = f"expected shape {array.shape}, data type {array.dtype} as in this array; found {found}"
+            report.problems.append(Problem(path, "different", message))
+        try:
+            coords = self._chunks(array, compared)
+            grid = array.storage.grid_shape
+            total = len(coords)
+        except ZarrError as error:
+            report.problems.append(Problem(path, "unreadable", _message(error)))
+            return
+        if array.store.listable and compared is None:
+            report.problems += [
+                Problem(
+                    path, "missing", "all neighbouring chunks are stored", chunk, array.storage.key(chunk)
+                )
+                for chunk in missing_between(coords, grid)
+            ]
+        collected = _Collected()
+        verifier = ChunkVerifier(path, collected.attach(array), compared, self.memory)
+        for start in range(0, total, BATCH_SIZE):
+            self._verify_batch(path, verifier, collected, coords[start : start + BATCH_SIZE])
+            if self.progress is not None:
+                self.progress(path, min(start + BATCH_SIZE, total), total)
+
+    def _chunks(self, array: Array, other: Array | None) -> Sequence[Coords]:
+        """Return the chunks to verify in C order: those that are stored, in either of the arrays if their grids are
+        equal. All chunks if a store cannot list, or if the grids differ.
+        """
+        if not array.store.listable:
+            return ChunkCoords(array.storage.grid_shape)
+        stored = set(array.storage.stored_chunks())
+        if other is not None:
+            if not other.store.listable or other.spec.chunk_grid != array.spec.chunk_grid:
+                return ChunkCoords(array.storage.grid_shape)
+            stored |= set(other.storage.stored_chunks())
+        return sorted(stored)
+
+    def _verify_batch(
+        self, path: str, verifier: ChunkVerifier, collected: _Collected, coords: Sequence[Coords]
+    ) -> None:
+        batch: BatchKey = (path, tuple(coords[0]), tuple(coords[-1]), len(coords))
+        self.report.chunks += len(coords)
+        finished = self.journal.finished.get(batch)
+        if finished is not None:
+            self.report.problems += finished
+            self.report.resumed += len(coords)
+            return
+        problems: list[Problem] = []
+
+        def verify_one(chunk: Coords) -> None:
+            problems.extend(verifier(chunk, collected.take))
+
+        for_each(verify_one, coords, CORES)
+        problems.sort(key=lambda problem: problem.chunk or ())
+        self.report.problems += problems
+        self.journal.add(batch, problems)
+
+
+class _Collected:
+    """The corrupt chunks that reads of the current thread have met."""
+
+    def __init__(self) -> None:
+        self._state = threading.local()
+
+    def attach(self, array: Array) -> Array:
+        """Return the array with an access that collects errors, reads on the calling thread, and caches nothing."""
+        access = replace(array.storage.access, on_corrupt=self._add, concurrency=1)
+        return Array(array.store, array.path, array.spec, ChunkCache(0), True, access)
+
+    def _add(self, error: ChunkDecodeError) -> None:
+        self._errors().append(error)
+
+    def _errors(self) -> list[ChunkDecodeError]:
+        errors: list[ChunkDecodeError] | None = getattr(self._state, "errors", None)
+        if errors is None:
+            errors = self._state.errors = []
+        return errors
+
+    def take(self) -> list[ChunkDecodeError]:
+        """Return and forget the errors of this thread."""
+        errors = self._errors()
+        self._state.errors = []
+        return errors
+
+
+def _type_of(array: Array) -> tuple[tuple[int, ...], Any]:
+    return array.shape, array.dtype.newbyteorder("=")
+
+
+def _message(error: Exception) -> str:
+    return str(error) or type(error).__name__
