@@ -18,6 +18,7 @@ from zarrfs.engine.indexing.projections import FlatOrder, flat_axes
 from zarrfs.engine.io.flat import block_grid
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
+from zarrfs.mount import blocks
 from zarrfs.mount.access_pattern import AccessPattern, Pattern
 from zarrfs.mount.block_reader import BlockReader
 from zarrfs.mount.blocks import BlockPool
@@ -212,6 +213,48 @@ def test_a_pool_without_room_reads_directly() -> None:
     release.set()
     thread.join(TIMEOUT)
     assert pool.nbytes == 100
+    pool.close()
+
+
+def test_readers_of_more_blocks_than_fit_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "IN_USE_SECONDS", TIMEOUT)
+    monkeypatch.setattr(blocks, "MAX_WAITING_SECONDS", TIMEOUT)
+    monkeypatch.setattr(blocks, "MAX_UNREAD_NBYTES", 0)
+    _, array = counted(chunks=(8, 64, 256))
+    pool = BlockPool(MIB // 2)  # two blocks
+    reader = BlockReader(ArrayStream(array), pool)
+    assert reader.grid.count == 8
+    wrong: list[int] = []
+
+    def read(number: int) -> None:
+        start, stop = reader.grid.bounds(number)
+        for offset in range(start, stop, 16 * KIB):
+            data = reader.read(offset, 16 * KIB, sequential=True, read_ahead=False)
+            if bytes(data) != NOISE.tobytes()[offset : offset + 16 * KIB]:
+                wrong.append(offset)
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT)
+    assert wrong == []
+    assert pool.statistics.assembled == 8
+    pool.close()
+
+
+def test_a_block_that_is_read_slowly_is_not_assembled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "IN_USE_SECONDS", 0.0)
+    _, array = counted(chunks=(8, 64, 256))
+    pool = BlockPool(MIB // 2)  # two blocks
+    reader = BlockReader(ArrayStream(array), pool)
+    for step in range(4):
+        for number in range(8):
+            start, _ = reader.grid.bounds(number)
+            offset = start + step * KIB
+            data = reader.read(offset, KIB, sequential=True, read_ahead=False)
+            assert bytes(data) == NOISE.tobytes()[offset : offset + KIB]
+    assert pool.statistics.assembled == 8
     pool.close()
 
 

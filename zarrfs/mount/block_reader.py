@@ -59,7 +59,7 @@ class BlockReader:
         first = self.grid.find(offset)
         start, stop = self.grid.bounds(first)
         if offset + size <= stop:
-            data = self._block(first, sequential, read_ahead)
+            data = self._block(first, sequential, read_ahead, size)
             if data is not None:
                 return data[offset - start : offset - start + size]
             return self._read_directly(offset, size)
@@ -70,7 +70,7 @@ class BlockReader:
             start, stop = self.grid.bounds(number)
             begin = offset + done
             count = min(size - done, stop - begin)
-            data = self._block(number, sequential, read_ahead)
+            data = self._block(number, sequential, read_ahead, count)
             part = self._read_directly(begin, count) if data is None else data[begin - start :][:count]
             out[done : done + count] = part
             done += count
@@ -85,13 +85,13 @@ class BlockReader:
         """
         number = self.grid.find(offset)
         start, stop = self.grid.bounds(number)
-        data = self._block(number, False, False) if offset + size <= stop else None
+        data = self._block(number, False, False, size) if offset + size <= stop else None
         if data is not None:
             return data[offset - start : offset - start + size]
         wanted = max(size, run_nbytes)
         window = self._window(offset, size, stride, wanted)
         if window is not None:
-            data = self._get(*self._window_request(window))
+            data = self._get(self._window_request(window), size)
             position = window.locate(offset, size)
             if data is not None and position is not None:
                 if window is not self._current:
@@ -138,29 +138,25 @@ class BlockReader:
             lambda: self._version(start, stop),
         )
 
-    def _block(self, number: int, sequential: bool, read_ahead: bool) -> Bytes | None:
+    def _block(self, number: int, sequential: bool, read_ahead: bool, size: int) -> Bytes | None:
+        """Return a block of which ``size`` bytes are used, or None."""
         request = self._block_request(number)
         if not sequential:
             key, _, _, version = request
             return self.pool.find(key, version)
-        data = self._get(*request)
+        data = self._get(request, size)
         if data is not None and read_ahead and number + 1 < self.grid.count:
             self.pool.read_ahead(*self._block_request(number + 1))
         return data
 
-    def _get(
-        self,
-        key: Hashable,
-        nbytes: int,
-        assemble: Callable[[Bytes], None],
-        version: Callable[[], Hashable | None],
-    ) -> Bytes | None:
+    def _get(self, request: _Request, size: int) -> Bytes | None:
         """Return a block or window, which is assembled if necessary, or None if it cannot be assembled now."""
+        key, nbytes, assemble, version = request
         failed_at = self._failures.get(key)
         if failed_at is not None and time.monotonic() - failed_at < RETRY_SECONDS:
             return None
         try:
-            return self.pool.get(key, nbytes, assemble, version)
+            return self.pool.get(key, nbytes, assemble, version, size)
         except (ZarrError, MemoryError) as error:
             if is_stale(error):
                 raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -28,6 +28,25 @@ MIN_BLOCKS_PER_POOL = 2
 
 MAX_BLOCK_NBYTES = 64 << 20
 """Assembling a larger block would delay the first byte too long."""
+
+
+IN_USE_SECONDS = 0.1
+"""A block that has not been read completely is kept for this time after the last read of it."""
+
+MAX_UNREAD_NBYTES = 1 << 20
+"""A block of which at most this many bytes, or a quarter, were not read counts as read completely. The first reads of a file are
+direct, before the access is recognised as sequential.
+"""
+
+MAX_WAITING = 32
+MAX_WAITING_SECONDS = 2.0
+"""If all blocks are in use, this many reads wait this long for one of them."""
+
+MAX_DROPPED = 1024
+"""The number of blocks that are remembered because they were dropped before they were read completely."""
+
+POLL_SECONDS = 0.02
+"""How often waiting reads look for blocks that are no longer in use."""
 
 
 @dataclass
@@ -59,6 +78,18 @@ class _Block:
     error: BaseException | None = None
     version: Hashable | None = None
     checked_at: float = 0.0
+    served_nbytes: int = 0
+    used_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_read(self) -> bool:
+        return self.nbytes - self.served_nbytes <= min(MAX_UNREAD_NBYTES, self.nbytes // 4)
+
+    @property
+    def is_in_use(self) -> bool:
+        if not self.done.is_set():
+            return True
+        return not self.is_read and time.monotonic() - self.used_at < IN_USE_SECONDS
 
 
 class BlockPool:
@@ -66,6 +97,9 @@ class BlockPool:
 
     A block is assembled by the first thread that asks for it; other threads wait for it. Memory of blocks that are
     being assembled counts. ``close`` waits for read-ahead that is in progress.
+
+    If more files are read at the same time than the pool has blocks for, they take turns: a block stays until it has
+    been read, and the reads of other files wait for it. Each block would otherwise be assembled again for each request.
     """
 
     def __init__(
@@ -82,6 +116,9 @@ class BlockPool:
         self._blocks: OrderedDict[Hashable, _Block] = OrderedDict()
         self._nbytes = 0
         self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting: deque[object] = deque()
+        self._dropped: OrderedDict[Hashable, None] = OrderedDict()
         self._executor: ThreadPoolExecutor | None = None
         self._closed = False
 
@@ -101,14 +138,16 @@ class BlockPool:
         nbytes: int,
         assemble: Callable[[Bytes], None],
         version: Callable[[], Hashable | None],
+        wanted_nbytes: int = 0,
     ) -> Bytes | None:
         """Return the bytes of a block. The caller must not change them; they stay valid after an eviction.
 
-        Return None when the pool is full of blocks that are being assembled.
+        Return None if the pool is full of blocks that are in use for ``MAX_WAITING_SECONDS``. ``wanted_nbytes`` is the
+        number of bytes that the caller uses.
         ``assemble`` fills an array of ``nbytes`` bytes; its exception is raised in all threads that wait for the block.
         ``version`` returns the version of the data, or None where it is unknown.
         """
-        block, is_new = self._claim(key, nbytes, version)
+        block, is_new = self._claim(key, nbytes, version, waits=True)
         if block is None:
             return None
         if is_new:
@@ -119,6 +158,8 @@ class BlockPool:
         if block.error is not None:
             raise block.error
         assert block.data is not None
+        block.served_nbytes += wanted_nbytes
+        block.used_at = time.monotonic()
         return block.data
 
     def find(self, key: Hashable, version: Callable[[], Hashable | None]) -> Bytes | None:
@@ -149,7 +190,7 @@ class BlockPool:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(1, thread_name_prefix="zarrfs-read-ahead")
             executor = self._executor
-        block, is_new = self._claim(key, nbytes, version)
+        block, is_new = self._claim(key, nbytes, version, waits=False)
         if is_new and block is not None:
             self.statistics.read_ahead += 1
             try:
@@ -177,7 +218,7 @@ class BlockPool:
     # -- internals ---------------------------------------------------------------------------------------------
 
     def _claim(
-        self, key: Hashable, nbytes: int, version: Callable[[], Hashable | None]
+        self, key: Hashable, nbytes: int, version: Callable[[], Hashable | None], *, waits: bool
     ) -> tuple[_Block | None, bool]:
         """Return the block of a key, and whether the caller must assemble it. None when there is no room for it."""
         with self._lock:
@@ -191,22 +232,56 @@ class BlockPool:
             present = self._blocks.get(key)
             if present is not None and present is not block:
                 return present, False
-            if not self._make_room(nbytes):
+            if key in self._dropped and self._nbytes + nbytes > self.capacity:
+                # It is read too slowly to be kept. Assembling it for each request would cost more than direct reads.
                 return None, False
+            self._dropped.pop(key, None)
+            if self._waiting or not self._make_room(nbytes):
+                if not waits or nbytes > self.capacity or len(self._waiting) >= MAX_WAITING:
+                    return None, False
+                present = self._wait_for_room(key, nbytes)
+                if present is not None:
+                    return present, False
+                if not self._make_room(nbytes):
+                    return None, False
             block = self._blocks[key] = _Block(nbytes)
             self._nbytes += nbytes
         return block, True
 
+    def _wait_for_room(self, key: Hashable, nbytes: int) -> _Block | None:
+        """Wait until there is room, in the order of the requests, or the time is over. The lock is held.
+
+        Return the block if another thread assembles it meanwhile.
+        """
+        ticket = object()
+        self._waiting.append(ticket)
+        try:
+            deadline = time.monotonic() + MAX_WAITING_SECONDS
+            while time.monotonic() < deadline and not self._closed:
+                if key in self._blocks:
+                    return self._blocks[key]
+                if self._waiting[0] is ticket and self._make_room(nbytes):
+                    break
+                self._changed.wait(POLL_SECONDS)
+        finally:
+            self._waiting.remove(ticket)
+            self._changed.notify_all()
+        return None
+
     def _make_room(self, nbytes: int) -> bool:
-        """Drop the least recently used assembled blocks until there is room. The lock is held."""
+        """Drop the least recently used blocks that are not in use until there is room. The lock is held."""
         for key in list(self._blocks):
             if self._nbytes + nbytes <= self.capacity:
                 break
             block = self._blocks[key]
-            if block.done.is_set():
+            if not block.is_in_use:
                 del self._blocks[key]
                 self._nbytes -= block.nbytes
                 self.statistics.evicted += 1
+                if block.served_nbytes and not block.is_read:
+                    self._dropped[key] = None
+                    if len(self._dropped) > MAX_DROPPED:
+                        self._dropped.popitem(last=False)
         return self._nbytes + nbytes <= self.capacity
 
     def _assemble(
