@@ -41,25 +41,15 @@ def test_readers_get_the_right_bytes_and_the_server_does_not_grow(binding: str, 
     assert max(sample.threads for sample in result.samples) <= 64 + 16
 
 
-def test_the_benchmark_of_the_mount_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("task", "count", "words"),
+    [("zstd", 2, "cached"), ("pread", 2, "4 KiB"), ("plane", 2, "mmap_mode"), ("readers", 2, "2 readers")],
+)
+def test_the_benchmark_of_the_mount_runs(task: str, count: int, words: str, tmp_path: Path) -> None:
     lines: list[str] = []
-    sizes = Sizes(side=64, arrays=(20,), preads=4, readers=(2,))
-    results = run(sizes, tmp_path, "", lines.append)
-    tasks = [result["task"] for result in results["results"]]
-    expected = (
-        "cat, Blosc",
-        "cat, zstd",
-        "cached",
-        "pread",
-        "x-z plane",
-        "2 readers",
-        "memory",
-        "find of",
-        "ready",
-    )
-    for words in expected:
-        assert any(words in task for task in tasks), words
-    repeats = {result["task"]: result["value"] for result in results["results"] if result["unit"] == "times"}
-    assert repeats
-    assert max(repeats.values()) <= 1.0
+    sizes = Sizes(side=64, arrays=(), preads=4, readers=(2,))
+    results = run(sizes, tmp_path, task, lines.append)["results"]
+    assert len(results) == count
+    assert any(words in result["task"] for result in results)
+    assert all(result["value"] > 0 for result in results)
     assert all(re.fullmatch(r"\|.*\|", line) for line in lines[1:])

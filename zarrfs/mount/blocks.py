@@ -29,13 +29,12 @@ MIN_BLOCKS_PER_POOL = 2
 MAX_BLOCK_NBYTES = 64 << 20
 """Assembling a larger block would delay the first byte too long."""
 
-
 IN_USE_SECONDS = 0.1
 """A block that has not been read completely is kept for this time after the last read of it."""
 
 MAX_UNREAD_NBYTES = 1 << 20
-"""A block of which at most this many bytes, or a quarter, were not read counts as read completely. The first reads of a file are
-direct, before the access is recognised as sequential.
+"""A block of which at most this many bytes, or a quarter, were not read counts as read completely. The first reads of a
+file are direct, before the access is recognised as sequential.
 """
 
 MAX_WAITING = 32
