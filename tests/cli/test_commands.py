@@ -180,8 +180,12 @@ finally:
     assert completed.stdout.splitlines()[-1] == "[]"
 
 
-def test_version_is_printed() -> None:
-    assert run("--version").stdout.strip().endswith(zarrfs.__version__)
+def test_versions_are_printed() -> None:
+    first, *others = run("--version").stdout.splitlines()
+    assert first.endswith(zarrfs.__version__)
+    found = dict(line.split(": ", 1) for line in others)
+    assert set(found) == {"Python", "FUSE binding", "native reader and writer", "codec libraries"}
+    assert "numcodecs " in found["codec libraries"]
 
 
 @pytest.mark.parametrize(

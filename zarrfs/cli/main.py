@@ -17,7 +17,6 @@ from typing import NoReturn
 
 import click
 
-from zarrfs._version import __version__
 from zarrfs.cli.mount_options import is_helper_call, mount_arguments
 from zarrfs.credentials import hide_credentials
 from zarrfs.errors import ZarrError
@@ -68,8 +67,23 @@ class CommandGroup(click.Group):
             formatter.write_dl([(name, VERBS[name]) for name in self.list_commands(ctx)])
 
 
+def _print_versions(ctx: click.Context, parameter: click.Parameter, requested: bool) -> None:
+    # The module loads the libraries whose versions it shows.
+    if requested:
+        from zarrfs.cli.versions import print_versions
+
+        print_versions(ctx, parameter, requested)
+
+
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="zarrfs")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_versions,
+    help="Show the versions of zarrfs and of the libraries that it uses, and exit.",
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),

@@ -80,6 +80,12 @@ class Binding:
             fuse(operations, mountpoint, raw_fi=True, foreground=True, debug=is_debugging, **arguments)
 
     @property
+    def library(self) -> str:
+        """The name and the version of the libfuse that the binding uses, as far as the binding knows it."""
+        major, minor = self._libfuse_version
+        return f"libfuse {major}.{minor}" if minor else f"libfuse {major}"
+
+    @property
     def _libfuse_version(self) -> tuple[int, int]:
         major = getattr(self._module, "fuse_version_major", 2)
         return major, getattr(self._module, "fuse_version_minor", 0)
