@@ -184,7 +184,7 @@ HEAVY = [
 HEAVY += ["ml_dtypes", "asyncio", "importlib.metadata", "zarr", "tensorstore"]
 
 MAX_IMPORTED_MODULES = 150
-"""What ``import zarrfs`` loads besides NumPy, empty modules of packages included."""
+"""What opening an array loads besides NumPy, empty modules of packages included."""
 
 FUSE_BINDINGS = {"mfusepy", "fuse"}
 
@@ -363,9 +363,41 @@ def test_exports_are_pinned() -> None:
     assert all(hasattr(zarrfs, name) for name in zarrfs.__all__)
 
 
-def test_importing_is_light() -> None:
-    program = "import sys, numpy; before = set(sys.modules); import zarrfs; print(*set(sys.modules) - before)"
+def loaded_modules(program: str) -> set[str]:
+    """Return the modules that a program has loaded when it ends."""
+    program = f"import sys\ntry:\n    {program}\nexcept SystemExit:\n    pass\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = done.stdout.split()
-    assert [name for name in loaded if is_in(name, HEAVY)] == []
+    return set(done.stdout.splitlines()[-1].split())
+
+
+SERVER_LIBRARIES = ["http", "ssl", "email", "xml", "urllib.request", "multiprocessing", "csv", "unittest"]
+
+NOT_LOADED = {
+    "import zarrfs": ["numpy", "zarrfs.engine", "zarrfs.mount", *HEAVY],
+    "import zarrfs; zarrfs.open": HEAVY,
+    "sys.argv[1:] = ['--help']; import zarrfs.cli.main; zarrfs.cli.main.run()": [
+        "numpy",
+        "zarrfs.engine",
+        "zarrfs.mount",
+        *(name for name in HEAVY if name != "click"),
+    ],
+    "import zarrfs.mount.serving": [
+        *HEAVY,
+        *SERVER_LIBRARIES,
+        "zarrfs.mount.metrics",
+        "zarrfs.mount.writing.operations",
+        "zarrfs.ngff.checks",
+        "zarrfs.tools",
+    ],
+}
+"""Program -> modules that it must not load: each costs time when a command starts."""
+
+
+@pytest.mark.parametrize("program", NOT_LOADED)
+def test_commands_start_without_modules_that_they_do_not_need(program: str) -> None:
+    assert [name for name in loaded_modules(program) if is_in(name, NOT_LOADED[program])] == []
+
+
+def test_importing_is_light() -> None:
+    loaded = loaded_modules("import zarrfs; zarrfs.open") - loaded_modules("import numpy")
     assert len(loaded) <= MAX_IMPORTED_MODULES, sorted(loaded)

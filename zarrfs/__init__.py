@@ -8,35 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from zarrfs._version import __version__
-from zarrfs.engine.creation.chunk_shapes import ChunkConstraint
-from zarrfs.engine.io.access import Access
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.hierarchy import tree
-from zarrfs.engine.open import (
-    create_array,
-    create_group,
-    group,
-    open,
-    open_array,
-    open_consolidated,
-    open_group,
-)
-from zarrfs.engine.routines import (
-    array,
-    create,
-    empty,
-    empty_like,
-    from_array,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    open_like,
-    zeros,
-    zeros_like,
-)
-from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer, ThreadSynchronizer
 from zarrfs.errors import (
     ChunkDecodeError,
     ChunkEncodeError,
@@ -66,7 +37,36 @@ provide("zarrfs.member_names", "zarrfs.ngff.members:named_members")
 
 if TYPE_CHECKING:
     from zarrfs import codecs, storage
+    from zarrfs.engine.creation.chunk_shapes import ChunkConstraint
+    from zarrfs.engine.io.access import Access
+    from zarrfs.engine.nodes.array import Array
+    from zarrfs.engine.nodes.group import Group
+    from zarrfs.engine.nodes.hierarchy import tree
+    from zarrfs.engine.open import (
+        create_array,
+        create_group,
+        group,
+        open,
+        open_array,
+        open_consolidated,
+        open_group,
+    )
     from zarrfs.engine.persistence import load, save, save_array, save_group
+    from zarrfs.engine.routines import (
+        array,
+        create,
+        empty,
+        empty_like,
+        from_array,
+        full,
+        full_like,
+        ones,
+        ones_like,
+        open_like,
+        zeros,
+        zeros_like,
+    )
+    from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer, ThreadSynchronizer
     from zarrfs.tools.consolidation import consolidate_metadata
     from zarrfs.tools.node_copies import copy, copy_all, copy_store
 
@@ -131,18 +131,44 @@ __all__ = [
 ]
 
 _LAZY_IMPORTS = {
+    "Access": "zarrfs.engine.io.access:Access",
+    "Array": "zarrfs.engine.nodes.array:Array",
+    "ChunkConstraint": "zarrfs.engine.creation.chunk_shapes:ChunkConstraint",
+    "Group": "zarrfs.engine.nodes.group:Group",
+    "ProcessSynchronizer": "zarrfs.engine.stores.wrappers.synchronizers:ProcessSynchronizer",
+    "ThreadSynchronizer": "zarrfs.engine.stores.wrappers.synchronizers:ThreadSynchronizer",
+    "array": "zarrfs.engine.routines:array",
     "codecs": "zarrfs.codecs",
     "consolidate_metadata": "zarrfs.tools.consolidation:consolidate_metadata",
     "copy": "zarrfs.tools.node_copies:copy",
     "copy_all": "zarrfs.tools.node_copies:copy_all",
     "copy_store": "zarrfs.tools.node_copies:copy_store",
+    "create": "zarrfs.engine.routines:create",
+    "create_array": "zarrfs.engine.open:create_array",
+    "create_group": "zarrfs.engine.open:create_group",
+    "empty": "zarrfs.engine.routines:empty",
+    "empty_like": "zarrfs.engine.routines:empty_like",
+    "from_array": "zarrfs.engine.routines:from_array",
+    "full": "zarrfs.engine.routines:full",
+    "full_like": "zarrfs.engine.routines:full_like",
+    "group": "zarrfs.engine.open:group",
     "load": "zarrfs.engine.persistence:load",
+    "ones": "zarrfs.engine.routines:ones",
+    "ones_like": "zarrfs.engine.routines:ones_like",
+    "open": "zarrfs.engine.open:open",
+    "open_array": "zarrfs.engine.open:open_array",
+    "open_consolidated": "zarrfs.engine.open:open_consolidated",
+    "open_group": "zarrfs.engine.open:open_group",
+    "open_like": "zarrfs.engine.routines:open_like",
     "save": "zarrfs.engine.persistence:save",
     "save_array": "zarrfs.engine.persistence:save_array",
     "save_group": "zarrfs.engine.persistence:save_group",
     "storage": "zarrfs.storage",
+    "tree": "zarrfs.engine.nodes.hierarchy:tree",
+    "zeros": "zarrfs.engine.routines:zeros",
+    "zeros_like": "zarrfs.engine.routines:zeros_like",
 }
-"""Name -> module and name in it, for names that are imported on first use. Opening an array needs none of them."""
+"""Name -> module and name in it, for names that are imported on first use: the command line starts without NumPy."""
 
 _STORES_OF_ZARR_2 = (
     *("DBMStore", "DictStore", "DirectoryStore", "KVStore", "LMDBStore", "LRUStoreCache", "MemoryStore"),

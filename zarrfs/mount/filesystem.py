@@ -20,8 +20,6 @@ from zarrfs.mount.permissions import Permissions
 from zarrfs.mount.sources import display_location, open_sources, source_names
 from zarrfs.mount.statistics import MountDescription, MountStatistics
 from zarrfs.mount.tree import Tree
-from zarrfs.mount.writing.operations import WritableOperations
-from zarrfs.mount.writing.write_buffer import DEFAULT_DIRTY_NBYTES, WriteBuffer
 
 __all__ = ["Filesystem"]
 
@@ -82,6 +80,9 @@ class Filesystem:
 
     def _operations(self, tree: Tree) -> ZarrOperations:
         if self._options.writable:
+            from zarrfs.mount.writing.operations import WritableOperations
+            from zarrfs.mount.writing.write_buffer import DEFAULT_DIRTY_NBYTES, WriteBuffer
+
             dirty_nbytes = self._cache_size // DIRTY_CACHE_DIVISOR // len(self._trees)
             return WritableOperations(
                 tree,

@@ -14,7 +14,6 @@ from zarrfs.errors import MountError, ZarrError
 from zarrfs.logs import logger
 from zarrfs.mount.binding import load_binding
 from zarrfs.mount.filesystem import Filesystem
-from zarrfs.mount.metrics import MetricsServer
 from zarrfs.mount.mount_table import SUBTYPE, is_mounted
 from zarrfs.mount.mountpoints import prepare_mountpoint
 from zarrfs.mount.options import MountOptions
@@ -100,11 +99,11 @@ def _run(
     )
     # After a signal, what programs have written is stored before the process exits.
     ending.flush = lambda: dispatcher.destroy("/")
-    metrics = (
-        None
-        if options.metrics is None
-        else MetricsServer(options.metrics, lambda: prometheus_text(statistics.snapshot()))
-    )
+    metrics = None
+    if options.metrics is not None:
+        from zarrfs.mount.metrics import MetricsServer
+
+        metrics = MetricsServer(options.metrics, lambda: prometheus_text(statistics.snapshot()))
     try:
         with handled_signals(ending.stop, filesystem.rescan), _fewer_collections():
             binding.run(dispatcher, target, arguments, is_debugging=options.debug)

@@ -7,7 +7,6 @@ pixels, so that a program that lists them does not read any chunk.
 from __future__ import annotations
 
 from typing import Any, ClassVar
-from xml.sax.saxutils import quoteattr
 
 from zarrfs.mount.content import BytesSegment, Segment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
@@ -20,6 +19,7 @@ from zarrfs.mount.views.image_stacks import (
 )
 from zarrfs.mount.views.record_segments import RecordSegment
 from zarrfs.mount.views.tiff_directories import ASCII, Tag, TiffForm
+from zarrfs.mount.views.xml_text import quoteattr
 from zarrfs.ngff.geometry import Geometry, Role
 from zarrfs.ngff.model import Channel
 from zarrfs.text import safe_text

@@ -7,7 +7,6 @@ lines wherever they are in the array; without such axes these are the last two d
 from __future__ import annotations
 
 from typing import ClassVar
-from xml.sax.saxutils import escape
 
 from zarrfs.mount.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
@@ -15,6 +14,7 @@ from zarrfs.mount.views.byte_order import byte_order
 from zarrfs.mount.views.h5 import has_position
 from zarrfs.mount.views.rasters import Raster, raster, raster_refusal
 from zarrfs.mount.views.raw import RawView
+from zarrfs.mount.views.xml_text import escape
 
 __all__ = ["VrtView"]
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import ClassVar
-from xml.sax.saxutils import quoteattr
 
 from zarrfs.engine.indexing.projections import FlatOrder
 from zarrfs.mount.content import ArraySegment, BytesSegment, PartSegment, Segment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.byte_order import byte_order
 from zarrfs.mount.views.pixel_grids import array_refusal
+from zarrfs.mount.views.xml_text import quoteattr
 from zarrfs.ngff.geometry import Geometry, Role
 
 __all__ = ["VtiView"]
