@@ -1,15 +1,15 @@
-"""Benchmark of the window of the viewer, and of napari, with the same pyramid.
+"""Benchmark of the window of the viewer, and of napari, measured from outside: from keys to pixels on the X screen.
 
-``python -m benchmarks.viewer_window [--napari PYTHON] [--planes 128] [--size 2048] [--keep DIRECTORY]`` writes the
-pyramid of ``benchmarks.viewer_core`` (uint16, chunks of 64 cubed). Then it runs each program in its own process
-with its own virtual screen (Xvfb, 1280 x 900, software GL), and prints medians and ratios. ``PYTHON`` is an
-interpreter with napari, zarr and dask (``pip install 'napari[pyqt6]' zarr dask``). Without it, only the viewer of
-zarrfs runs.
+``python -m benchmarks.viewer_window [--napari PYTHON] [--planes 256] [--size 2048] [--keep DIRECTORY]`` writes a volume
+of ``planes`` x ``size`` x ``size`` uint16 in chunks of 64 cubed with four levels. Then it runs each program in its own
+process with its own virtual screen (Xvfb, 1280 x 900, software GL; openbox if it is installed), and prints a table.
+``PYTHON`` is an interpreter with napari, zarr and dask (``pip install "napari[pyqt6]" zarr dask``). Without it, only
+the viewer of zarrfs runs.
 
-The benchmark measures the time from the start of the process to the window, the time from opening to the first pixels,
-the time from a request for the next slice to the painted exact image at 30 steps per second, the longest interval
-in which the event loop was blocked during opening and stepping, the time of a contrast change, and the resident
-memory at the end.
+Keys are sent with XTEST, and the middle of the window is read from the screen until its pixels change. A step is a key
+press for the next slice. Steps that change no pixel within a second are counted. ``exact`` is the last change until the
+picture is still. Programs report the longest time in which their event loop was blocked, the processor time of the
+thread of the user interface, and their memory.
 """
 
 from __future__ import annotations
@@ -17,223 +17,226 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-STEPS = 90
-STEP_SECONDS = 1 / 30
-CONTRAST_CHANGES = 30
+from benchmarks.viewer_programs import PROGRAMS, STEP_KEYS
+from benchmarks.x_screen import Area, Screen, ScreenError
+
+STEPS = 60
+STEP_SECONDS = 0.1
+"""The interval between two single steps."""
+JUMPS = 20
+HELD_SECONDS = 3.0
+REPEAT_MILLISECONDS = (200, 30)
+"""The delay and the interval of a held key."""
+NO_CHANGE_SECONDS = 1.0
+STILL_SECONDS = 0.4
 TIMEOUT_SECONDS = 60.0
+WIDTH, HEIGHT = 1280, 900
+MIDDLE = 0.25
+"""The part of the window, in its middle, whose pixels are read. It contains only the picture."""
 
 
-class EventLoopMonitor:
-    """Measures the longest interval between two timer events. The timer fires every millisecond."""
+class Program:
+    """A running program, its commands and its screen."""
 
-    def __init__(self, timer: Any) -> None:
-        self._timer = timer
-        self._last = time.perf_counter()
-        self.longest_interval = 0.0
-        timer.setInterval(1)
-        timer.timeout.connect(self._on_timeout)
-        timer.start()
+    def __init__(self, process: subprocess.Popen[str], screen: Screen, name: str, started: float) -> None:
+        self._process = process
+        self.screen = screen
+        self._keys = STEP_KEYS[name]
+        self.window, self.area = self._wait_for_window()
+        self.window_seconds = time.time() - started
+        self.middle = self.area.inner(MIDDLE)
+        screen.wait_until_still(self.area.inner(0.9), STILL_SECONDS, TIMEOUT_SECONDS)
 
-    def _on_timeout(self) -> None:
-        now = time.perf_counter()
-        self.longest_interval = max(self.longest_interval, now - self._last)
-        self._last = now
+    def _wait_for_window(self) -> tuple[int, Area]:
+        end = time.time() + TIMEOUT_SECONDS
+        while time.time() < end and self._process.poll() is None:
+            found = self.screen.program_window()
+            if found is not None:
+                return found
+            time.sleep(0.002)
+        raise SystemExit("the program has not opened a window")
 
-    def reset(self) -> None:
-        """Start a new measurement."""
-        self._last, self.longest_interval = time.perf_counter(), 0.0
+    def send(self, command: str) -> None:
+        """Send a command. Returns at once."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
 
+    def report(self) -> dict[str, float]:
+        """Return the measurements of the program since the last report."""
+        self.send("report")
+        assert self._process.stdout is not None
+        result: dict[str, float] = json.loads(self._process.stdout.readline())
+        return result
 
-def resident_bytes() -> int:
-    """Return the resident memory of this process in bytes."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    def wait_until_still(self) -> int:
+        """Wait until the picture is complete, and return its checksum."""
+        return self.screen.wait_until_still(self.middle, STILL_SECONDS, TIMEOUT_SECONDS)[1]
 
-
-def process_start() -> float:
-    """Return the start time of this process in seconds since the epoch."""
-    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    uptime = float(Path("/proc/uptime").read_text().split()[0])
-    return time.time() - uptime + ticks / os.sysconf("SC_CLK_TCK")
-
-
-def drive(
-    started: float,
-    process_events: Callable[[], object],
-    monitor: EventLoopMonitor,
-    open_image: Callable[[], object],
-    has_pixels: Callable[[], bool],
-    step: Callable[[int], object],
-    is_shown: Callable[[int], bool],
-    planes: int,
-    change_contrast: Callable[[int], object],
-    count_frames: Callable[[], int],
-) -> dict[str, float]:
-    """Run the benchmark with one program. Return seconds by name, and the memory in bytes."""
-
-    def wait_until(condition: Callable[[], bool]) -> float:
+    def step(self, back: bool = False) -> float | None:
+        """Press the key for the next or the previous slice. Returns seconds until the first change; None without a change."""
+        before = self.screen.checksum(self.middle)
         start = time.perf_counter()
-        while not condition():
-            process_events()
-            if time.perf_counter() - start > TIMEOUT_SECONDS:
-                raise TimeoutError(f"a step took more than {TIMEOUT_SECONDS:.0f} s")
-        return time.perf_counter()
+        self.screen.send_key(self._keys[back])
+        found = self.screen.wait_for_change(self.middle, before, NO_CHANGE_SECONDS)
+        rest = start + STEP_SECONDS - time.perf_counter()
+        time.sleep(max(0.0, rest))
+        return None if found is None else found[0] - start
 
-    process_events()
-    result = {"window": time.time() - started}
-    monitor.reset()
+    def hold(self) -> int:
+        """Hold the key for the next slice, and return the number of different pictures."""
+        seen = {self.screen.checksum(self.middle)}
+        end = time.perf_counter() + HELD_SECONDS
+        with self.screen.held_key(self._keys[0]):
+            while time.perf_counter() < end:
+                seen.add(self.screen.checksum(self.middle))
+        return len(seen) - 1
+
+    def jump(self, plane: int) -> tuple[float, float] | None:
+        """Show another slice. Returns seconds until the first change and until the last one; None without a change."""
+        before = self.screen.checksum(self.middle)
+        start = time.perf_counter()
+        self.send(f"jump {plane}")
+        found = self.screen.wait_for_change(self.middle, before, NO_CHANGE_SECONDS)
+        if found is None:
+            return None
+        last, _ = self.screen.wait_until_still(self.middle, STILL_SECONDS, TIMEOUT_SECONDS)
+        return found[0] - start, max(found[0], last) - start
+
+
+def _quantile(times: list[float], part: float) -> float:
+    ordered = sorted(times)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * part))] if ordered else float("nan")
+
+
+def measure(program: Program, planes: int) -> dict[str, float]:
+    """Run the benchmark with one program. Returns seconds, counts, and bytes of memory, by name."""
+    result = {"window": program.window_seconds, "memory, empty": program.report()["memory"]}
     start = time.perf_counter()
-    open_image()
-    result["first pixels"] = wait_until(has_pixels) - start
-    result["blocked while opening"] = monitor.longest_interval
-    first = planes // 2
-    step(first)
-    wait_until(lambda: is_shown(first))
-    monitor.reset()
-    times = []
-    for number in range(STEPS):
-        z = (first + 1 + number) % planes
-        start = time.perf_counter()
-        step(z)
-        times.append(wait_until(lambda z=z: is_shown(z)) - start)  # type: ignore[misc]
-        rest = start + STEP_SECONDS
-        while time.perf_counter() < rest:
-            process_events()
-    times.sort()
-    result["step, median"] = times[len(times) // 2]
-    result["step, 95 %"] = times[int(len(times) * 0.95)]
-    result["blocked while stepping"] = monitor.longest_interval
-    times = []
-    for number in range(CONTRAST_CHANGES):
-        before = count_frames()
-        start = time.perf_counter()
-        change_contrast(number)
-        times.append(wait_until(lambda before=before: count_frames() > before) - start)  # type: ignore[misc]
-    result["contrast"] = sorted(times)[len(times) // 2]
-    result["memory"] = float(resident_bytes())
+    program.send("open")
+    while not program.screen.shows_picture(program.middle):
+        if time.perf_counter() - start > TIMEOUT_SECONDS:
+            raise SystemExit("the program has not shown a picture")
+    result["first pixels"] = time.perf_counter() - start
+    program.wait_until_still()
+    result["stall, opening"] = program.report()["stall"]
+    program.screen.focus(program.window)
+    program.send("jump 0")
+    program.send("zoom fit")
+    program.wait_until_still()
+    # Half of the steps at fit are back to the first slice: one slice of the displayed level is several of level 0.
+    at_fit = [*[False] * (STEPS // 2), *[True] * (STEPS // 2)]
+    for back in at_fit:  # after these steps the slices are in memory
+        program.step(back)
+    series = (("fit, warm", "fit", 0, at_fit), ("1:1, cold", "1", planes // 3, [False] * STEPS))
+    for prefix, zoom, first, directions in series:
+        program.send(f"zoom {zoom}")
+        program.send(f"jump {first}")
+        program.wait_until_still()
+        program.report()
+        steps = [program.step(back) for back in directions]
+        times = [seconds for seconds in steps if seconds is not None]
+        report = program.report()
+        result[f"step at {prefix}, median"] = _quantile(times, 0.5)
+        result[f"step at {prefix}, 95 %"] = _quantile(times, 0.95)
+        result[f"step at {prefix}, without change"] = steps.count(None)
+        result[f"step at {prefix}, CPU of GUI thread"] = report["gui_cpu"] / STEPS
+        result[f"stall, stepping at {prefix}"] = report["stall"]
+    result["memory, after 60 steps at 1:1"] = report["memory"]
+    rng = random.Random(1)
+    jumps = [program.jump(rng.randrange(planes)) for _ in range(JUMPS)]
+    shown = [seconds for seconds in jumps if seconds is not None]
+    result["jump at 1:1, first pixels"] = _quantile([first for first, _ in shown], 0.5)
+    result["jump at 1:1, exact"] = _quantile([last for _, last in shown], 0.5)
+    program.send("jump 0")
+    program.wait_until_still()
+    program.report()
+    result["key held for 3 s, pictures"] = program.hold()
+    result["stall, key held"] = program.report()["stall"]
+    result["memory, at the end"] = program.report()["memory"]
     return result
 
 
-def run_ours(location: str, planes: int, started: float) -> dict[str, float]:
-    """Run the benchmark with the viewer of zarrfs."""
-    from PyQt6.QtCore import QSettings, QTimer
-    from zarrfs_viewer.qt.window.application import make_application
-    from zarrfs_viewer.qt.window.main_window import MainWindow
-
-    application = make_application()
-    with tempfile.TemporaryDirectory() as scratch:
-        window = MainWindow(QSettings(f"{scratch}/settings.ini", QSettings.Format.IniFormat))
-        window.resize(1280, 900)
-        window.show()
-        timer = QTimer()
-        frames = [0]
-        window.frame_shown.connect(lambda _: frames.__setitem__(0, frames[0] + 1))
-
-        def is_shown(z: int) -> bool:
-            frame = window.canvas.frame
-            return frame is not None and frame.exact and round(frame.state.intent.position[0]) == z
-
-        try:
-            return drive(
-                started,
-                application.processEvents,
-                EventLoopMonitor(timer),
-                lambda: window.open_location(location),
-                lambda: window.canvas.frame is not None,
-                lambda z: window.dimensions.set_position(0, z),
-                is_shown,
-                planes,
-                lambda number: window.session.change_channel(0, limits=(0.0, 900.0 + number)),
-                lambda: frames[0],
+@contextmanager
+def _screen() -> Iterator[str]:
+    """Start a virtual screen, with a window manager if there is one, and yield the name of the display."""
+    xvfb = shutil.which("Xvfb")
+    if xvfb is None:
+        raise SystemExit("Xvfb is not installed: it is needed for the virtual screen")
+    read_end, write_end = os.pipe()
+    command = [xvfb, "-displayfd", str(write_end), "-screen", "0", f"{WIDTH}x{HEIGHT}x24", "-nolisten", "tcp"]
+    server = subprocess.Popen(command, pass_fds=[write_end], stderr=subprocess.DEVNULL)
+    os.close(write_end)
+    processes = [server]
+    try:
+        with os.fdopen(read_end) as numbers:
+            display = f":{numbers.readline().strip()}"
+        manager = shutil.which("openbox")
+        if manager is not None:
+            environment = {**os.environ, "DISPLAY": display}
+            processes.append(
+                subprocess.Popen(
+                    [manager], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                )
             )
-        finally:
-            timer.stop()
-            window.close()
+        yield display
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+            process.wait()
 
 
-def run_napari(location: str, planes: int, started: float) -> dict[str, float]:
-    """Run the benchmark with napari, which reads with dask as usual."""
-    import dask.array
-    import napari
-    from qtpy.QtCore import QTimer
-    from qtpy.QtWidgets import QApplication
-
-    viewer = napari.Viewer()
-    application = QApplication.instance()
-    viewer.window._qt_window.resize(1280, 900)
-    frame_count = [0]
-    canvas = viewer.window._qt_viewer.canvas._scene_canvas
-    canvas.events.draw.connect(lambda _: frame_count.__setitem__(0, frame_count[0] + 1))
-    timer = QTimer()
-    wanted = [0]
-    layers: list[Any] = []
-
-    def open_image() -> None:
-        levels = [dask.array.from_zarr(f"{location}/{level}") for level in range(3)]
-        layers.append(
-            viewer.add_image(levels, multiscale=True, scale=[1, 0.5, 0.5], contrast_limits=(0, 1000))
-        )
-        wanted[0] = frame_count[0] + 1
-
-    def step(z: int) -> None:
-        wanted[0] = frame_count[0] + 1
-        viewer.dims.set_current_step(0, z)
-
-    def change_contrast(number: int) -> None:
-        layers[0].contrast_limits = (0, 900 + number)
-
-    assert application is not None
-    return drive(
-        started,
-        application.processEvents,
-        EventLoopMonitor(timer),
-        open_image,
-        lambda: frame_count[0] >= wanted[0],
-        step,
-        lambda z: viewer.dims.current_step[0] == z and frame_count[0] >= wanted[0],
-        planes,
-        change_contrast,
-        lambda: frame_count[0],
-    )
-
-
-def run_in_process(python: str, program: str, location: str, planes: int) -> dict[str, float]:
+def run_in_process(python: str, name: str, location: str, planes: int) -> dict[str, float]:
     """Run one program with its own virtual screen, and return its measurements."""
-    command = [python, "-m", "benchmarks.viewer_window", "--program", program, "--keep", location]
-    command += ["--planes", str(planes)]
-    xvfb = shutil.which("xvfb-run")
-    if xvfb is not None:
-        command = [xvfb, "-a", "-s", "-screen 0 1280x900x24", *command]
-    environment = {**os.environ, "LIBGL_ALWAYS_SOFTWARE": "1"}
-    completed = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if completed.returncode:
-        raise SystemExit(f"{program} failed:\n{completed.stderr}")
-    result: dict[str, float] = json.loads(completed.stdout.splitlines()[-1])
+    command = [python, "-m", "benchmarks.viewer_window", "--program", name, "--keep", location]
+    with _screen() as display, Screen(display) as screen:
+        environment = {**os.environ, "LIBGL_ALWAYS_SOFTWARE": "1", "DISPLAY": display}
+        environment["QT_QPA_PLATFORM"] = "xcb"
+        screen.set_key_repeat(*REPEAT_MILLISECONDS)
+        started = time.time()
+        pipe: Any = subprocess.PIPE
+        with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True) as process:
+            try:
+                result = measure(Program(process, screen, name, started), planes)
+                assert process.stdin is not None
+                process.stdin.close()
+                process.wait(TIMEOUT_SECONDS)
+            except (ScreenError, subprocess.TimeoutExpired, BrokenPipeError, json.JSONDecodeError) as error:
+                raise SystemExit(f"{name} failed: {error}") from error
+            finally:
+                process.kill()
     return result
+
+
+def _text(name: str, value: float) -> str:
+    if name.startswith("memory"):
+        return f"{value / 2**20:.0f} MiB"
+    if name.endswith("without change"):
+        return f"{value:.0f} of {STEPS}"
+    return f"{value:.0f}" if name.endswith("pictures") else f"{value * 1e3:.1f} ms"
 
 
 def table(results: dict[str, dict[str, float]]) -> str:
-    """Return a table of the measurements. Above a ratio of 1, zarrfs is faster or needs less memory."""
+    """Return a table of the measurements."""
     programs = list(results)
-    lines = [
-        f"{'':<24}" + "".join(f"{name:>14}" for name in programs) + ("   ratio" if len(programs) > 1 else "")
-    ]
-    for name, zarrfs_value in results["zarrfs"].items():
-        values = [results[program][name] for program in programs]
-        texts = [
-            f"{value / 2**20:.0f} MiB" if name == "memory" else f"{value * 1e3:.1f} ms" for value in values
-        ]
-        ratio = f"{values[1] / zarrfs_value:8.1f}" if len(values) > 1 else ""
-        lines.append(f"{name:<24}" + "".join(f"{text:>14}" for text in texts) + ratio)
+    width = max(len(name) for name in results[programs[0]]) + 2
+    lines = [f"{'':<{width}}" + "".join(f"{name:>14}" for name in programs)]
+    for name in results[programs[0]]:
+        texts = [_text(name, results[program][name]) for program in programs]
+        lines.append(f"{name:<{width}}" + "".join(f"{text:>14}" for text in texts))
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    lines.append(f"{os.cpu_count()} processors, load averages {load}")
     return "\n".join(lines)
 
 
@@ -243,23 +246,22 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--napari", metavar="PYTHON", help="the interpreter of an environment with napari")
-    parser.add_argument("--planes", type=int, default=128)
+    parser.add_argument("--planes", type=int, default=256)
     parser.add_argument("--size", type=int, default=2048)
     parser.add_argument(
-        "--keep", type=Path, metavar="DIRECTORY", help="the directory of the pyramid; existing data is used"
+        "--keep", type=Path, metavar="DIRECTORY", help="the directory of the volume; existing data is used"
     )
-    parser.add_argument("--program", choices=("zarrfs", "napari"), help=argparse.SUPPRESS)
+    parser.add_argument("--program", choices=tuple(PROGRAMS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.program is not None:
-        run = run_ours if options.program == "zarrfs" else run_napari
-        sys.stdout.write(json.dumps(run(str(options.keep), options.planes, process_start())) + "\n")
+        PROGRAMS[options.program](str(options.keep))
         return
-    from benchmarks.viewer_core import write_pyramid
-
     with tempfile.TemporaryDirectory() as scratch:
-        directory = options.keep or Path(scratch) / "pyramid.zarr"
+        directory = options.keep or Path(scratch) / "volume.zarr"
         if not directory.exists():
-            write_pyramid(directory, options.planes, options.size)
+            from benchmarks.viewer_volume import write_volume
+
+            write_volume(directory, options.planes, options.size)
         results = {"zarrfs": run_in_process(sys.executable, "zarrfs", str(directory), options.planes)}
         if options.napari is not None:
             results["napari"] = run_in_process(options.napari, "napari", str(directory), options.planes)

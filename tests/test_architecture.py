@@ -144,6 +144,7 @@ ORDER = (
     # The viewer.
     "zarrfs_viewer",
     "zarrfs_viewer.locations",
+    "zarrfs_viewer.process_memory",
     "zarrfs_viewer.state",
     "zarrfs_viewer.images",
     "zarrfs_viewer.streaming",

@@ -78,6 +78,7 @@ class Canvas(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName("Image")
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # the widgets behind are not painted
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -142,8 +143,9 @@ class Canvas(QWidget):
 
     def show_grid(self, grid: ChunkGrid | None, missing: tuple[Rect, ...] = ()) -> None:
         """Draw the chunk boundaries, and hatch the missing chunks. None removes the grid."""
-        self._grid, self._missing = grid, missing
-        self.update()
+        if (grid, missing) != (self._grid, self._missing):
+            self._grid, self._missing = grid, missing
+            self.update()
 
     def show_cross(self, point: tuple[float, float] | None) -> None:
         """Draw a cross-hair at (row, column). None removes it."""

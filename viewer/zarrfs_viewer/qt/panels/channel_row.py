@@ -87,6 +87,7 @@ class ChannelRow(QFrame):
     ) -> None:
         super().__init__(parent)
         is_integer = kind in "iub"
+        self._settings: ChannelSettings | None = None
         self._limits: tuple[float, float] | None = None
         self._color_name = settings.colormap
         self.setFrameShape(QFrame.Shape.StyledPanel)
@@ -187,6 +188,9 @@ class ChannelRow(QFrame):
 
     def show_settings(self, settings: ChannelSettings) -> None:
         """Display these settings without emitting signals."""
+        if settings is self._settings:  # another slice: the row is not drawn again
+            return
+        self._settings = settings
         self._is_updating = True
         self.visible.setChecked(settings.visible)
         self.invert.setChecked(settings.invert)

@@ -20,6 +20,7 @@ from PyQt6.QtWidgets import (
 from zarrfs_viewer.analysis.readout import short_unit
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_name, tooltip
+from zarrfs_viewer.qt.support.steady_label import SteadyLabel
 from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
 from zarrfs_viewer.state.view_state import Projection, ViewIntent
 
@@ -32,6 +33,8 @@ SLAB_MODES = (("Single slice", None), ("Maximum of slab", "max"), ("Mean of slab
 REPEATS = (("Loop", "loop"), ("Bounce", "bounce"), ("Once", "once"))
 DEFAULT_THICKNESS = 10
 MAX_LABEL = 40
+LABEL_WIDTH, LABEL_MARGIN = 80, 8
+"""Pixels. The label becomes wider for longer texts, but not narrower again, so that the slider does not move."""
 MAX_AXIS = 20
 """Characters of the name of an axis beside its slider. The tooltip contains the whole name."""
 
@@ -54,7 +57,7 @@ class DimensionsPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._sliders: dict[int, QSlider] = {}
-        self._labels: dict[int, PlainLabel] = {}
+        self._labels: dict[int, SteadyLabel] = {}
         self._buttons: dict[int, QToolButton] = {}
         self._image: Image | None = None
         self._playing: int | None = None
@@ -172,8 +175,7 @@ class DimensionsPanel(QWidget):
         box.setKeyboardTracking(False)
         ignore_wheel_unless_focused(box)
         return_focus_on_enter(box)
-        label = PlainLabel()
-        label.setMinimumWidth(80)
+        label = SteadyLabel(LABEL_WIDTH)
         slider.setValue(value)
         box.setValue(value)
         slider.valueChanged.connect(box.setValue)
@@ -234,11 +236,15 @@ class DimensionsPanel(QWidget):
             step = self.step_size(axis)
             if step > 1:
                 text = f"{text} (step {step})".strip()
-            self._labels[axis].setText(plain(text, MAX_LABEL))
+            label = self._labels[axis]
+            label.setText(plain(text, MAX_LABEL))
+            label.set_width(
+                max(label.width(), label.fontMetrics().horizontalAdvance(label.text()) + LABEL_MARGIN)
+            )
             reason = (
                 f"Level {self._level} has one slice for {step} slices of level 0. Zoom in to see all slices."
             )
-            self._labels[axis].setToolTip(tooltip(reason if step > 1 else ""))
+            label.setToolTip(tooltip(reason if step > 1 else ""))
 
     @property
     def axes(self) -> tuple[int, ...]:

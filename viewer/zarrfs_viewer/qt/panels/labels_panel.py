@@ -34,6 +34,7 @@ class LabelsRow(QGroupBox):
         self.setToolTip(tooltip(name))
         name = plain_name(name)
         self._is_updating = False
+        self._settings: LabelsSettings | None = None
         self.visible = QCheckBox("Visible")
         self.visible.setAccessibleName(plain(f"Show {name}"))
         self.opacity = QSlider(Qt.Orientation.Horizontal)
@@ -63,6 +64,9 @@ class LabelsRow(QGroupBox):
 
     def show_settings(self, settings: LabelsSettings) -> None:
         """Display these settings without emitting signals."""
+        if settings is self._settings:  # another slice: the row is not drawn again
+            return
+        self._settings = settings
         self._is_updating = True
         self.visible.setChecked(settings.visible)
         self.opacity.setValue(round(settings.opacity * 100))

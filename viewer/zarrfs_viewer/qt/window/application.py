@@ -22,8 +22,8 @@ from PyQt6.QtCore import (
 )
 from PyQt6.QtWidgets import QApplication
 
-from zarrfs.engine.cache import set_default_capacity
 from zarrfs_viewer.locations import node_location
+from zarrfs_viewer.process_memory import limit_arenas
 from zarrfs_viewer.qt.window.last_session import LastSession, restore_window
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.qt.window.preferences import Preferences
@@ -31,9 +31,6 @@ from zarrfs_viewer.rendering.renderer import Frame
 
 __all__ = ["make_application", "open_window", "show", "take_screenshot"]
 
-
-ENGINE_CACHE_CAPACITY = 128 << 20
-"""Bytes. The viewer has its own cache of tiles. The engine's cache holds the chunks that several tiles share."""
 
 POLL_INTERVAL_MILLISECONDS = 50
 
@@ -98,7 +95,7 @@ def no_display_message(warnings: list[str], fatal: str) -> str:
 
 def make_application(fail: Callable[[str], NoReturn] | None = None) -> QApplication:
     """Return the application; create it if necessary. ``fail`` is called with the reason if Qt cannot start."""
-    set_default_capacity(ENGINE_CACHE_CAPACITY)
+    limit_arenas()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     running = QApplication.instance()
     if isinstance(running, QApplication):

@@ -13,6 +13,7 @@ from PyQt6.QtCore import QSettings, QSize, pyqtSignal
 from PyQt6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent, QShowEvent
 from PyQt6.QtWidgets import QApplication, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
+from zarrfs.engine.cache import set_default_capacity
 from zarrfs.engine.stores.base import Store
 from zarrfs_viewer.images.dataset import Dataset
 from zarrfs_viewer.images.image import Image
@@ -293,7 +294,9 @@ class MainWindow(QMainWindow):
         """Apply preferences to this window, and store them for other windows."""
         preferences.save(self.settings)
         self.panes.set_wheel_steps(preferences.wheel == "step")
-        self.session.streamer.set_budget(preferences.cache_mib << 20)
+        # Half of the budget is for tiles. The engine's cache has the chunks that several tiles and slices share.
+        self.session.streamer.set_budget(preferences.cache_mib << 19)
+        set_default_capacity(preferences.cache_mib << 19)
         action = self.actions_by_name["dark"]
         action.blockSignals(True)
         action.setChecked(preferences.dark)
@@ -355,6 +358,7 @@ class MainWindow(QMainWindow):
         self.hide()
         self.contrast.stop()
         self.thumbnails.stop()
+        self.status.stop()
         self.dimensions.stop()
         self.exporter.close()
         self.features.close()

@@ -27,7 +27,7 @@ WHEEL_ACTIONS: tuple[tuple[str, WheelAction], ...] = (
 class Preferences:
     """The preferences.
 
-    ``cache_mib`` is the limit of cached tiles in MiB. With ``restore`` the windows of the last session are opened when
+    ``cache_mib`` is the limit of cached tiles and chunks in MiB. With ``restore`` the windows of the last session are opened when
     the viewer starts without a location.
     """
 
@@ -79,7 +79,7 @@ class PreferencesDialog(QDialog):
         for name, widget in (
             ("Theme", self.theme),
             ("Mouse wheel", self.wheel),
-            ("Memory for tiles", self.cache),
+            ("Memory for caches", self.cache),
         ):
             widget.setAccessibleName(plain(name))
             form.addRow(PlainLabel(plain(name)), widget)

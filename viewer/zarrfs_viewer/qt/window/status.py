@@ -1,17 +1,25 @@
-"""The status bar: the values below the pointer, work in progress, warnings, and the memory of cached tiles."""
+"""The status bar: the values below the pointer, work in progress, warnings, and the memory of the process."""
 
 from __future__ import annotations
 
-from PyQt6.QtCore import QObject, pyqtSignal
+from PyQt6.QtCore import QObject, QTimer, pyqtSignal
 from PyQt6.QtWidgets import QProgressBar, QPushButton, QStatusBar
 
+from zarrfs.engine.cache import default_cache
 from zarrfs_viewer.analysis.readout import Readout, format_bytes
-from zarrfs_viewer.qt.support.plain_text import PlainLabel, allow_narrow, button_text, plain, tooltip
+from zarrfs_viewer.process_memory import resident_nbytes
+from zarrfs_viewer.qt.support.plain_text import button_text, plain, tooltip
+from zarrfs_viewer.qt.support.steady_label import SteadyLabel
 from zarrfs_viewer.streaming.streamer import MemoryUse
 
 __all__ = ["StatusFields"]
 
 BUSY_WIDTH = 80
+BUSY_DELAY_MILLISECONDS = 300
+"""Work is indicated after this time. Showing and hiding the indicator arranges the whole window again."""
+MEMORY_INTERVAL_MILLISECONDS = 250
+LONGEST_MEMORY = "999.9 MiB, cache 999.9 MiB of 999.9 MiB"
+MARGIN = 8
 
 
 class StatusFields(QObject):
@@ -19,7 +27,7 @@ class StatusFields(QObject):
 
     Attributes:
         position: the coordinates and values below the pointer.
-        memory: the memory of cached tiles, and its limit.
+        memory: the memory of the process, and the caches in it with their limit.
         busy: is visible while worker threads have tasks.
         warnings: the number of warnings; hidden while there are none.
 
@@ -31,10 +39,21 @@ class StatusFields(QObject):
 
     def __init__(self, bar: QStatusBar) -> None:
         super().__init__(bar)
-        self.position = PlainLabel()
-        allow_narrow(self.position)
-        self.memory = PlainLabel()
-        self.memory.setToolTip("Memory used by cached tiles, and its limit")
+        self.position = SteadyLabel()
+        self.memory = SteadyLabel()
+        self.memory.set_width(self.memory.fontMetrics().horizontalAdvance(LONGEST_MEMORY) + MARGIN)
+        self.memory.setToolTip(
+            "Memory of this program, and the cached tiles and decoded chunks in it with their limit"
+        )
+        self._memory_timer = QTimer(self)
+        self._memory_timer.setSingleShot(True)
+        self._memory_timer.setInterval(MEMORY_INTERVAL_MILLISECONDS)
+        self._memory_timer.timeout.connect(self._show_memory)
+        self._usage: MemoryUse | None = None
+        self._busy_timer = QTimer(self)
+        self._busy_timer.setSingleShot(True)
+        self._busy_timer.setInterval(BUSY_DELAY_MILLISECONDS)
+        self._busy_timer.timeout.connect(lambda: self.busy.setVisible(True))
         self.busy = QProgressBar()
         self.busy.setMaximum(0)
         self.busy.setTextVisible(False)
@@ -53,12 +72,32 @@ class StatusFields(QObject):
         self.position.setText("" if values is None else plain(values.text()))
 
     def show_memory(self, usage: MemoryUse) -> None:
-        """Show the memory of cached tiles."""
-        self.memory.setText(plain(f"{format_bytes(usage.nbytes)} of {format_bytes(usage.budget)}"))
+        """Show the memory of the process and of the cached tiles. It is shown a few times per second at most."""
+        self._usage = usage
+        if not self._memory_timer.isActive():
+            self._memory_timer.start()
+
+    def _show_memory(self) -> None:
+        if self._usage is None:
+            return
+        chunks, resident = default_cache(), resident_nbytes()
+        cached = format_bytes(self._usage.nbytes + chunks.nbytes)
+        budget = format_bytes(self._usage.budget + chunks.capacity)
+        cache = f"cache {cached} of {budget}"
+        self.memory.setText(cache if resident is None else f"{format_bytes(resident)}, {cache}")
 
     def show_task_count(self, count: int) -> None:
-        """Show whether tasks are running."""
-        self.busy.setVisible(count > 0)
+        """Show whether tasks are running, unless they take only a moment."""
+        if not count:
+            self._busy_timer.stop()
+            self.busy.hide()
+        elif self.busy.isHidden() and not self._busy_timer.isActive():
+            self._busy_timer.start()
+
+    def stop(self) -> None:
+        """Stop the timers."""
+        self._memory_timer.stop()
+        self._busy_timer.stop()
 
     def show_warning_count(self, count: int) -> None:
         """Show the number of warnings in the messages."""

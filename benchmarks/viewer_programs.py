@@ -1,0 +1,154 @@
+"""The programs that ``benchmarks.viewer_window`` measures: the viewer of zarrfs, and napari.
+
+Each runs in its own process and is used through its window. It also reads commands from standard input, one per line,
+for what has no key in both programs, and answers ``report`` with one line of JSON on standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["PROGRAMS", "STEP_KEYS"]
+
+STEP_KEYS = {"zarrfs": ("period", "comma"), "napari": ("Right", "Left")}
+"""The keys for the next and the previous slice, by program."""
+
+
+class EventLoopMonitor:
+    """Measures the longest interval between two timer events. The timer fires every millisecond."""
+
+    def __init__(self, timer: Any) -> None:
+        self._timer = timer
+        self._last, self.longest_interval, self.cpu = time.perf_counter(), 0.0, 0.0
+        self.reset()
+        timer.setInterval(1)
+        timer.timeout.connect(self._on_timeout)
+        timer.start()
+
+    def _on_timeout(self) -> None:
+        now = time.perf_counter()
+        self.longest_interval = max(self.longest_interval, now - self._last)
+        self._last = now
+
+    def reset(self) -> None:
+        """Start a new measurement."""
+        self._last, self.longest_interval = time.perf_counter(), 0.0
+        self.cpu = time.thread_time()
+
+    def report(self) -> dict[str, float]:
+        """Return the measurements since the last call, and start new ones."""
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        result = {
+            "stall": self.longest_interval,
+            "gui_cpu": time.thread_time() - self.cpu,
+            "cpu": usage.ru_utime + usage.ru_stime,
+            "memory": float(resident_bytes()),
+        }
+        self.reset()
+        return result
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process in bytes."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _read_commands(notifier_class: Any, run: Callable[[str], object]) -> Any:
+    """Call ``run`` in the event loop with each line of standard input. Keep the result."""
+    os.set_blocking(0, False)
+    rest = [b""]
+
+    def read(*_: object) -> None:
+        data = os.read(0, 65536)
+        *lines, rest[0] = (rest[0] + data).split(b"\n")
+        for line in lines:
+            run(line.decode())
+        if not data:
+            run("quit")
+
+    notifier = notifier_class(0, notifier_class.Type.Read)
+    notifier.activated.connect(read)
+    return notifier
+
+
+def _answer(values: dict[str, float]) -> None:
+    sys.stdout.write(json.dumps(values) + "\n")
+    sys.stdout.flush()
+
+
+def run_viewer(location: str) -> None:
+    """Run the viewer of zarrfs until its window is closed."""
+    from PyQt6.QtCore import QSettings, QSocketNotifier, QTimer
+    from zarrfs_viewer.qt.window.application import make_application
+    from zarrfs_viewer.qt.window.main_window import MainWindow
+
+    application = make_application()
+    with tempfile.TemporaryDirectory() as scratch:
+        window = MainWindow(QSettings(f"{scratch}/settings.ini", QSettings.Format.IniFormat))
+        window.show()
+        timer = QTimer()
+        monitor = EventLoopMonitor(timer)
+
+        def run(command: str) -> None:
+            name, _, value = command.partition(" ")
+            if name == "open":
+                window.open_location(location)
+            elif name == "jump":
+                window.dimensions.set_position(0, int(value))
+            elif name == "zoom":
+                window.canvas.fit() if value == "fit" else window.canvas.one_to_one()
+            elif name == "report":
+                _answer(monitor.report())
+            elif name == "quit":
+                window.close()
+
+        notifier = _read_commands(QSocketNotifier, run)
+        application.exec()
+        notifier.setEnabled(False)
+        timer.stop()
+
+
+def run_napari(location: str) -> None:
+    """Run napari, which reads with dask as usual, until its window is closed."""
+    import dask.array
+    import napari
+    from qtpy.QtCore import QSocketNotifier, QTimer
+
+    from benchmarks.viewer_volume import LEVELS
+
+    viewer = napari.Viewer()
+    viewer.window._qt_window.resize(1280, 900)
+    monitor = EventLoopMonitor(QTimer(viewer.window._qt_window))
+
+    def run(command: str) -> None:
+        name, _, value = command.partition(" ")
+        if name == "open":
+            levels = [dask.array.from_zarr(f"{location}/{level}") for level in range(LEVELS)]
+            viewer.add_image(levels, multiscale=True, scale=[1, 0.5, 0.5], contrast_limits=(0, 1000))
+        elif name == "jump":
+            viewer.dims.set_current_step(0, int(value))
+        elif name == "zoom":
+            if value == "fit":
+                viewer.reset_view()
+            else:
+                viewer.camera.zoom = 2.0  # a pixel of the screen for each pixel of 0.5 micrometers
+        elif name == "report":
+            _answer(monitor.report())
+        elif name == "quit":
+            viewer.close()
+
+    notifier = _read_commands(QSocketNotifier, run)
+    napari.run()
+    notifier.setEnabled(False)
+
+
+PROGRAMS = {"zarrfs": run_viewer, "napari": run_napari}
