@@ -85,7 +85,7 @@ class Program:
         return self.screen.wait_until_still(self.middle, STILL_SECONDS, TIMEOUT_SECONDS)[1]
 
     def step(self, back: bool = False) -> float | None:
-        """Press the key for the next or the previous slice. Returns seconds until the first change; None without a change."""
+        """Press the key for the next or the previous slice. Returns seconds until the first change, or None."""
         before = self.screen.checksum(self.middle)
         start = time.perf_counter()
         self.screen.send_key(self._keys[back])

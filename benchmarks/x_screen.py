@@ -90,6 +90,7 @@ def _ignore_error(display: object, event: object) -> int:
 
 _ERROR_HANDLER = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)(_ignore_error)
 
+
 @dataclass(frozen=True)
 class Area:
     """A rectangle of the screen in pixels."""

@@ -67,9 +67,11 @@ def test_the_summary_of_an_array_and_of_a_plain_group(
     zarrfs.create_group(tmp_path / "g.zarr")
     array = zarrfs.create_array(tmp_path / "g.zarr", "a", data=np.zeros((8, 16), "u1"), chunks=(4, 8))
     window = open_in_window(tmp_path / "g.zarr")
-    assert rows(window.metadata.facts)["kind"] == "group"
+    qtbot.waitUntil(lambda: rows(window.metadata.facts).get("kind") == "group", timeout=TIMEOUT_MILLISECONDS)
     window.metadata.show_node(array)
-    assert rows(window.metadata.facts)["shape"] == "8 x 16"
+    qtbot.waitUntil(
+        lambda: rows(window.metadata.facts).get("shape") == "8 x 16", timeout=TIMEOUT_MILLISECONDS
+    )
     assert rows(window.metadata.facts)["chunks"] == "4 x 8"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from PyQt6.QtCore import Qt
+from PyQt6.QtCore import Qt, QTimer
 from PyQt6.QtGui import QFontDatabase
 from PyQt6.QtWidgets import (
     QMenu,
@@ -50,6 +50,11 @@ class MetadataPanel(QWidget):
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
+        self._node: zarrfs.Array | zarrfs.Group | None = None
+        self._fill_timer = QTimer(self)
+        self._fill_timer.setSingleShot(True)
+        self._fill_timer.setInterval(0)
+        self._fill_timer.timeout.connect(self._show_node)
         self.check = CheckPanel(session)
         self.check.pointer_activated.connect(self.go_to)
         self.search = search_box("Find key or value")
@@ -91,8 +96,18 @@ class MetadataPanel(QWidget):
         return tree
 
     def show_node(self, node: zarrfs.Array | zarrfs.Group) -> None:
-        """Display the metadata of a node. The image of a group, and stored sizes, are added by a worker thread."""
+        """Display the metadata of a node. The image of a group, and stored sizes, are added by a worker thread.
+
+        The panel is filled by a later event, so that the picture of an opened image is not delayed.
+        """
         self._session.worker.cancel("stored")
+        self._node = node
+        self._fill_timer.start()
+
+    def _show_node(self) -> None:
+        node = self._node
+        if node is None:
+            return
         facts = array_summary(node) if isinstance(node, zarrfs.Array) else group_summary(node)
         attributes = facts.pop("attributes")
         self._fill(self.facts, {key: _readable(value) for key, value in facts.items() if value is not None})
@@ -156,6 +171,7 @@ class MetadataPanel(QWidget):
     def show_text(self, text: str) -> None:
         """Display an error message instead of the metadata of a node."""
         self._session.worker.cancel("stored")
+        self._fill_timer.stop()
         self.facts.clear()
         self.attributes.clear()
         self.check.show_node(None)
