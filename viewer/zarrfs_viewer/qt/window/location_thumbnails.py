@@ -46,6 +46,8 @@ class LocationThumbnails(QObject):
         dataset, frame = self._session.dataset, self._canvas.frame
         if dataset is None or frame is None or frame.state.image is not self._session.image:
             return
+        if not frame.pixels.size:  # the image is outside of the canvas
+            return
         self._saved_location = dataset.location
         height, width = frame.pixels.shape
         data: Any = frame.pixels.data
