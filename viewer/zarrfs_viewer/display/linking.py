@@ -6,12 +6,15 @@ from dataclasses import replace
 
 from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.state.view_state import Viewport
+from zarrfs_viewer.state.view_state import Projection, ViewIntent, Viewport
 
-__all__ = ["depth_axis", "linked_axes", "linked_viewport"]
+__all__ = ["complementary_slab", "depth_axis", "linked_axes", "linked_viewport"]
 
 AxisPair = tuple[int, int]
 """(row axis, column axis)"""
+
+SLAB_THICKNESS = 10.0
+"""Slices of level 0."""
 
 
 def depth_axis(image: Image, displayed: AxisPair) -> int | None:
@@ -35,6 +38,19 @@ def linked_axes(image: Image, displayed: AxisPair) -> tuple[AxisPair, AxisPair] 
     return (rows, depth), (depth, columns)
 
 
+def complementary_slab(image: Image, intent: ViewIntent) -> ViewIntent:
+    """Return the intent of the fourth pane: a maximum projection of a slab around the slice.
+
+    If the intent has a projection already, the result is its slice.
+    """
+    if intent.projection is not None:
+        return replace(intent, projection=None)
+    depth = depth_axis(image, intent.displayed)
+    if depth is None:
+        return intent
+    return replace(intent, projection=Projection(depth, "max", SLAB_THICKNESS))
+
+
 def linked_viewport(
     image: Image,
     leader_axes: AxisPair,
@@ -46,6 +62,8 @@ def linked_viewport(
 
     The result has the leader's scale, and the leader's centre along the axis that both display.
     """
+    if follower_axes == leader_axes:
+        return replace(leader, width=follower.width, height=follower.height)
     shared = next((axis for axis in follower_axes if axis in leader_axes), None)
     if shared is None:
         return follower

@@ -152,7 +152,11 @@ def _viewport(fields: Fields) -> Viewport:
     if width is None or height is None or not (0 < width < 1 << 16 and 0 < height < 1 << 16):
         raise fields.error("width", f"expected a window size from 1 to 65535, found {width} x {height}")
     zoom, aspect = fields.positive("zoom"), fields.positive("aspect", 1.0)
-    return Viewport(width, height, (center[0], center[1]), zoom, aspect)
+    turns = fields.integer("turns", 0) or 0
+    if not 0 <= turns < 4:
+        raise fields.error("turns", f"expected 0 to 3 quarter turns, found {turns}")
+    is_mirrored = fields.boolean("mirrored", False)
+    return Viewport(width, height, (center[0], center[1]), zoom, aspect, turns, is_mirrored)
 
 
 def to_link(view: View) -> str:
@@ -253,4 +257,11 @@ def fitted_intent(view: View, image: Image, initial: ViewIntent) -> ViewIntent:
 def fitted_viewport(saved: Viewport, current: Viewport) -> Viewport:
     """Return a viewport with the size of ``current`` that contains the visible rectangle of ``saved``."""
     factor = min(current.width / saved.width, current.height / saved.height)
-    return replace(current, center=saved.center, zoom=saved.zoom * factor, aspect=saved.aspect)
+    return replace(
+        current,
+        center=saved.center,
+        zoom=saved.zoom * factor,
+        aspect=saved.aspect,
+        turns=saved.turns,
+        mirrored=saved.mirrored,
+    )

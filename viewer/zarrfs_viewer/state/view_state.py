@@ -23,8 +23,10 @@ __all__ = [
     "ViewIntent",
     "Viewport",
     "fit",
+    "mirrored",
     "one_to_one",
     "pan",
+    "rotated",
     "with_channel",
     "with_displayed",
     "with_labels",
@@ -121,7 +123,8 @@ class Viewport:
     """The visible part of the displayed plane.
 
     ``width`` and ``height`` are in device pixels. ``center`` is (row, column) in data coordinates. ``zoom`` is
-    the number of device pixels per data pixel along columns; along rows it is ``zoom * aspect``.
+    the number of device pixels per data pixel along columns; along rows it is ``zoom * aspect``. The plane is
+    mirrored from left to right if ``mirrored``, and then rotated clockwise by ``turns`` quarter turns (0 to 3).
     """
 
     width: int
@@ -129,6 +132,8 @@ class Viewport:
     center: tuple[float, float]
     zoom: float
     aspect: float = 1.0
+    turns: int = 0
+    mirrored: bool = False
 
     @property
     def zooms(self) -> tuple[float, float]:
@@ -139,25 +144,32 @@ class Viewport:
     def rect(self) -> tuple[float, float, float, float]:
         """The visible rectangle (top, left, bottom, right) in data coordinates."""
         row_zoom, column_zoom = self.zooms
-        half_height, half_width = self.height / row_zoom / 2, self.width / column_zoom / 2
+        width, height = (self.height, self.width) if self.turns % 2 else (self.width, self.height)
+        half_height, half_width = height / row_zoom / 2, width / column_zoom / 2
         row, column = self.center
         return row - half_height, column - half_width, row + half_height, column + half_width
 
     def to_data(self, x: float, y: float) -> tuple[float, float]:
         """Return (row, column) in data coordinates at a device position (x to the right, y down)."""
-        row_zoom, column_zoom = self.zooms
-        return (
-            self.center[0] + (y - self.height / 2) / row_zoom,
-            self.center[1] + (x - self.width / 2) / column_zoom,
-        )
+        rows, columns = self.data_offset(x - self.width / 2, y - self.height / 2)
+        return self.center[0] + rows, self.center[1] + columns
 
     def to_device(self, row: float, column: float) -> tuple[float, float]:
         """Return the device position (x, y) of a point in data coordinates."""
         row_zoom, column_zoom = self.zooms
-        return (
-            self.width / 2 + (column - self.center[1]) * column_zoom,
-            self.height / 2 + (row - self.center[0]) * row_zoom,
-        )
+        x, y = (column - self.center[1]) * column_zoom, (row - self.center[0]) * row_zoom
+        if self.mirrored:
+            x = -x
+        for _ in range(self.turns):
+            x, y = -y, x
+        return self.width / 2 + x, self.height / 2 + y
+
+    def data_offset(self, dx: float, dy: float) -> tuple[float, float]:
+        """Return the distance (rows, columns) in data coordinates of a distance in device pixels."""
+        row_zoom, column_zoom = self.zooms
+        for _ in range(self.turns):
+            dx, dy = dy, -dx
+        return dy / row_zoom, (-dx if self.mirrored else dx) / column_zoom
 
 
 # -- updates of the intent ----------------------------------------------------------------------------------
@@ -230,7 +242,14 @@ def with_projection(intent: ViewIntent, projection: Projection | None) -> ViewIn
 
 
 def fit(
-    width: int, height: int, rows: int, columns: int, aspect: float = 1.0, margin: float = 0.0
+    width: int,
+    height: int,
+    rows: int,
+    columns: int,
+    aspect: float = 1.0,
+    margin: float = 0.0,
+    turns: int = 0,
+    mirrored: bool = False,
 ) -> Viewport:
     """Return the viewport of ``width`` x ``height`` device pixels that shows a whole plane of ``rows`` x
     ``columns`` data pixels.
@@ -238,8 +257,9 @@ def fit(
     ``margin`` is the empty border at each side, as a fraction of the plane's size.
     """
     width, height = max(1, width), max(1, height)
-    zoom = min(width / max(1, columns), height / (max(1, rows) * aspect)) / (1 + 2 * margin)
-    return Viewport(width, height, ((rows - 1) / 2, (columns - 1) / 2), zoom, aspect)
+    across, down = (height, width) if turns % 2 else (width, height)
+    zoom = min(across / max(1, columns), down / (max(1, rows) * aspect)) / (1 + 2 * margin)
+    return Viewport(width, height, ((rows - 1) / 2, (columns - 1) / 2), zoom, aspect, turns, mirrored)
 
 
 def one_to_one(viewport: Viewport) -> Viewport:
@@ -249,9 +269,20 @@ def one_to_one(viewport: Viewport) -> Viewport:
 
 def pan(viewport: Viewport, dx: float, dy: float) -> Viewport:
     """Move the picture by device pixels: positive ``dx`` to the right, positive ``dy`` down."""
-    row_zoom, column_zoom = viewport.zooms
+    rows, columns = viewport.data_offset(dx, dy)
     row, column = viewport.center
-    return replace(viewport, center=(row - dy / row_zoom, column - dx / column_zoom))
+    return replace(viewport, center=(row - rows, column - columns))
+
+
+def rotated(viewport: Viewport, turns: int = 1) -> Viewport:
+    """Rotate the picture clockwise by quarter turns around its centre."""
+    return replace(viewport, turns=(viewport.turns + turns) % 4)
+
+
+def mirrored(viewport: Viewport) -> Viewport:
+    """Mirror the picture from left to right, as it is displayed."""
+    # Mirroring after a rotation is the same as mirroring before the opposite rotation.
+    return replace(viewport, turns=-viewport.turns % 4, mirrored=not viewport.mirrored)
 
 
 def zoom_at(viewport: Viewport, factor: float, x: float, y: float) -> Viewport:

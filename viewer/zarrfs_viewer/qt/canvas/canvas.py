@@ -27,18 +27,19 @@ from zarrfs_viewer.analysis.readout import scale_bar
 from zarrfs_viewer.analysis.shapes import Shape, ShapeKind, grab, moved
 from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.canvas.cross_hair import CrossHair
 from zarrfs_viewer.qt.canvas.painting import (
     Rect,
-    device_rect,
     draw_cross,
     draw_grid,
     draw_missing,
+    draw_picture,
     draw_scale_bar,
     draw_shape,
     draw_status,
 )
 from zarrfs_viewer.rendering.renderer import Frame
-from zarrfs_viewer.state.view_state import Viewport, fit, one_to_one, pan, zoom_at
+from zarrfs_viewer.state.view_state import Viewport, fit, mirrored, one_to_one, pan, rotated, zoom_at
 
 __all__ = ["KEY_ZOOM", "Canvas", "Tool"]
 
@@ -66,6 +67,7 @@ class Canvas(QWidget):
         pointed: the pointer is at (row, column) in data coordinates; None when it left the canvas.
         clicked: (row, column) a click without a drag.
         stepped: (slices) Ctrl and the wheel, Page Up or Page Down.
+        cross_dragged: (row or None, column or None) the user drags lines of the cross-hair to a position.
         shape_changed: (shape or None, finished); ``finished`` is False while the user drags.
     """
 
@@ -73,6 +75,7 @@ class Canvas(QWidget):
     pointed = pyqtSignal(object)
     clicked = pyqtSignal(float, float)
     stepped = pyqtSignal(int)
+    cross_dragged = pyqtSignal(object, object)
     shape_changed = pyqtSignal(object, bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -95,7 +98,7 @@ class Canvas(QWidget):
         self._fitted = True
         self._grid: ChunkGrid | None = None
         self._missing: tuple[Rect, ...] = ()
-        self._cross: tuple[float, float] | None = None
+        self._cross = CrossHair()
         self._shape: Shape | None = None
         self._pointer: QPointF | None = None
         self._pressed: QPointF | None = None
@@ -124,8 +127,10 @@ class Canvas(QWidget):
 
     def show_image(self, image: Image | None, displayed: tuple[int, int]) -> None:
         """Prepare for another image or other axes. Removes the frame, the chunk grid, the cross-hair and the shape."""
+        if image is not self._image:
+            self._viewport = replace(self._viewport, turns=0, mirrored=False)
         self._image, self._displayed = image, displayed
-        self._frame = self._pixels = self._grid = self._shape = self._cross = None
+        self._frame = self._pixels = self._grid = self._shape = self._cross.position = None
         self._missing = ()
         self.fit()
 
@@ -149,8 +154,8 @@ class Canvas(QWidget):
 
     def show_cross(self, point: tuple[float, float] | None) -> None:
         """Draw a cross-hair at (row, column). None removes it."""
-        if point != self._cross:
-            self._cross = point
+        if point != self._cross.position:
+            self._cross.position = point
             self.update()
 
     def show_shape(self, shape: Shape | None, finished: bool = True) -> None:
@@ -181,7 +186,22 @@ class Canvas(QWidget):
         rows, columns = (self._image.shape[axis] for axis in self._displayed)
         width, height = self._device_size()
         aspect = pixel_aspect(self._image, self._displayed)
-        self.set_viewport(fit(width, height, rows, columns, aspect, 0.02), fitted=True)
+        turns, is_mirrored = self._viewport.turns, self._viewport.mirrored
+        self.set_viewport(fit(width, height, rows, columns, aspect, 0.02, turns, is_mirrored), fitted=True)
+
+    def rotate(self) -> None:
+        """Rotate the picture clockwise by a quarter turn."""
+        self._set_orientation(rotated(self._viewport))
+
+    def mirror(self) -> None:
+        """Mirror the picture from left to right."""
+        self._set_orientation(mirrored(self._viewport))
+
+    def _set_orientation(self, viewport: Viewport) -> None:
+        was_fitted = self._fitted
+        self.set_viewport(viewport)
+        if was_fitted:
+            self.fit()
 
     def one_to_one(self) -> None:
         """Display one data pixel per screen pixel."""
@@ -208,17 +228,18 @@ class Canvas(QWidget):
         ratio = self.devicePixelRatioF()
         painter.scale(1 / ratio, 1 / ratio)
         if self._frame is not None and self._pixels is not None:
-            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, self._viewport.zoom < 1)
-            painter.drawImage(device_rect(self._viewport, self._frame.grid.rect), self._pixels)
+            draw_picture(painter, self._viewport, self._frame.grid.rect, self._pixels)
         draw_missing(painter, self._viewport, self._missing)
         if self._grid is not None:
             draw_grid(painter, self._viewport, self._grid)
-        if self._cross is not None:
-            draw_cross(painter, self._viewport, self._cross)
+        if self._cross.position is not None:
+            draw_cross(painter, self._viewport, self._cross.position)
         if self._shape is not None:
             draw_shape(painter, self._viewport, self._shape)
         if self.show_scale_bar:
-            bar = scale_bar(self._image, self._displayed[1], self._viewport.zoom)
+            is_turned = self._viewport.turns % 2 == 1
+            axis, zoom = self._displayed[not is_turned], self._viewport.zooms[not is_turned]
+            bar = scale_bar(self._image, axis, zoom)
             draw_scale_bar(painter, self._viewport, bar.pixels, bar.text)
         draw_status(painter, self._viewport, self._frame, self.title)
 
@@ -253,8 +274,15 @@ class Canvas(QWidget):
         if event is None or event.button() not in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
             return
         self._pressed = self._last_position = event.position()
+        is_left = event.button() == Qt.MouseButton.LeftButton
+        if (
+            is_left
+            and self.tool == "move"
+            and self._cross.grab(self._viewport, *self._device(event.position()))
+        ):
+            return
         self._dragged_part = "image"
-        if event.button() == Qt.MouseButton.LeftButton and self._image is not None:
+        if is_left and self._image is not None:
             if self._shape is not None:
                 self._dragged_part = (
                     grab(self._shape, self._viewport, *self._device(event.position())) or "image"
@@ -272,7 +300,9 @@ class Canvas(QWidget):
         if event is None:
             return
         position = event.position()
-        if self._last_position is not None and self._dragged_part == "image":
+        if self._cross.is_dragged:
+            self.cross_dragged.emit(*self._cross.dragged_to(self._data(position)))
+        elif self._last_position is not None and self._dragged_part == "image":
             x0, y0 = self._device(self._last_position)
             x1, y1 = self._device(position)
             self.set_viewport(pan(self._viewport, x1 - x0, y1 - y0))
@@ -286,16 +316,22 @@ class Canvas(QWidget):
             )
         if self._last_position is not None:
             self._last_position = position
+        else:
+            self._show_tool_cursor()
+            cursor = self._cross.cursor(self._viewport, *self._device(position))
+            if cursor is not None and self.tool == "move":
+                self.setCursor(cursor)
         self._pointer = position
         self.pointed.emit(self._data(position))
 
     def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:
         pressed, dragged_part = self._pressed, self._dragged_part
+        is_cross = self._cross.release()
         self._pressed = self._last_position = self._dragged_part = None
         self._show_tool_cursor()
         if event is None or pressed is None:
             return
-        if dragged_part != "image":
+        if not is_cross and dragged_part != "image":
             shape = self._shape
             self.show_shape(None if shape is None or shape.empty else shape)
         if (event.position() - pressed).manhattanLength() < MAX_CLICK_DISTANCE:

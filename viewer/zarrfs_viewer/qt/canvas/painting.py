@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from PyQt6.QtCore import QPointF, QRectF, Qt
-from PyQt6.QtGui import QBrush, QColor, QFont, QPainter, QPen
+from PyQt6.QtGui import QBrush, QColor, QFont, QImage, QPainter, QPen
 
 from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid
 from zarrfs_viewer.analysis.shapes import Shape
@@ -18,6 +18,7 @@ __all__ = [
     "draw_cross",
     "draw_grid",
     "draw_missing",
+    "draw_picture",
     "draw_scale_bar",
     "draw_shape",
     "draw_status",
@@ -40,7 +41,36 @@ def device_rect(viewport: Viewport, rect: Rect) -> QRectF:
     """Return a box (top, left, bottom, right) of data coordinates in device coordinates."""
     x0, y0 = viewport.to_device(rect[0], rect[1])
     x1, y1 = viewport.to_device(rect[2], rect[3])
-    return QRectF(QPointF(x0, y0), QPointF(x1, y1))
+    return QRectF(QPointF(x0, y0), QPointF(x1, y1)).normalized()
+
+
+def draw_picture(painter: QPainter, viewport: Viewport, rect: Rect, picture: QImage) -> None:
+    """Draw a picture of the plane at a box of data coordinates, rotated and mirrored as the viewport is."""
+    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, viewport.zoom < 1)
+    if not viewport.turns and not viewport.mirrored:
+        painter.drawImage(device_rect(viewport, rect), picture)
+        return
+    top, left, bottom, right = rect
+    area = device_rect(viewport, rect)
+    painter.save()
+    painter.translate(area.center())
+    painter.rotate(90 * viewport.turns)
+    painter.scale(-1 if viewport.mirrored else 1, 1)
+    row_zoom, column_zoom = viewport.zooms
+    width, height = (right - left) * column_zoom, (bottom - top) * row_zoom
+    painter.drawImage(QRectF(-width / 2, -height / 2, width, height), picture)
+    painter.restore()
+
+
+def _draw_line(painter: QPainter, viewport: Viewport, row: float | None, column: float | None) -> None:
+    """Draw a line through the visible plane along a row or a column."""
+    top, left, bottom, right = viewport.rect
+    if row is not None:
+        ends = (row, left), (row, right)
+    else:
+        assert column is not None
+        ends = (top, column), (bottom, column)
+    painter.drawLine(*(QPointF(*viewport.to_device(*end)) for end in ends))
 
 
 def draw_grid(painter: QPainter, viewport: Viewport, grid: ChunkGrid) -> None:
@@ -51,11 +81,9 @@ def draw_grid(painter: QPainter, viewport: Viewport, grid: ChunkGrid) -> None:
     ):
         painter.setPen(QPen(colour, 0))
         for row in rows:
-            y = viewport.to_device(row, 0)[1]
-            painter.drawLine(QPointF(0, y), QPointF(viewport.width, y))
+            _draw_line(painter, viewport, row, None)
         for column in columns:
-            x = viewport.to_device(0, column)[0]
-            painter.drawLine(QPointF(x, 0), QPointF(x, viewport.height))
+            _draw_line(painter, viewport, None, column)
 
 
 def draw_missing(painter: QPainter, viewport: Viewport, missing: Iterable[Rect]) -> None:
@@ -69,10 +97,9 @@ def draw_missing(painter: QPainter, viewport: Viewport, missing: Iterable[Rect])
 
 def draw_cross(painter: QPainter, viewport: Viewport, point: tuple[float, float]) -> None:
     """Draw the cross-hair: the position of the linked planes."""
-    x, y = viewport.to_device(*point)
     painter.setPen(QPen(CROSS, 0, Qt.PenStyle.DashLine))
-    painter.drawLine(QPointF(x, 0), QPointF(x, viewport.height))
-    painter.drawLine(QPointF(0, y), QPointF(viewport.width, y))
+    _draw_line(painter, viewport, point[0], None)
+    _draw_line(painter, viewport, None, point[1])
 
 
 def draw_shape(painter: QPainter, viewport: Viewport, shape: Shape) -> None:

@@ -7,6 +7,7 @@ from PyQt6.QtWidgets import QToolTip
 
 from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid, chunk_grid, missing_chunks
 from zarrfs_viewer.analysis.readout import Readout, readout
+from zarrfs_viewer.display.linking import complementary_slab
 from zarrfs_viewer.qt.canvas.canvas import Canvas
 from zarrfs_viewer.qt.canvas.painting import Rect
 from zarrfs_viewer.qt.session import Session
@@ -27,6 +28,9 @@ MISSING_DELAY_MILLISECONDS = 150
 class Pane(QObject):
     """A canvas and its pipeline.
 
+    Attributes:
+        shows_slab: whether the pane shows a slab of the plane, or a single slice while the other panes show slabs.
+
     Signals:
         frame_shown: (frame) another frame is displayed.
         pointed: (readout or None) the values below the pointer.
@@ -44,6 +48,7 @@ class Pane(QObject):
         self.displayed: AxisPair = (0, 1)
         self.canvas = Canvas()
         self.show_chunks = False
+        self.shows_slab = False
         self._missing: tuple[ChunkGrid, tuple[Rect, ...]] | None = None
         self._error = ""
         self.pipeline = ViewPipeline(
@@ -66,11 +71,13 @@ class Pane(QObject):
 
     @property
     def intent(self) -> ViewIntent | None:
-        """The session's intent with the axes of this pane."""
-        intent = self._session.intent
-        if intent is None or intent.displayed == self.displayed:
+        """The session's intent with the axes of this pane, and with its slab."""
+        intent, image = self._session.intent, self._session.image
+        if intent is None or image is None:
             return intent
-        return with_displayed(intent, *self.displayed)
+        if intent.displayed != self.displayed:
+            return with_displayed(intent, *self.displayed)
+        return complementary_slab(image, intent) if self.shows_slab else intent
 
     def show_axes(self, displayed: AxisPair) -> None:
         """Display these axes of the session's image. Removes the previous frame."""
@@ -80,7 +87,8 @@ class Pane(QObject):
         if image is None:
             self.pipeline.clear()
         else:
-            self.canvas.title = "".join(image.axes[axis].name for axis in displayed[::-1])
+            title = "".join(image.axes[axis].name for axis in displayed[::-1])
+            self.canvas.title = f"{title}  slab" if self.shows_slab else title
         self.canvas.show_image(image, displayed)
 
     def refresh(self) -> None:

@@ -5,11 +5,15 @@ Panes display the session's intent. Clicks and wheel events change the intent.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PyQt6.QtCore import pyqtSignal
-from PyQt6.QtWidgets import QGridLayout, QWidget
+from PyQt6.QtWidgets import QVBoxLayout, QWidget
 
 from zarrfs_viewer.display.linking import linked_axes, linked_viewport
+from zarrfs_viewer.qt.canvas.overview import OverviewMap
 from zarrfs_viewer.qt.canvas.pane import Pane
+from zarrfs_viewer.qt.canvas.pane_grid import PaneGrid
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.saved_views.views import fitted_viewport
@@ -21,7 +25,7 @@ AxisPair = tuple[int, int]
 
 
 class Panes(QWidget):
-    """The main pane, and two side panes while linked panes are enabled.
+    """The main pane with its overview map, and three further panes while linked panes are enabled.
 
     Signals:
         frame_shown: (frame) the main pane displays another frame.
@@ -42,10 +46,13 @@ class Panes(QWidget):
         self.linked = False
         self.main = self._create_pane()
         self.side: tuple[Pane, ...] = ()
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setSpacing(2)
-        self._grid.addWidget(self.main.canvas, 0, 0)
+        self.grid = PaneGrid()
+        self.grid.show_widgets([self.main.canvas])
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.grid)
+        self.overview = OverviewMap(self.main.canvas, session.streamer)
+        self.overview.moved.connect(self._center)
         self.main.frame_shown.connect(self._adopt_limits)
         self.main.canvas.stepped.connect(self.stepped)
         session.axes_changed.connect(self._show_axes)
@@ -55,6 +62,7 @@ class Panes(QWidget):
         pane = Pane(self._session, self)
         pane.pointed.connect(self.pointed)
         pane.canvas.clicked.connect(lambda row, column: self._click(pane, row, column))
+        pane.canvas.cross_dragged.connect(lambda row, column: self._drag_cross(pane, row, column))
         pane.canvas.viewport_changed.connect(lambda: self._synchronize_viewports(pane))
         return pane
 
@@ -64,7 +72,10 @@ class Panes(QWidget):
         return (self.main, *self.side)
 
     def set_linked(self, linked: bool) -> bool:
-        """Show three panes, or one. Returns False, with no change, if the image has no third axis."""
+        """Show three orthogonal planes and a slab of the first one, or one pane.
+
+        Returns False, with no change, if the image has no third axis.
+        """
         image, intent = self._session.image, self._session.intent
         if linked and (image is None or intent is None or linked_axes(image, intent.displayed) is None):
             return False
@@ -94,21 +105,29 @@ class Panes(QWidget):
         self._update_cross()
         for pane in self.all:
             pane.refresh()
+        self.overview.show_intent(self._session.image, self.main.intent, self._session.overlays)
+
+    def _center(self, row: float, column: float) -> None:
+        canvas = self.main.canvas
+        canvas.set_viewport(replace(canvas.viewport, center=(row, column)))
 
     def close_panes(self) -> None:
         """Stop all pipelines."""
+        self.overview.close_map()
         for pane in self.all:
             pane.close()
 
     def _show_axes(self) -> None:
         image, intent = self._session.image, self._session.intent
-        pairs = None
+        pairs: tuple[tuple[int, int], ...] = ()
         if self.linked and image is not None and intent is not None:
-            pairs = linked_axes(image, intent.displayed)
-        self._set_side_pane_count(0 if pairs is None else len(pairs))
+            linked = linked_axes(image, intent.displayed)
+            # The last pane shows a slab of the main pane's plane.
+            pairs = () if linked is None else (*linked, intent.displayed)
+        self._set_side_pane_count(len(pairs))
         self._is_synchronizing = True
         self.main.show_axes((0, 1) if intent is None else intent.displayed)
-        for pane, pair in zip(self.side, pairs or (), strict=True):
+        for pane, pair in zip(self.side, pairs, strict=True):
             pane.show_axes(pair)
         self._is_synchronizing = False
         viewport, self._session.pending_viewport = self._session.pending_viewport, None
@@ -128,15 +147,16 @@ class Panes(QWidget):
             pane.canvas.deleteLater()
             pane.deleteLater()
         self.side = tuple(self._create_pane() for _ in range(count))
-        for pane, (row, column) in zip(self.side, ((0, 1), (1, 0)), strict=False):
+        for number, pane in enumerate(self.side):
+            pane.shows_slab = number == count - 1
             pane.show_chunks = self.main.show_chunks
             pane.canvas.show_scale_bar = self.main.canvas.show_scale_bar
             pane.canvas.wheel_steps = self.main.canvas.wheel_steps
-            pane.canvas.stepped.connect(lambda count, pane=pane: self._step_depth(pane, count))
-            self._grid.addWidget(pane.canvas, row, column)
-        for number, stretch in enumerate((2, 1 if count else 0)):
-            self._grid.setColumnStretch(number, stretch)
-            self._grid.setRowStretch(number, stretch)
+            if pane.shows_slab:
+                pane.canvas.stepped.connect(self.stepped)
+            else:
+                pane.canvas.stepped.connect(lambda count, pane=pane: self._step_depth(pane, count))
+        self.grid.show_widgets([pane.canvas for pane in self.all])
 
     def _adopt_limits(self, frame: Frame) -> None:
         """Copy the contrast limits that the renderer chose into the intent, so that the panel shows them."""
@@ -175,10 +195,17 @@ class Panes(QWidget):
 
     def _set_cross_position(self, pane: Pane, row: float, column: float) -> None:
         """Move the cross-hair, and with it the planes of the other panes, to the clicked position."""
+        if self.side:
+            self._drag_cross(pane, row, column)
+
+    def _drag_cross(self, pane: Pane, row: float | None, column: float | None) -> None:
+        """Move lines of the cross-hair. None keeps the position along that axis."""
         image, intent = self._session.image, self._session.intent
-        if image is None or intent is None or not self.side:
+        if image is None or intent is None:
             return
         for axis, value in zip(pane.displayed, (row, column), strict=True):
+            if value is None:
+                continue
             nearest = min(max(round(value), 0), image.shape[axis] - 1)
             intent = with_position(intent, axis, nearest)
         self._session.change(intent)

@@ -89,7 +89,10 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
         ActionSpec("zoom_in", "&View", "Zoom &in", "+", lambda: canvas.zoom(KEY_ZOOM)),
         ActionSpec("zoom_out", "&View", "Zoom o&ut", "-", lambda: canvas.zoom(1 / KEY_ZOOM)),
         ActionSpec("next_axes", "&View", "Show next a&xes", "X", image.show_next_axes),
-        ActionSpec("linked", "&View", "&Three linked panes", "3", window.show_linked, False),
+        ActionSpec("linked", "&View", "&Three planes and a slab", "3", window.show_linked, False),
+        ActionSpec("rotate", "&View", "&Rotate by 90 degrees", "Shift+R", canvas.rotate),
+        ActionSpec("mirror", "&View", "&Mirror left and right", "Shift+M", canvas.mirror),
+        ActionSpec("overview", "&View", "O&verview map", "V", window.panes.overview.set_enabled, True),
         ActionSpec("level", "&View", "Pyramid &level...", "L", image.ask_level),
         ActionSpec("scale_bar", "&View", "&Scale bar", "B", window.panes.set_show_scale_bar, True),
         ActionSpec(
