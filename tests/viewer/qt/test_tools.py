@@ -186,7 +186,7 @@ def test_playback_displays_every_slice(qtbot: QtBot, open_in_window: OpenInWindo
 def test_linked_panes_share_position_and_zoom(qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path) -> None:
     window = open_in_window(ramp)
     window.actions_by_name["linked"].trigger()
-    right, below, slab = window.panes.side
+    right, below, _slab = window.panes.side
     assert [pane.displayed for pane in window.panes.all] == [(1, 2), (1, 0), (0, 2), (1, 2)]
     qtbot.waitUntil(
         lambda: all(p.canvas.frame is not None and p.canvas.frame.exact for p in window.panes.all),

@@ -33,7 +33,7 @@ SLAB_MODES = (("Single slice", None), ("Maximum of slab", "max"), ("Mean of slab
 REPEATS = (("Loop", "loop"), ("Bounce", "bounce"), ("Once", "once"))
 DEFAULT_THICKNESS = 10
 MAX_LABEL = 40
-LABEL_WIDTH, LABEL_MARGIN = 80, 8
+LABEL_WIDTH = 80
 """Pixels. The label becomes wider for longer texts, but not narrower again, so that the slider does not move."""
 MAX_AXIS = 20
 """Characters of the name of an axis beside its slider. The tooltip contains the whole name."""
@@ -238,9 +238,7 @@ class DimensionsPanel(QWidget):
                 text = f"{text} (step {step})".strip()
             label = self._labels[axis]
             label.setText(plain(text, MAX_LABEL))
-            label.set_width(
-                max(label.width(), label.fontMetrics().horizontalAdvance(label.text()) + LABEL_MARGIN)
-            )
+            label.widen_for(label.text())
             reason = (
                 f"Level {self._level} has one slice for {step} slices of level 0. Zoom in to see all slices."
             )

@@ -40,10 +40,12 @@ class SteadyLabel(QWidget):
             self.setAccessibleName(text)
             self.update()
 
-    def set_width(self, width: int) -> None:
-        """Set the width in pixels."""
-        if width != self._width:
+    def widen_for(self, text: str) -> None:
+        """Make the label wide enough for a text. It does not become narrower."""
+        width = self.fontMetrics().horizontalAdvance(text) + 2 * MARGIN + 1
+        if width > self._width:
             self._width = width
+            self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
             self.updateGeometry()
 
     def sizeHint(self) -> QSize:

@@ -27,8 +27,8 @@ WHEEL_ACTIONS: tuple[tuple[str, WheelAction], ...] = (
 class Preferences:
     """The preferences.
 
-    ``cache_mib`` is the limit of cached tiles and chunks in MiB. With ``restore`` the windows of the last session are opened when
-    the viewer starts without a location.
+    ``cache_mib`` is the limit of cached tiles and chunks in MiB. With ``restore`` the windows of the last session are
+    opened when the viewer starts without a location.
     """
 
     dark: bool = True

@@ -19,7 +19,6 @@ BUSY_DELAY_MILLISECONDS = 300
 """Work is indicated after this time. Showing and hiding the indicator arranges the whole window again."""
 MEMORY_INTERVAL_MILLISECONDS = 250
 LONGEST_MEMORY = "999.9 MiB, cache 999.9 MiB of 999.9 MiB"
-MARGIN = 8
 
 
 class StatusFields(QObject):
@@ -41,7 +40,7 @@ class StatusFields(QObject):
         super().__init__(bar)
         self.position = SteadyLabel()
         self.memory = SteadyLabel()
-        self.memory.set_width(self.memory.fontMetrics().horizontalAdvance(LONGEST_MEMORY) + MARGIN)
+        self.memory.widen_for(LONGEST_MEMORY)
         self.memory.setToolTip(
             "Memory of this program, and the cached tiles and decoded chunks in it with their limit"
         )

@@ -1,0 +1,185 @@
+"""The picture area: orientation, overview map, cross-hair, borders of panes, the slab pane, and the cost of a step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PyQt6.QtCore import QEvent, QObject, QPoint, Qt
+from PyQt6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.window.main_window import MainWindow
+
+import zarrfs
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
+
+OpenInWindow = Callable[[object], MainWindow]
+
+SHAPE = (5, 4, 6)
+
+
+@pytest.fixture
+def blocks(tmp_path: Path) -> Path:
+    """A stack of slices without symmetry: value 100 * z + 10 * y + x."""
+    z, y, x = np.indices(SHAPE)
+    data = (100 * z + 10 * y + x).astype("u2")
+    zarrfs.create_array(tmp_path / "blocks.zarr", data=data, dimension_names=("z", "y", "x"))
+    return tmp_path / "blocks.zarr"
+
+
+def drawn_values(window: MainWindow) -> list[list[int]]:
+    """Return the gray values that the screen shows at the centers of the pixels of the slice."""
+    canvas = window.canvas
+    picture = canvas.grab().toImage()
+    rows = []
+    for row in range(SHAPE[1]):
+        points = [canvas.viewport.to_device(row, column) for column in range(SHAPE[2])]
+        rows.append([picture.pixelColor(round(x), round(y)).red() for x, y in points])
+    return rows
+
+
+def test_the_picture_is_rotated_and_mirrored(
+    qtbot: QtBot, open_in_window: OpenInWindow, blocks: Path
+) -> None:
+    window = open_in_window(blocks)
+    window.actions_by_name["scale_bar"].setChecked(False)
+    before = drawn_values(window)
+    assert len({value for row in before for value in row}) > 10
+    for action, turns, is_mirrored in (
+        ("rotate", 1, False),
+        ("rotate", 2, False),
+        ("mirror", 2, True),
+        ("rotate", 3, True),
+        ("rotate", 0, True),
+        ("mirror", 0, False),
+    ):
+        wait_until_exact(qtbot, window, window.actions_by_name[action].trigger)
+        viewport = window.canvas.viewport
+        assert (viewport.turns, viewport.mirrored) == (turns, is_mirrored)
+        assert (
+            drawn_values(window) == before
+        )  # each value is drawn where the viewport converts its position to
+
+
+def test_another_image_is_not_rotated(qtbot: QtBot, open_in_window: OpenInWindow, blocks: Path) -> None:
+    window = open_in_window(blocks)
+    wait_until_exact(qtbot, window, window.actions_by_name["rotate"].trigger)
+    zarrfs.create_array(blocks.with_name("other.zarr"), data=np.zeros((4, 4), "u1"))
+    open_in_window(blocks.with_name("other.zarr"))
+    assert window.canvas.viewport.turns == 0
+
+
+def test_the_overview_map_shows_and_moves_the_visible_part(
+    qtbot: QtBot, open_in_window: OpenInWindow, blocks: Path
+) -> None:
+    window = open_in_window(blocks)
+    overview = window.panes.overview
+    assert overview.isHidden()
+    window.canvas.zoom(4)
+    assert overview.isVisible()
+    qtbot.waitUntil(lambda: overview._frame is not None, timeout=TIMEOUT_MILLISECONDS)
+    before = window.canvas.viewport.center
+    qtbot.mouseClick(overview, Qt.MouseButton.LeftButton, pos=QPoint(5, 5))
+    center = window.canvas.viewport.center
+    assert center[0] < before[0]
+    assert center[1] < before[1]
+    window.actions_by_name["overview"].setChecked(False)
+    assert overview.isHidden()
+    window.actions_by_name["overview"].setChecked(True)
+    window.canvas.fit()
+    assert overview.isHidden()
+
+
+def test_lines_of_the_cross_hair_are_dragged(
+    qtbot: QtBot, open_in_window: OpenInWindow, blocks: Path
+) -> None:
+    window = open_in_window(blocks)
+    window.actions_by_name["linked"].trigger()
+    canvas = window.canvas
+    window.image_actions.go_to((2.0, 1.0, 1.0))
+    ratio = canvas.devicePixelRatioF()
+
+    def at(row: float, column: float) -> QPoint:
+        x, y = canvas.viewport.to_device(row, column)
+        return QPoint(round(x / ratio), round(y / ratio))
+
+    viewport = canvas.viewport
+    qtbot.mousePress(canvas, Qt.MouseButton.LeftButton, pos=at(1, 3))
+    qtbot.mouseMove(canvas, at(2.1, 3.4))
+    qtbot.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=at(2.1, 3.4))
+    assert window.intent is not None
+    assert window.intent.position == (2.0, 2.0, 1.0)  # only the row was dragged
+    assert canvas.viewport == viewport
+
+
+def test_the_last_pane_shows_a_slab_and_the_borders_move_together(
+    qtbot: QtBot, open_in_window: OpenInWindow, blocks: Path
+) -> None:
+    window = open_in_window(blocks)
+    window.actions_by_name["linked"].trigger()
+    slab = window.panes.side[-1]
+    qtbot.waitUntil(
+        lambda: slab.canvas.frame is not None and slab.canvas.frame.exact, timeout=TIMEOUT_MILLISECONDS
+    )
+    assert slab.intent is not None
+    assert slab.intent.projection is not None
+    assert slab.intent.projection.mode == "max"
+    upper, lower = window.panes.grid.columns
+    first, second = upper.sizes()
+    upper.moveSplitter(first - 60, 1)
+    assert upper.sizes() != [first, second]
+    assert lower.sizes() == upper.sizes()
+    window.dimensions.next_mode()  # the main pane shows the slab: the last pane shows the slice
+    assert slab.intent is not None
+    assert slab.intent.projection is None
+    window.actions_by_name["linked"].trigger()
+    assert lower.isHidden()
+
+
+class LayoutCounter(QObject):
+    """Counts the requests to arrange widgets, and the events that draw panels, by kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        if event is not None and event.type() == QEvent.Type.LayoutRequest:
+            self.counts["layout"] += 1
+        elif event is not None and event.type() == QEvent.Type.Paint:
+            self.counts[type(watched).__name__] += 1
+        return False
+
+
+def test_a_step_does_not_arrange_or_draw_the_panels(
+    qtbot: QtBot, open_in_window: OpenInWindow, blocks: Path
+) -> None:
+    window = open_in_window(blocks)
+    qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
+    for z in (0, 4, 0):
+        wait_until_exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
+    window.contrast.stop()
+    QApplication.processEvents()
+    counter = LayoutCounter()
+    application = QApplication.instance()
+    assert application is not None
+    application.installEventFilter(counter)
+    try:
+        wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+        window.contrast.stop()
+        QApplication.processEvents()
+    finally:
+        application.removeEventFilter(counter)
+    assert counter.counts["layout"] == 0
+    assert counter.counts["ChannelRow"] == 0
+    assert counter.counts["MainWindow"] <= counter.counts["Canvas"] + 2
+
+
+def test_the_status_bar_shows_the_memory_of_the_process(
+    qtbot: QtBot, open_in_window: OpenInWindow, blocks: Path
+) -> None:
+    window = open_in_window(blocks)
+    qtbot.waitUntil(lambda: "of 256 MiB" in window.status.memory.text(), timeout=TIMEOUT_MILLISECONDS)
