@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import zarrfs
 from tests.processes import TIMEOUT
+from zarrfs.engine.counters import decoded
 from zarrfs.engine.indexing.projections import FlatOrder, flat_axes
 from zarrfs.engine.io.flat import block_grid
 from zarrfs.engine.stores.memory import MemoryStore
@@ -110,6 +111,25 @@ def test_a_sequential_pass_decodes_each_chunk_once(options: dict[str, Any]) -> N
     assert store.bytes_read < (direct + 2) * array.nbytes_stored() // 8 + 2 * array.nbytes_stored()
     repeated = [key for key, count in store.keys.items() if count > direct + 2]
     assert repeated == [] or options
+
+
+@pytest.mark.parametrize("options", [{}, {"shards": (32, 64, 256)}], ids=["chunks", "shards"])
+def test_a_pass_with_a_small_cache_decodes_chunks_without_partial_decoding_once(
+    options: dict[str, Any],
+) -> None:
+    memory = MemoryStore()
+    codec = zarrfs.codecs.ZstdCodec(level=1)
+    zarrfs.create_array(memory, data=NOISE, chunks=(16, 32, 64), compressors=codec, **options)
+    array = zarrfs.open_array(memory, cache_size=MIB)  # half of the data
+    pool = BlockPool(2 * MIB)
+    file = OpenFile(VirtualFileContent([BytesSegment(b"header"), ArraySegment(array)]), pool)
+    before = decoded.nbytes
+    size = 64 * KIB
+    data = b"".join(bytes(file.read(offset, size)) for offset in range(0, file.content.size, size))
+    pool.close()
+    assert data == b"header" + NOISE.tobytes()
+    # The indexes of shards are decoded too.
+    assert NOISE.nbytes <= decoded.nbytes - before <= NOISE.nbytes + KIB
 
 
 @given(
