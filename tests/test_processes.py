@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -41,34 +42,50 @@ def test_it(request):
 """
 
 
-@pytest.mark.parametrize(
-    ("test", "expected"),
-    [(LEFT, "child processes left"), (NOT_WAITED_FOR, "(has exited)"), (OF_A_MODULE, "1 passed")],
-    ids=["left", "not waited for", "of a module"],
-)
-def test_a_test_that_leaves_a_child_process_fails(test: str, expected: str, tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(SLEEPER + test)
-    options = [
-        "-q",
-        "-p",
-        "tests.conftest",
-        "-p",
-        "no:cacheprovider",
-        "--rootdir",
-        str(tmp_path),
-        "-c",
-        os.devnull,
-    ]
+TESTS = {"left": LEFT, "not_waited_for": NOT_WAITED_FOR, "of_a_module": OF_A_MODULE}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The message for each of the tests that fails. They run in one process, because its start takes most of the
+    time.
+    """
+    folder = tmp_path_factory.mktemp("tests")
+    report = folder / "report.xml"
+    for name, test in TESTS.items():
+        (folder / f"test_{name}.py").write_text(SLEEPER + test)
+    options = ["-p", "tests.conftest", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(folder)]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, str(tmp_path)],
+        [sys.executable, "-m", "pytest", *options, f"--junit-xml={report}", str(folder)],
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
         check=False,
     )
-    assert expected in done.stdout, done.stdout + done.stderr
-    assert done.returncode == ("passed" not in expected)
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
+    cases = list(ElementTree.parse(report).iter("testcase"))
+    assert {name_of(case) for case in cases} == set(TESTS)
+    return {
+        name_of(case): "".join(error.itertext())
+        for case in cases
+        for error in (*case.iter("error"), *case.iter("failure"))
+    }
+
+
+def name_of(case: ElementTree.Element) -> str:
+    return str(case.get("classname")).rpartition("test_")[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("left", "child processes left"), ("not_waited_for", "(has exited)")]
+)
+def test_a_test_that_leaves_a_child_process_fails(name: str, reason: str, outcomes: dict[str, str]) -> None:
+    assert reason in outcomes[name]
+
+
+def test_a_child_process_of_a_module_is_not_left(outcomes: dict[str, str]) -> None:
+    assert "of_a_module" not in outcomes
 
 
 def test_waiting_fails_when_the_process_has_exited() -> None:

@@ -52,7 +52,9 @@ def test_mutants_of_the_sources_are_distinct_and_can_be_compiled() -> None:
 
 
 def test_listed_equivalent_mutants_exist() -> None:
-    assert equivalents().keys() <= {mutant.key for mutant in all_mutants(DEFAULT_PACKAGES)}
+    listed = equivalents()
+    if listed:
+        assert listed.keys() <= {mutant.key for mutant in all_mutants(DEFAULT_PACKAGES)}
 
 
 def test_a_file_belongs_to_the_innermost_package() -> None:

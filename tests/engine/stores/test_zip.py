@@ -221,12 +221,13 @@ def test_written_values_are_not_retained_in_memory(tmp_path: Path) -> None:
 
 def test_an_archive_with_more_than_65535_members_uses_zip64(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
-    expected = {f"c/{number // 1000}/{number}": b"%d" % number for number in range(70_000)}
+    expected = {f"c/{number // 1000}/{number}": b"%d" % number for number in range(65_600)}
     with ZipStore(path, "w") as store:
         for key, value in expected.items():
             store.set(key, value)
-        assert len(store.list_dir("c").prefixes) == 70
-    check_archive(path, expected)
+        assert len(store.list_dir("c").prefixes) == 66
+    with zipfile.ZipFile(path) as found:
+        assert found.namelist() == list(expected)
     with ZipStore(path, "a") as store:
         store.delete("c/0/7")
         store.set("c/1/1007", b"new")
@@ -234,9 +235,9 @@ def test_an_archive_with_more_than_65535_members_uses_zip64(tmp_path: Path) -> N
     del expected["c/0/7"]
     check_archive(path, expected | {"c/1/1007": b"new", "more": b"1"})
     with sync(zarr.storage.ZipStore.open(path, mode="r")) as theirs:
-        found = sync(theirs.get("c/69/69999", default_buffer_prototype()))
+        found = sync(theirs.get("c/65/65599", default_buffer_prototype()))
         assert found is not None
-        assert found.to_bytes() == b"69999"
+        assert found.to_bytes() == b"65599"
 
 
 def test_members_beyond_four_gibibytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,9 +66,11 @@ def python_with_zarr2() -> Path:
             # Remains of an interrupted build, or an environment with other requirements.
             for old in FOLDER.glob(f"{version}-*"):
                 shutil.rmtree(old)
-            _run([sys.executable, "-m", "venv", str(place)])
+            # The pip of this environment installs into the other one: to install pip there would take 10 seconds.
+            _run([sys.executable, "-m", "venv", "--without-pip", str(place)])
             options = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
-            _run([str(python), "-m", "pip", "install", *options, *REQUIREMENTS])
+            pip = [sys.executable, "-m", "pip", "--python", str(python)]
+            _run([*pip, "install", *options, *REQUIREMENTS])
             complete.touch()
     return python
 
