@@ -9,7 +9,7 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.ngff.geometry import Ancestor, ArrayAxis, Geometry, array_geometry
+from zarrfs.ngff.geometry import MAX_UNIT_LENGTH, Ancestor, ArrayAxis, Geometry, array_geometry
 from zarrfs.ngff.parse import parse
 from zarrfs.ngff.units import convert
 
@@ -143,6 +143,14 @@ def test_invalid_numbers_and_units_are_replaced() -> None:
     ]
     geometry = geometry_of((2, 3), ("0", multiscales(dataset("0", ("scale", [0, 1e307])), axes=axes)))
     assert [(axis.scale, axis.unit) for axis in geometry.axes] == [(1.0, None), (1e307, None)]
+
+
+def test_units_above_the_limit_are_ignored() -> None:
+    for length, expected in ((MAX_UNIT_LENGTH, "u" * MAX_UNIT_LENGTH), (MAX_UNIT_LENGTH + 1, None)):
+        axes = [{"name": "x", "type": "space", "unit": "u" * length}]
+        geometry = geometry_of((3,), ("0", multiscales(dataset("0", ("scale", [2.0])), axes=axes)))
+        assert [axis.unit for axis in geometry.axes] == [expected]
+    assert MAX_UNIT_LENGTH == 64
 
 
 def test_physical_grids_have_one_unit() -> None:

@@ -36,7 +36,7 @@ from zarrfs.engine.stores.zip.records import (
     central_directory,
     local_header,
 )
-from zarrfs.engine.stores.zip.remote import RemoteZipStore
+from zarrfs.engine.stores.zip.remote import TAIL_NBYTES, RemoteZipStore, _TailBufferedFile
 from zarrfs.engine.stores.zip.spool import Spool
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import LocationError, ReadOnlyError, StoreError
@@ -217,6 +217,30 @@ def test_written_values_are_not_retained_in_memory(tmp_path: Path) -> None:
     # The archive does not contain the replaced values.
     assert 48 << 20 < (tmp_path / "a.zip").stat().st_size < 51 << 20
     check_archive(tmp_path / "a.zip", {f"c/{number}": one for number in range(48)})
+
+
+def test_a_remote_archive_is_read_in_sequence() -> None:
+    content = bytes(range(256)) * (TAIL_NBYTES // 128)
+    requests: list[tuple[int, int]] = []
+
+    def read_at(start: int, nbytes: int) -> bytes:
+        requests.append((start, nbytes))
+        return content[start : start + nbytes]
+
+    file = _TailBufferedFile(len(content), read_at)
+    assert requests == [(len(content) - TAIL_NBYTES, TAIL_NBYTES)]
+    for start in (0, len(content) - 300):
+        assert file.seek(start) == start
+        for step in range(3):
+            assert file.tell() == start + 90 * step
+            assert file.read(90) == content[start + 90 * step : start + 90 * step + 90]
+    assert requests[1:] == [(0, 90), (90, 90), (180, 90)]
+    assert file.read() == content[-30:]
+    assert file.read(5) == b""
+    assert file.seek(-2, io.SEEK_END) == len(content) - 2
+    assert file.seek(-3, io.SEEK_CUR) == len(content) - 5
+    with pytest.raises(OSError, match="is negative"):
+        file.seek(-1)
 
 
 def test_an_archive_with_more_than_65535_members_uses_zip64(tmp_path: Path) -> None:
