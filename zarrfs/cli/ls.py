@@ -1,0 +1,53 @@
+"""``zarrfs ls``: list the members of a group."""
+
+from __future__ import annotations
+
+import click
+
+import zarrfs
+from zarrfs.cli.console import print_json, print_table
+from zarrfs.cli.tree import Broken, member_object, members
+from zarrfs.cli.values import document_option, storage_option, storage_options
+from zarrfs.engine.nodes.summary import array_metadata_summary
+
+__all__ = ["command"]
+
+
+@click.command(short_help="List the members of a group.")
+@click.argument("location")
+@click.argument("path", default="")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: an object with the members.")
+@document_option
+@storage_option
+def command(
+    location: str, path: str, as_json: bool, max_document: int | None, storage: tuple[str, ...]
+) -> None:
+    """List the members of the group at LOCATION, or at PATH below LOCATION, with their shape, data type and chunks.
+
+    An array is listed itself. A member with invalid metadata is listed with the error. zarrfs tree lists all levels.
+
+    \b
+    Examples:
+      zarrfs ls survey.zarr
+      zarrfs ls survey.zarr.zip labels
+    """
+    access = zarrfs.Access(max_document=max_document)
+    node = zarrfs.open(location, path, storage_options=storage_options(storage), access=access)
+    with node:
+        entries = [(node.basename or "/", node)] if isinstance(node, zarrfs.Array) else members(node)
+        if as_json:
+            print_json({name: member_object(member, 0) for name, member in entries})
+            return
+        print_table(
+            ("name", "kind", "shape", "data type", "chunks"), [_row(name, item) for name, item in entries]
+        )
+
+
+def _row(name: str, member: zarrfs.Array | zarrfs.Group | Broken) -> tuple[str, ...]:
+    if isinstance(member, Broken):
+        return name, "broken", member.reason, "", ""
+    if isinstance(member, zarrfs.Group):
+        return name, "group", "", "", ""
+    facts = array_metadata_summary(member)
+    chunks = " x ".join(map(str, facts["chunks"])) or "one"
+    return name, "array", " x ".join(map(str, facts["shape"])) or "scalar", str(facts["data_type"]), chunks

@@ -1,0 +1,160 @@
+"""Writers of the selected values of an array: npy, raw, csv and tiff."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Literal, get_args
+
+import numpy as np
+
+from zarrfs.engine.nodes.array import Array
+from zarrfs.errors import OptionError, UnsupportedError
+from zarrfs.tools.output.selections import Selection, selected_shape, split_selection
+
+__all__ = ["FORMATS", "OutputFormat", "write_values"]
+
+OutputFormat = Literal["npy", "raw", "csv", "tiff"]
+"""
+- ``npy``: a NumPy file in C order.
+- ``raw``: the elements in C order, in the byte order of the data type.
+- ``csv``: one line per row of a two-dimensional selection, or per element of a one-dimensional one. Structured arrays
+  have one column for each field, and a header.
+- ``tiff``: one page for each plane of the last two dimensions. The stream has to be seekable.
+"""
+
+FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
+
+MEMORY = 64 << 20
+MAX_CSV_DIMENSIONS = 2
+TIFF_KINDS = "biufc"
+
+
+def write_values(
+    array: Array, selection: Selection, file: BinaryIO, output_format: OutputFormat, memory: int = MEMORY
+) -> None:
+    """Write the selected values of an array to a binary stream, reading at most ``memory`` bytes of them at a time.
+
+    Raises OptionError for an unknown format, UnsupportedError if the format cannot represent the values (before
+    anything is written), and the errors of reading.
+    """
+    if output_format not in FORMATS:
+        raise OptionError(f"the format has to be one of {', '.join(FORMATS)}; found {output_format!r}")
+    WRITERS[output_format](array, selection, file, memory)
+
+
+def _parts(array: Array, selection: Selection, memory: int) -> Iterator[np.ndarray[Any, Any]]:
+    for part in split_selection(array, selection, memory):
+        yield np.asarray(array[part])
+
+
+def _check_fixed_size(array: Array, output_format: str) -> None:
+    if array.dtype.hasobject:
+        raise UnsupportedError(
+            f"{array.name}: elements of variable length ({array.spec.data_type.name}) cannot be written as "
+            f"{output_format}; use csv"
+        )
+
+
+def _write_raw(array: Array, selection: Selection, file: BinaryIO, memory: int) -> None:
+    _check_fixed_size(array, "raw")
+    for values in _parts(array, selection, memory):
+        file.write(np.ascontiguousarray(values).tobytes())
+
+
+def _write_npy(array: Array, selection: Selection, file: BinaryIO, memory: int) -> None:
+    _check_fixed_size(array, "npy")
+    descr = np.lib.format.dtype_to_descr(array.dtype)
+    if np.lib.format.descr_to_dtype(descr) != array.dtype:
+        raise UnsupportedError(
+            f"{array.name}: data type {array.spec.data_type.name} cannot be stored in a NumPy file; use raw"
+        )
+    header = {"descr": descr, "fortran_order": False, "shape": selected_shape(selection)}
+    try:
+        np.lib.format.write_array_header_1_0(file, header)
+    except ValueError:  # too long for version 1.0
+        np.lib.format.write_array_header_2_0(file, header)
+    _write_raw(array, selection, file, memory)
+
+
+def _write_csv(array: Array, selection: Selection, file: BinaryIO, memory: int) -> None:
+    shape = selected_shape(selection)
+    fields = array.dtype.names
+    if len(shape) > (1 if fields else MAX_CSV_DIMENSIONS):
+        raise UnsupportedError(
+            f"{array.name}: the selection has {len(shape)} dimensions, csv needs {1 if fields else 2} or fewer; select "
+            f"fewer, as in [0, ...]"
+        )
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    try:
+        writer = csv.writer(text, lineterminator="\n")
+        if fields:
+            writer.writerow(fields)
+        if len(shape) == MAX_CSV_DIMENSIONS:
+            # A part of less than one row would end a line too early.
+            memory = max(memory, shape[1] * max(1, array.dtype.itemsize))
+        for values in _parts(array, selection, memory):
+            for row in values if values.ndim else [values]:
+                writer.writerow(_cells(row[()] if isinstance(row, np.ndarray) and not row.ndim else row))
+    finally:
+        text.flush()
+        text.detach()
+
+
+def _cells(row: Any) -> list[Any]:
+    if isinstance(row, np.ndarray | np.void):
+        values = row.tolist()
+        return [_cell(value) for value in values] if isinstance(values, list | tuple) else [_cell(values)]
+    return [_cell(row.item() if isinstance(row, np.generic) and row.dtype.kind not in "mM" else row)]
+
+
+def _cell(value: Any) -> Any:
+    return value.decode("latin-1") if isinstance(value, bytes) else value
+
+
+def _write_tiff(array: Array, selection: Selection, file: BinaryIO, memory: int) -> None:
+    try:
+        import tifffile
+    except ImportError:
+        raise UnsupportedError(
+            "writing TIFF needs the package tifffile; install it, or use npy or raw"
+        ) from None
+    shape = selected_shape(selection)
+    if array.dtype.kind not in TIFF_KINDS or len(shape) < MAX_CSV_DIMENSIONS or 0 in shape:
+        raise UnsupportedError(
+            f"{array.name}: a TIFF file needs numbers in at least two dimensions, none of length 0; found "
+            f"{array.spec.data_type.name} of shape {shape}"
+        )
+
+    def planes() -> Iterator[np.ndarray[Any, Any]]:
+        plane = shape[-2] * shape[-1] * array.dtype.itemsize
+        for values in _whole_planes(array, selection, max(memory, plane)):
+            yield from values.reshape(-1, *shape[-2:])
+
+    tifffile.imwrite(
+        file,
+        planes(),
+        shape=shape,
+        dtype=array.dtype,
+        photometric="minisblack",
+        bigtiff=np.prod(shape, dtype=float) * array.dtype.itemsize > 1 << 31,
+        metadata=None,
+    )
+
+
+def _whole_planes(array: Array, selection: Selection, memory: int) -> Iterator[np.ndarray[Any, Any]]:
+    """Yield parts that are not cut within the last two dimensions."""
+    cut = [axis for axis, item in enumerate(selection) if isinstance(item, slice)][:-2]
+    if not cut:
+        yield np.asarray(array[selection])
+        return
+    yield from _parts(array, selection, memory)
+
+
+WRITERS: dict[OutputFormat, Callable[[Array, Selection, BinaryIO, int], None]] = {
+    "npy": _write_npy,
+    "raw": _write_raw,
+    "csv": _write_csv,
+    "tiff": _write_tiff,
+}
