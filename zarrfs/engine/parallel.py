@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import TypeVar
 
 __all__ = ["CORES", "available_cores", "for_each", "limit_threads", "permitted_threads"]
@@ -68,19 +67,26 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-@contextmanager
-def limit_threads(threads: int | None) -> Iterator[None]:
+class limit_threads:  # noqa: N801 - used as a function
     """Limit the number of threads of ``for_each`` calls on this thread during the block. None sets no limit.
 
-    In nested blocks the smallest limit applies.
+    In nested blocks the smallest limit applies. A block can be entered once.
     """
-    outer_limit = getattr(_state, "limit", None)
-    limits = [limit for limit in (outer_limit, threads) if limit is not None]
-    _state.limit = min(limits, default=None)
-    try:
-        yield
-    finally:
-        _state.limit = outer_limit
+
+    # Not a generator: every read enters a block, and a generator takes several times as long.
+    __slots__ = ("_outer_limit", "_threads")
+
+    def __init__(self, threads: int | None) -> None:
+        self._threads = threads
+
+    def __enter__(self) -> None:
+        outer_limit: int | None = getattr(_state, "limit", None)
+        self._outer_limit = outer_limit
+        if self._threads is not None:
+            _state.limit = self._threads if outer_limit is None else min(outer_limit, self._threads)
+
+    def __exit__(self, *_: object) -> None:
+        _state.limit = self._outer_limit
 
 
 def permitted_threads(threads: int) -> int:

@@ -22,19 +22,21 @@ __all__ = ["Record", "native", "outcome", "python", "require_library"]
 
 
 @cache
-def _library() -> NativeLibrary | str:
+def _library(*flags: str) -> NativeLibrary | str:
     """Return the library, compiled from the sources as they are, or why it cannot be compiled."""
     path = Path(mkdtemp(prefix="zarrfs-native-")) / LIBRARY_NAME
     try:
-        compile_library(path, ["-Werror"])
+        compile_library(path, ["-Werror", *flags])
     except BuildError as error:
         return str(error)
     return NativeLibrary(path)
 
 
-def require_library() -> NativeLibrary:
-    """Return the library. Skips the test if there is no C compiler; fails if the sources cannot be compiled."""
-    library = _library()
+def require_library(*flags: str) -> NativeLibrary:
+    """Return the library, compiled with these flags. Skips the test if there is no C compiler; fails if the sources
+    cannot be compiled.
+    """
+    library = _library(*flags)
     if isinstance(library, str):
         if "no C compiler" in library or "supports" in library:
             pytest.skip(library)
@@ -52,9 +54,9 @@ class Record:
 
 
 @contextmanager
-def native() -> Iterator[Record]:
-    """Read and write with the native library in the block."""
-    library = require_library()
+def native(*flags: str) -> Iterator[Record]:
+    """Read and write with the native library, compiled with these flags, in the block."""
+    library = require_library(*flags)
     record = Record()
     original = native_reading._execute
     original_write = native_writing._execute

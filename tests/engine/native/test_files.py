@@ -29,15 +29,20 @@ CASES = [
 """Chunks of codecs that the library does not support are not read by it."""
 
 
+STEPWISE = ("-DZARRFS_WITHOUT_OPENAT2",)
+"""The library opens files as with kernels, or in sandboxes, that do not have the system call openat2."""
+
+
 def both(location: Path, selection: Any = ..., **options: Any) -> tuple[str, Any]:
-    """Return the outcome of a read, which must be the same with both executors."""
+    """Return the outcome of a read, which must be the same with both executors and both ways to open files."""
     with python():
         expected = outcome(location, selection, **options)
-    with native() as record:
-        found = outcome(location, selection, **options)
-    assert found == expected
-    assert record.reads or found[0] != "values"
-    return found
+    for flags in ((), STEPWISE):
+        with native(*flags) as record:
+            found = outcome(location, selection, **options)
+        assert found == expected
+        assert record.reads or found[0] != "values"
+    return expected
 
 
 @pytest.fixture(params=["default", "flat", "n5", "shards"])
@@ -104,6 +109,27 @@ def test_a_linked_directory_of_chunks_that_leads_out_of_the_store_is_refused(tmp
     kind, message = both(tmp_path / "a")
     assert kind == "StoreError"
     assert "leads out of the store" in message
+
+
+def test_without_openat2_a_link_within_a_path_is_left_to_the_python_executor(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a", data=VALUES, chunks=(2, 3, 5))
+    (tmp_path / "a" / "c" / "1").rename(tmp_path / "a" / "moved")
+    (tmp_path / "a" / "c" / "1").symlink_to(tmp_path / "a" / "moved")
+    for flags in ((), STEPWISE):
+        with native(*flags) as record:
+            assert outcome(tmp_path / "a")[0] == "values"
+        assert (record.reads, record.returned) == (1, 2)
+
+
+def test_without_openat2_no_directory_stays_open(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a", data=VALUES, chunks=(2, 3, 5))
+    (tmp_path / "a" / "c" / "0" / "1" / "0").unlink()
+    with native(*STEPWISE) as record:
+        outcome(tmp_path / "a")
+        before = os.listdir("/proc/self/fd")
+        outcome(tmp_path / "a")
+        assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert (record.reads, record.returned) == (2, 0)
 
 
 def test_special_files_are_not_read(array: Path) -> None:

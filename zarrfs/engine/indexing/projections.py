@@ -133,7 +133,10 @@ def count_chunks(selection: OrthogonalSelection | CoordinateSelection, axes: Seq
     counts = []
     for selector, axis in zip(selection.selectors, axes, strict=True):
         if isinstance(selector, Span):
-            chunks = axis.find(selector.last) - axis.find(selector.start) + 1 if selector.count else 0
+            if selector.count <= 1:
+                counts.append(selector.count)
+                continue
+            chunks = axis.find(selector.last) - axis.find(selector.start) + 1
             counts.append(min(chunks, selector.count))
         else:
             counts.append(len(selector))
@@ -192,6 +195,11 @@ def _project_range(span: Span, axis: Axis) -> list[DimensionProjection]:
     start, stop = span.start, span.start + span.count
     projections = []
     chunk = axis.find(start)
+    if span.count == 1:
+        begin = axis.begin(chunk)
+        is_whole = start == begin and (axis.size(chunk) == 1 or start + 1 == axis.length)
+        region = slice(start - begin, start - begin + 1, 1)
+        return [DimensionProjection(chunk, region, None, slice(0, 1, 1), is_whole)]
     position = start
     while position < stop:
         begin = axis.begin(chunk)

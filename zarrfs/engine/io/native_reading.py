@@ -55,6 +55,8 @@ def read_natively(plan: ReadPlan, out: Array) -> Generator[list[ChunkProjection]
     """
     library = native_library()
     selection, storage = plan.selection, plan.storage
+    if plan.max_chunks < MIN_CHUNKS and not plan.sharded:
+        return None
     if library is None or not isinstance(selection, OrthogonalSelection):
         return None
     if not _reads_files(storage.store) or plan.max_chunks > MAX_VALUES:

@@ -97,12 +97,22 @@ class ReadPlan:
 
     def needs_parts(self, chunk: ChunkProjection, chain: CodecChain) -> bool:
         """Return whether reading the chunk takes several requests, which must see the same version of its value."""
-        return self.sharded or (chain.supports_partial and chain.compressed and not chunk.whole)
+        return self.sharded or (
+            chain.supports_partial
+            and chain.compressed
+            and not chunk.whole
+            and chain.prefers_partial(chunk.chunk_region)
+        )
 
     def is_streamed(self, chunk: ChunkProjection, chain: CodecChain) -> bool:
-        """Return whether the chunk is decoded directly into the output and the cache is not involved."""
+        """Return whether the whole chunk is decoded and the cache is not involved."""
         return (
-            not self.keeps(chunk) and not self.look_up and chunk.whole and chain.is_whole(chunk.chunk_region)
+            not self.keeps(chunk)
+            and not self.look_up
+            and (
+                chain.is_whole(chunk.chunk_region)
+                or (chain.compressed and not chain.prefers_partial(chunk.chunk_region))
+            )
         )
 
 
@@ -119,7 +129,7 @@ def plan_read(
     count = count_chunks(selection, storage.axes)
     chunk_nbytes = storage.typical_nbytes
     capacity = storage.cache.capacity
-    sharded = storage.sharding() is not None
+    sharded = storage.is_sharded
     touched = count * chunk_nbytes
     if sharded:
         touched = min(touched, out_nbytes * 2)

@@ -133,8 +133,10 @@ def execute(plan: ReadPlan, out: Array) -> None:
             else:
                 data = store.get_within(storage.key(coords), codecs.chain.max_encoded_size)
                 present = data is not None
-                if data is not None:
+                if data is not None and codecs.chain.is_whole(region):
                     codecs.decoder.decode(data, view)
+                elif data is not None:
+                    view[...] = codecs.decoder.decode_to_scratch(data)[region]
         except (CodecError, ValueTooLargeError) as error:
             codec_error = error if isinstance(error, CodecError) else CodecError(str(error))
             if errors is None:
@@ -253,13 +255,14 @@ def _read_consistent(
     """
     with storage.open_chunk(coords, codecs) as value:
         for _ in range(MAX_ATTEMPTS):
-            version, is_current = _version_check(storage, value)
+            stamp = value.stamp()
+            version, is_current = _version_check(storage, value, stamp)
             if version is None:
                 break
             if errors is not None:
                 errors.clear()
             try:
-                entry = storage.cache_entry(coords, value, keep)
+                entry = storage.cache_entry(coords, value, keep, stamp)
                 present = read_region(codecs, value, region, view, entry, errors)
             except CodecError:
                 if is_current(version):
@@ -276,13 +279,12 @@ def _read_consistent(
 
 
 def _version_check(
-    storage: ArrayStorage, value: StoredValue
+    storage: ArrayStorage, value: StoredValue, stamp: Hashable
 ) -> tuple[Hashable | None, Callable[[Hashable], bool]]:
-    """Return the version of a value, and a function that returns whether a version is still current.
+    """Return the version of a value with this stamp, and a function that returns whether a version is still current.
 
     The version is None if the value is missing or the store has no versions.
     """
-    stamp = value.stamp()
     if stamp is not None:
         return stamp, value.is_unchanged
     if storage.access.assumes_unchanged_data:

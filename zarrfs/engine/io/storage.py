@@ -11,6 +11,7 @@ import itertools
 import os
 import threading
 from collections.abc import Hashable, Iterable, Iterator
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -153,13 +154,18 @@ class ArrayStorage:
         """The number of chunks in each dimension; of shards, if the array is sharded."""
         return tuple(axis.find(axis.length - 1) + 1 if axis.length else 0 for axis in self.axes)
 
-    @property
+    @cached_property
     def typical_nbytes(self) -> int:
         """The decoded size of a chunk in bytes: of the first one, if sizes differ. An estimate for variable-length
         elements.
         """
         shape = self.chunk_shape or (self.shape_of((0,) * len(self.axes)) if prod(self.grid_shape) else ())
         return prod(shape) * (64 if self.dtype.hasobject else self.dtype.itemsize)
+
+    @cached_property
+    def is_sharded(self) -> bool:
+        """Whether the chunks are shards."""
+        return self.sharding() is not None
 
     def sharding(self) -> tuple[ShardingCodec, tuple[int, ...]] | None:
         """Return the outermost sharding codec, and its inner chunk shape in the order of the array's dimensions.
@@ -190,14 +196,17 @@ class ArrayStorage:
         """Return the store key of a chunk."""
         return self.prefix + self._encode_key(coords)
 
-    def cache_entry(self, coords: tuple[int, ...], value: StoredValue, keep: bool) -> CacheEntry:
+    def cache_entry(
+        self, coords: tuple[int, ...], value: StoredValue, keep: bool, current: Hashable = None
+    ) -> CacheEntry:
         """Return the cache entry of a chunk. ``keep`` is whether decoded data may be added to the cache.
 
         Call this before reading the chunk. The entry carries the version stamp of that time, so that data older than
-        the stamp are never cached under it.
+        the stamp are never cached under it. ``current`` is ``value.stamp()``, if the caller has asked for it.
         """
         token, counts = self._written
-        stamp = self.access.stamp(value)
+        is_known = current is not None and self.access.recheck_data is None
+        stamp = current if is_known else self.access.stamp(value)
         if stamp is None:
             # The version is unknown, so cached data cannot be validated: use none and add none.
             stamp, keep = object(), False

@@ -37,6 +37,24 @@ static inline void copy_element(unsigned char *to, const unsigned char *from, in
         memcpy(to + i * extent.to, &value, sizeof value);                                                            \
     }
 
+/* memcpy for runs that may be short: a call costs more than copying them. */
+static inline void copy_run(unsigned char *to, const unsigned char *from, size_t nbytes) {
+    if (nbytes > 64) {
+        memcpy(to, from, nbytes);
+    } else if (nbytes >= 32) {
+        memcpy(to, from, 32);
+        memcpy(to + nbytes - 32, from + nbytes - 32, 32);
+    } else if (nbytes >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + nbytes - 16, from + nbytes - 16, 16);
+    } else if (nbytes >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + nbytes - 8, from + nbytes - 8, 8);
+    } else {
+        for (size_t i = 0; i < nbytes; i++) to[i] = from[i];
+    }
+}
+
 static void copy_row(unsigned char *to, const unsigned char *from, struct extent extent, int64_t itemsize,
                      int element) {
     if (element == ELEMENT_COPY) {
@@ -101,6 +119,11 @@ static void copy_rows(unsigned char *to, const unsigned char *from, const struct
                       int64_t itemsize, int element) {
     if (count == 1) {
         copy_row(to, from, *extents, itemsize, element);
+        return;
+    }
+    if (count == 2 && element == ELEMENT_COPY && extents[1].from == itemsize && extents[1].to == itemsize) {
+        size_t nbytes = (size_t)(extents[1].length * itemsize);
+        for (int64_t i = 0; i < extents->length; i++) copy_run(to + i * extents->to, from + i * extents->from, nbytes);
         return;
     }
     for (int64_t i = 0; i < extents->length; i++)

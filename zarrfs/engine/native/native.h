@@ -150,6 +150,7 @@ struct worker {
     struct zarrfs_read *read;
     int64_t deadline;
     struct buffer encoded, decoded, blocks, index, entries;
+    int64_t request_count; /* reads of the open file */
     void *zstd;
     void *inflate;
 };
@@ -172,7 +173,7 @@ struct box {
 
 /* Return at least `size` bytes that stay valid until the next call for this buffer, or NULL. */
 unsigned char *reserve(struct buffer *buffer, size_t size);
-int fetch(const struct source *source, int64_t offset, int64_t size, unsigned char *target);
+int fetch(struct worker *worker, const struct source *source, int64_t offset, int64_t size, unsigned char *target);
 
 void chunk_strides(const struct zarrfs_chain *chain, const int64_t *shape, int64_t *strides);
 void copy_box(const struct zarrfs_read *read, const struct box *box, const unsigned char *chunk,

@@ -33,7 +33,7 @@ static const unsigned char *read_index(struct worker *worker, const struct sourc
     const struct zarrfs_shard *shard = worker->read->shard;
     int64_t nbytes = shard->index_nbytes;
     unsigned char *index = reserve(&worker->index, (size_t)nbytes);
-    if (!index || fetch(file, shard->index_at_start ? 0 : file->size - nbytes, nbytes, index)) return NULL;
+    if (!index || fetch(worker, file, shard->index_at_start ? 0 : file->size - nbytes, nbytes, index)) return NULL;
     if (shard->index_has_checksum && zarrfs_crc32c(index, (size_t)nbytes - 4) != load_le32(index + nbytes - 4))
         return NULL;
     return index;
@@ -104,7 +104,7 @@ static int read_inner_chunks(struct worker *worker, const struct source *file, c
             }
         }
         unsigned char *encoded = reserve(&worker->encoded, (size_t)(end - start));
-        if (!encoded || fetch(file, start, end - start, encoded)) return -1;
+        if (!encoded || fetch(worker, file, start, end - start, encoded)) return -1;
         for (; i < next; i++) {
             struct source memory = {encoded + (inner[i].offset - start), -1, 0, inner[i].nbytes};
             find_entries(read, window, inner[i].number, entries);
