@@ -129,7 +129,7 @@ def test_recent_partial_reads_are_recorded_up_to_a_limit() -> None:
     assert entry.was_read_recently()
     assert not entry.child((3,)).was_read_recently()
     for key in range(5000):
-        cache.record_read(key)
+        cache.record_reads([key])
     assert not entry.was_read_recently()
 
 

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.engine.native.executors import python
 from zarrfs.engine.cache import CacheEntry, ChunkCache
 from zarrfs.engine.codecs.base import ChunkSpec
 from zarrfs.engine.codecs.pipeline.chain import CodecChain
 from zarrfs.engine.codecs.registry import codecs_from_json
-from zarrfs.engine.io.planning import ChunkMethod, choose_method
+from zarrfs.engine.counters import decoded
+from zarrfs.engine.io.planning import ChunkMethod, choose_method, decoded_share
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 
@@ -56,12 +58,49 @@ def test_regions_of_uncompressed_chunks_are_always_read_partially() -> None:
         assert choose_method(chain(LARGE), PLANE, cache_entry) is ChunkMethod.PARTIAL
 
 
-def test_regions_of_compressed_chunks_are_read_partially_the_first_time_only() -> None:
-    cache_entry = entry()
-    assert choose_method(chain(LARGE, BLOSC), PLANE, cache_entry) is ChunkMethod.PARTIAL
-    cache_entry.record_read()
-    assert choose_method(chain(LARGE, BLOSC), PLANE, cache_entry) is ChunkMethod.KEEP
+def test_a_compressed_chunk_is_cached_when_the_parts_that_were_read_amount_to_half_of_it() -> None:
+    share = decoded_share(chain(LARGE, BLOSC), PLANE)
+    assert share == 1 / 128
+    assert decoded_share(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS) == 1.0
+    for shares in ([share] * 4, [0.3, 0.2], [1.0]):
+        cache_entry = entry()
+        for each in shares:
+            assert choose_method(chain(LARGE, BLOSC), PLANE, cache_entry) is ChunkMethod.PARTIAL
+            cache_entry.record_read(each)
+        assert choose_method(chain(LARGE, BLOSC), PLANE, cache_entry) is ChunkMethod.KEEP
     assert choose_method(chain(LARGE, BLOSC), PLANE, None) is ChunkMethod.PARTIAL
+
+
+def test_a_region_of_one_of_several_chunks_is_cached_when_it_is_read_again() -> None:
+    cache_entry = entry()._replace(eager=False)
+    assert choose_method(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS, cache_entry) is ChunkMethod.WHOLE
+    cache_entry.record_read()
+    assert choose_method(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS, cache_entry) is ChunkMethod.KEEP
+
+
+@pytest.mark.parametrize("compressor", ["zstd", "blosc"])
+def test_the_first_plane_caches_nothing_without_the_native_library(compressor: str, tmp_path: Path) -> None:
+    data = np.random.default_rng(0).integers(0, 999, (64, 96, 96)).astype("u2")
+    zarrfs.create_array(tmp_path / "a", data=data, chunks=(32, 32, 32), compressors=compressor)
+    array = zarrfs.open_array(tmp_path / "a", cache_size=1 << 30)
+    with python():
+        assert (array[:, 40] == data[:, 40]).all()
+        assert len(array._cache) == 0
+        assert (array[:, 41] == data[:, 41]).all()
+        assert len(array._cache) == 6
+        before = decoded.chunks
+        assert (array[:, 42] == data[:, 42]).all()
+        assert decoded.chunks == before
+
+
+def test_a_region_in_a_store_with_latency_is_cached_at_once() -> None:
+    store = zarrfs.storage.MemoryStore()
+    store.concurrency = 8
+    data = np.arange(64 * 64, dtype="u2").reshape(64, 64)
+    zarrfs.create_array(store, "a", data=data, chunks=(32, 32))
+    array = zarrfs.open_array(store, "a", cache_size=1 << 30)
+    assert (array[5] == data[5]).all()
+    assert len(array._cache) == 2
 
 
 def test_regions_that_span_most_of_a_compressed_chunk_are_decoded_whole() -> None:

@@ -88,11 +88,12 @@ def test_adjacent_byte_ranges_are_read_as_one() -> None:
     assert reading.cache.nbytes == 0
 
 
-def test_a_large_compressed_chunk_is_read_partially_once_and_then_cached() -> None:
+def test_a_large_compressed_chunk_is_read_partially_at_first_and_then_cached() -> None:
     reading = Reading(data=NOISE, chunks=NOISE.shape)
     whole = reading.array.usage().nbytes
-    assert reading.read(np.s_[0:3])[1] < whole / 5
-    assert reading.cache.nbytes == 0
+    for start in (0, 20, 40, 60):
+        assert reading.read(np.s_[start : start + 3])[1] < whole / 5
+        assert reading.cache.nbytes == 0
     count, nbytes = reading.read(np.s_[3:6])
     assert count == 1
     assert nbytes > whole / 2

@@ -24,7 +24,15 @@ MIN_CAPACITY = 128 << 20
 MAX_CAPACITY = 2 << 30
 
 MAX_RECENT_READS = 4096
-"""The maximum number of recent partial reads that are recorded."""
+"""The maximum number of chunks of which partial reads are recorded."""
+
+MIN_SHARE = 1 / 8
+"""A partial read counts as at least this share of the chunk: opening the value and its blocks costs time too."""
+
+MAX_SHARE = 1 / 2
+"""A chunk counts as read recently if the parts of it that were read amount to this share. Decoding it whole then costs
+at most about three times what reading the parts has cost, and nothing for all further parts.
+"""
 
 
 class _Load:
@@ -61,7 +69,7 @@ class ChunkCache:
         self._entries: OrderedDict[Hashable, tuple[Hashable, Any, int]] = OrderedDict()
         self._nbytes = 0
         self._loads: dict[Hashable, _Load] = {}
-        self._recent_reads: OrderedDict[Hashable, None] = OrderedDict()
+        self._recent_reads: OrderedDict[Hashable, float] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -169,28 +177,24 @@ class ChunkCache:
                     self.hits += 1
         return found
 
-    def record_reads(self, keys: Sequence[Hashable]) -> set[Hashable]:
-        """Record a partial read of each key. Return the keys that were read recently before."""
+    def record_reads(self, keys: Sequence[Hashable], share: float = 1.0) -> set[Hashable]:
+        """Record that a share of each key's value was decoded. Return the keys that were read recently before."""
+        share = max(share, MIN_SHARE)
         with self._lock:
-            recent = self._recent_reads.keys() & set(keys)
+            recent: set[Hashable] = set()
             for key in keys:
-                self._recent_reads[key] = None
+                before = self._recent_reads.get(key, 0.0)
+                if before >= MAX_SHARE:
+                    recent.add(key)
+                self._recent_reads[key] = before + share
                 self._recent_reads.move_to_end(key)
             while len(self._recent_reads) > MAX_RECENT_READS:
                 self._recent_reads.popitem(last=False)
             return recent
 
     def was_read_recently(self, key: Hashable) -> bool:
-        """Return whether ``record_read`` was called for ``key`` recently."""
-        return key in self._recent_reads
-
-    def record_read(self, key: Hashable) -> None:
-        """Record a partial read of ``key``, so that the planner can tell a repeated read from a first one."""
-        with self._lock:
-            self._recent_reads[key] = None
-            self._recent_reads.move_to_end(key)
-            if len(self._recent_reads) > MAX_RECENT_READS:
-                self._recent_reads.popitem(last=False)
+        """Return whether the recorded partial reads of ``key`` amount to a large share of its value."""
+        return self._recent_reads.get(key, 0.0) >= MAX_SHARE
 
     def clear(self) -> None:
         """Remove all entries and recorded reads."""
@@ -211,17 +215,19 @@ class ChunkCache:
 class CacheEntry(NamedTuple):
     """The key and the version stamp of one chunk, inner chunk or shard index in a cache.
 
-    ``keep`` is whether the planner may add it to the cache. If False, it is only looked up.
+    ``keep`` is whether the planner may add it to the cache. If False, it is only looked up. ``eager`` is whether it is
+    added when a part of it is read for the first time.
     """
 
     cache: ChunkCache
     key: tuple[Hashable, ...]
     stamp: Hashable
     keep: bool = True
+    eager: bool = True
 
     def child(self, part: Hashable) -> CacheEntry:
         """Return the entry of a part of this value: an inner chunk or the shard index."""
-        return CacheEntry(self.cache, (*self.key, part), self.stamp, self.keep)
+        return CacheEntry(self.cache, (*self.key, part), self.stamp, self.keep, self.eager)
 
     def get(self) -> Any | None:
         """Return the cached value, or None."""
@@ -242,12 +248,12 @@ class CacheEntry(NamedTuple):
         return self.cache.load(self.key, self.stamp, sized)
 
     def was_read_recently(self) -> bool:
-        """Return whether ``record_read`` was called for this entry recently."""
+        """Return whether the recorded partial reads amount to a large share of the value."""
         return self.cache.was_read_recently(self.key)
 
-    def record_read(self) -> None:
-        """Record that a region of the chunk was decoded without being cached."""
-        self.cache.record_read(self.key)
+    def record_read(self, share: float = 1.0) -> None:
+        """Record that a share of the chunk was decoded without being cached."""
+        self.cache.record_reads([self.key], share)
 
 
 def as_cacheable(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:

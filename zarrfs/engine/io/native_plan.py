@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding
+from zarrfs.engine.codecs.base import Region
 from zarrfs.engine.indexing.projections import RegularAxis, SpanProjections, span_projections
 from zarrfs.engine.indexing.selections import Span
 from zarrfs.engine.io.storage import ArrayStorage
@@ -75,6 +76,7 @@ class NativeRead:
         self.values: list[Sequence[int]] = []
         self._is_whole: list[list[bool]] = []
         self._selected: list[Sequence[int]] = []
+        self._largest: list[slice] = []
         native = native_array.native
         self._memory: list[object] = [native_array, out]
         entry_count = self._add_dimensions(native_array, spans)
@@ -117,6 +119,9 @@ class NativeRead:
             for numbers_of_dimension in (*entries, values, first):
                 numbers.extend(numbers_of_dimension)
             counts.append(len(entries.chunks))
+            longest = max(range(len(entries.counts)), key=entries.counts.__getitem__)
+            start = entries.starts[longest]
+            self._largest.append(slice(start, start + (entries.counts[longest] - 1) * span.step + 1, 1))
             self.values.append(values)
             length = grid * axis.chunk
             selected = (
@@ -158,6 +163,10 @@ class NativeRead:
         for selected in self._selected:
             counts = np.multiply.outer(counts, np.asarray(selected, np.int64)).reshape(-1)
         return counts
+
+    def largest_region(self) -> Region:
+        """Return the largest of the regions that are requested of the chunks, or of the inner chunks."""
+        return tuple(self._largest)
 
     @property
     def all_whole(self) -> bool:

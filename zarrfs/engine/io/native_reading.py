@@ -22,7 +22,7 @@ from zarrfs.engine.counters import decoded
 from zarrfs.engine.indexing.projections import ChunkProjection
 from zarrfs.engine.indexing.selections import OrthogonalSelection, Span
 from zarrfs.engine.io.native_plan import NativeArray, NativeRead, native_array
-from zarrfs.engine.io.planning import ReadPlan, choose_native_methods
+from zarrfs.engine.io.planning import ReadPlan, choose_native_methods, natively_decoded_share
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.native.library import NativeLibrary, native_library
 from zarrfs.engine.stores.base import Store, StoredValue
@@ -179,7 +179,10 @@ def _use_cache(plan: ReadPlan, read: NativeRead, array: NativeArray) -> _KeptChu
         return None
     storage = plan.storage
     keys = storage.cache_keys(read.coords())
-    methods = choose_native_methods(plan, keys, read.is_whole())
+    share = 1.0
+    if storage.pipeline is not None and not plan.sharded:
+        share = natively_decoded_share(storage.pipeline.chain, read.largest_region())
+    methods = choose_native_methods(plan, keys, read.is_whole(), share)
     for position in methods.others:
         read.unread[position] = 1
     if not methods.kept:

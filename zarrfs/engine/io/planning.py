@@ -8,10 +8,11 @@ The policy, with the measurements that justify it in ``benchmarks/``:
 * A read of few whole chunks is likely to be repeated, so its chunks are cached. A read of many chunks is a pass over
   the data. Caching its chunks would cost more (newly mapped memory) than decoding them again.
 * For a region of an uncompressed chunk only that region is read, because repeating the read costs nothing extra. A
-  region of a large compressed chunk is decoded partially at first. If the same chunk is read again soon (a scan in
-  small steps), the whole chunk is decoded and cached.
-* The native library reads a region so fast that a first read never caches it. A chunk that is read again soon is
-  cached. Shards are then left to the Python executor, which caches the index and the inner chunks one by one.
+  region of a large compressed chunk is decoded partially at first. When the parts that were read amount to half of the
+  chunk (a scan in small steps), the whole chunk is decoded and cached.
+* Caching costs newly mapped memory, which takes as long as fast decoders need. A region of several chunks is therefore
+  not cached by the first read but by the next one. Chunks of slow stores, and a single chunk, are cached at once.
+* When shards are read again, the Python executor reads them, which caches the index and the inner chunks one by one.
 * A short system call releases the interpreter lock and has to wait for it again, so small chunks are read on one
   thread. Large chunks spend their time in decompressors that run without the lock.
 """
@@ -39,6 +40,8 @@ __all__ = [
     "ReadPlan",
     "choose_method",
     "choose_native_methods",
+    "decoded_share",
+    "natively_decoded_share",
     "plan_read",
 ]
 
@@ -49,6 +52,9 @@ MIN_PARALLEL_UNCOMPRESSED_NBYTES = 256 << 10
 """Uncompressed chunks of at least this many bytes are read on several threads. Reading them is only a copy, so the
 threshold is higher than for compressed chunks.
 """
+
+MIN_DIVIDED_NBYTES = 256 << 10
+"""Smaller Blosc buffers usually consist of one block."""
 
 MAX_KEPT_CHUNKS = 64
 MAX_KEPT_NBYTES = 32 << 20
@@ -73,6 +79,7 @@ class ReadPlan:
         max_chunks: an upper bound of the number of chunks.
         keep_whole: whether chunks that are requested as a whole are cached.
         keep_partial: whether chunks of which a region is requested may be cached.
+        eager: whether a chunk of which a region is requested is cached when it is read for the first time.
         look_up: whether the cache may contain chunks of this read.
         sharded: whether the chunks are shards, so that one read of a chunk takes several requests.
         workers: the number of threads.
@@ -83,6 +90,7 @@ class ReadPlan:
     max_chunks: int
     keep_whole: bool
     keep_partial: bool
+    eager: bool
     look_up: bool
     sharded: bool
     workers: int
@@ -140,6 +148,7 @@ def plan_read(
         max_chunks=count,
         keep_whole=keep_chunks and is_repeated and touched * 8 <= capacity,
         keep_partial=keep_chunks and touched * 2 <= capacity,
+        eager=count <= 1 or storage.store.concurrency > 1 or storage.dtype.hasobject,
         look_up=len(storage.cache) > 0,
         sharded=sharded,
         workers=_workers(storage, count, chunk_nbytes),
@@ -162,11 +171,29 @@ def choose_method(chain: CodecChain, region: Region, entry: CacheEntry | None) -
     ``entry`` is the cache entry of the chunk, or None where the cache is not used.
     """
     keep = entry is not None and entry.keep
-    if not chain.is_whole(region) and chain.prefers_partial(region):
-        repeated = entry is not None and keep and entry.was_read_recently()
-        if not chain.compressed or chain.must_decode_parts or not repeated:
-            return ChunkMethod.PARTIAL
-    return ChunkMethod.KEEP if keep else ChunkMethod.WHOLE
+    if chain.is_whole(region):
+        return ChunkMethod.KEEP if keep else ChunkMethod.WHOLE
+    is_partial = chain.prefers_partial(region)
+    if is_partial and (not chain.compressed or chain.must_decode_parts):
+        return ChunkMethod.PARTIAL
+    if entry is not None and keep and ((entry.eager and not is_partial) or entry.was_read_recently()):
+        return ChunkMethod.KEEP
+    return ChunkMethod.PARTIAL if is_partial else ChunkMethod.WHOLE
+
+
+def decoded_share(chain: CodecChain, region: Region) -> float:
+    """Return which share of a chunk is decoded to read a region, by ``choose_method``, without caching the chunk."""
+    nbytes = chain.spec.nbytes
+    return chain.span(region) / nbytes if nbytes and chain.prefers_partial(region) else 1.0
+
+
+def natively_decoded_share(chain: CodecChain, region: Region) -> float:
+    """Return about which share of a chunk the native library decodes to read a region. It decodes single Blosc blocks
+    also of chunks for which ``choose_method`` does not.
+    """
+    nbytes = chain.spec.nbytes or 0
+    is_divided = chain.supports_partial and nbytes >= MIN_DIVIDED_NBYTES
+    return min(1.0, chain.span(region) / nbytes) if is_divided else 1.0
 
 
 class NativeMethods(NamedTuple):
@@ -182,9 +209,10 @@ class NativeMethods(NamedTuple):
 
 
 def choose_native_methods(
-    plan: ReadPlan, keys: Sequence[tuple[Hashable, ...]], is_whole: Sequence[bool]
+    plan: ReadPlan, keys: Sequence[tuple[Hashable, ...]], is_whole: Sequence[bool], share: float = 1.0
 ) -> NativeMethods:
-    """Return how to read the chunks with these cache keys. ``is_whole`` is whether a chunk is requested as a whole.
+    """Return how to read the chunks with these cache keys. ``is_whole`` is whether a chunk is requested as a whole, and
+    ``share`` the share of each of the others that the library decodes.
 
     Partial reads are recorded.
     """
@@ -206,7 +234,7 @@ def choose_native_methods(
     if plan.keep_partial and plan.storage.compressed:
         partial = [key for key, whole in zip(keys, is_whole, strict=True) if not whole]
         if len(partial) <= MAX_RECENT_READS:
-            recent = cache.record_reads(partial)
+            recent = cache.record_reads(partial, share)
     for position, (key, whole) in enumerate(zip(keys, is_whole, strict=True)):
         if key in cached:
             others.append(position)

@@ -17,7 +17,7 @@ from zarrfs.engine.codecs.base import BufferSource, ByteSource, CodecError, Regi
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.indexing.projections import ChunkProjection, FlatOrder, flat_axes, flat_boxes
 from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSelection, Span
-from zarrfs.engine.io.planning import ChunkMethod, ReadPlan, choose_method, plan_read
+from zarrfs.engine.io.planning import ChunkMethod, ReadPlan, choose_method, decoded_share, plan_read
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import for_each, limit_threads
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue, ValueTooLargeError
@@ -120,12 +120,12 @@ def execute(plan: ReadPlan, out: Array) -> None:
             if require_present:
                 _check_present(storage, chunk, codecs)
             if plan.needs_parts(chunk, codecs.chain):
-                present = _read_consistent(storage, coords, codecs, region, view, plan.keeps(chunk), errors)
+                present = _read_consistent(plan, chunk, codecs, view, errors)
             elif not plan.is_streamed(chunk, codecs.chain):
                 keep = plan.keeps(chunk)
                 with storage.open_chunk(coords, codecs) as value:
                     use_cache = keep or plan.look_up
-                    entry = storage.cache_entry(coords, value, keep) if use_cache else None
+                    entry = storage.cache_entry(coords, value, keep, plan.eager) if use_cache else None
                     present = read_region(codecs, value, region, view, entry, errors)
             elif codecs.chain.uncompressed:
                 key = storage.key(coords)
@@ -189,9 +189,9 @@ def read_region(
             out[...] = cached[region]
             return True
     method = choose_method(chain, region, entry)
+    if entry is not None and entry.keep and method is not ChunkMethod.KEEP and chain.compressed:
+        entry.record_read(decoded_share(chain, region))
     if method is ChunkMethod.PARTIAL:
-        if entry is not None:
-            entry.record_read()
         return decoder.decode_region(source, region, out)
     if method is ChunkMethod.KEEP and entry is not None:
         array = entry.load(lambda: None if (data := source.read()) is None else decoder.decode(data))
@@ -240,12 +240,10 @@ class _InnerChunks:
 
 
 def _read_consistent(
-    storage: ArrayStorage,
-    coords: tuple[int, ...],
+    plan: ReadPlan,
+    chunk: ChunkProjection,
     codecs: CodecPipeline,
-    region: Region,
     view: Array,
-    keep: bool,
     errors: list[CodecError] | None = None,
 ) -> bool:
     """Read a region with several requests that all belong to the same version of the chunk.
@@ -253,6 +251,8 @@ def _read_consistent(
     If the chunk is replaced between two requests, the index of the old value would be combined with bytes of the new
     value. Such a read is repeated.
     """
+    storage = plan.storage
+    coords, region = chunk.chunk_coords, chunk.chunk_region
     with storage.open_chunk(coords, codecs) as value:
         for _ in range(MAX_ATTEMPTS):
             stamp = value.stamp()
@@ -262,7 +262,7 @@ def _read_consistent(
             if errors is not None:
                 errors.clear()
             try:
-                entry = storage.cache_entry(coords, value, keep, stamp)
+                entry = storage.cache_entry(coords, value, plan.keeps(chunk), plan.eager, stamp)
                 present = read_region(codecs, value, region, view, entry, errors)
             except CodecError:
                 if is_current(version):

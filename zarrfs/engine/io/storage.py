@@ -197,9 +197,14 @@ class ArrayStorage:
         return self.prefix + self._encode_key(coords)
 
     def cache_entry(
-        self, coords: tuple[int, ...], value: StoredValue, keep: bool, current: Hashable = None
+        self,
+        coords: tuple[int, ...],
+        value: StoredValue,
+        keep: bool,
+        eager: bool = True,
+        current: Hashable = None,
     ) -> CacheEntry:
-        """Return the cache entry of a chunk. ``keep`` is whether decoded data may be added to the cache.
+        """Return the cache entry of a chunk. ``keep`` and ``eager`` are those of ``CacheEntry``.
 
         Call this before reading the chunk. The entry carries the version stamp of that time, so that data older than
         the stamp are never cached under it. ``current`` is ``value.stamp()``, if the caller has asked for it.
@@ -210,7 +215,7 @@ class ArrayStorage:
         if stamp is None:
             # The version is unknown, so cached data cannot be validated: use none and add none.
             stamp, keep = object(), False
-        return CacheEntry(self.cache, (token, counts.get(coords, 0), coords), stamp, keep)
+        return CacheEntry(self.cache, (token, counts.get(coords, 0), coords), stamp, keep, eager)
 
     def cache_keys(self, chunks: Iterable[tuple[int, ...]]) -> list[tuple[Hashable, ...]]:
         """Return the keys of the cache entries of chunks. Call this before reading the chunks."""
