@@ -18,14 +18,14 @@
 #define MAX_BLOCKS 2048
 
 /* Copy a range of the source to `target`. Fails at the end of the file. */
-int fetch(struct worker *worker, const struct source *source, int64_t offset, int64_t size, unsigned char *target) {
+int fetch(const struct source *source, int64_t offset, int64_t size, unsigned char *target) {
     if (offset < 0 || size < 0 || offset > source->size || size > source->size - offset) return -1;
     if (source->memory) {
         memcpy(target, source->memory + offset, (size_t)size);
         return 0;
     }
     while (size > 0) {
-        worker->request_count++;
+        if (source->request_count) ++*source->request_count;
         ssize_t done = pread(source->fd, target, (size_t)size, source->base + offset);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return -1;
@@ -109,9 +109,9 @@ int read_chunk(struct worker *worker, const struct source *source, const struct 
     if (outcome <= 0) return outcome;
     if (source->memory) return decode_chunk(worker, source->memory, source->size, box);
     if (!chain->step_count && is_direct(worker->read, box))
-        return source->size == chain->nbytes ? fetch(worker, source, 0, source->size, box->out) : -1;
+        return source->size == chain->nbytes ? fetch(source, 0, source->size, box->out) : -1;
     unsigned char *encoded = reserve(&worker->encoded, (size_t)source->size);
-    if (!encoded || fetch(worker, source, 0, source->size, encoded)) return -1;
+    if (!encoded || fetch(source, 0, source->size, encoded)) return -1;
     return decode_chunk(worker, encoded, source->size, box);
 }
 
@@ -166,7 +166,6 @@ static int for_each_range(const struct ranges *ranges, int (*visit)(void *contex
 
 /* Uncompressed bytes: ranges of the source are fetched to the same place in the buffer. */
 struct plain {
-    struct worker *worker;
     const struct source *source;
     int64_t offset;
     unsigned char *target;
@@ -174,7 +173,7 @@ struct plain {
 
 static int fetch_range(void *context, int64_t start, int64_t size) {
     struct plain *plain = context;
-    return fetch(plain->worker, plain->source, plain->offset + start, size, plain->target + start);
+    return fetch(plain->source, plain->offset + start, size, plain->target + start);
 }
 
 /* Blosc blocks: a range marks the blocks that contain it. */
@@ -223,14 +222,14 @@ static int decode_blocks(struct worker *worker, const struct source *source, con
         if (pending && start == pending_start + pending) {
             pending += size;
         } else {
-            if (pending && fetch(worker, source, pending_start, pending, run + pending_position)) return -1;
+            if (pending && fetch(source, pending_start, pending, run + pending_position)) return -1;
             pending = size;
             pending_start = start;
             pending_position = position;
         }
         position += size;
     }
-    if (pending && fetch(worker, source, pending_start, pending, run + pending_position)) return -1;
+    if (pending && fetch(source, pending_start, pending, run + pending_position)) return -1;
     memcpy(run, head, 4);
     int64_t sizes[3] = {nbytes, blocksize < nbytes ? blocksize : nbytes, position};
     for (int field = 0; field < 3; field++)
@@ -244,18 +243,17 @@ static int read_blosc_blocks(struct worker *worker, const struct source *source,
     unsigned char head[BLOSC_HEADER + 4 * MAX_BLOCKS];
     struct marks marks;
     int64_t available = source->size < 1024 ? source->size : 1024;
-    if (fetch(worker, source, 0, available, head) || check_blosc_header(head, source->size, nbytes)) return -1;
+    if (fetch(source, 0, available, head) || check_blosc_header(head, source->size, nbytes)) return -1;
     marks.blocksize = load_le32(head + 8);
     int64_t cbytes = load_le32(head + 12), count = (nbytes + marks.blocksize - 1) / marks.blocksize;
     if (head[2] & BLOSC_MEMCPYED) {
         unsigned char *decoded = reserve(&worker->decoded, (size_t)nbytes);
-        struct plain plain = {worker, source, BLOSC_HEADER, decoded};
+        struct plain plain = {source, BLOSC_HEADER, decoded};
         return decoded ? for_each_range(ranges, fetch_range, &plain) : -1;
     }
     int64_t head_nbytes = BLOSC_HEADER + 4 * count;
     if (count < 2 || count > MAX_BLOCKS) return 1;
-    if (head_nbytes > available && fetch(worker, source, available, head_nbytes - available, head + available))
-        return -1;
+    if (head_nbytes > available && fetch(source, available, head_nbytes - available, head + available)) return -1;
     for (int64_t i = 0; i < count; i++) {
         int64_t offset = load_le32(head + BLOSC_HEADER + 4 * i);
         if (offset < head_nbytes || offset >= cbytes) return -1;
@@ -291,14 +289,14 @@ int read_chunk_partially(struct worker *worker, const struct source *source, con
     if (ranges.nbytes > chain->nbytes - chain->nbytes / 8) return 1;
     if (!is_blosc) {
         unsigned char *decoded = reserve(&worker->decoded, (size_t)chain->nbytes);
-        struct plain plain = {worker, source, 0, decoded};
+        struct plain plain = {source, 0, decoded};
         if (source->memory) return 1; /* copied from there */
         if (source->size != chain->nbytes || !decoded || for_each_range(&ranges, fetch_range, &plain)) return -1;
     } else {
         struct source small = *source;
         if (!source->memory && source->size <= MAX_SMALL_VALUE) {
             unsigned char *encoded = reserve(&worker->encoded, (size_t)source->size);
-            if (!encoded || fetch(worker, source, 0, source->size, encoded)) return -1;
+            if (!encoded || fetch(source, 0, source->size, encoded)) return -1;
             small.memory = encoded;
         }
         int outcome = read_blosc_blocks(worker, &small, &ranges);

@@ -150,7 +150,6 @@ struct worker {
     struct zarrfs_read *read;
     int64_t deadline;
     struct buffer encoded, decoded, blocks, index, entries;
-    int64_t request_count; /* reads of the open file */
     void *zstd;
     void *inflate;
 };
@@ -161,6 +160,7 @@ struct source {
     int fd;
     int64_t base;
     int64_t size;
+    int64_t *request_count; /* the number of reads of the file is added to it, unless it is NULL */
 };
 
 /* The elements of one chunk that are requested: per dimension start, step and length, and the place in the output. */
@@ -173,7 +173,7 @@ struct box {
 
 /* Return at least `size` bytes that stay valid until the next call for this buffer, or NULL. */
 unsigned char *reserve(struct buffer *buffer, size_t size);
-int fetch(struct worker *worker, const struct source *source, int64_t offset, int64_t size, unsigned char *target);
+int fetch(const struct source *source, int64_t offset, int64_t size, unsigned char *target);
 
 void chunk_strides(const struct zarrfs_chain *chain, const int64_t *shape, int64_t *strides);
 void copy_box(const struct zarrfs_read *read, const struct box *box, const unsigned char *chunk,

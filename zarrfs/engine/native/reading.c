@@ -119,13 +119,13 @@ static int read_file(struct worker *worker, int fd, const struct stat *status, c
     const struct zarrfs_read *read = worker->read;
     int64_t entries[MAX_NDIM];
     struct box box;
-    struct source source = {NULL, fd, 0, status->st_size};
+    int64_t request_count = 0;
+    struct source source = {NULL, fd, 0, status->st_size, &request_count};
     for (int d = 0; d < read->chain->ndim; d++) entries[d] = read->dimensions[d].first[value[d]];
     entry_box(read, entries, &box);
-    worker->request_count = 0;
     if (read_chunk(worker, &source, &box)) return -1;
     /* The bytes of several requests must belong to one version of the file. */
-    return worker->request_count > 1 && !is_unchanged(fd, status) ? -1 : 0;
+    return request_count > 1 && !is_unchanged(fd, status) ? -1 : 0;
 }
 
 /* Read one chunk as a whole into `kept`, and copy the requested elements from there. */
@@ -135,7 +135,8 @@ static int read_kept_file(struct worker *worker, int fd, const struct stat *stat
     struct zarrfs_chain plain = *read->chain;
     int64_t entries[MAX_NDIM], strides[MAX_NDIM] = {0};
     struct box box;
-    struct source source = {NULL, fd, 0, status->st_size};
+    int64_t request_count = 0;
+    struct source source = {NULL, fd, 0, status->st_size, &request_count};
     for (int d = 0; d < plain.ndim; d++) {
         plain.axes[d] = d;
         box.start[d] = 0;
@@ -147,10 +148,9 @@ static int read_kept_file(struct worker *worker, int fd, const struct stat *stat
     chunk_strides(&plain, plain.shape, strides);
     memcpy(whole.out_strides, strides, sizeof strides);
     worker->read = &whole;
-    worker->request_count = 0;
     int outcome = read_chunk(worker, &source, &box);
     worker->read = read;
-    if (outcome || (worker->request_count > 1 && !is_unchanged(fd, status))) return -1;
+    if (outcome || (request_count > 1 && !is_unchanged(fd, status))) return -1;
     for (int d = 0; d < plain.ndim; d++) entries[d] = read->dimensions[d].first[value[d]];
     entry_box(read, entries, &box);
     copy.chain = &plain;

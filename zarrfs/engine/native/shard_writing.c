@@ -96,7 +96,7 @@ static int open_old_shard(const struct zarrfs_write *write, struct job *job, cha
     if (fstat(job->old_fd, &job->old_status) || !S_ISREG(job->old_status.st_mode)) return -1;
     int64_t size = job->old_status.st_size, nbytes = shard->index_nbytes;
     if (size > write->max_stored || size < nbytes) return -1;
-    struct source file = {NULL, job->old_fd, 0, size};
+    struct source file = {NULL, job->old_fd, 0, size, NULL};
     unsigned char *index = job->old_index = malloc((size_t)nbytes);
     if (!index || fetch(&file, shard->index_at_start ? 0 : size - nbytes, nbytes, index)) return -1;
     if (shard->index_has_checksum && zarrfs_crc32c(index, (size_t)nbytes - 4) != load_le32(index + nbytes - 4))
@@ -215,7 +215,7 @@ static int encode_inner_chunks(struct writer *writer, struct job *job, const int
     const struct zarrfs_write *write = writer->write;
     const struct zarrfs_read *read = &write->read;
     int whole = is_whole(write, value);
-    struct source file = {NULL, job->old_fd, 0, job->old_status.st_size};
+    struct source file = {NULL, job->old_fd, 0, job->old_status.st_size, NULL};
     int64_t run = 0, run_nbytes = 0; /* unchanged inner chunks that are adjacent in the old shard */
     for (int64_t cell = low; cell < high; cell++) {
         struct box box;
@@ -239,7 +239,7 @@ static int encode_inner_chunks(struct writer *writer, struct job *job, const int
         }
         if (emit_old(writer, sink, &file, run, run_nbytes)) return -1;
         run_nbytes = 0;
-        struct source old = {NULL, job->old_fd, (int64_t)offset, (int64_t)nbytes};
+        struct source old = {NULL, job->old_fd, (int64_t)offset, (int64_t)nbytes, NULL};
         int covered = is_selected && covers_chunk(read, &box);
         const unsigned char *data, *encoded;
         int64_t size;

@@ -33,7 +33,7 @@ static const unsigned char *read_index(struct worker *worker, const struct sourc
     const struct zarrfs_shard *shard = worker->read->shard;
     int64_t nbytes = shard->index_nbytes;
     unsigned char *index = reserve(&worker->index, (size_t)nbytes);
-    if (!index || fetch(worker, file, shard->index_at_start ? 0 : file->size - nbytes, nbytes, index)) return NULL;
+    if (!index || fetch(file, shard->index_at_start ? 0 : file->size - nbytes, nbytes, index)) return NULL;
     if (shard->index_has_checksum && zarrfs_crc32c(index, (size_t)nbytes - 4) != load_le32(index + nbytes - 4))
         return NULL;
     return index;
@@ -87,7 +87,7 @@ static int read_inner_chunks(struct worker *worker, const struct source *file, c
     struct box box;
     for (int64_t i = 0; i < count;) {
         int64_t start = inner[i].offset, end = start + inner[i].nbytes, next = i + 1;
-        struct source part = {NULL, file->fd, start, inner[i].nbytes};
+        struct source part = {NULL, file->fd, start, inner[i].nbytes, NULL};
         find_entries(read, window, inner[i].number, entries);
         entry_box(read, entries, &box);
         int outcome = read_chunk_partially(worker, &part, &box);
@@ -104,9 +104,9 @@ static int read_inner_chunks(struct worker *worker, const struct source *file, c
             }
         }
         unsigned char *encoded = reserve(&worker->encoded, (size_t)(end - start));
-        if (!encoded || fetch(worker, file, start, end - start, encoded)) return -1;
+        if (!encoded || fetch(file, start, end - start, encoded)) return -1;
         for (; i < next; i++) {
-            struct source memory = {encoded + (inner[i].offset - start), -1, 0, inner[i].nbytes};
+            struct source memory = {encoded + (inner[i].offset - start), -1, 0, inner[i].nbytes, NULL};
             find_entries(read, window, inner[i].number, entries);
             entry_box(read, entries, &box);
             if (read_chunk(worker, &memory, &box)) return -1;
@@ -118,7 +118,7 @@ static int read_inner_chunks(struct worker *worker, const struct source *file, c
 /* Read part number `part` of the requested inner chunks of an open shard. */
 int read_shard(struct worker *worker, int fd, const struct stat *status, const int64_t *value, int64_t part) {
     const struct zarrfs_read *read = worker->read;
-    struct source file = {NULL, fd, 0, status->st_size};
+    struct source file = {NULL, fd, 0, status->st_size, NULL};
     struct window window;
     int64_t total = 1;
     for (int d = 0; d < read->chain->ndim; d++) {

@@ -114,7 +114,7 @@ static int write_chunk(struct writer *writer, int64_t number, const int64_t *val
     for (int d = 0; d < read->chain->ndim; d++) entries[d] = read->dimensions[d].first[value[d]];
     entry_box(read, entries, &box);
     int covered = covers_chunk(read, &box), fd = -1;
-    struct source old = {NULL, -1, 0, 0};
+    struct source old = {NULL, -1, 0, 0, NULL};
     struct stat status;
     if (!covered && !is_whole(write, value)) {
         memcpy(copy, name, sizeof copy);
