@@ -213,6 +213,22 @@ def test_automatic_limits_are_reported_and_do_not_change_with_the_slice(pane: Pa
     assert moved.channels[0].limits == limits
 
 
+def test_automatic_limits_come_from_the_displayed_level(pane: Pane) -> None:
+    group = pyramid(np.tile(np.arange(1000, 1064, dtype="u2"), (64, 1)), "yx", chunks=(32, 32))
+    group["1"].data = np.tile(np.arange(32, dtype="u2"), (32, 1))
+    group["0"].gate.clear()
+    image = open_pyramid(group)
+    pane.pipeline.show(image, initial_intent(image), whole(image, 64, 64))
+    coarse = pane.wait(lambda frame: bool(frame.channels) and not frame.exact)
+    assert coarse.channels[0].limits is not None
+    assert coarse.channels[0].limits[1] < 100
+    group["0"].gate.set()
+    limits = pane.wait(lambda frame: frame.exact).channels[0].limits
+    assert limits is not None
+    assert limits[0] >= 1000
+    assert limits[1] > 1050
+
+
 def test_a_cleared_pipeline_draws_the_same_request_again(pane: Pane) -> None:
     image = array_image(random_values((16, 16)))
     pane.settled(image, initial_intent(image), whole(image, 16, 16))

@@ -97,7 +97,8 @@ class FrameRenderer:
         drawable = [(layer, buffer) for layer, buffer, _ in sampled if buffer is not None]
         if sampled and not drawable and not settled:
             return None
-        channels = self._draw_channels(pixels, drawable)
+        complete_layers = {_layer_id(layer) for layer, _, complete in sampled if complete}
+        channels = self._draw_channels(pixels, drawable, complete_layers)
         for layer, buffer in drawable:
             if layer.labels is not None:
                 blend_labels(pixels, buffer.values, layer.labels, layer.image.image_label)
@@ -125,12 +126,15 @@ class FrameRenderer:
         return buffer, False
 
     def _draw_channels(
-        self, pixels: Pixels, drawable: list[tuple[Layer, LayerBuffer]]
+        self, pixels: Pixels, drawable: list[tuple[Layer, LayerBuffer]], complete_layers: set[LayerId]
     ) -> tuple[ChannelSettings, ...]:
         layers = [(layer.channel, layer, buffer) for layer, buffer in drawable if layer.channel is not None]
         if not layers:
             return ()
-        channels = [self._resolve_limits(channel, layer, buffer) for channel, layer, buffer in layers]
+        channels = [
+            self._resolve_limits(channel, layer, buffer, _layer_id(layer) in complete_layers)
+            for channel, layer, buffer in layers
+        ]
         values = [buffer.values for _, _, buffer in layers]
         if values[0].ndim == 3:
             compose_rgb(values[0], channels[0], pixels)
@@ -141,14 +145,19 @@ class FrameRenderer:
             pixels[uncovered] = 0
         return tuple(channels)
 
-    def _resolve_limits(self, channel: ChannelSettings, layer: Layer, buffer: LayerBuffer) -> ChannelSettings:
-        """Return the channel with limits. Automatic limits are final once they come from a complete picture."""
+    def _resolve_limits(
+        self, channel: ChannelSettings, layer: Layer, buffer: LayerBuffer, complete: bool
+    ) -> ChannelSettings:
+        """Return the channel with limits. Automatic limits are final once they come from a complete picture.
+
+        A picture of a coarser level is not sufficient: its slice may be far from the slice of the target level.
+        """
         if channel.limits is not None:
             return channel
         limits, is_final = self._limits.get(_limits_id(layer), (None, False))
         if limits is None or not is_final:
             limits = _choose_limits(channel, layer, buffer)
-            self._limits[_limits_id(layer)] = limits, buffer.covered is None
+            self._limits[_limits_id(layer)] = limits, complete
         return replace(channel, limits=limits)
 
 
