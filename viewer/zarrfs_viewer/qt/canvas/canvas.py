@@ -221,6 +221,13 @@ class Canvas(QWidget):
 
     def paintEvent(self, event: QPaintEvent | None) -> None:
         painter = QPainter(self)
+        try:
+            self._paint(painter)
+        finally:
+            # Something that refers to the frame of this call, such as a debugger, would keep the painter active.
+            painter.end()
+
+    def _paint(self, painter: QPainter) -> None:
         painter.fillRect(self.rect(), BACKGROUND)
         if self._image is None:
             return

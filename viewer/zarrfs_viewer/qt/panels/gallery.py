@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 
 from PyQt6.QtCore import QSize, Qt, QTimer, pyqtSignal
 from PyQt6.QtGui import QIcon, QResizeEvent, QShowEvent
 from PyQt6.QtWidgets import QListView, QListWidget, QListWidgetItem, QWidget
 
 from zarrfs_viewer.images.dataset import Dataset
+from zarrfs_viewer.images.image import ImageEntry
 from zarrfs_viewer.qt.panels.thumbnails import THUMBNAIL_SIZE, ThumbnailLoader, placeholder
 from zarrfs_viewer.qt.support.plain_text import plain, plain_name, tooltip
 from zarrfs_viewer.qt.support.worker import Worker
@@ -16,6 +19,8 @@ from zarrfs_viewer.qt.support.worker import Worker
 __all__ = ["Gallery"]
 
 PATH = Qt.ItemDataRole.UserRole
+BATCH = 50
+"""Items that are added, or arranged, by one event."""
 
 
 class Gallery(QListWidget):
@@ -37,6 +42,8 @@ class Gallery(QListWidget):
         self.setGridSize(QSize(THUMBNAIL_SIZE + 20, THUMBNAIL_SIZE + 34))
         self.setWordWrap(True)
         self.setUniformItemSizes(True)
+        self.setLayoutMode(QListView.LayoutMode.Batched)
+        self.setBatchSize(BATCH)
         self._dataset: Dataset | None = None
         self.thumbnails = ThumbnailLoader(worker, self._show, self._show_error, self)
         # The list is laid out in the next iteration of the event loop. Only then are the visible items known.
@@ -44,6 +51,11 @@ class Gallery(QListWidget):
         self._request_timer.setSingleShot(True)
         self._request_timer.setInterval(0)
         self._request_timer.timeout.connect(self._request_visible)
+        self._remaining: Iterator[ImageEntry] = iter(())
+        self._add_timer = QTimer(self)
+        self._add_timer.setSingleShot(True)
+        self._add_timer.setInterval(0)
+        self._add_timer.timeout.connect(self._add_items)
         bar = self.verticalScrollBar()
         if bar is not None:
             bar.valueChanged.connect(lambda _: self._request_timer.start())
@@ -57,13 +69,21 @@ class Gallery(QListWidget):
         self._dataset = dataset
         self.thumbnails.clear()
         self.clear()
-        for entry in dataset.images:
+        self._remaining = iter(dataset.images)
+        self._add_items()
+        self.setCurrentRow(0)
+        self._request_timer.start()
+
+    def _add_items(self) -> None:
+        """Add the next items. Later events add the rest, so that thousands of images do not stall the window."""
+        entries = list(islice(self._remaining, BATCH))
+        for entry in entries:
             item = QListWidgetItem(placeholder(), plain_name(entry.name or entry.path or "image"))
             item.setToolTip(tooltip(entry.name or entry.path))
             item.setData(PATH, entry.path)
             self.addItem(item)
-        self.setCurrentRow(0)
-        self._request_timer.start()
+        if len(entries) == BATCH:
+            self._add_timer.start()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
         super().resizeEvent(event)
@@ -78,7 +98,11 @@ class Gallery(QListWidget):
         viewport = self.viewport()
         if self._dataset is None or viewport is None or not self.isVisible():
             return
-        for row in range(self.count()):
+        # The items are in rows of a grid.
+        columns = max(1, viewport.width() // self.gridSize().width())
+        first = self.verticalOffset() // self.gridSize().height() * columns
+        visible_rows = viewport.height() // self.gridSize().height() + 2
+        for row in range(max(0, first - columns), min(self.count(), first + visible_rows * columns)):
             item = self.item(row)
             if item is not None and self.visualItemRect(item).intersects(viewport.rect()):
                 self.thumbnails.request(row, self._dataset, partial(str, item.data(PATH)))
