@@ -260,6 +260,7 @@ def _execute(write: _NativeWrite, storage: ArrayStorage) -> Generator[Sequence[i
             if flagged:
                 yield flagged
     finally:
+        write.writer.end(reference)
         os.close(directory)
         if structure.pruned:
             store.check_directories_again()

@@ -89,7 +89,9 @@ class NativeWriter:
         self.check: Callable[[Any], int] = handle.zarrfs_check_write
         self.execute: Callable[[Any], int] = handle.zarrfs_execute_write
         """Call with a reference to a WriteStructure. The interpreter lock is released during the call."""
-        for function in (handle.zarrfs_check_write, handle.zarrfs_execute_write):
+        self.end: Callable[[Any], None] = handle.zarrfs_end_write
+        handle.zarrfs_end_write.restype = None
+        for function in (handle.zarrfs_check_write, handle.zarrfs_execute_write, handle.zarrfs_end_write):
             function.argtypes = [ctypes.POINTER(WriteStructure)]
         self._encode_step = handle.zarrfs_encode_step
         self._encode_step.restype = ctypes.c_int64

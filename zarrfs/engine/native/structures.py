@@ -17,7 +17,7 @@ __all__ = [
     "ShardStructure",
 ]
 
-VERSION = 4
+VERSION = 5
 MAX_NDIM = 16
 MAX_STEPS = 4
 

@@ -63,6 +63,8 @@ class WriteStructure(Structure):
         ("durable", c_int32),
         ("failed", c_int32),
         ("pruned", c_int32),
+        ("writers", c_void_p),
+        ("writer_count", c_int64),
     ]
 
 

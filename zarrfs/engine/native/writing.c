@@ -136,12 +136,9 @@ static int write_chunk(struct writer *writer, int64_t number, const int64_t *val
 
 /* -- tasks ------------------------------------------------------------------------------------------------------- */
 
-static void start_writer(struct writer *writer, struct zarrfs_write *write, struct jobs *jobs, int64_t deadline) {
+static void start_writer(struct writer *writer, struct zarrfs_write *write) {
     memset(writer, 0, sizeof *writer);
     writer->write = write;
-    writer->jobs = jobs;
-    writer->deadline = deadline;
-    writer->first_task = write->next;
     writer->parent.fd = -1;
     writer->encoder.functions = write->encoders;
     writer->stored_chain = *write->read.chain;
@@ -195,28 +192,47 @@ static void *write_tasks(void *argument) {
             __atomic_store_n(&write->failed, 1, __ATOMIC_RELAXED);
         }
     }
-    end_writer(writer);
     return NULL;
+}
+
+/* Return the writers of all threads, or NULL if memory is exhausted. Their buffers are used by all calls of a write:
+ * memory that is allocated again has to be mapped again. */
+static struct writer *get_writers(struct zarrfs_write *write, int count) {
+    if (!write->writers && (write->writers = malloc((size_t)count * sizeof *write->writers))) {
+        write->writer_count = count;
+        for (int i = 0; i < count; i++) start_writer(&write->writers[i], write);
+    }
+    return write->writers;
+}
+
+void zarrfs_end_write(struct zarrfs_write *write) {
+    for (int i = 0; write->writers && i < write->writer_count; i++) end_writer(&write->writers[i]);
+    free(write->writers);
+    write->writers = NULL;
 }
 
 int zarrfs_execute_write(struct zarrfs_write *write) {
     pthread_t threads[MAX_THREADS];
-    int count = write->read.threads < 1 ? 1 : write->read.threads > MAX_THREADS ? MAX_THREADS : write->read.threads;
-    int started = 0;
+    int started = 0, count = write->read.threads;
+    if (write->writers) count = write->writer_count;
+    count = count < 1 ? 1 : count > MAX_THREADS ? MAX_THREADS : count;
     int64_t first = write->next / write->parts, end = write->limit / write->parts;
-    struct writer *writers = malloc((size_t)count * sizeof *writers);
+    struct writer *writers = get_writers(write, count);
     struct jobs *jobs = write->read.shard->present && end > first ? create_jobs(write, first, end - first) : NULL;
     write->failed = 0;
     if (!writers || (write->read.shard->present && end > first && !jobs)) {
         /* Memory is exhausted. */
         for (int64_t number = first; number < end; number++) write->read.unread[number] = 1;
         write->next = write->limit;
-        free(writers);
         free_jobs(jobs);
         return 0;
     }
     int64_t deadline = now_ns() + write->read.budget_ns;
-    for (int i = 0; i < count; i++) start_writer(&writers[i], write, jobs, deadline);
+    for (int i = 0; i < count; i++) {
+        writers[i].jobs = jobs;
+        writers[i].deadline = deadline;
+        writers[i].first_task = write->next;
+    }
     if (count > 1) {
         /* Signals are delivered to the threads of the interpreter only. */
         sigset_t all, before;
@@ -226,11 +242,11 @@ int zarrfs_execute_write(struct zarrfs_write *write) {
             started++;
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
-    for (int i = started + 1; i < count; i++) end_writer(&writers[i]);
     write_tasks(&writers[0]);
     while (started) pthread_join(threads[--started], NULL);
+    /* The directories may be replaced before the next call. */
+    for (int i = 0; i < count; i++) close_parent(&writers[i]);
     free_jobs(jobs);
-    free(writers);
     return write->next < write->limit;
 }
 

@@ -62,6 +62,8 @@ struct zarrfs_write {
     int32_t durable;                  /* whether files and directories are synchronized with the disk */
     int32_t failed;                   /* set when a value could not be written: no further value is begun */
     int32_t pruned;                   /* set when an empty directory was removed */
+    struct writer *writers;           /* NULL at first; belongs to the library until zarrfs_end_write */
+    int64_t writer_count;
 };
 
 /* -- exported functions; all are safe to call from several threads at once, for different writes ----------------- */
@@ -73,6 +75,8 @@ ZARRFS_EXPORT int zarrfs_check_write(const struct zarrfs_write *write);
 /* Execute tasks until `limit`, a failure, or the end of the budget. Values that were begun are completed. Return whether
  * tasks before `limit` are left. No thread is left running. `write` must have passed zarrfs_check_write. */
 ZARRFS_EXPORT int zarrfs_execute_write(struct zarrfs_write *write);
+/* Free what the calls of a write keep. */
+ZARRFS_EXPORT void zarrfs_end_write(struct zarrfs_write *write);
 /* Encode one step. Return the encoded size, or -1 if it fails or exceeds `capacity`. For the checks at load time. */
 ZARRFS_EXPORT int64_t zarrfs_encode_step(const struct zarrfs_encoders *encoders, int step,
                                          const struct zarrfs_step_options *options, const unsigned char *data,
