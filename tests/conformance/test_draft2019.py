@@ -10,29 +10,14 @@ import pytest
 
 import zarrfs
 from tests.conformance.documents import changed, read_json, store_of
+from tests.conformance.draft2019_documents import BOOTSTRAP, EXAMPLE
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import KeyNameError, MetadataError, NodeNotFoundError, NodeTypeError, UnsupportedError
 
-BOOTSTRAP: dict[str, Any] = {
-    "zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0",
-    "metadata_encoding": "application/json",
-    "extensions": [],
-}
 EXTENSION: dict[str, Any] = {
     "extension": "http://example.org/zarr/extension/foo",
     "must_understand": False,
     "configuration": {"foo": "bar"},
-}
-GZIP = {"codec": "http://purl.org/zarr/spec/codec/gzip", "configuration": {"level": 1}}
-EXAMPLE: dict[str, Any] = {
-    "shape": [10000, 1000],
-    "data_type": "<f8",
-    "chunk_grid": {"type": "regular", "chunk_shape": [1000, 100]},
-    "chunk_memory_layout": "C",
-    "compressor": GZIP,
-    "fill_value": "NaN",
-    "extensions": [],
-    "attributes": {"foo": 42, "bar": "apples", "baz": [1, 2, 3, 4]},
 }
 SMALL: dict[str, Any] = {
     "shape": [4, 3],

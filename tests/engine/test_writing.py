@@ -12,7 +12,8 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.codecs.sharding.codec import is_filled
-from zarrfs.engine.stores.local import MAX_BUFFERS_PER_CALL, LocalStore
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local_files import MAX_BUFFERS_PER_CALL
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.testing import CountingStore
 

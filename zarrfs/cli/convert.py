@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import copy_options, print_report, progress_bar
-from zarrfs.cli.values import compression, format_name, lengths, storage_options
+from zarrfs.cli.transfer import CopyOptions, copy_options, print_report, progress_bar
+from zarrfs.cli.values import compression, format_name, lengths
 from zarrfs.tools import convert
 
 __all__ = ["command"]
@@ -39,13 +39,7 @@ def command(
     compressor: str | None,
     allow_loss: bool,
     keep_ngff: bool,
-    if_exists: str,
-    verify: bool,
-    dry_run: bool,
-    skip_broken: bool,
-    memory: int,
-    dask: str | None,
-    storage: tuple[str, ...],
+    copying: CopyOptions,
 ) -> None:
     """Copy the array or hierarchy at SOURCE to DESTINATION in another format.
 
@@ -72,15 +66,9 @@ def command(
             chunks=lengths(chunks),
             shards=lengths(shards),
             compressors=compression(compressor),
-            if_exists=if_exists,  # type: ignore[arg-type]
-            verify=verify,
-            memory=memory,
-            dry_run=dry_run,
-            skip_broken=skip_broken,
             allow_loss=allow_loss,
             keep_ngff=keep_ngff,
             progress=progress,
-            dask=dask,
-            storage_options=storage_options(storage),
+            **copying,
         )
-    print_report(report, dry_run)
+    print_report(report, copying["dry_run"])

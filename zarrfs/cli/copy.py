@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import copy_options, print_report, progress_bar
-from zarrfs.cli.values import allows_external, storage_options
+from zarrfs.cli.transfer import CopyOptions, copy_options, print_report, progress_bar
+from zarrfs.cli.values import allows_external
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools import convert, from_hdf5, to_hdf5
 from zarrfs.tools.copying.advice import command_line
@@ -21,13 +21,7 @@ __all__ = ["command"]
 def command(
     source: str,
     destination: str,
-    if_exists: str,
-    verify: bool,
-    dry_run: bool,
-    skip_broken: bool,
-    memory: int,
-    dask: str | None,
-    storage: tuple[str, ...],
+    copying: CopyOptions,
 ) -> None:
     """Copy the array or hierarchy at SOURCE to DESTINATION. Chunks are copied unchanged.
 
@@ -47,26 +41,20 @@ def command(
       zarrfs copy image.zarr/labels sqlite:///data/labels.sqldb
     """
     if is_hdf5(source) or is_hdf5(destination):
-        if if_exists != "raise" or verify or dry_run or dask is not None:
+        if copying["if_exists"] != "raise" or copying["verify"] or copying["dry_run"] or copying["dask"]:
             raise UnsupportedError(
                 "--if-exists, --verify, --dry-run and --dask are not supported for HDF5 files"
             )
-        _copy_hdf5(source, destination, skip_broken, allows_external())
+        _copy_hdf5(source, destination, copying["skip_broken"], allows_external())
         return
     with progress_bar() as progress:
         report = convert(
             source,
             destination,
-            if_exists=if_exists,  # type: ignore[arg-type]
-            verify=verify,
-            memory=memory,
-            dry_run=dry_run,
-            skip_broken=skip_broken,
             progress=progress,
-            dask=dask,
-            storage_options=storage_options(storage),
+            **copying,
         )
-    print_report(report, dry_run)
+    print_report(report, copying["dry_run"])
 
 
 def _copy_hdf5(source: str, destination: str, skip_broken: bool, allow_external: bool) -> None:

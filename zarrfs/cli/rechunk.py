@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import copy_options, print_report, progress_bar
-from zarrfs.cli.values import lengths, storage_options
+from zarrfs.cli.transfer import CopyOptions, copy_options, print_report, progress_bar
+from zarrfs.cli.values import lengths
 from zarrfs.tools import rechunk
 
 __all__ = ["command"]
@@ -24,13 +24,7 @@ def command(
     destination: str,
     chunks: str,
     shards: str | None,
-    if_exists: str,
-    verify: bool,
-    dry_run: bool,
-    skip_broken: bool,
-    memory: int,
-    dask: str | None,
-    storage: tuple[str, ...],
+    copying: CopyOptions,
 ) -> None:
     """Copy the array or hierarchy at SOURCE to DESTINATION with another chunk shape.
 
@@ -52,13 +46,7 @@ def command(
             destination,
             lengths(chunks),
             shards=lengths(shards),
-            if_exists=if_exists,
-            verify=verify,
-            memory=memory,
-            dry_run=dry_run,
-            skip_broken=skip_broken,
             progress=progress,
-            dask=dask,
-            storage_options=storage_options(storage),
+            **copying,
         )
-    print_report(report, dry_run)
+    print_report(report, copying["dry_run"])

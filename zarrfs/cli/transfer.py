@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import click
 
 from zarrfs.cli.console import safe
-from zarrfs.cli.values import SizeType, storage_option
+from zarrfs.cli.values import SizeType, storage_option, storage_options
 from zarrfs.tools.copying.advice import command_line
 from zarrfs.tools.copying.reports import CopyReport
 
-__all__ = ["copy_options", "execution_options", "print_report", "progress_bar"]
+__all__ = ["CopyOptions", "copy_options", "execution_options", "print_report", "progress_bar"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,8 +27,27 @@ INTERRUPTED_STATUS = 130
 MAX_LINES = 40
 
 
-def copy_options(function: F) -> F:
-    """Add the options of all commands that copy."""
+class CopyOptions(TypedDict):
+    """The options of all commands that copy, as arguments of ``tools.convert``."""
+
+    if_exists: Any
+    verify: bool
+    dry_run: bool
+    skip_broken: bool
+    memory: int
+    dask: str | None
+    storage_options: dict[str, Any] | None
+
+
+def copy_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of all commands that copy. The command receives them as the argument ``copying``."""
+
+    @functools.wraps(command)
+    def function(**values: Any) -> None:
+        copying = {name: values.pop(name) for name in CopyOptions.__annotations__ if name in values}
+        copying["storage_options"] = storage_options(values.pop("storage"))
+        command(**values, copying=copying)
+
     return _with_options(
         execution_options(function),
         click.option(

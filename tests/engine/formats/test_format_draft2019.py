@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.conformance.draft2019_documents import BOOTSTRAP, CORE, EXAMPLE
 from zarrfs.engine.chunking.chunk_grids import RectilinearGrid, RegularGrid
 from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys, V2Keys
 from zarrfs.engine.formats import api as formats
@@ -22,21 +23,7 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
 
 HERE = "memory://1/meta/root/foo.array"
-CORE = "https://purl.org/zarr/spec/protocol/core/3.0"
-BOOTSTRAP = {"zarr_format": CORE, "metadata_encoding": "application/json", "extensions": []}
 EXTENSION = {"extension": "http://example.org/zarr/extension/foo", "configuration": {"foo": "bar"}}
-GZIP = {"codec": "http://purl.org/zarr/spec/codec/gzip", "configuration": {"level": 1}}
-
-EXAMPLE: dict[str, Any] = {
-    "shape": [10000, 1000],
-    "data_type": "<f8",
-    "chunk_grid": {"type": "regular", "chunk_shape": [1000, 100]},
-    "chunk_memory_layout": "C",
-    "compressor": GZIP,
-    "fill_value": "NaN",
-    "extensions": [],
-    "attributes": {"foo": 42, "bar": "apples", "baz": [1, 2, 3, 4]},
-}
 DATETIME = {
     "extension": "http://purl.org/zarr/spec/protocol/extensions/datetime-dtypes/1.0",
     "type": "<M8[ns]",

@@ -16,8 +16,9 @@ import pytest
 import zarrfs
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import ByteRange
-from zarrfs.engine.stores.local import TEMPORARY_PREFIX, LocalStore
+from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.temporary import TemporaryStore
+from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 from zarrfs.errors import LocationError, ReadOnlyError, StoreError
 
 

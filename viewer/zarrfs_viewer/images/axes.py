@@ -6,39 +6,10 @@ import math
 from collections.abc import Sequence
 
 from zarrfs.ngff import Axis
+from zarrfs.ngff.geometry import axis_type
 
 __all__ = ["default_displayed", "guess_axes", "legacy_axes", "named_axes", "samples_axis", "split_unit"]
 
-AXIS_TYPES = {
-    "space": (
-        "x",
-        "y",
-        "z",
-        "lat",
-        "lon",
-        "latitude",
-        "longitude",
-        "depth",
-        "row",
-        "column",
-        "height",
-        "width",
-    ),
-    "time": ("t", "time", "frame"),
-    "channel": (
-        "c",
-        "ch",
-        "channel",
-        "channels",
-        "band",
-        "bands",
-        "wavelength",
-        "s",
-        "sample",
-        "rgb",
-        "rgba",
-    ),
-}
 SAMPLE_AXIS_NAMES = ("s", "sample", "samples", "rgb", "rgba", "c", "channel", "channels", "band")
 LEGACY_AXIS_NAMES = ("t", "c", "z", "y", "x")
 MAX_GUESSED_CHANNELS = 7
@@ -48,15 +19,11 @@ MAX_GUESSED_CHANNELS_3D = 4
 """The same limit for arrays with three dimensions: RGBA has four channels."""
 
 
-def _axis_type(name: str) -> str | None:
-    return next((kind for kind, names in AXIS_TYPES.items() if name.lower() in names), None)
-
-
 def named_axes(names: Sequence[str | None], units: Sequence[str | None] | None = None) -> tuple[Axis, ...]:
     """Return axes for dimension names. A dimension without a name is named ``dim N``."""
     units = units if units is not None else [None] * len(names)
     return tuple(
-        Axis(name or f"dim {number}", _axis_type(name or ""), unit)
+        Axis(name or f"dim {number}", axis_type(name or ""), unit)
         for number, (name, unit) in enumerate(zip(names, units, strict=True))
     )
 

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from zarrfs.engine.stores.base import Buffer, ByteRange
+from zarrfs.errors import MetadataError
 
 __all__ = [
     "ArrayArrayCodec",
@@ -193,6 +194,18 @@ class ArrayArrayCodec(Codec):
     @abstractmethod
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
         """Return the shape, dtype and fill value of the encoded array for chunks of ``spec``."""
+
+    def encoded_fill_value(self, spec: ChunkSpec) -> Any:
+        """Return the fill value of the encoded array, or None without one. Raises MetadataError if it has no encoding.
+
+        For codecs that encode each element by its value alone.
+        """
+        if spec.fill_value is None:
+            return None
+        try:
+            return self.encode(np.array([spec.fill_value], spec.dtype), spec)[0]
+        except CodecError as error:
+            raise MetadataError(f"codec {self.name!r}: cannot encode the fill value: {error}") from error
 
     @abstractmethod
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:

@@ -18,11 +18,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -37,14 +35,23 @@ from zarrfs.engine.stores.base import (
     check_key,
     segment_below,
 )
+from zarrfs.engine.stores.local_files import (
+    MISSING_ERRNOS,
+    LocalValue,
+    make_directories_durably,
+    raise_unless_missing,
+    read_at,
+    stamp_from_status,
+    write_parts,
+)
+from zarrfs.engine.stores.local_listing import DirectoryListing
 from zarrfs.engine.stores.regular_files import (
-    READ_FLAGS,
     check_regular_file,
     describe_file_type,
     regular_file_stat,
 )
+from zarrfs.engine.stores.symbolic_links import LinkPolicy
 from zarrfs.engine.stores.temporary_files import (
-    TEMPORARY_PREFIX,
     create_temporary,
     find_abandoned,
     remove_abandoned,
@@ -56,23 +63,10 @@ __all__ = ["LocalStore"]
 
 T = TypeVar("T")
 
-MISSING_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
-"""Errors of the operating system that mean that a file does not exist."""
-
-NO_FOLLOW_FLAGS = READ_FLAGS | getattr(os, "O_NOFOLLOW", 0)
-
-METADATA_NAMES = ("zarr.json", ".zgroup", ".zarray", ".zattrs", "attributes.json")
-"""A parent directory that contains one of these files belongs to the same hierarchy."""
-
-MAX_CHECKED_DIRECTORIES = 100_000
-
 MIN_UNCHANGED_NS = 2_000_000_000
 """The modification time of a directory identifies its names if it is at least this far in the past. File systems store
 times with a resolution of up to two seconds.
 """
-
-MAX_BUFFERS_PER_CALL = 1024
-"""The number of buffers that ``writev`` accepts in one call (IOV_MAX on Linux)."""
 
 
 class LocalStore(Store):
@@ -101,8 +95,8 @@ class LocalStore(Store):
         self.allow_external = allow_external
         self._base = self.root.rstrip("/") + "/"
         self._url = Path(self.root).as_uri()
-        # Directories whose path below the root contains no link that leads out of the store. None: checks are off.
-        self._checked: set[str] | None = None if allow_external else {self._base[:-1]}
+        self._links = LinkPolicy(self.root, allow_external)
+        self._listing = DirectoryListing(self._links)
         with suppress(OSError, ValueError):
             mode = os.stat(self.root).st_mode
             if not stat.S_ISDIR(mode):
@@ -126,21 +120,109 @@ class LocalStore(Store):
             check_key(key)
         return self._base + key
 
-    # -- symbolic links ----------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------
 
-    def _open_value(self, path: str) -> int:
-        """Return a file descriptor, which the caller closes. Raises OSError, and StoreError for an external link."""
-        checked = self._checked
-        if checked is None:
-            return os.open(path, READ_FLAGS)
-        if path.rpartition("/")[0] not in checked:
-            self._check_directory(path.rpartition("/")[0])
+    def get(self, key: str) -> bytes | None:
+        return self.get_within(key, None)
+
+    def get_within(self, key: str, max_nbytes: int | None) -> bytes | None:
+        def read(fd: int, size: int) -> bytes:
+            if max_nbytes is not None and size > max_nbytes:
+                raise ValueTooLargeError(size, max_nbytes)
+            return read_at(fd, size, 0)
+
+        return self._read_file(key, read)
+
+    def get_into(self, key: str, out: memoryview) -> int | None:
+        def read(fd: int, size: int) -> int:
+            done = 0
+            while size == len(out) and done < size:
+                count = os.preadv(fd, [out[done:]], done)
+                if not count:
+                    return done
+                done += count
+            return size
+
+        return self._read_file(key, read)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        def read(fd: int, size: int) -> list[Buffer]:
+            bounds = [byte_range.resolve(size) for byte_range in ranges]
+            return [read_at(fd, max(0, stop - start), start) for start, stop in bounds]
+
+        return self._read_file(key, read)
+
+    def _read_file(self, key: str, read: Callable[[int, int], T]) -> T | None:
+        """Return ``read(fd, size)`` for the file of a key, or None if it is missing."""
+        path = self._path(key)
         try:
-            return os.open(path, NO_FOLLOW_FLAGS)
+            fd = self._links.open_file(path)
+            try:
+                return read(fd, regular_file_stat(fd, path).st_size)
+            finally:
+                os.close(fd)
         except OSError as error:
-            if error.errno != errno.ELOOP:
-                raise
-        return os.open(self._resolve(path), NO_FOLLOW_FLAGS)
+            raise_unless_missing(error, path)
+            return None
+
+    def open_value(self, key: str, max_nbytes: int | None = None) -> StoredValue:
+        return LocalValue(self, key, max_nbytes, self._path(key), self._links)
+
+    def size(self, key: str) -> int | None:
+        status = self._stat(key)
+        return None if status is None else status.st_size
+
+    def stamp(self, key: str) -> Hashable | None:
+        status = self._stat(key)
+        return None if status is None else stamp_from_status(status)
+
+    def _stat(self, key: str) -> os.stat_result | None:
+        path = self._path(key)
+        try:
+            self._links.check_directory(path.rpartition("/")[0])
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                status = os.stat(self._links.resolve(path))
+        except OSError as error:
+            raise_unless_missing(error, path)
+            return None
+        if stat.S_ISREG(status.st_mode):
+            return status
+        if not stat.S_ISDIR(status.st_mode):
+            check_regular_file(path)
+        return None
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list_dir(self, prefix: str = "") -> Listing:
+        self._check_prefix(prefix)
+        return self._listing.list_dir(prefix)
+
+    def listing_stamp(self, prefix: str = "") -> Hashable | None:
+        """Return the stamp of the directory. None if it was changed just now: its time may not show the next change."""
+        path = self._path(prefix) if prefix else self.root
+        try:
+            self._links.check_directory(path)
+            status = os.stat(path)
+        except OSError:
+            return None
+        if not stat.S_ISDIR(status.st_mode) or abs(time.time_ns() - status.st_mtime_ns) < MIN_UNCHANGED_NS:
+            return None
+        return stamp_from_status(status)
+
+    def check_directories_again(self) -> None:
+        """Check each directory again for links when it is accessed next, because directories were removed."""
+        self._links.clear()
+
+    def list_prefix(self, prefix: str = "") -> Iterator[str]:
+        """Yield all full keys below the prefix. Raises StoreError for a link to a directory outside of the store."""
+        self._check_prefix(prefix)
+        return self._listing.keys(prefix)
+
+    def usage(self, prefix: str = "") -> Usage:
+        """Return the usage below the prefix. Directories outside of the store, behind links, are not counted."""
+        self._check_prefix(prefix)
+        return self._listing.usage(prefix)
 
     def open_directory(self, prefix: str) -> int | None:
         """Return a file descriptor of the directory of a prefix, which the caller closes; None if it is missing.
@@ -150,306 +232,16 @@ class LocalStore(Store):
         path = self._path(prefix) if prefix else self.root
         self._check_open()
         try:
-            self._check_directory(path)
+            self._links.check_directory(path)
             return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            self._raise_unless_missing(error, path)
+            raise_unless_missing(error, path)
             return None
 
-    def _check_directory(self, directory: str) -> None:
-        """Check that a directory and its parents below the root are in the store.
-
-        Raises OSError, FileNotFoundError if one of them is missing, and StoreError for an external link.
-        """
-        checked = self._checked
-        if checked is None:
-            return
-        pending: list[str] = []
-        while directory not in checked and len(directory) > len(self.root):
-            pending.append(directory)
-            directory = directory.rpartition("/")[0]
-        for path in reversed(pending):
-            mode = os.lstat(path).st_mode
-            if stat.S_ISLNK(mode):
-                self._resolve(path)
-            elif not stat.S_ISDIR(mode):
-                return
-            if len(checked) >= MAX_CHECKED_DIRECTORIES:
-                self._clear_checked()
-            checked.add(path)
-
-    def check_directories_again(self) -> None:
-        """Check each directory again for links when it is accessed next, because directories were removed."""
-        self._clear_checked()
-
-    def _clear_checked(self) -> None:
-        if self._checked is not None:
-            self._checked.clear()
-            self._checked.add(self._base[:-1])
-
-    def _resolve(self, path: str) -> str:
-        """Return the target of a link. Raises StoreError if the target is outside of the store."""
-        target = os.path.realpath(path)
-        boundary = self._boundary
-        if (
-            self._checked is not None
-            and target != boundary
-            and not target.startswith(boundary.rstrip("/") + "/")
-        ):
-            raise StoreError(
-                f"{path} is a symbolic link that leads out of the store, to {target}: it is not followed; open the "
-                "store with allow_external=True (--allow-external) if you trust the data",
-                errno.EACCES,
-            )
-        return target
-
-    @cached_property
-    def _boundary(self) -> str:
-        """The root of the hierarchy that contains the store. Links must not lead out of this directory."""
-        root = os.path.realpath(self.root)
-        while (parent := os.path.dirname(root)) != root and any(
-            os.path.lexists(os.path.join(parent, name)) for name in METADATA_NAMES
-        ):
-            root = parent
-        return root
-
-    def _is_external(self, path: str) -> bool:
-        try:
-            self._resolve(path)
-        except StoreError:
-            return True
-        return False
-
-    # -- reading -----------------------------------------------------------------------------------------------
-
-    def get(self, key: str) -> bytes | None:
-        return self.get_within(key, None)
-
-    def get_within(self, key: str, max_nbytes: int | None) -> bytes | None:
-        path = self._path(key)
-        try:
-            fd = self._open_value(path)
-        except OSError as error:
-            self._raise_unless_missing(error, path)
-            return None
-        try:
-            size = regular_file_stat(fd, path).st_size
-            if max_nbytes is not None and size > max_nbytes:
-                raise ValueTooLargeError(size, max_nbytes)
-            return _read(fd, size, 0)
-        except OSError as error:
-            self._raise_unless_missing(error, path)
-            return None
-        finally:
-            os.close(fd)
-
-    def get_into(self, key: str, out: memoryview) -> int | None:
-        path = self._path(key)
-        try:
-            fd = self._open_value(path)
-        except OSError as error:
-            self._raise_unless_missing(error, path)
-            return None
-        try:
-            size = regular_file_stat(fd, path).st_size
-            done = 0
-            while size == len(out) and done < size:
-                count = os.preadv(fd, [out[done:]], done)
-                if not count:
-                    return done
-                done += count
-            return size
-        except OSError as error:
-            self._raise_unless_missing(error, path)
-            return None
-        finally:
-            os.close(fd)
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        path = self._path(key)
-        try:
-            fd = self._open_value(path)
-        except OSError as error:
-            self._raise_unless_missing(error, path)
-            return None
-        try:
-            size = regular_file_stat(fd, path).st_size
-            buffers: list[Buffer] = []
-            for byte_range in ranges:
-                start, stop = byte_range.resolve(size)
-                buffers.append(_read(fd, max(0, stop - start), start))
-            return buffers
-        except OSError as error:
-            self._raise_unless_missing(error, path)
-            return None
-        finally:
-            os.close(fd)
-
-    def open_value(self, key: str, max_nbytes: int | None = None) -> StoredValue:
-        return _LocalValue(self, key, max_nbytes)
-
-    def size(self, key: str) -> int | None:
-        status = self._stat(key)
-        return None if status is None else status.st_size
-
-    def stamp(self, key: str) -> Hashable | None:
-        status = self._stat(key)
-        return None if status is None else _stamp_from_status(status)
-
-    def _stat(self, key: str) -> os.stat_result | None:
-        path = self._path(key)
-        try:
-            if self._checked is not None and path.rpartition("/")[0] not in self._checked:
-                self._check_directory(path.rpartition("/")[0])
-            status = os.lstat(path)
-            if stat.S_ISLNK(status.st_mode):
-                status = os.stat(self._resolve(path))
-        except OSError as error:
-            self._raise_unless_missing(error, path)
-            return None
-        if stat.S_ISREG(status.st_mode):
-            return status
-        if not stat.S_ISDIR(status.st_mode):
-            check_regular_file(path)
-        return None
-
-    def _raise_unless_missing(self, error: OSError, path: str) -> None:
-        """Return if the error means that the file does not exist. Otherwise raise StoreError."""
-        if isinstance(error, StoreError):
-            raise error
-        if error.errno == errno.ENXIO:  # opening a socket fails with this error
-            check_regular_file(path)
-        if error.errno not in MISSING_ERRNOS:
-            raise StoreError(f"{path} cannot be read: {error.strerror}", error.errno) from error
-
-    # -- listing -----------------------------------------------------------------------------------------------
-
-    def list_dir(self, prefix: str = "") -> Listing:
-        keys: list[str] = []
-        prefixes: list[str] = []
+    def _check_prefix(self, prefix: str) -> None:
         self._check_open()
-        for entry in self._scan(self._path(prefix) if prefix else self.root):
-            if not _is_directory(entry):
-                keys.append(entry.name)
-            elif not (entry.is_symlink() and self._is_ancestor(entry.stat(), entry.path)):
-                # A link to a parent directory would make the hierarchy infinite.
-                prefixes.append(entry.name)
-        return Listing(sorted(keys), sorted(prefixes))
-
-    def listing_stamp(self, prefix: str = "") -> Hashable | None:
-        """Return the stamp of the directory. None if it was changed just now: its time may not show the next change."""
-        path = self._path(prefix) if prefix else self.root
-        try:
-            self._check_directory(path)
-            status = os.stat(path)
-        except OSError:
-            return None
-        if not stat.S_ISDIR(status.st_mode) or abs(time.time_ns() - status.st_mtime_ns) < MIN_UNCHANGED_NS:
-            return None
-        return _stamp_from_status(status)
-
-    def list_prefix(self, prefix: str = "") -> Iterator[str]:
-        """Yield all full keys below the prefix. Raises StoreError for a link to a directory outside of the store."""
-        return self._walk(prefix, lambda key, entry: key, self._resolve)
-
-    def usage(self, prefix: str = "") -> Usage:
-        """Return the usage below the prefix. Directories outside of the store, behind links, are not counted."""
-        return self._usage_without_links(prefix) or self._usage_with_links(prefix)
-
-    def _usage_without_links(self, prefix: str) -> Usage | None:
-        """Return the usage below the prefix, or None if there is a symbolic link."""
-        self._check_open()
-        keys = nbytes = newest = 0
-        top = self._path(prefix) if prefix else self.root
-        try:
-            self._check_directory(top)
-        except OSError as error:
-            self._raise_unless_missing(error, top)
-            return Usage(0, 0, None)
-        pending = [top]
-        while pending:
-            directory = pending.pop()
-            try:
-                with os.scandir(directory) as entries:
-                    for entry in entries:
-                        if entry.is_symlink():
-                            return None
-                        if entry.is_dir(follow_symlinks=False):
-                            if not entry.name.startswith(TEMPORARY_PREFIX):
-                                pending.append(entry.path)
-                        elif not entry.name.startswith(TEMPORARY_PREFIX):
-                            try:
-                                status = entry.stat(follow_symlinks=False)
-                            except FileNotFoundError:  # It was deleted.
-                                continue
-                            keys += 1
-                            nbytes += status.st_size
-                            newest = max(newest, status.st_mtime_ns)
-            except OSError as error:
-                self._raise_unless_missing(error, directory)
-        return Usage(keys, nbytes, newest / 1e9 if keys else None)
-
-    def _usage_with_links(self, prefix: str) -> Usage:
-        def status(key: str, entry: os.DirEntry[str]) -> os.stat_result:
-            return entry.stat(follow_symlinks=not (entry.is_symlink() and self._is_external(entry.path)))
-
-        keys = nbytes = 0
-        newest: float | None = None
-        for entry in self._walk(prefix, status, lambda path: None if self._is_external(path) else path):
-            keys += 1
-            nbytes += entry.st_size
-            newest = entry.st_mtime if newest is None else max(newest, entry.st_mtime)
-        return Usage(keys, nbytes, newest)
-
-    def _walk(
-        self,
-        prefix: str,
-        visit: Callable[[str, os.DirEntry[str]], T],
-        resolve_link: Callable[[str], str | None],
-    ) -> Iterator[T]:
-        """Yield ``visit(key, entry)`` for each file below the prefix.
-
-        Files that are deleted during the walk are omitted. ``resolve_link`` returns None for a link to a directory
-        that is not to be walked.
-        """
-        self._check_open()
-        pending = [prefix]
-        seen: set[tuple[int, int]] = set()
-        while pending:
-            directory = pending.pop()
-            for entry in self._scan(self._path(directory) if directory else self.root):
-                key = f"{directory}/{entry.name}" if directory else entry.name
-                if not _is_directory(entry):
-                    with suppress(OSError):  # It was deleted, or it is a link in a cycle.
-                        yield visit(key, entry)
-                    continue
-                if entry.is_symlink():
-                    if resolve_link(entry.path) is None:
-                        continue
-                    # A link can lead to a parent directory. Each directory behind a link is walked once.
-                    status = entry.stat()
-                    if (status.st_dev, status.st_ino) in seen or self._is_ancestor(status, entry.path):
-                        continue
-                    seen.add((status.st_dev, status.st_ino))
-                pending.append(key)
-
-    def _is_ancestor(self, status: os.stat_result, path: str) -> bool:
-        parent = os.path.dirname(path)
-        while len(parent) >= len(self.root):
-            with suppress(OSError):
-                if os.path.samestat(status, os.stat(parent)):
-                    return True
-            parent = os.path.dirname(parent)
-        return False
-
-    def _scan(self, path: str) -> list[os.DirEntry[str]]:
-        try:
-            self._check_directory(path)
-            with os.scandir(path) as entries:
-                return [entry for entry in entries if not entry.name.startswith(TEMPORARY_PREFIX)]
-        except OSError as error:
-            self._raise_unless_missing(error, path)
-            return []
+        if prefix:
+            self._path(prefix)
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -463,13 +255,13 @@ class LocalStore(Store):
         path = self._base + check_key(key)
         try:
             with suppress(FileNotFoundError):
-                self._check_directory(path.rpartition("/")[0])
+                self._links.check_directory(path.rpartition("/")[0])
             if self.durable:
-                _make_directories_durably(path.rpartition("/")[0])
+                make_directories_durably(path.rpartition("/")[0])
             fd, temporary = create_temporary(path.rpartition("/")[0])
             try:
                 try:
-                    _write(fd, parts)
+                    write_parts(fd, parts)
                     if self.durable:
                         os.fsync(fd)
                 finally:
@@ -499,7 +291,7 @@ class LocalStore(Store):
 
     def _unlink(self, path: str) -> None:
         try:
-            self._check_directory(path.rpartition("/")[0])
+            self._links.check_directory(path.rpartition("/")[0])
             os.unlink(path)
             if self.durable:
                 with suppress(FileNotFoundError):  # Another writer removed the empty directory.
@@ -522,13 +314,13 @@ class LocalStore(Store):
             self._delete_below(path)
         if prefix:
             self._prune(os.path.dirname(path))
-        self._clear_checked()
+        self._links.clear()
 
     def _delete_below(self, top: str) -> None:
         """Delete all files below a directory, then the directories. Links are not followed."""
         directories = [top]
         for directory in directories:  # the list grows during the iteration
-            for entry in self._scan(directory):
+            for entry in self._listing.scan(directory):
                 if entry.is_dir(follow_symlinks=False):
                     directories.append(entry.path)
                 else:
@@ -543,7 +335,7 @@ class LocalStore(Store):
         if self.read_only:
             raise self._read_only_error(f"moving the keys below {prefix!r}")
         self._check_open()
-        self._clear_checked()
+        self._links.clear()
         old = self._path(check_key(prefix)) if prefix else ""
         new = self._path(check_key(target)) if target else ""
         if old and not target and os.path.isdir(old):
@@ -558,10 +350,10 @@ class LocalStore(Store):
         try:
             for path in (old, new):
                 with suppress(FileNotFoundError):
-                    self._check_directory(path.rpartition("/")[0])
+                    self._links.check_directory(path.rpartition("/")[0])
             os.makedirs(os.path.dirname(new), exist_ok=True)
             os.rename(old, new)
-            self._clear_checked()
+            self._links.clear()
         except StoreError:
             raise
         except OSError as error:
@@ -588,10 +380,10 @@ class LocalStore(Store):
         """Move the contents of a directory to a directory below it by renaming."""
         old = (self._base + prefix).rstrip("/")
         new = self._base + target
-        names = {entry.name for entry in self._scan(old)} - {segment_below(prefix, target)}
+        names = {entry.name for entry in self._listing.scan(old)} - {segment_below(prefix, target)}
         try:
             with suppress(FileNotFoundError):
-                self._check_directory(new.rpartition("/")[0])
+                self._links.check_directory(new.rpartition("/")[0])
             if names:
                 os.makedirs(new, exist_ok=True)
             for name in sorted(names):
@@ -601,7 +393,7 @@ class LocalStore(Store):
         except OSError as error:
             raise StoreError(f"{old} cannot be moved to {new}: {error.strerror}", error.errno) from error
         finally:
-            self._clear_checked()
+            self._links.clear()
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         if self.read_only and not dry_run:
@@ -625,127 +417,5 @@ class LocalStore(Store):
                 os.rmdir(directory)
             except OSError:
                 return
-            if self._checked is not None:
-                self._checked.discard(directory)
+            self._links.forget(directory)
             directory = os.path.dirname(directory)
-
-
-class _LocalValue(StoredValue):
-    """A file that is opened once, by the first request for bytes. All parts belong to the same version."""
-
-    def __init__(self, store: LocalStore, key: str, max_nbytes: int | None) -> None:
-        super().__init__(store, key, max_nbytes)
-        self._local_store = store
-        self._path = store._path(key)
-        self._fd = -1
-        self._size = 0
-        self._lock = threading.Lock()
-
-    def _open(self) -> bool:
-        """Open the file unless it is open. Return False if it is missing."""
-        with self._lock:
-            if self._fd >= 0:
-                return True
-            try:
-                fd = self._local_store._open_value(self._path)
-                try:
-                    self._size = regular_file_stat(fd, self._path).st_size
-                except BaseException:
-                    os.close(fd)
-                    raise
-            except OSError as error:
-                self._local_store._raise_unless_missing(error, self._path)
-                return False
-            self._fd = fd
-            return True
-
-    def is_unchanged(self, stamp: Hashable) -> bool:
-        # A value that was never opened has returned no bytes, so no version was read.
-        return self._fd < 0 or _stamp_from_status(os.fstat(self._fd)) == stamp
-
-    def size(self) -> int | None:
-        return self._size if self._open() else None
-
-    def read(self) -> Buffer | None:
-        if not self._open():
-            return None
-        if self._max_nbytes is not None and self._size > self._max_nbytes:
-            raise ValueTooLargeError(self._size, self._max_nbytes)
-        return self._read(self._size, 0)
-
-    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        if not self._open():
-            return None
-        buffers: list[Buffer] = []
-        for byte_range in ranges:
-            start, stop = byte_range.resolve(self._size)
-            buffers.append(self._read(max(0, stop - start), start))
-        return buffers
-
-    def _read(self, size: int, offset: int) -> bytes:
-        try:
-            return _read(self._fd, size, offset)
-        except OSError as error:
-            self._local_store._raise_unless_missing(error, self._path)
-            raise StoreError(f"{self._path} cannot be read: {error.strerror}", error.errno) from error
-
-    def close(self) -> None:
-        with self._lock:
-            if self._fd >= 0:
-                os.close(self._fd)
-                self._fd = -1
-
-
-def _stamp_from_status(status: os.stat_result) -> Hashable:
-    return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _read(fd: int, size: int, offset: int) -> bytes:
-    """Read ``size`` bytes at ``offset``, fewer at the end of the file. One system call reads at most 2 GiB."""
-    try:
-        data = os.pread(fd, size, offset)
-    except (MemoryError, OverflowError) as error:
-        raise StoreError(
-            f"a file cannot be read: {size:,} bytes do not fit into memory", errno.EFBIG
-        ) from error
-    if len(data) == size:
-        return data
-    parts = [data]
-    while data and (done := sum(map(len, parts))) < size:
-        data = os.pread(fd, size - done, offset + done)
-        parts.append(data)
-    return b"".join(parts)
-
-
-def _is_directory(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _make_directories_durably(directory: str) -> None:
-    """Create a directory and its missing parents, and wait until each has reached the disk."""
-    if os.path.isdir(directory):
-        return
-    parent = os.path.dirname(directory)
-    _make_directories_durably(parent)
-    with suppress(FileExistsError):  # Another writer created it.
-        os.mkdir(directory)
-    sync_directory(parent)
-
-
-def _write(fd: int, parts: Sequence[Buffer]) -> None:
-    """Write all parts. One system call accepts MAX_BUFFERS_PER_CALL buffers and writes at most 2 GiB."""
-    for first in range(0, len(parts), MAX_BUFFERS_PER_CALL):
-        batch = parts[first : first + MAX_BUFFERS_PER_CALL]
-        written = os.write(fd, batch[0]) if len(batch) == 1 else os.writev(fd, batch)
-        for part in batch:
-            size = memoryview(part).nbytes
-            if written >= size:
-                written -= size
-                continue
-            rest = memoryview(part).cast("B")[written:]
-            while rest:
-                rest = rest[os.write(fd, rest) :]
-            written = 0

@@ -24,7 +24,7 @@ from zarrfs.engine.codecs.array_to_array.casting import (
     is_integer,
     is_number,
 )
-from zarrfs.engine.codecs.base import ArrayArrayCodec, ChunkSpec, CodecError, Region
+from zarrfs.engine.codecs.base import ArrayArrayCodec, ChunkSpec, Region
 from zarrfs.engine.codecs.configuration import check_keys, choice
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, data_type_from_v3, fill_from_v3
 from zarrfs.errors import MetadataError
@@ -115,13 +115,7 @@ class CastValueCodec(ArrayArrayCodec):
         return scalar_map
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        fill = spec.fill_value
-        if fill is not None:
-            try:
-                fill = self.encode(np.array([fill], spec.dtype), spec)[0]
-            except CodecError as error:
-                raise MetadataError(f"codec 'cast_value': cannot encode the fill value: {error}") from error
-        return ChunkSpec(spec.shape, self.data_type.numpy, fill)
+        return ChunkSpec(spec.shape, self.data_type.numpy, self.encoded_fill_value(spec))
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
         return cast_array(

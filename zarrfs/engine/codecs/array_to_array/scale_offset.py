@@ -66,13 +66,7 @@ class ScaleOffsetCodec(ArrayArrayCodec):
         return numbers
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        fill = spec.fill_value
-        if fill is not None:
-            try:
-                fill = self.encode(np.array([fill], spec.dtype), spec)[0]
-            except CodecError as error:
-                raise MetadataError(f"codec 'scale_offset': cannot encode the fill value: {error}") from error
-        return ChunkSpec(spec.shape, spec.dtype, fill)
+        return ChunkSpec(spec.shape, spec.dtype, self.encoded_fill_value(spec))
 
     def encode(self, array: np.ndarray[Any, Any], spec: ChunkSpec) -> np.ndarray[Any, Any]:
         offset, scale = self._offset_and_scale(spec.dtype)

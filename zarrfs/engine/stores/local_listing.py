@@ -1,0 +1,152 @@
+"""Listing and walking the directories of a directory store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TypeVar
+
+from zarrfs.engine.stores.base import Listing, Usage
+from zarrfs.engine.stores.local_files import raise_unless_missing
+from zarrfs.engine.stores.symbolic_links import LinkPolicy
+from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
+
+__all__ = ["DirectoryListing"]
+
+T = TypeVar("T")
+
+
+class DirectoryListing:
+    """Lists the files below the root of ``links``. Temporary files are omitted. Prefixes are checked by the caller."""
+
+    def __init__(self, links: LinkPolicy) -> None:
+        self._links = links
+
+    def path_of(self, prefix: str) -> str:
+        root = self._links.root
+        return f"{root.rstrip('/')}/{prefix}" if prefix else root
+
+    def list_dir(self, prefix: str) -> Listing:
+        """Return the files and directories of a directory; none if it is missing."""
+        keys: list[str] = []
+        prefixes: list[str] = []
+        for entry in self.scan(self.path_of(prefix)):
+            if not _is_directory(entry):
+                keys.append(entry.name)
+            elif not (entry.is_symlink() and self._is_ancestor(entry.stat(), entry.path)):
+                # A link to a parent directory would make the hierarchy infinite.
+                prefixes.append(entry.name)
+        return Listing(sorted(keys), sorted(prefixes))
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Yield all full keys below the prefix. Raises StoreError for a link to a directory outside of the store."""
+        return self._walk(prefix, lambda key, entry: key, self._links.resolve)
+
+    def usage(self, prefix: str) -> Usage:
+        """Return the usage below the prefix. Directories outside of the store, behind links, are not counted."""
+        return self._usage_without_links(prefix) or self._usage_with_links(prefix)
+
+    def _usage_without_links(self, prefix: str) -> Usage | None:
+        """Return the usage below the prefix, or None if there is a symbolic link."""
+        keys = nbytes = newest = 0
+        top = self.path_of(prefix)
+        try:
+            self._links.check_directory(top)
+        except OSError as error:
+            raise_unless_missing(error, top)
+            return Usage(0, 0, None)
+        pending = [top]
+        while pending:
+            directory = pending.pop()
+            try:
+                with os.scandir(directory) as entries:
+                    for entry in entries:
+                        if entry.is_symlink():
+                            return None
+                        if entry.name.startswith(TEMPORARY_PREFIX):
+                            continue
+                        if entry.is_dir(follow_symlinks=False):
+                            pending.append(entry.path)
+                            continue
+                        try:
+                            status = entry.stat(follow_symlinks=False)
+                        except FileNotFoundError:  # It was deleted.
+                            continue
+                        keys += 1
+                        nbytes += status.st_size
+                        newest = max(newest, status.st_mtime_ns)
+            except OSError as error:
+                raise_unless_missing(error, directory)
+        return Usage(keys, nbytes, newest / 1e9 if keys else None)
+
+    def _usage_with_links(self, prefix: str) -> Usage:
+        links = self._links
+
+        def status(key: str, entry: os.DirEntry[str]) -> os.stat_result:
+            return entry.stat(follow_symlinks=not (entry.is_symlink() and links.is_external(entry.path)))
+
+        keys = nbytes = 0
+        newest: float | None = None
+        for entry in self._walk(prefix, status, lambda path: None if links.is_external(path) else path):
+            keys += 1
+            nbytes += entry.st_size
+            newest = entry.st_mtime if newest is None else max(newest, entry.st_mtime)
+        return Usage(keys, nbytes, newest)
+
+    def _walk(
+        self,
+        prefix: str,
+        visit: Callable[[str, os.DirEntry[str]], T],
+        resolve_link: Callable[[str], str | None],
+    ) -> Iterator[T]:
+        """Yield ``visit(key, entry)`` for each file below the prefix.
+
+        Files that are deleted during the walk are omitted. ``resolve_link`` returns None for a link to a directory
+        that is not to be walked.
+        """
+        pending = [prefix]
+        seen: set[tuple[int, int]] = set()
+        while pending:
+            directory = pending.pop()
+            for entry in self.scan(self.path_of(directory)):
+                key = f"{directory}/{entry.name}" if directory else entry.name
+                if not _is_directory(entry):
+                    with suppress(OSError):  # It was deleted, or it is a link in a cycle.
+                        yield visit(key, entry)
+                    continue
+                if entry.is_symlink():
+                    if resolve_link(entry.path) is None:
+                        continue
+                    # A link can lead to a parent directory. Each directory behind a link is walked once.
+                    status = entry.stat()
+                    if (status.st_dev, status.st_ino) in seen or self._is_ancestor(status, entry.path):
+                        continue
+                    seen.add((status.st_dev, status.st_ino))
+                pending.append(key)
+
+    def _is_ancestor(self, status: os.stat_result, path: str) -> bool:
+        parent = os.path.dirname(path)
+        while len(parent) >= len(self._links.root):
+            with suppress(OSError):
+                if os.path.samestat(status, os.stat(parent)):
+                    return True
+            parent = os.path.dirname(parent)
+        return False
+
+    def scan(self, path: str) -> list[os.DirEntry[str]]:
+        """Return the entries of a directory; none if it is missing."""
+        try:
+            self._links.check_directory(path)
+            with os.scandir(path) as entries:
+                return [entry for entry in entries if not entry.name.startswith(TEMPORARY_PREFIX)]
+        except OSError as error:
+            raise_unless_missing(error, path)
+            return []
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
