@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import atexit
+import logging
 import os
 import re
 import sys
@@ -78,8 +78,11 @@ def _fail(text: str) -> NoReturn:
 
 
 def _exit_process(code: int) -> NoReturn:
-    """Exit without joining threads: a thread may be blocked in a read from a store that does not respond."""
-    atexit._run_exitfuncs()
+    """Exit without joining threads: a thread may be blocked in a read from a store that does not respond.
+
+    All windows are closed, so nothing but the log remains to be completed.
+    """
+    logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

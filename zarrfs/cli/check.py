@@ -19,7 +19,7 @@ TIERS = {
 }
 
 
-@click.command(short_help="Check OME-NGFF metadata.")
+@click.command()
 @click.argument("location")
 @click.option("--path", default="", help="Check the group or array at this path of the hierarchy.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -11,7 +11,7 @@ from zarrfs.tools import clean
 __all__ = ["command"]
 
 
-@click.command(short_help="Remove temporary files of killed writers.")
+@click.command()
 @click.argument("location")
 @click.option("--dry-run", is_flag=True, help="List the files, but do not remove them.")
 @storage_option

@@ -12,7 +12,7 @@ from zarrfs.tools import consolidate_metadata, stale_consolidation
 __all__ = ["command"]
 
 
-@click.command(short_help="Write consolidated metadata.")
+@click.command()
 @click.argument("location")
 @click.option(
     "--check", "only_check", is_flag=True, help="Only check whether it is up to date. Exit with 1 if not."

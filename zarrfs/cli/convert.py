@@ -11,7 +11,7 @@ from zarrfs.tools import convert
 __all__ = ["command"]
 
 
-@click.command(short_help="Copy to another format.")
+@click.command()
 @click.argument("source")
 @click.argument("destination")
 @click.option(

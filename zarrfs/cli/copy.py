@@ -14,7 +14,7 @@ from zarrfs.tools.hdf5.conversion import is_hdf5
 __all__ = ["command"]
 
 
-@click.command(short_help="Copy between stores.")
+@click.command()
 @click.argument("source")
 @click.argument("destination")
 @copy_options

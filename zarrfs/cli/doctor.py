@@ -33,7 +33,7 @@ class Finding:
     needed: bool = True
 
 
-@click.command(short_help="Check whether FUSE is usable on this system.")
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:

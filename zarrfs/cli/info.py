@@ -26,7 +26,7 @@ __all__ = ["command"]
 MAX_LISTED = 1000
 
 
-@click.command(short_help="Show the metadata of an array or group.")
+@click.command()
 @click.argument("location")
 @click.argument("path", default="")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

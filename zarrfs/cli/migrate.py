@@ -11,7 +11,7 @@ from zarrfs.tools import migrate
 __all__ = ["command"]
 
 
-@click.command(short_help="Write the metadata documents of a newer format in place.")
+@click.command()
 @click.argument("location")
 @click.option(
     "--to",

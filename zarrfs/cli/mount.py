@@ -73,7 +73,7 @@ class OctalType(click.ParamType):  # type: ignore[type-arg]
         return bits
 
 
-@click.command(cls=OptionCommand, short_help="Mount Zarr hierarchies as files.")
+@click.command(cls=OptionCommand)
 @click.argument("locations", metavar="LOCATION... [MOUNTPOINT]", nargs=-1, required=True)
 @click.option("-f", "--foreground", is_flag=True, help="Run in the foreground. Ctrl-C unmounts.")
 @click.option("--path", default="", help="Mount only the group or array at this path of the hierarchy.")

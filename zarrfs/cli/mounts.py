@@ -15,7 +15,7 @@ __all__ = ["command"]
 HEADER = ("source", "mount point", "state", "pid", "cache size", "since")
 
 
-@click.command(short_help="List the mounts.")
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
     """List the mounts of zarrfs: source, mount point, state, process, size of the cache, and time of mounting.

@@ -11,7 +11,7 @@ from zarrfs.tools import rechunk
 __all__ = ["command"]
 
 
-@click.command(short_help="Copy with another chunk shape.")
+@click.command()
 @click.argument("source")
 @click.argument("destination")
 @click.option(

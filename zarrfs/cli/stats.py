@@ -14,7 +14,7 @@ from zarrfs.mount.listing import read_statistics
 __all__ = ["command"]
 
 
-@click.command(short_help="Show the statistics of a mount.")
+@click.command()
 @click.argument("mountpoint", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(mountpoint: str, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from zarrfs.ngff.members import member_names
 __all__ = ["command"]
 
 
-@click.command(short_help="Show the hierarchy as a tree.")
+@click.command()
 @click.argument("location")
 @click.argument("path", default="")
 @click.option("--depth", type=click.IntRange(min=1), help="The maximum number of levels. Default: all.")

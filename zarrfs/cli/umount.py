@@ -11,7 +11,7 @@ __all__ = ["command"]
 
 
 # click must not test whether the paths can be read: a stale mount point cannot.
-@click.command(short_help="Unmount what zarrfs mount has mounted.")
+@click.command()
 @click.argument(
     "mountpoints", metavar="MOUNTPOINT...", type=click.Path(readable=False), nargs=-1, required=True
 )

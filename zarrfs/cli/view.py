@@ -13,7 +13,7 @@ from zarrfs.plugins import install_hint
 __all__ = ["command"]
 
 
-@click.command(short_help="Open the desktop viewer.")
+@click.command()
 @click.argument("locations", nargs=-1)
 def command(locations: tuple[str, ...]) -> None:
     """Open the desktop viewer with LOCATIONS, as `zarrfs-viewer` does.

@@ -18,8 +18,6 @@ __all__ = ["Context", "MetadataCache"]
 METADATA_NBYTES = 16 << 20
 """The default capacity of the metadata cache."""
 
-RESOURCES = ("cache_pool", "metadata_cache_pool", "data_copy_concurrency")
-
 
 class MetadataCache:
     """LRU cache of node metadata with the time of reading. ``capacity`` limits the size of the documents.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from zarrfs_viewer.display.resolve import plane_key
-from zarrfs_viewer.export.picture import render_region, write_png
+from zarrfs_viewer.export.picture import render_region
 from zarrfs_viewer.export.writers import (
     Cancelled,
     ExportRegion,
@@ -31,7 +29,7 @@ from zarrfs_viewer.state.view_state import (
 
 import zarrfs
 from tests.viewer.core.doubles import array_image, open_pyramid, pyramid, random_values
-from zarrfs.errors import NodeExistsError, StoreError, UnsupportedError
+from zarrfs.errors import NodeExistsError, UnsupportedError
 from zarrfs.ngff import check_node
 
 
@@ -53,35 +51,6 @@ def region(
 ) -> ExportRegion:
     image = open_pyramid(pyramid(data, axes, 2, **options))
     return ExportRegion.visible(image, initial_intent(image), rect, level)
-
-
-def read_png(file: Path) -> np.ndarray:
-    """Decode the PNG files that are written: 8-bit RGB, rows without a filter."""
-    data = file.read_bytes()
-    assert data.startswith(b"\x89PNG\r\n\x1a\n")
-    offset, chunks = 8, {}
-    while offset < len(data):
-        length, kind = struct.unpack(">I4s", data[offset : offset + 8])
-        body = data[offset + 8 : offset + 8 + length]
-        (checksum,) = struct.unpack(">I", data[offset + 8 + length : offset + 12 + length])
-        assert checksum == zlib.crc32(kind + body)
-        chunks[kind] = body
-        offset += 12 + length
-    width, height, depth, color = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
-    assert (depth, color) == (8, 2)
-    rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, 1 + 3 * width)
-    assert not rows[:, 0].any()
-    return rows[:, 1:].reshape(height, width, 3)
-
-
-def test_a_png_file_has_the_colours_of_the_picture(tmp_path: Path) -> None:
-    pixels = random_values((7, 5), np.uint32) | np.uint32(0xFF000000)
-    write_png(tmp_path / "a.png", pixels)
-    expected = np.stack([pixels >> shift & 255 for shift in (16, 8, 0)], axis=-1)
-    np.testing.assert_array_equal(read_png(tmp_path / "a.png"), expected)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["a.png"]
-    with pytest.raises(StoreError, match="cannot be written"):
-        write_png(tmp_path / "missing" / "a.png", pixels)
 
 
 @pytest.mark.parametrize("level", [0, 1])

@@ -12,12 +12,11 @@ import numpy.typing as npt
 
 from zarrfs.errors import NodeExistsError, StoreError, UnsupportedError
 from zarrfs.plugins import install_hint
-from zarrfs_viewer.export.picture import write_png
 from zarrfs_viewer.export.replacing import replacing
 from zarrfs_viewer.export.writers import Cancelled, Progress
 from zarrfs_viewer.rendering.compose import Pixels
 
-__all__ = ["MAX_FRAMES", "movie_positions", "write_mp4", "write_png_series"]
+__all__ = ["MAX_FRAMES", "movie_positions", "write_mp4", "write_series"]
 
 MAX_FRAMES = 100_000
 MAX_REASON = 500
@@ -39,10 +38,17 @@ def movie_positions(first: int, last: int, step: int) -> tuple[int, ...]:
     return tuple(positions)
 
 
-def write_png_series(
-    directory: Path, stem: str, positions: Sequence[int], draw: Draw, progress: Progress | None = None
+def write_series(
+    directory: Path,
+    stem: str,
+    positions: Sequence[int],
+    draw: Draw,
+    write: Callable[[Path, Pixels], None],
+    progress: Progress | None = None,
 ) -> None:
     """Write one PNG file per position to a new directory, as ``STEM_00012.png``. On failure the directory is deleted.
+
+    ``write`` writes a picture to a PNG file.
 
     Raises NodeExistsError if the directory exists; StoreError; ZarrError; Cancelled.
     """
@@ -54,7 +60,7 @@ def write_png_series(
         raise StoreError(f"{directory} cannot be created: {error.strerror}", error.errno) from error
     try:
         for number, pixels in _pictures(positions, draw, progress):
-            write_png(directory / f"{stem}_{positions[number]:05}.png", pixels)
+            write(directory / f"{stem}_{positions[number]:05}.png", pixels)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise

@@ -1,45 +1,15 @@
-"""Export of pictures: rendering of a region, and writing of PNG files.
-
-The functions block; call them from a worker thread.
-"""
+"""Rendering of a region or a view for export as a picture. The functions block; call them from a worker thread."""
 
 from __future__ import annotations
 
-import struct
-import zlib
-from pathlib import Path
-
-import numpy as np
-
 from zarrfs_viewer.display.resolve import resolve
-from zarrfs_viewer.export.replacing import replacing
 from zarrfs_viewer.export.writers import ExportRegion
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.rendering.compose import Pixels
 from zarrfs_viewer.rendering.renderer import Frame, FrameRenderer
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_level_lock
 
-__all__ = ["render_region", "render_view", "write_png"]
-
-
-def write_png(file: Path, pixels: Pixels) -> None:
-    """Write a picture as an 8-bit RGB PNG, replacing the file atomically. Raises StoreError."""
-    height, width = pixels.shape
-    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # the first byte of a row is its filter type: 0, none
-    for offset, shift in enumerate((16, 8, 0)):
-        rows[:, 1 + offset :: 3] = (pixels >> np.uint32(shift)).astype(np.uint8)
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    with replacing(file) as temporary:
-        temporary.write_bytes(
-            b"\x89PNG\r\n\x1a\n"
-            + _png_chunk(b"IHDR", header)
-            + _png_chunk(b"IDAT", zlib.compress(rows.tobytes(), 6))
-            + _png_chunk(b"IEND", b"")
-        )
-
-
-def _png_chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+__all__ = ["render_region", "render_view"]
 
 
 def render_region(region: ExportRegion, intent: ViewIntent, overlays: tuple[Image, ...] = ()) -> Pixels:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from time import monotonic
 
 from zarrfs_viewer.display.resolve import DisplayState, resolve
@@ -21,6 +22,21 @@ from zarrfs_viewer.streaming.streamer import TileError, TileStreamer
 __all__ = ["Frame", "ViewPipeline"]
 
 DisplayRequest = tuple[Image, ViewIntent, Viewport, tuple[Image, ...]]
+
+
+@dataclass
+class _Changes:
+    """What has happened since the thread began the last frame."""
+
+    request: DisplayRequest | None = None
+    is_cleared: bool = False
+    has_new_tiles: bool = False
+    is_settled: bool = False
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a frame is drawn immediately."""
+        return self.is_cleared or self.is_settled or self.request is not None
 
 
 class ViewPipeline:
@@ -47,9 +63,8 @@ class ViewPipeline:
         self._on_failure = on_failure
         self._interval = frame_interval
         self._lock = threading.Condition()
-        self._request: DisplayRequest | None = None
-        self._has_new_request = self._has_new_tiles = self._is_settled = False
-        self._clearing = self._closed = False
+        self._changes = _Changes()
+        self._closed = False
         self._state: DisplayState | None = None
         self._renderer = FrameRenderer()
         self._last_frame = 0.0
@@ -65,8 +80,7 @@ class ViewPipeline:
     ) -> None:
         """Replace the display request. Does not block; call it for every change."""
         with self._lock:
-            self._request = image, intent, viewport, tuple(overlays)
-            self._has_new_request = True
+            self._changes.request = image, intent, viewport, tuple(overlays)
             self._lock.notify()
 
     @property
@@ -77,9 +91,7 @@ class ViewPipeline:
     def clear(self) -> None:
         """Remove the display request, its tile requests and the old pixels. Does not block."""
         with self._lock:
-            self._request = None
-            self._has_new_request = self._has_new_tiles = self._is_settled = False
-            self._clearing = True
+            self._changes = _Changes(is_cleared=True)
             self._lock.notify()
 
     def close(self, timeout: float = 10.0) -> bool:
@@ -101,13 +113,13 @@ class ViewPipeline:
 
     def _tile(self, key: TileKey, generation: int) -> None:
         with self._lock:
-            self._has_new_tiles = True
+            self._changes.has_new_tiles = True
             self._lock.notify()
 
     def _exact(self, generation: int) -> None:
         with self._lock:
             self._settled_generation = generation
-            self._is_settled = True
+            self._changes.is_settled = True
             self._lock.notify()
 
     def _error(self, error: TileError, generation: int) -> None:
@@ -122,25 +134,23 @@ class ViewPipeline:
                 self._wait()
                 if self._closed:
                     return
-                clearing, self._clearing = self._clearing, False
-                request = self._request if self._has_new_request else None
-                self._has_new_request = self._has_new_tiles = self._is_settled = False
+                changes, self._changes = self._changes, _Changes()
             try:
-                if clearing:
+                if changes.is_cleared:
                     self._renderer.clear()
                     self._state = None
                     self._has_drawn = False
                     self._stream.show((), ())
-                if request is not None:
-                    self._resolve(request)
+                if changes.request is not None:
+                    self._resolve(changes.request)
                 self._draw()
             except Exception as error:
                 self._fail(error)
 
     def _wait(self) -> None:
         """Wait until a frame is to be drawn. The caller holds the lock."""
-        while not (self._closed or self._has_new_request or self._is_settled or self._clearing):
-            if self._has_new_tiles:
+        while not (self._closed or self._changes.is_urgent):
+            if self._changes.has_new_tiles:
                 remaining = self._last_frame + self._interval - monotonic()
                 if remaining <= 0:
                     return
@@ -154,7 +164,7 @@ class ViewPipeline:
         self._state = state
         self._stream.show(state.images, self._tile_requests(state), state.prefetch)
         with self._lock:  # tiles that have arrived until now are drawn with this frame
-            self._has_new_tiles = self._is_settled = False
+            self._changes.has_new_tiles = self._changes.is_settled = False
 
     def _tile_requests(self, state: DisplayState) -> list[TileRequest]:
         """Return the tiles to fetch. Coarser levels are omitted if all tiles of the target level are cached."""

@@ -34,8 +34,6 @@ class FormatFeatures:
 
     fill_value: bool = True
     """Whether a fill value other than zero can be stored."""
-    null_fill_value: bool = False
-    """Whether the fill value can be undefined."""
     fill_is_missing: bool = False
     """Whether xarray treats the fill value as the missing value. Otherwise an attribute contains the missing value."""
 

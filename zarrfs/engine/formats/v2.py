@@ -243,7 +243,6 @@ class V2Format(Format):
         zarr_chunks=True,
         filters=True,
         default_separator=".",
-        null_fill_value=True,
         fill_is_missing=True,
         migrations=(3,),
         migrated_documents=(ARRAY_KEY, GROUP_KEY, ATTRIBUTES_KEY, CONSOLIDATED_KEY),

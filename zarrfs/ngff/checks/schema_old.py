@@ -29,7 +29,6 @@ INTEGER: Kind = ("an integer", lambda value: is_number(value) and value == int(v
 COUNT: Kind = ("a positive integer", lambda value: INTEGER[1](value) and value > 0)
 INDEX: Kind = ("a non-negative integer", lambda value: INTEGER[1](value) and value >= 0)
 OBJECT: Kind = ("an object", lambda value: isinstance(value, Mapping))
-LIST: Kind = ("a list", lambda value: isinstance(value, list))
 
 
 def old_findings(document: Mapping[str, Any], version: str) -> Iterator[Finding]:

@@ -26,10 +26,11 @@ from zarrfs.errors import UnsupportedError, ZarrError
 from zarrfs_viewer.analysis.readout import format_bytes
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.display.resolve import plane_key
-from zarrfs_viewer.export.picture import render_region, write_png
+from zarrfs_viewer.export.picture import render_region
 from zarrfs_viewer.export.writers import Cancelled, ExportRegion, export_npy, export_ome_zarr, export_tiff
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.png import write_png
 from zarrfs_viewer.qt.support.plain_text import MAX_NAME, PlainLabel, plain, plain_lines, plain_name
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_projection
 

@@ -28,11 +28,6 @@ class BranchLoader(QObject):
         model.described.connect(self._continue_after)
         model.filled.connect(lambda item: self._continue_after([item]))
 
-    @property
-    def is_active(self) -> bool:
-        """Whether branches remain to be loaded."""
-        return self._is_active
-
     def start(self) -> None:
         """Load all branches, beginning at the open locations."""
         self._queue = deque(self._model.tops)

@@ -9,8 +9,9 @@ from PyQt6.QtCore import QObject
 from PyQt6.QtGui import QGuiApplication, QImage
 from PyQt6.QtWidgets import QFileDialog, QWidget
 
-from zarrfs_viewer.export.movie import movie_positions, write_mp4, write_png_series
-from zarrfs_viewer.export.picture import render_view, write_png
+from zarrfs_viewer.export.movie import movie_positions, write_mp4, write_series
+from zarrfs_viewer.qt.support.png import write_png
+from zarrfs_viewer.export.picture import render_view
 from zarrfs_viewer.export.writers import Progress
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.canvas.panes import Panes
@@ -138,4 +139,4 @@ def _write_movie(
     if movie.format == "mp4":
         write_mp4(file, positions, draw, movie.frames_per_second, progress)
     else:
-        write_png_series(file, file_name(file.name), positions, draw, progress)
+        write_series(file, file_name(file.name), positions, draw, write_png, progress)

@@ -51,7 +51,6 @@ class ReferencePolicy:
 
     def __init__(self, file_system: Any, origin: str | None, protocol: str | None) -> None:
         self._file_system = file_system
-        self._origin = origin
         self._protocol = protocol
         self._directory: str | None = None
         self._host: tuple[str, str] | None = None
