@@ -58,7 +58,7 @@ def wait_until(condition: Callable[[], object], process: subprocess.Popen[Any]) 
             process.wait(POLL_SECONDS)
             if condition():
                 return
-            raise AssertionError(f"{process.args} exited with {process.returncode}")
+            raise AssertionError(f"{process.args!r} exited with {process.returncode}")
 
 
 def wait_for_event(event: threading.Event, process: subprocess.Popen[Any]) -> None:

@@ -11,7 +11,7 @@ import pytest
 import zarrfs
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.io.access import Access
-from zarrfs.engine.open import make_node
+from zarrfs.engine.nodes.group import make_node
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.testing import CountingStore

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.codecs.sharding.codec import is_filled
+from zarrfs.engine.codecs.fill_values import is_filled
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.local_files import MAX_BUFFERS_PER_CALL
 from zarrfs.engine.stores.memory import MemoryStore

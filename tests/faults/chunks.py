@@ -43,7 +43,7 @@ def _corrupt_chunks() -> Iterator[Case]:
     for name in ("zlib", "gzip", "bz2", "lzma", "lz4", "zstd", "blosc"):
         encode = numcodecs.get_codec({"id": name}).encode
         whole, longer = bytes(encode(valid)), bytes(encode(valid + bytes(2)))
-        over = _v2_codec(name)
+        over: dict[str, Any] = _v2_codec(name)
         variants = {
             "nothing": b"",
             "junk": JUNK,
@@ -80,7 +80,7 @@ def _corrupt_chunks() -> Iterator[Case]:
         yield Case(f"v3 uncompressed {variant}", partial(v3, chunk=chunk), ("c/0/0",))
         yield Case(f"v2 uncompressed {variant}", partial(v2, chunk=chunk), ("0.0",))
     for name in ("crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"):
-        over: dict[str, Any] = {"filters": [{"id": name}]}
+        over = {"filters": [{"id": name}]}
         wrong = valid + b"\1\2\3\4"
         yield Case(f"v2 {name} of other data", partial(v2, **over, chunk=wrong))
         yield Case(f"v2 {name} nothing", partial(v2, **over, chunk=b""))

@@ -242,7 +242,8 @@ def _cases_v2() -> Iterator[Case]:
                 ALL if order == "C" else ALL_BUT_ZARRS,
             )
     records = [("a", "<i2"), ("b", "<f8"), ("s", "S3")]
-    for dtype in ("U4", "S3", "M8[s]", "m8[ns]", records, "string"):
+    dtypes: list[Any] = ["U4", "S3", "M8[s]", "m8[ns]", records, "string"]
+    for dtype in dtypes:
         yield Case(
             f"v2 {dtype}", {"zarr_format": 2, "dtype": dtype, "chunks": CHUNKS}, ("zarrfs", "zarr-python")
         )

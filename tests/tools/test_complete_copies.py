@@ -47,11 +47,11 @@ class CommandResult(NamedTuple):
 def command(*arguments: str | Path) -> CommandResult:
     """Run a command in this process."""
     out, err = io.StringIO(), io.StringIO()
-    arguments = ["zarrfs", *map(str, arguments)]
+    argv = ["zarrfs", *map(str, arguments)]
     with (
         redirect_stdout(out),
         redirect_stderr(err),
-        patch.object(sys, "argv", arguments),
+        patch.object(sys, "argv", argv),
         pytest.raises(SystemExit) as caught,
     ):
         run()
@@ -350,7 +350,7 @@ def test_dropped_shards_are_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target_format", [2, 3])
 def test_all_codecs_are_kept_when_chunks_change(target_format: int, tmp_path: Path) -> None:
-    options: dict[str, Any] = {
+    all_options: dict[int, dict[str, Any]] = {
         2: {
             "filters": [{"id": "delta", "dtype": "<i4"}],
             "compressors": {"id": "zlib", "level": 7},
@@ -362,7 +362,8 @@ def test_all_codecs_are_kept_when_chunks_change(target_format: int, tmp_path: Pa
             "order": "F",
             "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}},
         },
-    }[target_format]
+    }
+    options = all_options[target_format]
     data = np.arange(30 * 30, dtype="<i4").reshape(30, 30)
     source = zarrfs.create_array(
         tmp_path / "s", data=data, chunks=(10, 10), zarr_format=target_format, **options

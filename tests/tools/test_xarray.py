@@ -279,15 +279,15 @@ def test_groups_have_the_paths_of_the_zarr_engine(zarr_format: int, tmp_path: Pa
     path = tmp_path / "t.zarr"
     for group in ("/", "a", "a/b", "c/d"):
         write_dataset(small, path, zarr_format, False, group=group, mode="a")
-    for group in (None, "/", "a", "/a", "a/b"):
-        by_zarr = xarray.open_groups(path, engine="zarr", group=group, consolidated=False)
-        by_zarrfs = xarray.open_groups(path, engine="zarrfs", group=group)
+    for top in (None, "/", "a", "/a", "a/b"):
+        by_zarr = xarray.open_groups(path, engine="zarr", group=top, consolidated=False)
+        by_zarrfs = xarray.open_groups(path, engine="zarrfs", group=top)
         assert sorted(by_zarrfs) == sorted(by_zarr)
         for key in by_zarr:
             assert_equal_datasets(by_zarrfs[key], by_zarr[key])
         with (
-            xarray.open_datatree(path, engine="zarr", group=group, consolidated=False) as tree_by_zarr,
-            xarray.open_datatree(path, engine="zarrfs", group=group) as tree,
+            xarray.open_datatree(path, engine="zarr", group=top, consolidated=False) as tree_by_zarr,
+            xarray.open_datatree(path, engine="zarrfs", group=top) as tree,
         ):
             assert set(tree.groups) == set(tree_by_zarr.groups)
             xarray.testing.assert_identical(tree.load(), tree_by_zarr.load())

@@ -78,7 +78,7 @@ def test_codec_libraries_are_imported_only_by_import_library() -> None:
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
-            imports += [f"{path.name}:{node.lineno}" for name in names if name.partition(".")[0] in LIBRARIES]
+            imports += [f"{path.name}:{names}" for name in names if name.partition(".")[0] in LIBRARIES]
     assert not imports
 
 

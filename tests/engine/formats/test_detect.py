@@ -88,7 +88,7 @@ def test_check_writable_raises_and_writes_nothing() -> None:
 @pytest.mark.parametrize("zarr_format", [2, 3, "n5", "draft2019"])
 def test_an_adapted_spec_can_be_written(zarr_format: int | str) -> None:
     gzip = {"name": "gzip", "configuration": {"level": 1}}
-    changes = {
+    changes: dict[str, Any] = {
         "zarr_format": zarr_format,
         "codecs": codecs_from_json(["bytes", gzip], "codecs"),
         "document": {},

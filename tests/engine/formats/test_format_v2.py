@@ -312,7 +312,7 @@ def test_dimension_names_are_written_to_the_xarray_attribute() -> None:
 def test_write_attributes_changes_only_the_attributes() -> None:
     store = store_with(zarray=document(fill_value=0, extra=1))
     spec = formats.read_node(store, "")
-    assert spec is not None
+    assert isinstance(spec, ArraySpec)
     before = store.values[".zarray"]
     changed = formats.write_attributes(store, "", replace(spec, attributes={"a": 1}))
     assert formats.read_node(store, "") == changed

@@ -47,13 +47,13 @@ def both(location: Path, selection: Any = ..., **options: Any) -> tuple[str, Any
 
 @pytest.fixture(params=["default", "flat", "n5", "shards"])
 def array(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    options: dict[str, Any] = {
+    options: dict[str, dict[str, Any]] = {
         "default": {"chunks": (2, 3, 5)},
         "flat": {"chunks": (2, 3, 5), "zarr_format": 2, "fill_value": 7, "compressors": {"id": "zlib"}},
         "n5": {"chunks": (2, 3, 5), "zarr_format": "n5"},
         "shards": {"chunks": (1, 3, 5), "shards": (2, 3, 5)},
-    }[request.param]
-    zarrfs.create_array(tmp_path / "store", "group/array", data=VALUES, **options)
+    }
+    zarrfs.create_array(tmp_path / "store", "group/array", data=VALUES, **options[request.param])
     return tmp_path / "store" / "group" / "array"
 
 

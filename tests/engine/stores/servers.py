@@ -18,7 +18,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from sys import executable
-from typing import TextIO
+from typing import Any, TextIO
 from urllib.parse import unquote, urlsplit
 
 with warnings.catch_warnings():  # pyftpdlib includes a copy of asyncore, which is deprecated.
@@ -213,6 +213,7 @@ class FaultyFTPServer:
 
 class _FaultyFTPHandler(FTPHandler):  # type: ignore[misc]
     faulty: FaultyFTPServer
+    data_channel: Any
 
     def pre_process_command(self, line: str, cmd: str, arg: str) -> None:
         faulty = self.faulty

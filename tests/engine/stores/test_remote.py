@@ -324,7 +324,7 @@ def references(web: WebServer, target: str) -> str:
 
 
 def open_references(location: str | Path, protocol: str, **options: Any) -> zarrfs.Array:
-    storage = {"fo": str(location), "remote_protocol": protocol}
+    storage: dict[str, Any] = {"fo": str(location), "remote_protocol": protocol}
     if protocol == "http":
         storage["target_options"] = {"skip_instance_cache": True}
         storage["remote_options"] = {"skip_instance_cache": True}

@@ -92,8 +92,8 @@ def test_concurrent_writes_of_both_to_one_chunk_are_not_lost(
         for column in range(0, 16, 2):
             array[row, column : column + 2] = row * 16 + column + 1
     zarr2.result()
-    row, column = np.indices((16, 16))
-    assert np.array_equal(zarrfs.open_array(path)[...], row * 16 + column // 2 * 2 + 1)
+    rows, columns = np.indices((16, 16))
+    assert np.array_equal(zarrfs.open_array(path)[...], rows * 16 + columns // 2 * 2 + 1)
     assert files(locks) == {f"0{separator}0", ".zarray"}  # zarr-python 2 also locks documents that it reads
 
 

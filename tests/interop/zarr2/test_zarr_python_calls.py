@@ -21,6 +21,8 @@ BOTH = [zarr, zarrfs]
 
 DATA = np.arange(24, dtype="i4").reshape(4, 6)
 
+LITTLE = [{"name": "bytes", "configuration": {"endian": "little"}}]
+
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Any:
@@ -168,8 +170,6 @@ CREATIONS: dict[str, Callable[[Any, Path], Any]] = {
         shape=(4, 6), store=p, chunk_shape=(2, 3), dtype="i4", zarr_format=3, codecs=[*LITTLE]
     ),
 }
-
-LITTLE = [{"name": "bytes", "configuration": {"endian": "little"}}]
 
 
 @pytest.mark.parametrize("name", CREATIONS)
@@ -546,12 +546,12 @@ def test_members_are_attributes_with_completion() -> None:
     root = zarrfs.group()
     root.create_array("images/first", shape=(3,))
     root.create_group("not an identifier")
-    assert root.images.first == root["images/first"]
+    assert getattr(root, "images").first == root["images/first"]  # noqa: B009
     assert "images" in dir(root)
     assert "not an identifier" not in dir(root)
     assert root._ipython_key_completions_() == ["images", "not an identifier"]
     with pytest.raises(AttributeError, match="no such member"):
-        _ = root.missing
+        getattr(root, "missing")  # noqa: B009
     assert not hasattr(root, "dtype")
 
 

@@ -50,6 +50,8 @@ QT_SOURCES = sorted((Path(__file__).resolve().parents[3] / "viewer" / "zarrfs_vi
 
 # -- the functions -----------------------------------------------------------------------------------------------
 
+might_be_rich_text: Callable[[str], bool] = Qt.mightBeRichText  # type: ignore[attr-defined]
+
 
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -457,7 +459,7 @@ def displayed_texts(top: QWidget) -> Iterator[tuple[str, str]]:
                 yield "own" if own else "tooltip", widget.text()
                 continue
             if widget.textFormat() != Qt.TextFormat.PlainText:
-                assert not Qt.mightBeRichText(widget.text()), widget.text()[:80]
+                assert not might_be_rich_text(widget.text()), widget.text()[:80]
             yield "label", widget.text()
         elif isinstance(widget, QAbstractButton):
             yield "button", widget.text()
@@ -481,7 +483,7 @@ def assert_harmless(texts: Iterator[tuple[str, str]]) -> list[str]:
         assert not [c for c in text if c in "\x1b\x07\u202e\ud800"], kind
         limit = {"document": MAX_DOCUMENT * 2, "tooltip": MAX_TEXT * 7, "own": 2000}.get(kind, MAX_TEXT)
         assert len(text) <= limit, (kind, len(text))
-        if kind == "tooltip" and Qt.mightBeRichText(text):
+        if kind == "tooltip" and might_be_rich_text(text):
             document = QTextDocument()
             document.setHtml(text)
             assert "\ufffc" not in document.toPlainText(), "a tooltip contains an image"

@@ -303,7 +303,7 @@ def test_an_error_delivered_after_a_retry_is_not_shown(
     )
     wait_until_opened(qtbot, window, lambda: window.open_location(store))
     reported = threading.Event()
-    window.panes.main._tile_failed.connect(reported.set, Qt.ConnectionType.DirectConnection)
+    window.panes.main._tile_failed.connect(reported.set, Qt.ConnectionType.DirectConnection)  # type: ignore[call-arg]
     messages: list[str] = []
     window.session.message_changed.connect(lambda text, is_warning: messages.append(text))
     gone.set()
