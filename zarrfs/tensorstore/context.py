@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zarrfs.engine.cache import ChunkCache, default_cache
+from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.model import NodeSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
@@ -68,8 +69,8 @@ class Context:
         self._resources: dict[str, Any] = {}
         self._lock = threading.RLock()
         for name, value in self._spec.items():
-            if not isinstance(value, Mapping) and value != name.partition("#")[0] and value is not None:
-                raise MetadataError(f"context/{name}: expected an object, found {value!r}")
+            if value is not None and value != name.partition("#")[0]:
+                expect_object(value, f"context/{name}")
 
     def cache(self, reference: Any = None) -> ChunkCache:
         """Return the chunk cache that ``cache_pool`` of a spec refers to."""

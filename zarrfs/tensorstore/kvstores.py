@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from zarrfs.engine.formats.paths import normalize_path
+from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, MetadataError
@@ -38,8 +39,7 @@ def open_kvstore(spec: Any, path: str, mode: str, context: Context) -> tuple[Sto
     """
     if isinstance(spec, str):
         spec = _kvstore_of_url(spec)
-    if not isinstance(spec, Mapping):
-        raise MetadataError(f"kvstore: expected an object or a URL, found {spec!r}")
+    expect_object(spec, "kvstore", "an object or a URL")
     driver = spec.get("driver")
     inner = "/".join(part for part in (_text(spec, "path", "").strip("/"), path.strip("/")) if part)
     if driver in SERVERS:

@@ -24,7 +24,7 @@ from zarrfs.engine.dtypes import (
     fill_from_v3,
 )
 from zarrfs.engine.formats.v3 import ARRAY_KEYS
-from zarrfs.engine.json_checks import expect_object
+from zarrfs.engine.json_checks import expect_object, expect_shape
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.codecs import (
@@ -146,9 +146,7 @@ def _chunk_shape(grid: Any) -> tuple[int, ...]:
     if not isinstance(grid, Mapping) or grid.get("name", "regular") != "regular":
         raise MetadataError(f"metadata/chunk_grid: expected a regular grid, found {grid!r}")
     shape = _mapping(grid, "configuration").get("chunk_shape", ())
-    if not isinstance(shape, list | tuple):
-        raise MetadataError(f"metadata/chunk_grid: expected a list of lengths, found {shape!r}")
-    return tuple(shape)
+    return expect_shape(shape, "metadata/chunk_grid/configuration/chunk_shape")
 
 
 V2_SCHEMA = ("zarr_format", "shape", "chunks", "dtype")

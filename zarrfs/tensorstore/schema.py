@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from zarrfs.engine.creation.chunk_shapes import ChunkConstraint
-from zarrfs.engine.json_checks import expect_object
+from zarrfs.engine.json_checks import expect_integer, expect_object, expect_string
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.units import units_from_json
 
@@ -168,16 +168,16 @@ def schema_from_json(value: Any, where: str = "schema") -> Schema:
     """Return the schema of a JSON value. Raises MetadataError, which names the invalid member."""
     members = _object(value, where, SCHEMA_MEMBERS)
     dtype = members.get("dtype")
-    if dtype is not None and not isinstance(dtype, str):
-        raise MetadataError(f"{where}/dtype: expected the name of a data type, found {dtype!r}")
+    if dtype is not None:
+        expect_string(dtype, f"{where}/dtype")
     shape, labels = _domain_from_json(members.get("domain"), f"{where}/domain")
     units = members.get("dimension_units")
     codec = members.get("codec")
-    if codec is not None and not isinstance(codec, Mapping):
-        raise MetadataError(f"{where}/codec: expected an object, found {codec!r}")
+    if codec is not None:
+        expect_object(codec, f"{where}/codec")
     rank = members.get("rank")
-    if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int)):
-        raise MetadataError(f"{where}/rank: expected an integer, found {rank!r}")
+    if rank is not None:
+        expect_integer(rank, f"{where}/rank")
     return Schema(
         rank=rank,
         dtype=dtype,

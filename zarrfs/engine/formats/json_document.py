@@ -20,7 +20,6 @@ import numpy as np
 
 from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.stores.base import Buffer, ByteRange, Store, ValueTooLargeError
-from zarrfs.engine.stores.local import LocalStore
 from zarrfs.errors import MetadataError, ZarrError, describe_error
 
 __all__ = [
@@ -236,7 +235,7 @@ def read_document(
             return parse(data, where, limit)
     size: int | None
     value: Buffer | None
-    if isinstance(store, LocalStore):
+    if store.checks_size_first:
         # Most documents are small. They are read without a separate call for their size.
         try:
             value = store.get_within(key, min(limit, LARGE_DOCUMENT))

@@ -173,6 +173,8 @@ class Store(ABC):
     """Whether the values are in the memory of this process, so that no other process can access them."""
     synchronized: bool = False
     """Whether ``lock`` excludes other processes. Other processes then write to the same arrays and may resize them."""
+    checks_size_first: bool = False
+    """Whether ``get_within`` compares the size with the limit before it reads the value."""
     renames: bool = False
     """Whether ``move_prefix`` renames and does not copy values."""
     _closed: bool = False

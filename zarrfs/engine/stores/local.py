@@ -79,6 +79,7 @@ class LocalStore(Store):
     Raises LocationError if ``root`` exists and is not a directory.
     """
 
+    checks_size_first = True
     renames = True
 
     def __init__(

@@ -66,6 +66,7 @@ class ArchiveState:
 class ArchiveStore(Store):
     """The members of a zip file as values, read-only. ``_display_path`` is the location of the file, for messages."""
 
+    checks_size_first = True
     _display_path: str
 
     def __init__(self) -> None:
