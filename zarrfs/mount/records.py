@@ -2,7 +2,7 @@
 
 The mount table of the system has the source and the mount point. A record adds the process, the time and the size of
 the cache. It is written when the mount is ready and removed when its process exits. The record of a killed process
-remains, and tells that the mount is stale.
+remains, which shows that the mount is stale.
 """
 
 from __future__ import annotations

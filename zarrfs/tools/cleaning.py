@@ -14,7 +14,7 @@ __all__ = ["clean"]
 def clean(
     location: Location, *, dry_run: bool = False, storage_options: dict[str, Any] | None = None
 ) -> list[str]:
-    """Remove the hidden files below a directory, or beside an archive, that killed writers left behind, and return
+    """Remove the hidden files of killed writers below a directory, or next to an archive, and return
     their paths. ``dry_run`` only returns them. Other stores leave no such files.
 
     Files of running processes of this machine are not removed. Files of another machine are removed if they have not

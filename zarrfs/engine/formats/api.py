@@ -82,7 +82,7 @@ def features(zarr_format: int | str) -> FormatFeatures:
 
 
 def writable_format(zarr_format: int | str) -> int | str:
-    """Return the format of new nodes beside nodes of this format: the format itself if it can be written."""
+    """Return the format of new nodes next to nodes of this format: the format itself if it can be written."""
     other = features(zarr_format).writable_format
     return zarr_format if other is None else other
 

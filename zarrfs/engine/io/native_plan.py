@@ -188,7 +188,7 @@ class NativeRead:
         self.structure.stamps = ctypes.addressof(self._stamps)
 
     def reject_mixed_versions(self) -> None:
-        """Mark each value as unread that was replaced while its parts were being read."""
+        """Mark as unread each value that was replaced while its parts were read."""
         parts = self.structure.parts
         if parts == 1:
             return

@@ -138,7 +138,7 @@ def _count(
 
 
 class _FileVersion(StoredValue):
-    """A value of which only the version matters, to ask the options under which stamp its data are cached."""
+    """A value that is not read. It has the version stamp under which the options cache its data."""
 
     def __init__(self) -> None:
         self.current: Hashable = object()
@@ -159,7 +159,7 @@ class _KeptChunks:
         self._cache = storage.cache
         self._keys = keys
         self.chunks = {position: np.empty(shape, storage.dtype) for position in keys}
-        # The options are asked before the chunks are read, so that the stamp is never newer than the data.
+        # The stamps are determined before the chunks are read, so that they are never newer than the data.
         version = _FileVersion()
         stamp = storage.access.stamp(version)
         self._stamp = None if stamp is version.current else stamp

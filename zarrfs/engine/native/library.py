@@ -2,7 +2,7 @@
 
 The decompressors are not linked. numcodecs and isal export the C functions of the libraries that they contain; their
 addresses are passed to the native library. Before a decoder is used, its library's version is checked, and a known
-buffer is decoded with it. Whatever is missing is left to the Python executor.
+buffer is decoded with it. The Python executor decodes what the library cannot.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ TYPES = {
 
 
 class EnviView(View):
-    """An ENVI header. Programs open the .raw file and find the header beside it."""
+    """An ENVI header. Programs open the .raw file and find the header next to it."""
 
     suffix: ClassVar[str] = ".hdr"
     needs_attributes: ClassVar[bool] = False

@@ -82,7 +82,7 @@ ENTRY_POINTS = "zarrfs.views"
 MAX_SUFFIX_LENGTH = 64
 
 ALL_VIEWS = "all"
-"""The name that stands for all views."""
+"""The name that selects all views."""
 
 
 @cache

@@ -116,7 +116,7 @@ class TimeoutStore(WrapperStore):
         self._lock = threading.Lock()
         self._is_hung = False
         self._probe: _Task | None = None
-        """A request whose answer tells that the server responds again."""
+        """A request that succeeds when the server responds again."""
 
     def _call(self, operation: Callable[[], T], key: str, timeout: float | None = None) -> T:
         """Return the result of an operation. Raises StoreError when the time is over."""
@@ -136,7 +136,7 @@ class TimeoutStore(WrapperStore):
         try:
             return operation()
         finally:
-            self._is_hung = False  # an error is also an answer
+            self._is_hung = False  # an error is also a response
 
     def _call_remembering(self, name: str, key: str, operation: Callable[[], T]) -> T:
         """Return the result of an operation, or the remembered result if the server does not respond."""

@@ -93,7 +93,7 @@ class ArchiveStore(Store):
     ) -> list[tuple[str, Member]]:
         """Add the members with valid keys to the state. Return the others, except for directories.
 
-        ``end`` is the offset of the central directory. ``keep_fields`` tells whether the members retain their other
+        ``end`` is the offset of the central directory. ``keep_fields``: whether the members retain their other
         fields of the central directory.
         """
         others: list[tuple[str, Member]] = []
