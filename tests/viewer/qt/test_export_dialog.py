@@ -50,8 +50,8 @@ def test_an_export_contains_the_displayed_projection_unless_another_content_is_s
     for box, text in ((dialog.part, part), (dialog.content, content)):
         assert box.findText(text) >= 0
         box.setCurrentText(text)
-    for box, value in zip(dialog.ranges[0], (5, 2), strict=True):
-        box.setValue(value)
+    for limit, value in zip(dialog.ranges[0], (5, 2), strict=True):
+        limit.setValue(value)
     dialog.format.setCurrentIndex(dialog.format.findData("npy"))
     file = tmp_path / "x.npy"
     monkeypatch.setattr(ExportDialog, "exec", lambda self: QDialog.DialogCode.Accepted)

@@ -13,8 +13,8 @@ from pytestqt.qtbot import QtBot
 from zarrfs_viewer.export.movie import movie_positions, write_mp4, write_series
 from zarrfs_viewer.export.writers import Cancelled
 from zarrfs_viewer.qt.canvas.picture import to_pixels
-from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.qt.support.png import write_png
+from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.rendering.compose import Pixels
 
 import zarrfs
@@ -153,7 +153,9 @@ def test_an_image_without_slices_has_no_movie(
 def test_a_cancelled_or_failed_movie_leaves_no_file(tmp_path: Path) -> None:
     picture: Pixels = np.zeros((4, 4), np.uint32)
     with pytest.raises(Cancelled):
-        write_series(tmp_path / "s", "s", (0, 1), lambda _: picture, write_png, lambda fraction: fraction == 0)
+        write_series(
+            tmp_path / "s", "s", (0, 1), lambda _: picture, write_png, lambda fraction: fraction == 0
+        )
     with pytest.raises(ZeroDivisionError):
         write_series(tmp_path / "s", "s", (0, 1), lambda number: picture // (1 // (1 - number)), write_png)
     pytest.importorskip("imageio_ffmpeg")

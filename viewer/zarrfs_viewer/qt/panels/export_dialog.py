@@ -30,8 +30,8 @@ from zarrfs_viewer.export.picture import render_region
 from zarrfs_viewer.export.writers import Cancelled, ExportRegion, export_npy, export_ome_zarr, export_tiff
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.qt.support.png import write_png
 from zarrfs_viewer.qt.support.plain_text import MAX_NAME, PlainLabel, plain, plain_lines, plain_name
+from zarrfs_viewer.qt.support.png import write_png
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_projection
 
 __all__ = ["ExportDialog", "ExportFormat", "Exporter"]

@@ -10,7 +10,6 @@ from PyQt6.QtGui import QGuiApplication, QImage
 from PyQt6.QtWidgets import QFileDialog, QWidget
 
 from zarrfs_viewer.export.movie import movie_positions, write_mp4, write_series
-from zarrfs_viewer.qt.support.png import write_png
 from zarrfs_viewer.export.picture import render_view
 from zarrfs_viewer.export.writers import Progress
 from zarrfs_viewer.images.image import Image
@@ -19,6 +18,7 @@ from zarrfs_viewer.qt.canvas.picture import draw_picture, to_pixels
 from zarrfs_viewer.qt.panels.export_dialog import Exporter, file_name
 from zarrfs_viewer.qt.panels.picture_dialog import MovieChoice, PictureDialog, movie_axes
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.png import write_png
 from zarrfs_viewer.rendering.compose import Pixels
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_position
 
