@@ -37,16 +37,16 @@ import numpy as np, zarrfs
 array = zarrfs.open_array(sys.argv[1], mode="r+")
 array[512:, 512:]  # what is loaded on first use
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-said = []
+messages = []
 def part():
     array[3, 5] = 1
 for work in (lambda: array[:512, :512], lambda: array[...], lambda: array[3:9, 5], part):
     try:
         work()
-        said.append("")
+        messages.append("")
     except zarrfs.ChunkDecodeError as error:
-        said.append(str(error))
-print(json.dumps([said, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before]))
+        messages.append(str(error))
+print(json.dumps([messages, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before]))
 """
 
 
@@ -61,8 +61,8 @@ def test_a_chunk_file_of_ten_gibibytes_is_refused_without_being_read(layout: str
     done = subprocess.run(
         [sys.executable, "-c", READER, str(path)], capture_output=True, text=True, check=True
     )
-    said, kibibytes = json.loads(done.stdout)
-    whole, everything, _, change = said
+    messages, kibibytes = json.loads(done.stdout)
+    whole, everything, _, change = messages
     expected = "is broken: " if layout == "shards" else "the stored value has 10737418240 bytes"
     for text in (whole, everything):
         assert expected in text.replace(",", "")

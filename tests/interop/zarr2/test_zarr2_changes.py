@@ -56,8 +56,8 @@ def directory(path: Path, separator: str) -> tuple[str, dict[str, Any]]:
 def test_changes_have_equal_effects(
     zarr2: Zarr2, changes: list[Change], separator: str, tmp_path: Path
 ) -> None:
-    """Theirs by us and ours by them; the keys that are left are the same, but for chunks of nothing but the fill value,
-    which it stores by default.
+    """Each implementation changes the array of the other one. Both leave the same keys, except that zarr-python 2
+    stores chunks that contain only the fill value.
     """
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     zarr2("create", directory(theirs, separator), data=DATA, dimension_separator=separator, **OPTIONS)

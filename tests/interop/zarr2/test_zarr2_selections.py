@@ -13,7 +13,7 @@ import zarrfs
 from tests.interop.samples import same_bits
 from tests.interop.zarr2.zarr2_environment import Zarr2
 
-Ask = tuple[str, Any, Any]
+Request = tuple[str, Any, Any]
 """The kind of a selection, the selection, and the fields or None."""
 
 CUBE = np.arange(7 * 5 * 6, dtype="<i4").reshape(7, 5, 6)
@@ -126,7 +126,7 @@ MORE: list[tuple[str, Any, Any]] = [
 BRACKETS: list[Any] = [*BASIC, ([0, 1, 6], [4, 0, 2], [5, 5, 0]), ([0, 3], slice(None), 1), [2, 0]]
 
 
-def asked_of_cube() -> list[Ask]:
+def asked_of_cube() -> list[Request]:
     table = {
         "basic": BASIC,
         "orthogonal": ORTHOGONAL,
@@ -134,55 +134,55 @@ def asked_of_cube() -> list[Ask]:
         "mask": MASKS,
         "block": BLOCKS,
     }
-    asked = [(kind, selection, None) for kind, selections in table.items() for selection in selections]
-    asked += [("brackets", selection, None) for selection in BRACKETS]
-    asked += [("oindex", selection, None) for selection in ORTHOGONAL]
-    asked += [("vindex", selection, None) for selection in [*COORDINATES, *MASKS]]
-    asked += [("blocks", selection, None) for selection in BLOCKS]
-    return asked
+    requests = [(kind, selection, None) for kind, selections in table.items() for selection in selections]
+    requests += [("brackets", selection, None) for selection in BRACKETS]
+    requests += [("oindex", selection, None) for selection in ORTHOGONAL]
+    requests += [("vindex", selection, None) for selection in [*COORDINATES, *MASKS]]
+    requests += [("blocks", selection, None) for selection in BLOCKS]
+    return requests
 
 
-def asked_of_line() -> list[Ask]:
-    asked: list[Ask] = [
+def asked_of_line() -> list[Request]:
+    requests: list[Request] = [
         (kind, [1, 20, 3], None) for kind in ("brackets", "orthogonal", "coordinate", "vindex")
     ]
-    asked += [(kind, LINE > 9, None) for kind in ("orthogonal", "mask", "vindex")]
-    asked += [
+    requests += [(kind, LINE > 9, None) for kind in ("orthogonal", "mask", "vindex")]
+    requests += [
         ("basic", selection, None) for selection in (slice(3, 20, 7), slice(22, None), 22, 23, (5,), (5, 5))
     ]
-    asked += [("blocks", selection, None) for selection in (0, 4, 5, slice(1, 3), -1)]
-    asked += [("vindex", ([[0, 1], [5, 22]],), None), ("orthogonal", ([22, 0, 22],), None)]
-    return asked
+    requests += [("blocks", selection, None) for selection in (0, 4, 5, slice(1, 3), -1)]
+    requests += [("vindex", ([[0, 1], [5, 22]],), None), ("orthogonal", ([22, 0, 22],), None)]
+    return requests
 
 
-def asked_of_records() -> list[Ask]:
-    asked: list[Ask] = [
+def asked_of_records() -> list[Request]:
+    requests: list[Request] = [
         ("brackets", selection, None) for selection in ("a", ("b", slice(1, 3)), (0, "c"), ("a", "c"))
     ]
-    asked += [
+    requests += [
         ("brackets", ("a", "c", slice(2, 5), 1), None),
         ("brackets", "nothing", None),
         ("brackets", 3, None),
     ]
-    asked += [("brackets", (1, 2), None), ("brackets", (1, 2, "a"), None)]
-    asked += [
+    requests += [("brackets", (1, 2), None), ("brackets", (1, 2, "a"), None)]
+    requests += [
         ("basic", (slice(1, 4), 2), fields) for fields in ("a", ["b", "c"], ["c", "a"], "x", ["a", "x"])
     ]
-    asked += [("orthogonal", ([0, 5], slice(None)), fields) for fields in ("a", ["b", "c"])]
-    asked += [("coordinate", ([0, 5], [3, 1]), fields) for fields in ("b", ["a", "c"])]
-    asked += [("mask", RECORDS["a"] % 3 == 0, fields) for fields in ("c", ["a", "b"])]
-    asked += [("block", (1, 0), fields) for fields in (None, "a", ["b", "c"])]
-    return asked
+    requests += [("orthogonal", ([0, 5], slice(None)), fields) for fields in ("a", ["b", "c"])]
+    requests += [("coordinate", ([0, 5], [3, 1]), fields) for fields in ("b", ["a", "c"])]
+    requests += [("mask", RECORDS["a"] % 3 == 0, fields) for fields in ("c", ["a", "b"])]
+    requests += [("block", (1, 0), fields) for fields in (None, "a", ["b", "c"])]
+    return requests
 
 
-def asked_of_scalar() -> list[Ask]:
-    asked: list[Ask] = [
+def asked_of_scalar() -> list[Request]:
+    requests: list[Request] = [
         (kind, selection, None) for kind in ("brackets", "basic") for selection in ((), ..., 0, (0,))
     ]
-    return [*asked, ("brackets", slice(None), None)]
+    return [*requests, ("brackets", slice(None), None)]
 
 
-TABLES: dict[str, tuple[Any, Any, list[Ask]]] = {
+TABLES: dict[str, tuple[Any, Any, list[Request]]] = {
     "cube": (CUBE, (3, 2, 4), asked_of_cube()),
     "line": (LINE, (5,), asked_of_line()),
     "records": (RECORDS, (4, 3), asked_of_records()),
@@ -219,47 +219,47 @@ def packed(value: Any) -> Any:
     return repack_fields(value) if np.asarray(value).dtype.names else value
 
 
-def differences(asked: list[Ask], theirs: list[Any], ours: list[Any]) -> list[str]:
+def differences(requests: list[Request], theirs: list[Any], ours: list[Any]) -> list[str]:
     found = []
-    for ask, (their_kind, their_value), (our_kind, our_value) in zip(asked, theirs, ours, strict=True):
+    for request, (their_kind, their_value), (our_kind, our_value) in zip(requests, theirs, ours, strict=True):
         if their_kind == our_kind == "error":
             continue
         if their_kind != our_kind or not same_bits(packed(our_value), their_value):
-            found.append(f"{ask}: theirs {their_kind} {their_value!r}, ours {our_kind} {our_value!r}")
+            found.append(f"{request}: theirs {their_kind} {their_value!r}, ours {our_kind} {our_value!r}")
     return found
 
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("order", "CF")
 def test_selections_return_equal_values(zarr2: Zarr2, table: str, order: str, tmp_path: Path) -> None:
-    data, chunks, asked = TABLES[table]
+    data, chunks, requests = TABLES[table]
     array = zarrfs.create_array(tmp_path, data=data, chunks=chunks, order=order, zarr_format=2)
-    theirs = zarr2("select", ("DirectoryStore", {"path": str(tmp_path)}), "", asked)
-    assert differences(asked, theirs, [ours(array, *ask) for ask in asked]) == []
+    theirs = zarr2("select", ("DirectoryStore", {"path": str(tmp_path)}), "", requests)
+    assert differences(requests, theirs, [ours(array, *request) for request in requests]) == []
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_assignments_have_equal_effects(zarr2: Zarr2, table: str, tmp_path: Path) -> None:
-    data, chunks, asked = TABLES[table]
+    data, chunks, requests = TABLES[table]
     value: Any = 7
     if table == "records":
         value = RECORDS[3, 3]
-        asked = [ask for ask in asked if ask[2] is None]
+        requests = [request for request in requests if request[2] is None]
     place = "DirectoryStore", {"path": str(tmp_path / "theirs")}
     zarrfs.create_array(tmp_path / "theirs", data=data, chunks=chunks, zarr_format=2)
-    theirs = zarr2("assign", place, "", asked, value)
+    theirs = zarr2("assign", place, "", requests, value)
     found = []
     array = zarrfs.create_array(tmp_path / "ours", data=data, chunks=chunks, zarr_format=2)
-    for ask in asked:
-        found.append(assigned(array, *ask, value))
+    for request in requests:
+        found.append(assigned(array, *request, value))
         array[...] = data
-    assert differences(asked, theirs, found) == []
+    assert differences(requests, theirs, found) == []
 
 
 def test_selections_that_zarr_python_2_refuses_follow_numpy(zarr2: Zarr2, tmp_path: Path) -> None:
     array = zarrfs.create_array(tmp_path, data=CUBE, chunks=(3, 2, 4), zarr_format=2)
-    asked: list[Ask] = [(kind, selection, None) for kind, selection, _ in MORE]
-    theirs = zarr2("select", ("DirectoryStore", {"path": str(tmp_path)}), "", asked)
+    requests: list[Request] = [(kind, selection, None) for kind, selection, _ in MORE]
+    theirs = zarr2("select", ("DirectoryStore", {"path": str(tmp_path)}), "", requests)
     for (kind, selection, expected), (their_kind, _) in zip(MORE, theirs, strict=True):
         assert their_kind == "error"
         assert same_bits(ours(array, kind, selection, None)[1], expected)
@@ -267,10 +267,10 @@ def test_selections_that_zarr_python_2_refuses_follow_numpy(zarr2: Zarr2, tmp_pa
 
 def test_a_single_point_selection_returns_a_scalar(zarr2: Zarr2, tmp_path: Path) -> None:
     array = zarrfs.create_array(tmp_path, data=CUBE, chunks=(3, 2, 4), zarr_format=2)
-    asked: list[Ask] = [("vindex", (2, 3, 4), None), ("coordinate", (-1, 0, 5), None)]
-    theirs = zarr2("select", ("DirectoryStore", {"path": str(tmp_path)}), "", asked)
-    for ask, (_, value) in zip(asked, theirs, strict=True):
-        assert same_bits(value, np.asarray(ours(array, *ask)[1])[None])
+    requests: list[Request] = [("vindex", (2, 3, 4), None), ("coordinate", (-1, 0, 5), None)]
+    theirs = zarr2("select", ("DirectoryStore", {"path": str(tmp_path)}), "", requests)
+    for request, (_, value) in zip(requests, theirs, strict=True):
+        assert same_bits(value, np.asarray(ours(array, *request)[1])[None])
 
 
 def test_views_and_iteration_are_equal(zarr2: Zarr2, tmp_path: Path) -> None:

@@ -80,19 +80,19 @@ STORES: dict[str, Callable[[Path, Any], Place]] = {
     "zip": _in("ZipStore", "path", "", "a.zip"),
     "zip, compressed": _in("ZipStore", "path", "", "a.zip", compression=8),
     "sqlite": _in("SQLiteStore", "path", "sqlite://", "a.sqldb"),
-    "sqlite, by its magic": _in("SQLiteStore", "path", "", "a.sqldb"),
+    "sqlite, by content": _in("SQLiteStore", "path", "", "a.sqldb"),
     "lmdb": _in("LMDBStore", "path", "lmdb://", "a.lmdb"),
-    "lmdb, by its file": _in("LMDBStore", "path", "", "a.lmdb"),
+    "lmdb, by content": _in("LMDBStore", "path", "", "a.lmdb"),
     "dbm, dumb": _in("DBMStore", "path", "dbm://", "a.dbm"),
     "dbm, by default": _in("DBMStore", "path", "dbm://", "a.dbm", open=None),
     "redis": _redis,
     "mongodb": _mongodb,
 }
 
-NOT_MAKEABLE = ("sqlite, by its magic", "lmdb, by its file", "dbm, dumb", "fsspec, slashes")
-MAKEABLE = [name for name in STORES if name not in NOT_MAKEABLE]
-"""Those of which we make new ones under the same name: what is told by a magic is not there yet, our dbm files are of
-the kind that Python has, and an FSStore for slashes reads arrays as if they had them, whatever their documents say."""
+NOT_CREATED = ("sqlite, by content", "lmdb, by content", "dbm, dumb", "fsspec, slashes")
+CREATED = [name for name in STORES if name not in NOT_CREATED]
+"""The stores that zarrfs creates at the same location. A database that is recognised by its content must exist. The dbm
+files of zarrfs have the type that Python selects. An FSStore with slashes ignores the separator in the documents."""
 
 
 @pytest.fixture
@@ -100,9 +100,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return STORES[request.param](tmp_path, request)
 
 
-def nodes(words: bool = True) -> list[tuple[str, str, dict[str, Any]]]:
+def nodes(with_strings: bool = True) -> list[tuple[str, str, dict[str, Any]]]:
     """Return the nodes of a hierarchy: (path, kind, options of arrays and attributes)."""
-    made: list[tuple[str, str, dict[str, Any]]] = [
+    specs: list[tuple[str, str, dict[str, Any]]] = [
         ("", "group", {"attributes": {"title": "Ångström", "list": [1, None, {"x": 2.5}]}}),
         ("numbers", "array", {"data": NUMBERS, "chunks": (3, 2), "attributes": {"unit": "µm"}}),
         ("inner", "group", {"attributes": {}}),
@@ -110,21 +110,23 @@ def nodes(words: bool = True) -> list[tuple[str, str, dict[str, Any]]]:
         ("inner/deep/cube", "array", {"data": CUBE, "chunks": (1, 2, 3), "attributes": {}}),
         ("inner/empty", "group", {"attributes": {}}),
     ]
-    if words:
-        made.append(("inner/words", "array", {"data": WORDS, "chunks": (3,), "attributes": {"a": {}}}))
-    return made
+    if with_strings:
+        specs.append(("inner/words", "array", {"data": WORDS, "chunks": (3,), "attributes": {"a": {}}}))
+    return specs
 
 
-def theirs(made: list[tuple[str, str, dict[str, Any]]]) -> list[tuple[str, str, dict[str, Any]]]:
+def options_for_zarr2(specs: list[tuple[str, str, dict[str, Any]]]) -> list[tuple[str, str, dict[str, Any]]]:
     return [
         (path, kind, {**options, **({"object_codec": {"id": "vlen-utf8"}} if "words" in path else {})})
-        for path, kind, options in made
+        for path, kind, options in specs
     ]
 
 
-def make_ours(location: Any, made: list[tuple[str, str, dict[str, Any]]], zarr_format: Any = 2) -> None:
-    root = zarrfs.create_group(location, zarr_format=zarr_format, attributes=made[0][2]["attributes"])
-    for path, kind, options in made[1:]:
+def create_hierarchy(
+    location: Any, specs: list[tuple[str, str, dict[str, Any]]], zarr_format: Any = 2
+) -> None:
+    root = zarrfs.create_group(location, zarr_format=zarr_format, attributes=specs[0][2]["attributes"])
+    for path, kind, options in specs[1:]:
         if kind == "group":
             root.create_group(path, attributes=options["attributes"])
         else:
@@ -133,7 +135,7 @@ def make_ours(location: Any, made: list[tuple[str, str, dict[str, Any]]], zarr_f
     root.store.close()
 
 
-def ours(location: Any) -> dict[str, Any]:
+def read_hierarchy(location: Any) -> dict[str, Any]:
     """Read every node; the counterpart of ``walk`` of the worker."""
     root = zarrfs.open_group(location)
     found: dict[str, Any] = {"": (root.attrs.asdict(), None)}
@@ -143,9 +145,9 @@ def ours(location: Any) -> dict[str, Any]:
     return found
 
 
-def check(found: dict[str, Any], made: list[tuple[str, str, dict[str, Any]]]) -> None:
-    assert sorted(found) == sorted(path for path, _, _ in made)
-    for path, kind, options in made:
+def check(found: dict[str, Any], specs: list[tuple[str, str, dict[str, Any]]]) -> None:
+    assert sorted(found) == sorted(path for path, _, _ in specs)
+    for path, kind, options in specs:
         attributes, values = found[path]
         assert attributes == options["attributes"], path
         if kind == "group":
@@ -158,21 +160,21 @@ def check(found: dict[str, Any], made: list[tuple[str, str, dict[str, Any]]]) ->
 def test_hierarchies_of_zarr_python_2_are_read(zarr2: Zarr2, place: Place) -> None:
     store, location = place
     # In an SQLite database, consolidation of zarr-python 2 stops at the first document.
-    zarr2("build", store, theirs(nodes()), consolidate=store[0] != "SQLiteStore")
-    check(ours(location), nodes())
+    zarr2("build", store, options_for_zarr2(nodes()), consolidate=store[0] != "SQLiteStore")
+    check(read_hierarchy(location), nodes())
 
 
-@pytest.mark.parametrize("place", MAKEABLE, indirect=True)
+@pytest.mark.parametrize("place", CREATED, indirect=True)
 def test_zarr_python_2_reads_our_hierarchies(zarr2: Zarr2, place: Place) -> None:
     store, location = place
-    make_ours(location, nodes())
+    create_hierarchy(location, nodes())
     check(zarr2("walk", store), nodes())
 
 
-@pytest.mark.parametrize("place", MAKEABLE, indirect=True)
+@pytest.mark.parametrize("place", CREATED, indirect=True)
 def test_each_modifies_a_hierarchy_of_the_other(zarr2: Zarr2, place: Place) -> None:
     store, location = place
-    zarr2("build", store, theirs(nodes()[:3]))
+    zarr2("build", store, options_for_zarr2(nodes()[:3]))
     root = zarrfs.open_group(location, mode="r+")
     root.create_array("inner/more", data=CUBE, chunks=(2, 2, 2), attributes={"by": "us"})
     root["numbers"].attrs["again"] = 1
@@ -192,16 +194,16 @@ def test_each_modifies_a_hierarchy_of_the_other(zarr2: Zarr2, place: Place) -> N
 @pytest.mark.parametrize("kind", ["N5Store", "N5FSStore"])
 def test_n5_of_zarr_python_2_is_read(zarr2: Zarr2, kind: str, tmp_path: Path) -> None:
     store = kind, {("path" if kind == "N5Store" else "url"): str(tmp_path / "a.n5")}
-    zarr2("build", store, nodes(words=False))
-    found = ours(tmp_path / "a.n5")
-    check(found, nodes(words=False))
+    zarr2("build", store, nodes(with_strings=False))
+    found = read_hierarchy(tmp_path / "a.n5")
+    check(found, nodes(with_strings=False))
 
 
 @pytest.mark.parametrize("kind", ["N5Store", "N5FSStore"])
 def test_zarr_python_2_reads_our_n5(zarr2: Zarr2, kind: str, tmp_path: Path) -> None:
     store = kind, {("path" if kind == "N5Store" else "url"): str(tmp_path / "a.n5")}
-    make_ours(tmp_path / "a.n5", nodes(words=False), "n5")
-    check(zarr2("walk", store), nodes(words=False))
+    create_hierarchy(tmp_path / "a.n5", nodes(with_strings=False), "n5")
+    check(zarr2("walk", store), nodes(with_strings=False))
 
 
 N5_COMPRESSORS: dict[str, Any] = {
@@ -221,14 +223,14 @@ N5_COMPRESSORS: dict[str, Any] = {
 def test_n5_compressors_are_exchanged(zarr2: Zarr2, compressor: str, dtype: str, tmp_path: Path) -> None:
     data = (NUMBERS * 3).astype(dtype)
     store = "N5FSStore", {"url": str(tmp_path / "theirs")}
-    zarr2("create", store, "x", data=data, compressor=N5_COMPRESSORS[compressor], **of(data))
+    zarr2("create", store, "x", data=data, compressor=N5_COMPRESSORS[compressor], **array_options(data))
     assert same_bits(zarrfs.open_array(tmp_path / "theirs", "x")[...], data)
     group = zarrfs.create_group(tmp_path / "ours", zarr_format="n5")
     group.create_array("x", data=data, chunks=(3, 2), compressors=N5_COMPRESSORS[compressor])
     assert same_bits(zarr2("read", ("N5FSStore", {"url": str(tmp_path / "ours")}), "x")[0], data)
 
 
-def of(data: Any) -> dict[str, Any]:
+def array_options(data: Any) -> dict[str, Any]:
     return {"shape": data.shape, "dtype": data.dtype, "chunks": (3, 2)}
 
 
@@ -243,7 +245,7 @@ def test_nested_chunks_without_a_declared_separator_are_read(
     """zarr-python before 2.8 wrote no separator into the document, although the chunks are in nested directories."""
     import json
 
-    zarr2("create", ("NestedDirectoryStore", {"path": str(tmp_path)}), data=NUMBERS, **of(NUMBERS))
+    zarr2("create", ("NestedDirectoryStore", {"path": str(tmp_path)}), data=NUMBERS, **array_options(NUMBERS))
     document = json.loads((tmp_path / ".zarray").read_text())
     assert document.pop("dimension_separator") == "/"
     (tmp_path / ".zarray").write_text(json.dumps(document))
@@ -255,6 +257,6 @@ def test_nested_chunks_without_a_declared_separator_are_read(
 def test_consolidated_metadata(zarr2: Zarr2, place: Place) -> None:
     """Each implementation reads the consolidated metadata of the other one."""
     store, location = place
-    make_ours(location, nodes())
+    create_hierarchy(location, nodes())
     assert consolidate_metadata(location).nmembers(None) == len(nodes()) - 1
     check(zarr2("walk", store, consolidated=True), nodes())

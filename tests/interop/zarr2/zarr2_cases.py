@@ -126,17 +126,17 @@ def filters_of(dtype: Any) -> Iterator[tuple[str, list[dict[str, Any]], bool]]:
 
 
 def array_cases() -> Iterator[Case]:
-    """Every data type with every compressor and every filter. Orders and separators take turns: what they do has
-    nothing to do with what is in a chunk.
+    """Yield every data type with every compressor and every filter. Orders and separators alternate, because they are
+    independent of the data type and the codecs.
     """
-    turn = count()
+    numbers = count()
     for dtype in DTYPES:
         codecs = [(name, None, compressor, False) for name, compressor in COMPRESSORS.items()]
         codecs += [(name, filters, ZLIB, lossy) for name, filters, lossy in filters_of(dtype)]
         for name, filters, compressor, lossy in codecs:
             if name == "gzip" and "M8" in str(dtype) and isinstance(dtype, list):
-                continue  # numcodecs cannot take records with dates there
-            number = next(turn)
+                continue  # numcodecs refuses records with dates
+            number = next(numbers)
             order, separator = "CF"[number % 2], "./"[number // 2 % 2]
             if name == "bitround" and order == "F":
                 order = "C"  # in F order numcodecs mixes up the elements as it writes
