@@ -187,7 +187,7 @@ HEAVY = [
 ]
 HEAVY += ["ml_dtypes", "asyncio", "importlib.metadata", "zarr", "tensorstore"]
 
-MAX_IMPORTED_MODULES = 150
+MAX_IMPORTED_MODULES = 160
 """What opening an array loads besides NumPy, empty modules of packages included."""
 
 FUSE_BINDINGS = {"mfusepy", "fuse"}

@@ -473,7 +473,7 @@ class RandomSession:
             field.selectAll()
             for character in text:
                 if _is_usable(field):  # a filter may hide it
-                    QTest.keyClicks(field, character)
+                    QTest.keyClicks(field, character)  # type: ignore[call-arg]
             if _is_usable(field):
                 QTest.keyClick(field, self._rng.choice((Qt.Key.Key_Return, Qt.Key.Key_Escape)))
 
