@@ -20,7 +20,7 @@ __all__ = ["command"]
 @click.option(
     "--as", "output_format", type=click.Choice(FORMATS), default="npy", show_default=True, help="The format."
 )
-@click.option("-o", "--output", metavar="FILE", help="Write to this new file instead of standard output.")
+@click.option("--output", "-o", metavar="FILE", help="Write to this new file instead of standard output.")
 @storage_option
 def command(location: str, output_format: str, output: str | None, storage: tuple[str, ...]) -> None:
     """Write the values of the array at LOCATION, or a part of them: LOCATION[SELECTION].
