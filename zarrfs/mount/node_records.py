@@ -16,6 +16,7 @@ from zarrfs.errors import StoreError
 from zarrfs.mount.held import json_memory_nbytes
 
 __all__ = [
+    "CONTENT_NBYTES",
     "MAX_CACHED_ATTRIBUTES_NBYTES",
     "NAME_NBYTES",
     "RECORD_NBYTES",
@@ -35,11 +36,17 @@ again when the content of a file depends on them. Their text exceeds the maximum
 NODE_NBYTES = 8 << 10
 """The memory that a node with small documents occupies, without its JSON values."""
 
+SHARING_NODE_NBYTES = 4 << 10
+"""The same for an array that shares the parts of its specification and its document with other arrays."""
+
 MAX_SHARED_DOCUMENT_NBYTES = 64 << 10
 """Arrays with documents of at most this size in memory may share parts of them."""
 
 RECORD_NBYTES = 512
-"""The memory that a record without a node, or one more file of a record, occupies."""
+"""The memory that a record without a node occupies."""
+
+CONTENT_NBYTES = 1 << 10
+"""The memory that the content of a virtual file occupies, without its bytes in memory."""
 
 NAME_NBYTES = 150
 """The memory that a name of a member in a cached listing occupies."""
@@ -114,7 +121,10 @@ def make_record(
     if isinstance(node, BrokenNode):
         return NodeRecord(path, node, now, RECORD_NBYTES + 4 * len(node.reason), stamps)
     spec: ArraySpec | GroupSpec = node.spec
-    document_nbytes = _document_nbytes(spec, max_document_nbytes)
+    document_nbytes, is_shared = _document_nbytes(spec, max_document_nbytes)
+    nbytes = json_memory_nbytes(spec.attributes, MAX_SHARED_DOCUMENT_NBYTES) if is_shared else 0
+    if is_shared and nbytes <= MAX_SHARED_DOCUMENT_NBYTES:
+        return NodeRecord(path, node, now, SHARING_NODE_NBYTES + nbytes, stamps)
     nbytes = document_nbytes + json_memory_nbytes(spec.attributes, MAX_CACHED_ATTRIBUTES_NBYTES)
     if nbytes <= MAX_CACHED_ATTRIBUTES_NBYTES:
         return NodeRecord(path, node, now, NODE_NBYTES + nbytes, stamps)
@@ -135,18 +145,18 @@ _shared_nbytes: dict[int, tuple[tuple[Codec, ...], int]] = {}
 MAX_SHARED = 256
 
 
-def _document_nbytes(spec: ArraySpec | GroupSpec, limit: int) -> int:
-    """Return the approximate memory that the document of a node occupies without the user attributes."""
+def _document_nbytes(spec: ArraySpec | GroupSpec, limit: int) -> tuple[int, bool]:
+    """Return the approximate memory of the document of a node without the user attributes, and whether it is shared."""
     found = _shared_nbytes.get(id(spec.codecs)) if isinstance(spec, ArraySpec) else None
     if found is not None:
-        return found[1]
+        return found[1], True
     document = {key: value for key, value in spec.document.items() if key != "attributes"}
     nbytes = json_memory_nbytes(document, limit)
     if isinstance(spec, ArraySpec) and nbytes < MAX_SHARED_DOCUMENT_NBYTES:
         if len(_shared_nbytes) >= MAX_SHARED:
             _shared_nbytes.clear()
         _shared_nbytes[id(spec.codecs)] = spec.codecs, nbytes
-    return nbytes
+    return nbytes, False
 
 
 def same_data(old: Array, new: Array) -> bool:

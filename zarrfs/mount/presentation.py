@@ -16,7 +16,7 @@ from zarrfs.mount.entries import Directory, VirtualFile
 from zarrfs.mount.held import json_memory_nbytes
 from zarrfs.mount.long_names import reference_name
 from zarrfs.mount.node_cache import NodeCache
-from zarrfs.mount.node_records import MAX_CACHED_ATTRIBUTES_NBYTES, RECORD_NBYTES, BrokenNode, NodeRecord
+from zarrfs.mount.node_records import CONTENT_NBYTES, MAX_CACHED_ATTRIBUTES_NBYTES, BrokenNode, NodeRecord
 from zarrfs.mount.views.base import fixed_size_refusal
 from zarrfs.mount.views.json import JsonView, group_json
 from zarrfs.mount.views.raw import RawView
@@ -138,7 +138,7 @@ class Presentation:
                 return None
             cached = _CachedDirectory(view.directory(presented), presented.geometry)
             if view.suffix not in directories:
-                self._nodes.grow(record, RECORD_NBYTES)
+                self._nodes.grow(record, CONTENT_NBYTES)
             directories[view.suffix] = cached
         modified = self._nodes.sizes.get(record).modified
         return Directory(array, modified, record.has_attributes, cached.files, record.path)
@@ -191,7 +191,7 @@ class Presentation:
 
     def _cache_content(self, record: NodeRecord, suffix: str, cached: _CachedContent) -> None:
         is_new = suffix not in record.contents
-        nbytes = cached.content.memory_nbytes + (RECORD_NBYTES if is_new else 0)
+        nbytes = cached.content.memory_nbytes + (CONTENT_NBYTES if is_new else 0)
         if record.nbytes + nbytes > self._nodes.capacity // 2:
             return
         record.contents[suffix] = cached
