@@ -29,11 +29,13 @@ from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.canvas.cross_hair import CrossHair
 from zarrfs_viewer.qt.canvas.painting import (
+    PictureOverlay,
     Rect,
     draw_cross,
     draw_grid,
     draw_missing,
     draw_picture,
+    draw_picture_overlay,
     draw_scale_bar,
     draw_shape,
     draw_status,
@@ -100,6 +102,7 @@ class Canvas(QWidget):
         self._missing: tuple[Rect, ...] = ()
         self._cross = CrossHair()
         self._shape: Shape | None = None
+        self._overlay: PictureOverlay | None = None
         self._pointer: QPointF | None = None
         self._pressed: QPointF | None = None
         self._last_position: QPointF | None = None
@@ -150,6 +153,12 @@ class Canvas(QWidget):
         """Draw the chunk boundaries, and hatch the missing chunks. None removes the grid."""
         if (grid, missing) != (self._grid, self._missing):
             self._grid, self._missing = grid, missing
+            self.update()
+
+    def show_picture_overlay(self, overlay: PictureOverlay | None) -> None:
+        """Draw a second image over the image. None removes it."""
+        if overlay is not None or self._overlay is not None:
+            self._overlay = overlay
             self.update()
 
     def show_cross(self, point: tuple[float, float] | None) -> None:
@@ -236,6 +245,8 @@ class Canvas(QWidget):
         painter.scale(1 / ratio, 1 / ratio)
         if self._frame is not None and self._pixels is not None:
             draw_picture(painter, self._viewport, self._frame.grid.rect, self._pixels)
+        if self._overlay is not None and self._frame is not None:
+            draw_picture_overlay(painter, self._viewport, self._overlay)
         draw_missing(painter, self._viewport, self._missing)
         if self._grid is not None:
             draw_grid(painter, self._viewport, self._grid)

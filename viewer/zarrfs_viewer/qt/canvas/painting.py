@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
 
 from PyQt6.QtCore import QPointF, QRectF, Qt
 from PyQt6.QtGui import QBrush, QColor, QFont, QImage, QPainter, QPen
@@ -14,17 +16,39 @@ from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import Viewport
 
 __all__ = [
+    "PictureOverlay",
     "device_rect",
     "draw_cross",
     "draw_grid",
     "draw_missing",
     "draw_picture",
+    "draw_picture_overlay",
     "draw_scale_bar",
     "draw_shape",
     "draw_status",
 ]
 
 Rect = tuple[float, float, float, float]
+
+Blending = Literal["translucent", "additive", "minimum", "difference"]
+
+COMPOSITION_MODES = {
+    "translucent": QPainter.CompositionMode.CompositionMode_SourceOver,
+    "additive": QPainter.CompositionMode.CompositionMode_Plus,
+    "minimum": QPainter.CompositionMode.CompositionMode_Darken,
+    "difference": QPainter.CompositionMode.CompositionMode_Difference,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PictureOverlay:
+    """A picture that is drawn over the image: its rectangle in data coordinates, blending mode and opacity (0 to 1)."""
+
+    picture: QImage
+    rect: Rect
+    blending: Blending
+    opacity: float
+
 
 LABEL_BACKGROUND = QColor(0, 0, 0, 110)
 CHUNKS, SHARDS = QColor(255, 210, 80, 110), QColor(80, 200, 255, 190)
@@ -120,6 +144,15 @@ def draw_shape(painter: QPainter, viewport: Viewport, shape: Shape) -> None:
     for point in (start, end):
         painter.drawEllipse(point, HANDLE, HANDLE)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+
+def draw_picture_overlay(painter: QPainter, viewport: Viewport, overlay: PictureOverlay) -> None:
+    """Blend a second image with what has been drawn."""
+    painter.save()
+    painter.setOpacity(overlay.opacity)
+    painter.setCompositionMode(COMPOSITION_MODES[overlay.blending])
+    draw_picture(painter, viewport, overlay.rect, overlay.picture)
+    painter.restore()
 
 
 def draw_scale_bar(painter: QPainter, viewport: Viewport, length: float, text: str) -> None:

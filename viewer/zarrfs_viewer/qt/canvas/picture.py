@@ -9,7 +9,8 @@ import numpy as np
 from PyQt6.QtGui import QColor, QImage, QPainter
 
 from zarrfs_viewer.analysis.readout import scale_bar
-from zarrfs_viewer.qt.canvas.painting import device_rect, draw_scale_bar
+from zarrfs_viewer.qt.canvas.painting import draw_picture as draw_plane
+from zarrfs_viewer.qt.canvas.painting import draw_scale_bar
 from zarrfs_viewer.rendering.compose import Pixels
 from zarrfs_viewer.rendering.renderer import Frame
 
@@ -28,12 +29,12 @@ def draw_picture(frame: Frame, with_scale_bar: bool) -> QImage:
     data: Any = frame.pixels.data
     source = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
     painter = QPainter(picture)
-    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, viewport.zoom < 1)
-    painter.drawImage(device_rect(viewport, frame.grid.rect), source)
+    draw_plane(painter, viewport, frame.grid.rect, source)
     if with_scale_bar:
         factor = max(1.0, viewport.width / UNSCALED_WIDTH)
         painter.scale(factor, factor)
-        bar = scale_bar(image, frame.state.intent.displayed[1], viewport.zoom / factor)
+        side = 0 if viewport.turns % 2 else 1  # the axis that is horizontal
+        bar = scale_bar(image, frame.state.intent.displayed[side], viewport.zooms[side] / factor)
         scaled = replace(
             viewport, width=round(viewport.width / factor), height=round(viewport.height / factor)
         )

@@ -41,12 +41,14 @@ class TreePanel(QWidget):
         clicked: the user clicked a node.
         window_requested: (location) the user wants to open a node in a new window.
         closed: (location) the user closed an open location.
+        second_image_requested: (node, location, path, arrangement) the user wants to see a node as second image.
     """
 
     unreadable_node_selected = pyqtSignal(str)
     clicked = pyqtSignal()
     window_requested = pyqtSignal(str)
     closed = pyqtSignal(str)
+    second_image_requested = pyqtSignal(object, str, str, str)
 
     def __init__(self, session: Session, mounts: Mounts, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -218,6 +220,11 @@ class TreePanel(QWidget):
             entries.append(("Show as labels", lambda: self._session.show_as_labels(*place)))
             if self._session.image is not None:
                 entries.append(("Show as labels over the image", lambda: self._session.add_labels(*place)))
+        if item.node is not None and self._session.image is not None:
+            show = self.second_image_requested.emit
+            second = item.node, item.location, item.path
+            entries.append(("Show beside", lambda: show(*second, "beside")))
+            entries.append(("Show over the image", lambda: show(*second, "translucent")))
         if item in self.model.tops:
             entries.append(("Close", lambda: self.close_location(item)))
         for title, run in entries:

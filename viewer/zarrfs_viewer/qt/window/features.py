@@ -14,6 +14,7 @@ from zarrfs_viewer.qt.window.actions import ActionSpec
 from zarrfs_viewer.qt.window.image_actions import ImageActions
 from zarrfs_viewer.qt.window.pictures import PictureActions
 from zarrfs_viewer.qt.window.plate_navigation import PlateNavigation
+from zarrfs_viewer.qt.window.second_image_view import SecondImageView
 from zarrfs_viewer.qt.window.settings_history import SettingsHistory
 from zarrfs_viewer.qt.window.side_panels import SidePanels
 from zarrfs_viewer.saved_views.image_settings import ImageSettings
@@ -40,6 +41,7 @@ class Features:
         file = Path(settings.fileName()).with_name("images.json")
         self.history = SettingsHistory(session, ImageSettings(file), panes)
         self.plates = PlateNavigation(session, side.plate, stack)
+        self.second = SecondImageView(session, panes, side, stack)
         self.pictures = PictureActions(session, panes, exporter, stack)
         session.overlays_changed.connect(side.show_label_images)
         panes.clicked.connect(side.labels.table.pick)
@@ -65,6 +67,7 @@ class Features:
     def close(self) -> None:
         """Write what is not saved yet."""
         self.history.close()
+        self.second.close()
 
 
 def merged_specs(specs: list[ActionSpec], added: list[ActionSpec]) -> list[ActionSpec]:
