@@ -69,6 +69,12 @@ def test_two_images_are_linked(qtbot: QtBot, open_in_window: OpenInWindow, hiera
     window, second = open_both(qtbot, open_in_window, hierarchy, "Show beside")
     assert second.canvas.isVisible()
     assert window.panels.currentWidget() is window.features.second.panel
+    qtbot.waitUntil(lambda: is_exact(window), timeout=TIMEOUT_MILLISECONDS)
+    assert window.canvas.viewport.center == (15.5, 15.5)
+    assert window.canvas.viewport.zoom < 1.01 * window.canvas.width() / 32, (
+        "the first image is not fitted any more"
+    )
+    assert second.canvas.viewport.center == (15.5, 15.5)
     for z in (4, 1):
         wait_until_exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
         qtbot.waitUntil(lambda z=z: second_value(second) == 100 + 10 * z, timeout=TIMEOUT_MILLISECONDS)

@@ -102,9 +102,9 @@ class SecondImage(QObject):
         self.arrangement = arrangement
         self._displayed = self.frame = None
         self._pipeline.clear()
+        self.refresh()
         self.image_changed.emit()
         self.arranged.emit()
-        self.refresh()
 
     def close_image(self) -> None:
         """Display only the first image."""
@@ -169,7 +169,9 @@ class SecondImage(QObject):
                     True,
                 )
         is_shown = self._pairing is not None
+        self._is_following = True  # the canvas is resized when it appears
         self.canvas.setVisible(is_shown and self.arrangement == "beside")
+        self._is_following = False
         shown = self.displayed_intent()
         if self._pairing is None or shown is None or second is None or self._pipeline is None:
             self._panes.main.canvas.show_picture_overlay(None)
@@ -191,6 +193,8 @@ class SecondImage(QObject):
         """Apply the viewport of the second canvas to the first one, unless it follows the first one."""
         if self._pairing is None or self._is_following or self.arrangement != "beside":
             return
+        if self._displayed is None:
+            return  # the canvas has no image yet
         main, own = self._panes.main.canvas, self.canvas.viewport
         expected = self._pairing.to_second(main.viewport)
         if math.isclose(own.zoom, expected.zoom) and own.center == expected.center:
