@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from zarrfs.ngff.units import convert
 from zarrfs_viewer.display.overlay import level_map
 from zarrfs_viewer.display.resolve import DisplayState, Layer
 from zarrfs_viewer.images.chunk_keys import chunk_key
@@ -18,8 +20,6 @@ from zarrfs_viewer.images.values import component
 from zarrfs_viewer.streaming.streamer import TileStreamer
 
 __all__ = [
-    "METERS",
-    "SECONDS",
     "LabelReadout",
     "Readout",
     "ScaleBar",
@@ -191,43 +191,30 @@ class ScaleBar:
 
 
 PREFIXES = {-5: "f", -4: "p", -3: "n", -2: "µ", -1: "m", 0: "", 1: "k"}
-METERS = {
-    "angstrom": 1e-10,
-    "femtometer": 1e-15,
-    "picometer": 1e-12,
-    "nanometer": 1e-9,
-    "micrometer": 1e-6,
-    "micron": 1e-6,
-    "um": 1e-6,
-    "µm": 1e-6,
-    "nm": 1e-9,
-    "mm": 1e-3,
-    "millimeter": 1e-3,
-    "centimeter": 1e-2,
-    "meter": 1.0,
-    "m": 1.0,
-    "kilometer": 1e3,
-}
-SECONDS = {
-    "femtosecond": 1e-15,
-    "picosecond": 1e-12,
-    "nanosecond": 1e-9,
-    "microsecond": 1e-6,
-    "millisecond": 1e-3,
-    "second": 1.0,
-    "s": 1.0,
-    "ms": 1e-3,
-}
+SYMBOLS = {"angstrom": "Å", "centimeter": "cm", "minute": "min", "hour": "h", "day": "d"}
+"""The symbols of units that are not a power of 1000 of the metre or the second."""
 
 
+@lru_cache(maxsize=256)
+def _si_unit(unit: str) -> tuple[str, float] | None:
+    """Return the symbol and the multiple of the SI unit of a decimal unit of length or time; None for other units."""
+    for base, name in (("m", "meter"), ("s", "second")):
+        size = convert(1.0, unit, name)
+        if size is not None and abs(math.log10(size) - round(math.log10(size))) < 1e-9:
+            return base, size
+    return None
+
+
+@lru_cache(maxsize=256)
 def short_unit(unit: str) -> str:
     """Return the symbol of a unit name of OME-NGFF, such as ``µm`` for ``micrometer``. Other names are unchanged."""
-    for base, table in (("m", METERS), ("s", SECONDS)):
-        if unit in table:
-            exponent = math.log10(table[unit]) / 3
-            if abs(exponent - round(exponent)) < 1e-9 and round(exponent) in PREFIXES:
-                return PREFIXES[round(exponent)] + base
-    return {"angstrom": "Å", "centimeter": "cm", "minute": "min", "hour": "h", "day": "d"}.get(unit, unit)
+    si_unit = _si_unit(unit)
+    if si_unit is not None:
+        base, size = si_unit
+        exponent = math.log10(size) / 3
+        if abs(exponent - round(exponent)) < 1e-9 and round(exponent) in PREFIXES:
+            return PREFIXES[round(exponent)] + base
+    return SYMBOLS.get(unit, unit)
 
 
 def scale_bar(image: Image, axis: int, zoom: float, target: float = 120.0) -> ScaleBar:
@@ -238,9 +225,9 @@ def scale_bar(image: Image, axis: int, zoom: float, target: float = 120.0) -> Sc
     """
     unit = image.axes[axis].unit
     size = abs(image.levels[0].scale[axis]) if unit else 1.0
-    for base, table in (("m", METERS), ("s", SECONDS)):
-        if unit in table:
-            return _si_scale_bar(base, size * table[unit] / zoom, target)
+    si_unit = None if unit is None else _si_unit(unit)
+    if si_unit is not None:
+        return _si_scale_bar(si_unit[0], size * si_unit[1] / zoom, target)
     length = _round_below(target * size / zoom)
     return ScaleBar(length * zoom / size, f"{length:g} {unit or 'px'}")
 

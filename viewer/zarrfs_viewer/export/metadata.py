@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.ngff.units import convert
 from zarrfs.text import safe_text
-from zarrfs_viewer.analysis.readout import METERS, SECONDS
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.values import data_limits
 from zarrfs_viewer.state.colormaps import lookup
@@ -39,11 +39,13 @@ def physical_sizes(image: Image, scale: Sequence[float]) -> dict[str, Any]:
     sizes: dict[str, Any] = {}
     for axis, size in zip(image.axes, scale, strict=True):
         letter = axis.name[:1].upper()
-        if letter in "XYZ" and axis.unit in METERS:
-            sizes[f"PhysicalSize{letter}"] = abs(size) * METERS[axis.unit] / 1e-6
+        micrometers = convert(abs(size), axis.unit, "micrometer") if letter in "XYZ" else None
+        seconds = convert(abs(size), axis.unit, "second") if letter == "T" else None
+        if micrometers is not None:
+            sizes[f"PhysicalSize{letter}"] = micrometers
             sizes[f"PhysicalSize{letter}Unit"] = "µm"
-        elif letter == "T" and axis.unit in SECONDS:
-            sizes["TimeIncrement"] = abs(size) * SECONDS[axis.unit]
+        elif seconds is not None:
+            sizes["TimeIncrement"] = seconds
             sizes["TimeIncrementUnit"] = "s"
     return sizes
 

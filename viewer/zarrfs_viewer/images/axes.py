@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 
 from zarrfs.ngff import Axis
-from zarrfs.ngff.geometry import axis_type
+from zarrfs.ngff.geometry import LEGACY_AXES, axis_type
 
 __all__ = ["default_displayed", "guess_axes", "legacy_axes", "named_axes", "samples_axis", "split_unit"]
 
 SAMPLE_AXIS_NAMES = ("s", "sample", "samples", "rgb", "rgba", "c", "channel", "channels", "band")
-LEGACY_AXIS_NAMES = ("t", "c", "z", "y", "x")
 MAX_GUESSED_CHANNELS = 7
 """A leading axis of an array with four or more dimensions that is at most this long is assumed to be the channel
 axis."""
@@ -23,7 +22,7 @@ def named_axes(names: Sequence[str | None], units: Sequence[str | None] | None =
     """Return axes for dimension names. A dimension without a name is named ``dim N``."""
     units = units if units is not None else [None] * len(names)
     return tuple(
-        Axis(name or f"dim {number}", axis_type(name or ""), unit)
+        Axis(name or f"dim {number}", axis_type(name), unit)
         for number, (name, unit) in enumerate(zip(names, units, strict=True))
     )
 
@@ -48,8 +47,8 @@ def legacy_axes(rank: int) -> tuple[Axis, ...]:
 
     An array of lower rank has the last of them. An array of higher rank has additional leading axes.
     """
-    extra = [f"dim {number}" for number in range(rank - len(LEGACY_AXIS_NAMES))]
-    return named_axes([*extra, *LEGACY_AXIS_NAMES[max(0, len(LEGACY_AXIS_NAMES) - rank) :]])
+    extra = [f"dim {number}" for number in range(rank - len(LEGACY_AXES))]
+    return named_axes([*extra, *LEGACY_AXES[max(0, len(LEGACY_AXES) - rank) :]])
 
 
 def guess_axes(shape: Sequence[int]) -> tuple[Axis, ...]:
