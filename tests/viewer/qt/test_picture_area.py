@@ -139,6 +139,21 @@ def test_the_last_pane_shows_a_slab_and_the_borders_move_together(
     assert lower.isHidden()
 
 
+def test_an_image_with_fewer_axes_replaces_linked_panes(
+    qtbot: QtBot, open_in_window: OpenInWindow, blocks: Path
+) -> None:
+    window = open_in_window(blocks)
+    window.actions_by_name["linked"].trigger()
+    flat = blocks.with_name("flat.zarr")
+    zarrfs.create_array(flat, data=np.zeros((4, 4), "u1"))
+    # The panels of the other image may resize the canvas before the panes have its axes.
+    window.session.image_changed.connect(lambda: window.canvas.zoom(1.5))
+    open_in_window(flat)
+    assert window.panes.side == ()
+    open_in_window(blocks)
+    assert len(window.panes.side) == 3
+
+
 class LayoutCounter(QObject):
     """Counts the requests to arrange widgets, and the events that draw panels, by kind."""
 

@@ -8,6 +8,7 @@ from PyQt6.QtWidgets import QToolTip
 from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid, chunk_grid, missing_chunks
 from zarrfs_viewer.analysis.readout import Readout, readout
 from zarrfs_viewer.display.linking import complementary_slab
+from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.canvas.canvas import Canvas
 from zarrfs_viewer.qt.canvas.painting import Rect
 from zarrfs_viewer.qt.session import Session
@@ -29,6 +30,11 @@ class Pane(QObject):
     """A canvas and its pipeline.
 
     Attributes:
+        displayed, image: the axes and the image that the canvas is prepared for. The session may have another image
+            until ``show_axes`` is called; the pane shows nothing of it until then.
+        shows_slab: whether the pane shows a slab of the plane, or a single slice while the other panes show slabs.
+
+    Attributes:
         shows_slab: whether the pane shows a slab of the plane, or a single slice while the other panes show slabs.
 
     Signals:
@@ -46,6 +52,7 @@ class Pane(QObject):
         super().__init__(parent)
         self._session = session
         self.displayed: AxisPair = (0, 1)
+        self.image: Image | None = None
         self.canvas = Canvas()
         self.show_chunks = False
         self.shows_slab = False
@@ -73,8 +80,8 @@ class Pane(QObject):
     def intent(self) -> ViewIntent | None:
         """The session's intent with the axes of this pane, and with its slab."""
         intent, image = self._session.intent, self._session.image
-        if intent is None or image is None:
-            return intent
+        if intent is None or image is None or image is not self.image:
+            return None
         if intent.displayed != self.displayed:
             return with_displayed(intent, *self.displayed)
         return complementary_slab(image, intent) if self.shows_slab else intent
@@ -82,7 +89,7 @@ class Pane(QObject):
     def show_axes(self, displayed: AxisPair) -> None:
         """Display these axes of the session's image. Removes the previous frame."""
         self.displayed = displayed
-        image = self._session.image
+        self.image = image = self._session.image
         self._missing = None
         if image is None:
             self.pipeline.clear()

@@ -179,6 +179,8 @@ class Panes(QWidget):
         image = self._session.image
         if self._is_synchronizing or not self.side or image is None:
             return
+        if any(pane.image is not image for pane in self.all):
+            return  # another image is being shown: its axes are set for one pane after the other
         self._is_synchronizing = True
         for pane in self.all:
             if pane is not source:
