@@ -697,3 +697,11 @@ def test_another_package_can_register_a_data_type(monkeypatch: pytest.MonkeyPatc
     assert fill_from_v3(data_type, "abc", FILL) == "ABC"
     with pytest.raises(UnsupportedError):
         v3("test.lower_case")
+
+
+def test_the_configuration_of_a_record_type_contains_the_shapes_of_fields() -> None:
+    data_type = data_type_from_numpy(np.dtype([("x", "<i4"), ("y", "<f8", (2, 3))]))
+    assert data_type.configuration["fields"] == [
+        {"name": "x", "data_type": "int32"},
+        {"name": "y", "data_type": "float64", "shape": [2, 3]},
+    ]

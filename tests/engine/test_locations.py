@@ -6,13 +6,16 @@ import errno
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import zarrfs
+from zarrfs.engine import locations
 from zarrfs.engine.locations import METADATA_NAMES, open_store, split_options
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.databases import dbm
 from zarrfs.engine.stores.databases.dbm import DBMStore
 from zarrfs.engine.stores.databases.lmdb import LMDBStore
 from zarrfs.engine.stores.databases.sqlite import SQLiteStore
@@ -180,6 +183,28 @@ def test_a_new_inner_path_creates_the_store_of_its_suffix(tmp_path: Path) -> Non
         assert isinstance(made.store, kind)
         assert made.path == "x"
         made.store.close()
+
+
+def test_a_dbm_database_in_one_file_is_recognized_by_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python may have no library that stores a database in one file, so only its detection is tested."""
+    path = tmp_path / "database"
+    path.write_bytes(b"some database")
+    opened: list[tuple[Any, ...]] = []
+
+    def record(*arguments: Any) -> Store:
+        opened.append(arguments)
+        return MemoryStore()
+
+    monkeypatch.setattr(locations, "_open_database", record)
+    with pytest.raises(LocationError, match="is neither a zip file nor a database"):
+        locations.open_store(path)
+    monkeypatch.setattr(dbm, "find_library_name", lambda name: "dbm.gnu" if name == str(path) else None)
+    store, inner = locations.open_store(path)
+    assert isinstance(store, MemoryStore)
+    assert inner == ""
+    assert opened == [("dbm", str(path), "r", {})]
 
 
 @pytest.mark.parametrize(("scheme", "suffix"), [("sqlite", ".sqldb"), ("dbm", ".dbm"), ("lmdb", ".lmdb")])

@@ -66,6 +66,22 @@ def test_like_functions_keep_the_metadata_of_a_zarrfs_array(zarr_format: Any) ->
     assert (other[...] == 1).all()
 
 
+def test_the_functions_of_groups_create_arrays_like_others() -> None:
+    group = zarrfs.create_group({})
+    source = zarrfs.full((4, 6), 7, chunks=(2, 3), dtype="u1", attributes={"a": 1})
+    for name, options, expected in (
+        ("empty_like", {}, 7),
+        ("zeros_like", {}, 0),
+        ("ones_like", {}, 1),
+        ("full_like", {}, 7),
+        ("full_like", {"fill_value": 9}, 9),
+    ):
+        made = getattr(group, name)(f"{name}{expected}", source, **options)
+        assert made == group[f"{name}{expected}"]
+        assert (made.shape, made.chunks, made.dtype) == (source.shape, source.chunks, source.dtype)
+        assert (made[...] == expected).all()
+
+
 def test_like_functions_accept_other_arrays(tmp_path: Path) -> None:
     made = zarrfs.full_like(np.zeros((3, 4), "f4"), 2.5)
     assert (made.shape, made.dtype) == ((3, 4), np.dtype("f4"))

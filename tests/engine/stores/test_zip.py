@@ -28,11 +28,13 @@ import zarrfs
 from tests.processes import running
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.zip import spool as spool_module
 from zarrfs.engine.stores.zip.records import (
     LOCAL_HEADER,
     ArchiveFile,
     Member,
+    _without_zip64,
     central_directory,
     local_header,
 )
@@ -217,6 +219,42 @@ def test_written_values_are_not_retained_in_memory(tmp_path: Path) -> None:
     # The archive does not contain the replaced values.
     assert 48 << 20 < (tmp_path / "a.zip").stat().st_size < 51 << 20
     check_archive(tmp_path / "a.zip", {f"c/{number}": one for number in range(48)})
+
+
+def test_the_zip64_field_is_removed_from_extra_fields() -> None:
+    zip64, empty, other = b"\1\0\4\0abcd", b"\7\0\0\0", b"\2\1\3\0xyz"
+    for extra, expected in (
+        (b"", b""),
+        (zip64, b""),
+        (empty, empty),
+        (other + zip64 + empty, other + empty),
+        (zip64 + empty, empty),
+        (other + b"\1\0", other),  # incomplete
+    ):
+        assert _without_zip64(extra) == expected
+
+
+def test_a_closed_remote_archive_refuses_every_operation(tmp_path: Path) -> None:
+    inner = MemoryStore()
+    with ZipStore(tmp_path / "a.zip", "w") as local:
+        local.set("a/b", b"1")
+    inner.set("a.zip", (tmp_path / "a.zip").read_bytes())
+    store = RemoteZipStore(inner, "a.zip")
+    assert store.get("a/b") == b"1"
+    store.close()
+    store.close()
+    for operation in (
+        lambda: store.get("a/b"),
+        lambda: store.size("a/b"),
+        lambda: store.stamp("a/b"),
+        lambda: store.exists("missing"),
+        lambda: store.get_ranges("a/b", [ByteRange(0, 1)]),
+        lambda: store.list_dir(),
+        lambda: list(store.list_prefix()),
+        lambda: store.usage(),
+    ):
+        with pytest.raises(StoreError, match=r"^zip::.* is closed; open it again"):
+            operation()
 
 
 def test_a_remote_archive_is_read_in_sequence() -> None:

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Sequence
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Store
-from zarrfs.engine.stores.zip.archive import ArchiveStore
+from zarrfs.engine.stores.zip.archive import ArchiveState, ArchiveStore
 from zarrfs.engine.stores.zip.records import LOCAL_HEADER, Member
 from zarrfs.errors import LocationError, StoreError
 
@@ -63,6 +63,7 @@ class RemoteZipStore(ArchiveStore):
 
     def close(self) -> None:
         super().close()
+        self._state = ArchiveState()  # no operation finds a member anymore
         self._store.close()
 
     # -- reading -----------------------------------------------------------------------------------------------
