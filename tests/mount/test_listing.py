@@ -19,7 +19,7 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.entries import VirtualFile
 from zarrfs.mount.operations import ZarrOperations
-from zarrfs.mount.page_versions import SETTLING_SECONDS, PageVersions
+from zarrfs.mount.page_versions import MAX_AGE_SECONDS, SETTLING_SECONDS, PageVersions
 from zarrfs.mount.tree import Tree
 from zarrfs.mount.views import registry
 from zarrfs.mount.views.base import PresentedArray
@@ -191,12 +191,17 @@ def test_pages_are_kept_if_nothing_has_changed_for_some_time() -> None:
     assert not versions.are_current("/a.npy", file_of(old, content)), "the first opening"
     assert versions.are_current("/a.npy", file_of(old, content))
     assert not versions.are_current("/a.npy", file_of(new, content))
+    assert versions.are_current("/a.npy", file_of(new, content)), "the pages were dropped a moment ago"
+    clock.now += MAX_AGE_SECONDS
     assert not versions.are_current("/a.npy", file_of(new, content)), (
         "cached data may be older than the change"
     )
     clock.now += SETTLING_SECONDS + 1
     assert not versions.are_current("/a.npy", file_of(new, content)), "pages of the time before are dropped"
     assert versions.are_current("/a.npy", file_of(new, content))
+    assert not versions.are_current("/a.npy", file_of(None, content)), "changes are not known"
+    assert versions.are_current("/a.npy", file_of(None, content)), "the pages were dropped a moment ago"
+    clock.now += MAX_AGE_SECONDS
     assert not versions.are_current("/a.npy", file_of(None, content)), "changes are not known"
     assert not versions.are_current("/a.npy", file_of(new, VirtualFileContent([BytesSegment(b"y")])))
 

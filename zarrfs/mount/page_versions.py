@@ -22,21 +22,29 @@ attributes of files in network file systems, are cached for a second or more.
 """
 
 
+MAX_AGE_SECONDS = 1.0
+"""A file that is opened again within this time keeps its pages if no change is known. The kernel drops pages only when
+all reads of them have ended, so dropping them each time would make each opening wait for the slowest reader.
+"""
+
+
 @dataclass
 class _Version:
     """The version of a file at its last opening.
 
     Attributes:
         content: the content. Another object may have another header.
-        stored: the version of the stored chunks.
+        stored: the version of the stored chunks, or None if it is not known.
         since: when this version was seen first.
+        dropped: when the pages of the file were dropped last.
         is_settled: whether the pages of the file were dropped after ``SETTLING_SECONDS``, so that those that the kernel
             has cached since then are of this version.
     """
 
     content: weakref.ref[VirtualFileContent]
-    stored: Usage
+    stored: Usage | None
     since: float
+    dropped: float
     is_settled: bool
 
 
@@ -53,21 +61,24 @@ class PageVersions:
     def are_current(self, path: str, file: VirtualFile) -> bool:
         """Return whether the pages that the kernel may have of a file that is being opened are those of its content.
 
-        They are not if it is not known whether a chunk has changed.
+        They may be up to ``MAX_AGE_SECONDS`` old if it is not known whether a chunk has changed.
         """
         stored = file.version
-        if stored is None or stored.modified is None:
-            self._versions.pop(path, None)
-            return False
+        modified = stored.modified if stored is not None else None
+        if modified is None:
+            stored = None
         known, clock = self._versions.get(path), self._clock()
         if known is None or known.content() is not file.content or known.stored != stored:
-            is_old = self._now() - stored.modified > SETTLING_SECONDS
+            is_old = modified is not None and self._now() - modified > SETTLING_SECONDS
             is_new_file = known is None
-            self._versions[path] = _Version(weakref.ref(file.content), stored, clock, is_old and is_new_file)
+            self._versions[path] = _Version(
+                weakref.ref(file.content), stored, clock, clock, is_old and is_new_file
+            )
             if len(self._versions) > MAX_FILES:
                 self._versions.popitem(last=False)
             return False
-        if known.is_settled:
+        if known.is_settled or clock - known.dropped < MAX_AGE_SECONDS:
             return True
-        known.is_settled = clock - known.since > SETTLING_SECONDS
+        known.dropped = clock
+        known.is_settled = stored is not None and clock - known.since > SETTLING_SECONDS
         return False

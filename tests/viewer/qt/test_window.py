@@ -218,7 +218,8 @@ def test_a_location_without_an_image_shows_the_reason(
     assert window.notice.text()
     assert window.notice.isVisible()
     if kind == "empty group":
-        assert "still" in window.metadata.document.toPlainText()
+        document = window.metadata.document
+        qtbot.waitUntil(lambda: "still" in document.toPlainText(), timeout=TIMEOUT_MILLISECONDS)
 
 
 def test_a_corrupt_chunk_is_reported_and_other_chunks_are_displayed(

@@ -11,7 +11,8 @@ The policy, with the measurements that justify it in ``benchmarks/``:
   region of a large compressed chunk is decoded partially at first. When the parts that were read amount to half of the
   chunk (a scan in small steps), the whole chunk is decoded and cached.
 * Caching costs newly mapped memory, which takes as long as fast decoders need. A region of several chunks is therefore
-  not cached by the first read but by the next one. Chunks of slow stores, and a single chunk, are cached at once.
+  not cached by the first read but by the next one. Chunks of slow stores, a single chunk, and the chunks of a range of
+  the flat stream, which is likely to be continued, are cached at once.
 * When shards are read again, the Python executor reads them, which caches the index and the inner chunks one by one.
 * A short system call releases the interpreter lock and has to wait for it again, so small chunks are read on one
   thread. Large chunks spend their time in decompressors that run without the lock.
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from zarrfs.engine.cache import MAX_RECENT_READS, CacheEntry
+from zarrfs.engine.cache import MAX_RECENT_READS, MAX_SHARE, CacheEntry
 from zarrfs.engine.codecs.base import Region
 from zarrfs.engine.codecs.pipeline.chain import CodecChain
 from zarrfs.engine.indexing.projections import ChunkProjection, chunk_projections, count_chunks
@@ -80,6 +81,7 @@ class ReadPlan:
         keep_whole: whether chunks that are requested as a whole are cached.
         keep_partial: whether chunks of which a region is requested may be cached.
         eager: whether a chunk of which a region is requested is cached when it is read for the first time.
+        flat: whether the read is a range of the flat stream, of which the following range is likely to be read next.
         look_up: whether the cache may contain chunks of this read.
         sharded: whether the chunks are shards, so that one read of a chunk takes several requests.
         workers: the number of threads.
@@ -91,6 +93,7 @@ class ReadPlan:
     keep_whole: bool
     keep_partial: bool
     eager: bool
+    flat: bool
     look_up: bool
     sharded: bool
     workers: int
@@ -129,10 +132,11 @@ def plan_read(
     selection: OrthogonalSelection | CoordinateSelection,
     out_nbytes: int,
     keep_chunks: bool = True,
+    flat: bool = False,
 ) -> ReadPlan:
     """Return the plan for a read that fills ``out_nbytes`` bytes of output.
 
-    With ``keep_chunks=False`` decoded chunks do not enter the cache.
+    With ``keep_chunks=False`` decoded chunks do not enter the cache. ``flat`` is the attribute of the plan.
     """
     count = count_chunks(selection, storage.axes)
     chunk_nbytes = storage.typical_nbytes
@@ -148,7 +152,8 @@ def plan_read(
         max_chunks=count,
         keep_whole=keep_chunks and is_repeated and touched * 8 <= capacity,
         keep_partial=keep_chunks and touched * 2 <= capacity,
-        eager=count <= 1 or storage.store.concurrency > 1 or storage.dtype.hasobject,
+        eager=flat or count <= 1 or storage.store.concurrency > 1 or storage.dtype.hasobject,
+        flat=flat,
         look_up=len(storage.cache) > 0,
         sharded=sharded,
         workers=_workers(storage, count, chunk_nbytes),
@@ -235,9 +240,10 @@ def choose_native_methods(
         partial = [key for key, whole in zip(keys, is_whole, strict=True) if not whole]
         if len(partial) <= MAX_RECENT_READS:
             recent = cache.record_reads(partial, share)
+    eager = plan.flat and plan.keep_partial and plan.storage.compressed and share >= MAX_SHARE
     for position, (key, whole) in enumerate(zip(keys, is_whole, strict=True)):
         if key in cached:
             others.append(position)
-        elif plan.keep_whole if whole else key in recent:
+        elif plan.keep_whole if whole else eager or key in recent:
             kept.append(position)
     return NativeMethods(others, kept)

@@ -90,11 +90,15 @@ def read_into(
     selection: OrthogonalSelection | CoordinateSelection,
     out: Array,
     keep_chunks: bool = True,
+    flat: bool = False,
 ) -> None:
-    """Read the selection into ``out``, an array (or view) of the shape of the read buffer."""
+    """Read the selection into ``out``, an array (or view) of the shape of the read buffer.
+
+    ``keep_chunks`` and ``flat`` are those of ``plan_read``.
+    """
     if out.size == 0:
         return
-    plan = plan_read(storage, selection, out.nbytes, keep_chunks)
+    plan = plan_read(storage, selection, out.nbytes, keep_chunks, flat)
     if plan.max_chunks:
         execute(plan, out)
 
@@ -350,7 +354,7 @@ def read_flat_box(
     view = out.reshape([part.stop - part.start for part in box]).transpose(positions)
     spans = tuple(Span(box[i].start, 1, box[i].stop - box[i].start) for i in positions)
     selection = OrthogonalSelection(spans, view.shape, (slice(None),) * view.ndim)
-    read_into(storage, selection, view, keep_chunks)
+    read_into(storage, selection, view, keep_chunks, flat=True)
 
 
 def check_flat(storage: ArrayStorage, offset: int, size: int, order: FlatOrder) -> int:

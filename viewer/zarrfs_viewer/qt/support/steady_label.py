@@ -59,5 +59,6 @@ class SteadyLabel(QWidget):
         painter.setPen(self.palette().windowText().color())
         area = self.rect().adjusted(MARGIN, 0, -MARGIN, 0)
         text = self.fontMetrics().elidedText(self._text, Qt.TextElideMode.ElideRight, area.width())
-        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, text)
+        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+        painter.drawText(area, flags, plain(text))
         painter.end()

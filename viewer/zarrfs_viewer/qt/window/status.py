@@ -83,7 +83,8 @@ class StatusFields(QObject):
         cached = format_bytes(self._usage.nbytes + chunks.nbytes)
         budget = format_bytes(self._usage.budget + chunks.capacity)
         cache = f"cache {cached} of {budget}"
-        self.memory.setText(cache if resident is None else f"{format_bytes(resident)}, {cache}")
+        text = cache if resident is None else f"{format_bytes(resident)}, {cache}"
+        self.memory.setText(plain(text))
 
     def show_task_count(self, count: int) -> None:
         """Show whether tasks are running, unless they take only a moment."""
