@@ -65,10 +65,11 @@ def main() -> None:
                 report(", ".join(f"{key} {value}" for key, value in result.items()))
             results["imports"] = engine.time_imports(repeats=5)
             report(f"import, seconds: {results['imports']}")
-    results["load"].append(os.getloadavg()[0])
+        results["load"][1:] = [os.getloadavg()[0]]
+        if options.json:  # After each part, so that an interruption does not lose the others.
+            options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     progress("done")
     if options.json:
-        options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         report(
             f"\nwritten: {options.json}; the tables and the chart: python -m benchmarks.report {options.json}"
         )

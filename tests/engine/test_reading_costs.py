@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
@@ -184,3 +185,53 @@ def test_rechecking_metadata_of_a_deleted_array_raises_except_in_repr() -> None:
     with pytest.raises(zarrfs.NodeNotFoundError, match="were deleted"):
         array.shape
     assert "4 x 6" in repr(array)
+
+
+class WaitingStore(MemoryStore):
+    """A store with latency. A request is answered when as many requests are waiting as the store accepts."""
+
+    concurrency = 32
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.barrier: threading.Barrier | None = None
+        self.requests: list[str] = []
+
+    def get(self, key: str) -> Any:
+        if self.barrier is not None:
+            self.requests.append(key)
+            self.barrier.wait(timeout=60)
+        return super().get(key)
+
+    def get_ranges(self, key: str, ranges: Any) -> Any:
+        if self.barrier is not None:
+            self.requests.append(key)
+            self.barrier.wait(timeout=60)
+        data = super().get(key)
+        return None if data is None else [data[slice(*r.resolve(len(data)))] for r in ranges]
+
+
+@pytest.mark.parametrize("cache_size", [0, 1 << 30])
+def test_64_chunks_with_latency_take_two_round_trips(cache_size: int) -> None:
+    store = WaitingStore()
+    data = np.arange(32**3, dtype="u2").reshape(32, 32, 32)
+    zarrfs.create_array(store, "a", data=data, chunks=(8, 8, 8), compressors="zstd")
+    array = zarrfs.open_array(store, "a", cache_size=cache_size)
+    # Fewer concurrent requests than this would wait for ever, and the barrier raises an error.
+    store.barrier = threading.Barrier(32)
+    assert np.array_equal(array[...], data)
+    assert len(store.requests) == 64
+
+
+@pytest.mark.parametrize("cache_size", [0, 1 << 30])
+@pytest.mark.parametrize("shards", [1, 16])
+def test_a_plane_of_shards_with_latency_takes_two_round_trips(shards: int, cache_size: int) -> None:
+    store = WaitingStore()
+    side = {1: 32, 16: 128}[shards]
+    data = np.arange(8 * side * side, dtype="u2").reshape(8, side, side)
+    zarrfs.create_array(store, "a", data=data, chunks=(4, 8, 8), shards=(8, 32, 32))
+    array = zarrfs.open_array(store, "a", cache_size=cache_size)
+    # All indexes are requested at once, and then all inner chunks of each shard in one request.
+    store.barrier = threading.Barrier(shards)
+    assert np.array_equal(array[5], data[5])
+    assert len(store.requests) == 2 * shards
