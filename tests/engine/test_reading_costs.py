@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Hashable, Iterator, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import zarrfs
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.nodes.group import make_node
+from zarrfs.engine.stores.base import IMMUTABLE, StoredValue
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.testing import CountingStore
@@ -188,27 +189,50 @@ def test_rechecking_metadata_of_a_deleted_array_raises_except_in_repr() -> None:
 
 
 class WaitingStore(MemoryStore):
-    """A store with latency. A request is answered when as many requests are waiting as the store accepts."""
+    """A remote store that is assumed not to change. It answers a request when as many requests are waiting as
+    the barrier expects.
+    """
 
     concurrency = 32
+    in_process = False
 
     def __init__(self) -> None:
         super().__init__()
         self.barrier: threading.Barrier | None = None
-        self.requests: list[str] = []
+        self.requests: list[tuple[str, str]] = []
+
+    def request(self, kind: str, key: str) -> None:
+        if self.barrier is not None:
+            self.requests.append((kind, key))
+            self.barrier.wait(timeout=60)
 
     def get(self, key: str) -> Any:
-        if self.barrier is not None:
-            self.requests.append(key)
-            self.barrier.wait(timeout=60)
+        self.request("get", key)
         return super().get(key)
 
     def get_ranges(self, key: str, ranges: Any) -> Any:
-        if self.barrier is not None:
-            self.requests.append(key)
-            self.barrier.wait(timeout=60)
+        self.request("get_ranges", key)
         data = super().get(key)
         return None if data is None else [data[slice(*r.resolve(len(data)))] for r in ranges]
+
+    def size(self, key: str) -> int | None:
+        self.request("size", key)
+        return super().size(key)
+
+    def stamp(self, key: str) -> Hashable:
+        return IMMUTABLE
+
+    def version(self, key: str) -> Hashable:
+        self.request("version", key)
+        return super().version(key)
+
+    def open_value(self, key: str, max_nbytes: int | None = None) -> StoredValue:
+        # The value of a MemoryStore does not call the methods above.
+        return StoredValue(self, key, max_nbytes)
+
+
+def requested(store: WaitingStore, kind: str) -> int:
+    return sum(k == kind for k, _ in store.requests)
 
 
 @pytest.mark.parametrize("cache_size", [0, 1 << 30])
@@ -220,7 +244,10 @@ def test_64_chunks_with_latency_take_two_round_trips(cache_size: int) -> None:
     # Fewer concurrent requests than this would wait for ever, and the barrier raises an error.
     store.barrier = threading.Barrier(32)
     assert np.array_equal(array[...], data)
-    assert len(store.requests) == 64
+    assert len(store.requests) == len(set(store.requests)) == requested(store, "get") == 64
+    store.barrier, store.requests = threading.Barrier(16), []
+    assert np.array_equal(array[9], data[9])
+    assert len(store.requests) == (16 if cache_size == 0 else 0)
 
 
 @pytest.mark.parametrize("cache_size", [0, 1 << 30])
@@ -234,4 +261,4 @@ def test_a_plane_of_shards_with_latency_takes_two_round_trips(shards: int, cache
     # All indexes are requested at once, and then all inner chunks of each shard in one request.
     store.barrier = threading.Barrier(shards)
     assert np.array_equal(array[5], data[5])
-    assert len(store.requests) == 2 * shards
+    assert len(store.requests) == requested(store, "get_ranges") == 2 * shards
