@@ -32,7 +32,7 @@ def wait_until_exact(qtbot: QtBot, window: MainWindow, act: Callable[[], object]
 
 
 def wait_until_opened(qtbot: QtBot, window: MainWindow, act: Callable[[], object]) -> None:
-    """Call ``act``, which opens another image, and wait until that image is completely displayed."""
+    """Call ``act``, which opens another image, and wait until the image and its metadata are completely displayed."""
     with qtbot.waitSignal(window.session.image_changed, timeout=TIMEOUT_MILLISECONDS):
         act()
-    qtbot.waitUntil(lambda: is_exact(window), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: is_exact(window) and window.metadata.is_current, timeout=TIMEOUT_MILLISECONDS)

@@ -104,6 +104,11 @@ class MetadataPanel(QWidget):
         self._node = node
         self._fill_timer.start()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the panel displays the node that was passed to ``show_node`` last, and not an earlier one."""
+        return not self._fill_timer.isActive()
+
     def _show_node(self) -> None:
         node = self._node
         if node is None:
