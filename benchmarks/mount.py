@@ -32,7 +32,7 @@ import zarrfs
 from benchmarks.engine import describe, machine, scratch_directory
 from benchmarks.mount_data import THIN, VOLUMES, Volume, make_many_arrays, make_volume
 from benchmarks.mount_servers import Server, counting_server, null_server, zarrfs_server
-from zarrfs.mount.unmounting import unmount
+from zarrfs.mount.system.unmounting import unmount
 
 __all__ = ["Result", "Sizes", "run"]
 

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.mount.binding import load_binding
-from zarrfs.mount.mount_table import is_mounted
 from zarrfs.mount.options import MountOptions
-from zarrfs.mount.serving import serve
-from zarrfs.mount.unmounting import unmount
+from zarrfs.mount.serving.binding import load_binding
+from zarrfs.mount.serving.serving import serve
+from zarrfs.mount.system.mount_table import is_mounted
+from zarrfs.mount.system.unmounting import unmount
 from zarrfs.testing import CountingStore
 
 __all__ = ["Server", "counting_server", "null_server", "zarrfs_server"]

@@ -10,7 +10,7 @@ from zarrfs import credentials
 from zarrfs.credentials import hide_credentials, is_secret_name, register_secrets, register_url
 from zarrfs.errors import StoreError, describe_error
 from zarrfs.logs import logger
-from zarrfs.mount.process_title import hidden_arguments
+from zarrfs.mount.serving.process_title import hidden_arguments
 
 
 @pytest.fixture(autouse=True)

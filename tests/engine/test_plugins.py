@@ -25,7 +25,7 @@ from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec, CodecErr
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily
 from zarrfs.engine.indexing.projections import RegularAxis
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.mount.content import VirtualFileContent
+from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.views.base import View
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.mount.options import MountOptions
-from zarrfs.mount.serving import serve
+from zarrfs.mount.serving.serving import serve
 from zarrfs.testing import LatencyStore
 
 

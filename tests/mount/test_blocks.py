@@ -19,13 +19,13 @@ from zarrfs.engine.indexing.projections import FlatOrder, flat_axes
 from zarrfs.engine.io.flat import block_grid
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
-from zarrfs.mount import blocks
-from zarrfs.mount.access_pattern import AccessPattern, Pattern
-from zarrfs.mount.block_reader import BlockReader
-from zarrfs.mount.blocks import BlockPool
-from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
-from zarrfs.mount.open_files import OpenFile
-from zarrfs.mount.streams import REVALIDATION_SECONDS, ArrayStream
+from zarrfs.mount.reading import blocks
+from zarrfs.mount.reading.access_pattern import AccessPattern, Pattern
+from zarrfs.mount.reading.block_reader import BlockReader
+from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.open_files import OpenFile
+from zarrfs.mount.reading.streams import REVALIDATION_SECONDS, ArrayStream
 from zarrfs.testing import CountingStore
 
 KIB = 1 << 10

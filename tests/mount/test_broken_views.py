@@ -20,7 +20,7 @@ import zarrfs
 from tests.mount.mounted import mounted, needs_fuse
 
 MODULE = """
-from zarrfs.mount.content import VirtualFileContent, BytesSegment
+from zarrfs.mount.reading.content import VirtualFileContent, BytesSegment
 from zarrfs.mount.views.base import View
 
 
@@ -108,7 +108,7 @@ ENTRY_POINTS = [
 LOOKUP_SCRIPT = """
 import json, sys
 import zarrfs
-from zarrfs.mount.tree import Tree
+from zarrfs.mount.tree.tree import Tree
 tree = Tree(zarrfs.open(sys.argv[1]))
 outcomes = {"": tree.list_names(tree.lookup("/"))}
 for name in sys.argv[2:]:

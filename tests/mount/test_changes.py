@@ -14,11 +14,11 @@ import pytest
 
 import zarrfs
 from zarrfs.errors import StoreError
-from zarrfs.mount.blocks import BlockPool
-from zarrfs.mount.entries import VirtualFile
-from zarrfs.mount.node_cache import REVALIDATION_SECONDS
-from zarrfs.mount.open_files import OpenFile
-from zarrfs.mount.tree import Tree
+from zarrfs.mount.nodes.node_cache import REVALIDATION_SECONDS
+from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.open_files import OpenFile
+from zarrfs.mount.tree.entries import VirtualFile
+from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
 
 DATA = np.arange(6000, dtype="u2").reshape(60, 100)

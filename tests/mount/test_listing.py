@@ -16,11 +16,11 @@ from tests.mount.test_tree import Clock
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.base import Usage
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.content import BytesSegment, VirtualFileContent
-from zarrfs.mount.entries import VirtualFile
-from zarrfs.mount.operations import ZarrOperations
-from zarrfs.mount.page_versions import MAX_AGE_SECONDS, SETTLING_SECONDS, PageVersions
-from zarrfs.mount.tree import Tree
+from zarrfs.mount.fuse.operations import ZarrOperations
+from zarrfs.mount.fuse.page_versions import MAX_AGE_SECONDS, SETTLING_SECONDS, PageVersions
+from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
+from zarrfs.mount.tree.entries import VirtualFile
+from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.views import registry
 from zarrfs.mount.views.base import PresentedArray
 from zarrfs.mount.views.json import JsonView

@@ -18,9 +18,9 @@ from tests.mount.test_tree import Clock, hierarchy, list_names, read_file
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
-from zarrfs.mount.entries import Directory, VirtualFile
-from zarrfs.mount.node_cache import REVALIDATION_SECONDS
-from zarrfs.mount.tree import Tree
+from zarrfs.mount.nodes.node_cache import REVALIDATION_SECONDS
+from zarrfs.mount.tree.entries import Directory, VirtualFile
+from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
 
 

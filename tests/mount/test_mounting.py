@@ -24,8 +24,8 @@ from tests.mount.mounted import BINDINGS, is_library_missing, mounted, needs_fus
 from tests.processes import TIMEOUT, running, wait_until
 from zarrfs.errors import MountError
 from zarrfs.mount import MountOptions, is_mounted, mount, mounts, unmount
-from zarrfs.mount.listing import list_mounts, read_statistics
-from zarrfs.mount.records import find_record
+from zarrfs.mount.system.listing import list_mounts, read_statistics
+from zarrfs.mount.system.records import find_record
 
 pytestmark = needs_fuse
 

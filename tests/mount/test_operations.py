@@ -25,10 +25,10 @@ from zarrfs.errors import (
     StoreError,
     ZarrError,
 )
-from zarrfs.mount.error_numbers import error_number
-from zarrfs.mount.node_cache import REVALIDATION_SECONDS
-from zarrfs.mount.operations import ZarrOperations
-from zarrfs.mount.tree import Tree
+from zarrfs.mount.fuse.error_numbers import error_number
+from zarrfs.mount.fuse.operations import ZarrOperations
+from zarrfs.mount.nodes.node_cache import REVALIDATION_SECONDS
+from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
 
 

@@ -14,10 +14,10 @@ import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
-from zarrfs.mount.content import BytesSegment, VirtualFileContent
-from zarrfs.mount.entries import Directory, VirtualFile
-from zarrfs.mount.node_cache import REVALIDATION_SECONDS
-from zarrfs.mount.tree import Tree
+from zarrfs.mount.nodes.node_cache import REVALIDATION_SECONDS
+from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
+from zarrfs.mount.tree.entries import Directory, VirtualFile
+from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.views import registry
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.testing import CountingStore

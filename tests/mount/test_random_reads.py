@@ -19,11 +19,11 @@ from zarrfs.engine.io.flat import strided_window
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
-from zarrfs.mount.access_pattern import MIN_EQUAL_STRIDES, REORDERING_WINDOW
-from zarrfs.mount.blocks import BlockPool
-from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
-from zarrfs.mount.open_files import OpenFile
-from zarrfs.mount.streams import REVALIDATION_SECONDS
+from zarrfs.mount.reading.access_pattern import MIN_EQUAL_STRIDES, REORDERING_WINDOW
+from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.open_files import OpenFile
+from zarrfs.mount.reading.streams import REVALIDATION_SECONDS
 from zarrfs.testing import CountingStore
 
 ZSTD = zarrfs.codecs.ZstdCodec(level=1)

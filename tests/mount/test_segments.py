@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.blocks import BlockPool
-from zarrfs.mount.content import ArraySegment, BytesSegment, PartSegment, VirtualFileContent
-from zarrfs.mount.open_files import OpenFile
+from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.content import ArraySegment, BytesSegment, PartSegment, VirtualFileContent
+from zarrfs.mount.reading.open_files import OpenFile
 from zarrfs.testing import CountingStore
 
 

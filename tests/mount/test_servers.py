@@ -21,7 +21,7 @@ import zarrfs
 from tests.mount.mounted import mounted, needs_fuse, zarrfs_command
 from tests.processes import TIMEOUT, running, wait_until
 from zarrfs.mount import MountOptions, is_mounted, mount, unmount
-from zarrfs.mount.listing import read_statistics
+from zarrfs.mount.system.listing import read_statistics
 
 pytestmark = needs_fuse
 

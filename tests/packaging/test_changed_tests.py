@@ -38,8 +38,8 @@ def test_every_package_has_tests(changed_tests: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ("zarrfs/mount/tree.py", ["tests/mount/test_tree.py", "tests/test_architecture.py"]),
-        ("zarrfs/mount/serving.py", ["tests/mount", "tests/test_architecture.py"]),
+        ("zarrfs/mount/tree/tree.py", ["tests/mount/test_tree.py", "tests/test_architecture.py"]),
+        ("zarrfs/mount/serving/serving.py", ["tests/mount", "tests/test_architecture.py"]),
         ("zarrfs/engine/codecs/sharding/index.py", ["tests/engine/codecs", "tests/test_architecture.py"]),
         ("tests/mount/test_views.py", ["tests/mount/test_views.py"]),
         ("tests/mount/mounted.py", ["tests/mount"]),

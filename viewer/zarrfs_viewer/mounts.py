@@ -15,7 +15,7 @@ from pathlib import Path
 
 from zarrfs.logs import logger
 from zarrfs.mount import MountOptions, is_mounted, mount
-from zarrfs.mount.sources import root_name
+from zarrfs.mount.serving.sources import root_name
 from zarrfs_viewer.locations import display_name
 from zarrfs_viewer.mount_guard import MountGuard, remove_mounts
 

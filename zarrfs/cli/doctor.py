@@ -14,8 +14,8 @@ import click
 
 from zarrfs.cli.console import print_json, safe
 from zarrfs.engine.native.encoders import describe_executor
-from zarrfs.mount.mount_table import MOUNT_TYPES, mounts
-from zarrfs.mount.unmounting import is_stale
+from zarrfs.mount.system.mount_table import MOUNT_TYPES, mounts
+from zarrfs.mount.system.unmounting import is_stale
 
 __all__ = ["Finding", "command", "examine"]
 

@@ -23,7 +23,7 @@ from zarrfs.credentials import register_secrets, register_url
 from zarrfs.errors import MountError
 from zarrfs.logs import logger
 from zarrfs.mount.options import DEFAULT_RETRIES, DEFAULT_TIMEOUT_SECONDS, CreationOptions, MountOptions
-from zarrfs.mount.process_title import hide_arguments
+from zarrfs.mount.serving.process_title import hide_arguments
 from zarrfs.text import short_repr
 
 __all__ = ["PASSWORD_VARIABLE", "command"]
@@ -220,11 +220,11 @@ def command(
     mountpoint, is_created = (last, False) if len(locations) > 1 else _derive(last)
     try:
         if foreground or debug:
-            from zarrfs.mount.serving import serve
+            from zarrfs.mount.serving.serving import serve
 
             serve(sources, mountpoint, options, is_created=is_created)
         else:
-            from zarrfs.mount.background import serve_in_background
+            from zarrfs.mount.serving.background import serve_in_background
 
             serve_in_background(sources, mountpoint, options, is_created=is_created)
     except BaseException:
@@ -235,8 +235,8 @@ def command(
 
 
 def _derive(location: str) -> tuple[str, bool]:
-    from zarrfs.mount.mountpoints import derive_mountpoint
-    from zarrfs.mount.sources import source_names
+    from zarrfs.mount.serving.sources import source_names
+    from zarrfs.mount.system.mountpoints import derive_mountpoint
 
     return derive_mountpoint(source_names([location])[0])
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from zarrfs.cli.console import print_facts, print_json, readable_bytes
-from zarrfs.mount.listing import read_statistics
+from zarrfs.mount.system.listing import read_statistics
 
 __all__ = ["command"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.errors import MountError
-from zarrfs.mount.unmounting import unmount
+from zarrfs.mount.system.unmounting import unmount
 
 __all__ = ["command"]
 

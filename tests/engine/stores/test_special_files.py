@@ -28,7 +28,7 @@ from zarrfs.engine.stores.regular_files import check_regular_file, open_regular_
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import LocationError, StoreError, ZarrError
 from zarrfs.mount.options import MountOptions
-from zarrfs.mount.serving import serve
+from zarrfs.mount.serving.serving import serve
 
 DESCRIPTIONS = {"pipe": "a FIFO", "socket": "a socket", "zero": "a character device"}
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.content import VirtualFileContent
+from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.registry import all_views
 from zarrfs.ngff.geometry import ArrayAxis, Geometry

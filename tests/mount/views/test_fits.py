@@ -14,8 +14,8 @@ from astropy.wcs import WCS
 import zarrfs
 from tests.mount.views.presented import axes_of, make_array, present, refused, sample, write_file
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.blocks import BlockPool
-from zarrfs.mount.open_files import OpenFile
+from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.open_files import OpenFile
 
 TYPES = (
     *("|u1", "|i1", "<i2", ">i2", "<u2", ">u2", "<i4", ">u4", "<u4", ">i8", "<i8", "<u8", ">u8"),

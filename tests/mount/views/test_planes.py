@@ -15,11 +15,11 @@ import zarrfs
 from tests.mount.mounted import mounted, needs_fuse
 from tests.mount.views.presented import NUMBERS, axes_of, make_array, sample
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.entries import Directory, VirtualFile
-from zarrfs.mount.tree import Tree
+from zarrfs.mount.tree.entries import Directory, VirtualFile
+from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.views.base import PresentedArray
 from zarrfs.mount.views.planes import PlanesView
-from zarrfs.mount.virtual_directories import VirtualDirectory
+from zarrfs.mount.views.virtual_directories import VirtualDirectory
 from zarrfs.testing import CountingStore
 
 

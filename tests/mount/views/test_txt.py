@@ -13,8 +13,8 @@ import zarrfs
 from tests.mount.views.presented import make_array, present, refused, write_file
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError
-from zarrfs.mount.entries import VirtualFile
-from zarrfs.mount.tree import Tree
+from zarrfs.mount.tree.entries import VirtualFile
+from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.views import txt
 from zarrfs.testing import CountingStore
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import zarrfs
 from zarrfs.engine.stores.base import Store
-from zarrfs.mount.tree import Tree
+from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.operations import WritableOperations
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 

@@ -15,7 +15,7 @@ import pytest
 
 import zarrfs
 from tests.mount.mounted import BINDINGS, is_library_missing, mounted, needs_fuse
-from zarrfs.mount.mount_table import is_mounted
+from zarrfs.mount.system.mount_table import is_mounted
 
 pytestmark = needs_fuse
 

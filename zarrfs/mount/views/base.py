@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from zarrfs.engine.nodes.array import Array
-from zarrfs.mount.content import VirtualFileContent
-from zarrfs.mount.virtual_directories import VirtualDirectory
+from zarrfs.mount.reading.content import VirtualFileContent
+from zarrfs.mount.views.virtual_directories import VirtualDirectory
 from zarrfs.ngff.geometry import Geometry, array_geometry
 
 __all__ = ["MAX_FILE_NBYTES", "DirectoryView", "PresentedArray", "View", "fixed_size_refusal"]

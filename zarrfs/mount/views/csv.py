@@ -15,7 +15,7 @@ import numpy as np
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError
-from zarrfs.mount.content import BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import MAX_FILE_NBYTES, PresentedArray, View, fixed_size_refusal
 from zarrfs.mount.views.record_segments import RecordSegment
 from zarrfs.mount.views.table_columns import Column, Values, columns_of, quoted

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from zarrfs.mount.content import BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.byte_order import byte_order
 from zarrfs.mount.views.rasters import Raster, raster, raster_refusal

@@ -10,8 +10,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from zarrfs.engine.nodes.array import Array
-from zarrfs.mount.content import ArraySegment, BytesSegment, Segment, StreamSegment, VirtualFileContent
-from zarrfs.mount.streams import ArrayStream, FlatStream, SignFlippedStream, SwappedStream
+from zarrfs.mount.reading.content import (
+    ArraySegment,
+    BytesSegment,
+    Segment,
+    StreamSegment,
+    VirtualFileContent,
+)
+from zarrfs.mount.reading.streams import ArrayStream, FlatStream, SignFlippedStream, SwappedStream
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 from zarrfs.mount.views.byte_order import differs_from
 from zarrfs.mount.views.h5 import has_position

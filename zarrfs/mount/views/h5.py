@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from zarrfs.mount.content import ArraySegment, VirtualFileContent
+from zarrfs.mount.reading.content import ArraySegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 from zarrfs.mount.views.hdf5_layout import (
     HDF5_MAX_RANK,

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.codecs.libraries import import_library
-from zarrfs.mount.content import BytesSegment, Segment, VirtualFileContent
-from zarrfs.mount.held import json_memory_nbytes
+from zarrfs.mount.nodes.held import json_memory_nbytes
+from zarrfs.mount.reading.content import BytesSegment, Segment, VirtualFileContent
 from zarrfs.plugins import install_hint
 
 __all__ = [

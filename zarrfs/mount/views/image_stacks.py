@@ -13,7 +13,7 @@ from math import prod
 from typing import Literal
 
 from zarrfs.engine.nodes.array import Array
-from zarrfs.mount.content import ArraySegment
+from zarrfs.mount.reading.content import ArraySegment
 from zarrfs.mount.views.base import PresentedArray, fixed_size_refusal
 from zarrfs.mount.views.tiff_directories import ImageTags, TiffForm, fraction_tag_values
 from zarrfs.ngff.geometry import Role

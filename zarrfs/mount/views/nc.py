@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from zarrfs.engine.codecs.libraries import import_library
-from zarrfs.mount.content import ArraySegment, VirtualFileContent
+from zarrfs.mount.reading.content import ArraySegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 from zarrfs.mount.views.h5 import RESERVED_ATTRIBUTES, axis_positions
 from zarrfs.mount.views.hdf5_layout import HDF5_MAX_RANK, attribute_values, hdf5_content, library_refusal

@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from zarrfs.engine.indexing.projections import FlatOrder
-from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.byte_order import byte_order
 from zarrfs.mount.views.pixel_grids import array_refusal

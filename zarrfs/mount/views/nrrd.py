@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.byte_order import byte_order
 from zarrfs.mount.views.pixel_grids import GridAxis, PixelGrid, image_refusal, ordered_grid, stored_grid

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from zarrfs.mount.content import BytesSegment, Segment, VirtualFileContent
+from zarrfs.mount.reading.content import BytesSegment, Segment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.image_stacks import (
     MAX_LENGTH,

@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 from typing import ClassVar
 
-from zarrfs.mount.content import ArraySegment, BytesSegment, PartSegment, VirtualFileContent
+from zarrfs.mount.reading.content import ArraySegment, BytesSegment, PartSegment, VirtualFileContent
 from zarrfs.mount.views.base import DirectoryView, PresentedArray
 from zarrfs.mount.views.image_stacks import image_stack, plane_tags, stack_refusal
 from zarrfs.mount.views.tiff_directories import MAX_LONG, ImageTags, TiffForm

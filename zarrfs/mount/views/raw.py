@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from zarrfs.mount.content import ArraySegment, VirtualFileContent
+from zarrfs.mount.reading.content import ArraySegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 
 __all__ = ["RawView", "raw_reference_refusal"]

@@ -14,7 +14,7 @@ from functools import cache
 
 from zarrfs.errors import OptionError, StoreError, UnsupportedError, ZarrError, describe_error
 from zarrfs.logs import logger
-from zarrfs.mount.content import VirtualFileContent
+from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.views.base import DirectoryView, PresentedArray, View
 from zarrfs.mount.views.csv import CsvView
 from zarrfs.mount.views.envi import EnviView

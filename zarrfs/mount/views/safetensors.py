@@ -10,7 +10,7 @@ import json
 import struct
 from typing import ClassVar
 
-from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 from zarrfs.mount.views.byte_order import differs_from
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import ClassVar
 
-from zarrfs.mount.content import BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.image_stacks import ImageStack, image_stack, plane_resolution, stack_refusal
 from zarrfs.mount.views.tiff_directories import ASCII, BYTE, LONG, MAX_LONG, ImageTags, Tag, TiffForm

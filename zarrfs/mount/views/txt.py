@@ -20,7 +20,7 @@ from zarrfs.engine.io.flat import flat_version
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError
-from zarrfs.mount.content import BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.table_columns import text_of_bytes
 

@@ -15,7 +15,7 @@ from math import prod
 from typing import ClassVar
 
 from zarrfs.engine.indexing.projections import FlatOrder
-from zarrfs.mount.content import ArraySegment, BytesSegment, PartSegment, Segment, VirtualFileContent
+from zarrfs.mount.reading.content import ArraySegment, BytesSegment, PartSegment, Segment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.byte_order import byte_order
 from zarrfs.mount.views.pixel_grids import array_refusal

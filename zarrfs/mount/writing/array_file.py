@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.mount.blocks import BlockPool
-from zarrfs.mount.content import ArraySegment, BytesSegment, VirtualFileContent
-from zarrfs.mount.open_files import OpenFile
-from zarrfs.mount.refusal import RefusedError
+from zarrfs.mount.fuse.refusal import RefusedError
+from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.open_files import OpenFile
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 
 __all__ = ["ArrayFile"]

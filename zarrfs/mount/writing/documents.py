@@ -10,7 +10,7 @@ from typing import Any
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
-from zarrfs.mount.refusal import RefusedError
+from zarrfs.mount.fuse.refusal import RefusedError
 
 __all__ = ["CREATION_OPTIONS", "edited_attributes", "new_array_options", "parse_document"]
 

@@ -12,16 +12,16 @@ from typing import Any
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import describe_error
 from zarrfs.logs import logger
-from zarrfs.mount.blocks import BlockPool
-from zarrfs.mount.entries import Directory, Entry, VirtualFile
-from zarrfs.mount.error_numbers import errors_to_errno, os_error
-from zarrfs.mount.open_directories import ListedItem
-from zarrfs.mount.open_files import OpenFile
-from zarrfs.mount.operations import ZarrOperations
+from zarrfs.mount.fuse.error_numbers import errors_to_errno, os_error
+from zarrfs.mount.fuse.open_directories import ListedItem
+from zarrfs.mount.fuse.operations import ZarrOperations
+from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.options import CreationOptions
-from zarrfs.mount.presentation import GROUP_DOCUMENT
-from zarrfs.mount.refusal import RefusedError
-from zarrfs.mount.tree import Tree
+from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.open_files import OpenFile
+from zarrfs.mount.tree.entries import Directory, Entry, VirtualFile
+from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
+from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.array_file import ArrayFile
 from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
 from zarrfs.mount.writing.local_storage import free_space, synchronize

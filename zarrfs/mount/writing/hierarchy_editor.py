@@ -16,9 +16,9 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.similar_arrays import options_like
 from zarrfs.errors import MetadataError, OptionError, describe_error
+from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.options import CreationOptions
-from zarrfs.mount.refusal import RefusedError
-from zarrfs.mount.tree import Tree
+from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.documents import CREATION_OPTIONS
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.mount.presentation import GROUP_DOCUMENT
-from zarrfs.mount.refusal import RefusedError
+from zarrfs.mount.fuse.refusal import RefusedError
+from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
 from zarrfs.mount.writing.documents import edited_attributes, new_array_options, parse_document
 from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
 from zarrfs.mount.writing.npy_file import IncompleteNpyError, NpyError, read_npy

@@ -9,11 +9,11 @@ import time
 from typing import Any, NoReturn
 
 from zarrfs.engine.nodes.array import Array
-from zarrfs.mount.entries import Directory, Entry, VirtualFile
-from zarrfs.mount.error_numbers import errors_to_errno, os_error
-from zarrfs.mount.operations import XATTR_PREFIX
-from zarrfs.mount.presentation import GROUP_DOCUMENT
-from zarrfs.mount.refusal import RefusedError
+from zarrfs.mount.fuse.error_numbers import errors_to_errno, os_error
+from zarrfs.mount.fuse.operations import XATTR_PREFIX
+from zarrfs.mount.fuse.refusal import RefusedError
+from zarrfs.mount.tree.entries import Directory, Entry, VirtualFile
+from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
 from zarrfs.mount.writing.documents import CREATION_OPTIONS
 from zarrfs.mount.writing.file_operations import FileOperations
 from zarrfs.mount.writing.new_files import check_creatable, is_temporary, store_file

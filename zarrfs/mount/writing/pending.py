@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.mount.refusal import RefusedError
+from zarrfs.mount.fuse.refusal import RefusedError
 
 __all__ = ["PendingFile", "PendingFiles"]
 

@@ -1,0 +1,1 @@
+"""FUSE operations on a tree, without a FUSE library."""

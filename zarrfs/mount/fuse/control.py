@@ -1,0 +1,124 @@
+"""Directories of the mount that belong to no store: the root of several sources, and ``.zarrfs`` with the statistics.
+
+They are read-only operations of the same form as ``ZarrOperations``.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from zarrfs.mount.fuse.open_directories import ListedName
+
+__all__ = ["CONTROL_DIRECTORY", "STATISTICS_NAME", "ControlOperations"]
+
+CONTROL_DIRECTORY = ".zarrfs"
+"""The name of the directory in the root of a mount. It is not listed."""
+
+STATISTICS_NAME = "stats.json"
+
+
+class ControlOperations:
+    """One directory with files whose bytes are computed when they are opened, and with names of subdirectories.
+
+    ``files`` maps names to functions that return the bytes. ``directories`` returns the names of the subdirectories,
+    whose content belongs to other operations. Files have the size 0, because their size is known only when they are
+    opened; they are read with direct I/O.
+    """
+
+    direct_io = True
+
+    def __init__(
+        self,
+        files: Mapping[str, Callable[[], bytes]] | None = None,
+        directories: Callable[[], list[str]] = list,
+    ) -> None:
+        self._files = dict(files or {})
+        self._directories = directories
+        self._open: dict[int, bytes] = {}
+        self._handles = itertools.count(1)
+        self._owner = {"st_uid": os.getuid(), "st_gid": os.getgid()}
+        self._started = time.time_ns()
+
+    def getattr(self, path: str, fh: Any = None) -> dict[str, Any]:
+        """Return the attributes of the directory or of a file."""
+        if path == "/":
+            times = dict.fromkeys(("st_atime", "st_mtime", "st_ctime"), self._started)
+            return {"st_mode": stat.S_IFDIR | 0o555, "st_nlink": 2, "st_size": 0, **self._owner, **times}
+        self._file(path)
+        times = dict.fromkeys(("st_atime", "st_mtime", "st_ctime"), time.time_ns())
+        return {"st_mode": stat.S_IFREG | 0o444, "st_nlink": 1, "st_size": 0, **self._owner, **times}
+
+    def access(self, path: str, mode: int) -> int:
+        """Refuse writing."""
+        if path != "/":
+            self._file(path)
+        if mode & os.W_OK:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return 0
+
+    def opendir(self, path: str) -> int:
+        """Accept the directory itself only."""
+        if path != "/":
+            self._file(path)
+            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        return 0
+
+    def releasedir(self, path: str, fh: Any) -> int:
+        """Do nothing."""
+        return 0
+
+    def readdir(self, path: str, fh: Any) -> list[str]:
+        """Return the names of the files and subdirectories."""
+        return [".", "..", *sorted({*self._files, *self._directories()})]
+
+    def read_directory(self, path: str, fh: int, offset: int, with_attributes: bool) -> Iterator[ListedName]:
+        """Yield the entries from ``offset`` on, without attributes."""
+        for name in self.readdir(path, fh)[offset:]:
+            yield ListedName(name, stat.S_IFREG if name in self._files else stat.S_IFDIR)
+
+    def open(self, path: str, flags: int) -> int:
+        """Compute the bytes of a file."""
+        make = self._file(path)
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_TRUNC | os.O_CREAT):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        handle = next(self._handles)
+        self._open[handle] = make()
+        return handle
+
+    def read(self, path: str, size: int, offset: int, fh: int) -> bytes:
+        """Return bytes of an open file."""
+        data = self._open.get(fh, b"")
+        return data[offset : offset + size]
+
+    def release(self, path: str, fh: int) -> int:
+        """Forget an open file."""
+        self._open.pop(fh, None)
+        return 0
+
+    def flush(self, path: str, fh: int) -> int:
+        """Do nothing."""
+        return 0
+
+    def fsync(self, path: str, datasync: int, fh: int) -> int:
+        """Do nothing."""
+        return 0
+
+    def getxattr(self, path: str, name: str, position: int = 0) -> bytes:
+        """There are no extended attributes."""
+        raise OSError(errno.ENODATA, os.strerror(errno.ENODATA))
+
+    def listxattr(self, path: str) -> list[str]:
+        """There are no extended attributes."""
+        return []
+
+    def _file(self, path: str) -> Callable[[], bytes]:
+        make = self._files.get(path.strip("/"))
+        if make is None:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return make

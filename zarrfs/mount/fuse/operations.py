@@ -1,0 +1,299 @@
+"""FUSE operations on a Tree."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NoReturn
+
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
+from zarrfs.mount.fuse.error_numbers import ErrorLog, error_number, errors_to_errno, os_error
+from zarrfs.mount.fuse.open_directories import ListedItem, ListedName, OpenDirectory
+from zarrfs.mount.fuse.page_versions import PageVersions
+from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.open_files import OpenFile
+from zarrfs.mount.tree.entries import Directory, Entry, ListedEntry, VirtualFile
+from zarrfs.mount.tree.tree import Tree
+
+__all__ = ["XATTR_PREFIX", "ZarrOperations"]
+
+BLOCK_NBYTES = 512
+"""The unit of ``st_blocks`` in bytes, independent of the file system."""
+PREFERRED_READ_NBYTES = 1 << 20
+MAX_XATTR_NBYTES = 64 << 10
+"""The maximum size of an extended attribute in Linux."""
+XATTR_PREFIX = "user.zarr."
+
+WRITE_OPERATIONS = [
+    "chmod",
+    "chown",
+    "create",
+    "link",
+    "mkdir",
+    "mknod",
+    "removexattr",
+    "rename",
+    "rmdir",
+    "setxattr",
+    "symlink",
+    "truncate",
+    "unlink",
+    "utimens",
+    "write",
+    "fallocate",
+]
+
+
+class ZarrOperations:
+    """Read-only operations on a Tree. libfuse calls them from several threads concurrently.
+
+    An operation that fails raises OSError with an error number. ``ready`` is called when libfuse has initialized the
+    mount, ``mounted_at`` is the time in seconds that files without a modification time have.
+    """
+
+    use_ns = True
+
+    file_mode = 0o444
+    directory_mode = 0o555
+
+    def __init__(
+        self,
+        tree: Tree,
+        ready: Callable[[], None],
+        mounted_at: float | None = None,
+        pool: BlockPool | None = None,
+    ) -> None:
+        self._tree = tree
+        self._ready = ready
+        self._files: dict[int, OpenFile] = {}
+        self._directories: dict[int, OpenDirectory] = {}
+        self._pool = BlockPool() if pool is None else pool
+        self._handles = itertools.count(1)
+        self._started = time.time() if mounted_at is None else mounted_at
+        self._owner = (os.getuid(), os.getgid())
+        self._error_log = ErrorLog()
+        self._page_versions = PageVersions()
+
+    # -- initialization and destruction ------------------------------------------------------------------
+
+    def init(self, path: str) -> None:
+        self._ready()
+
+    def init_with_config(self, connection: Any, config: Any) -> None:
+        self._ready()
+
+    def destroy(self, path: str) -> None:
+        self._files.clear()
+        self._directories.clear()
+        self._pool.close()
+
+    # -- lookup ------------------------------------------------------------------------------------------
+
+    def find_node(self, path: str) -> Array | Group | None:
+        """Return the array or group that the file or directory at a path presents, or None."""
+        entry = self._tree.lookup(path)
+        return None if entry is None else entry.node
+
+    def _entry(self, path: str) -> Entry:
+        entry = self._tree.lookup(path)
+        if entry is None:
+            raise os_error(errno.ENOENT)
+        return entry
+
+    @errors_to_errno
+    def getattr(self, path: str, fh: Any = None) -> dict[str, Any]:
+        return self._status(self._entry(path))
+
+    def _status(self, entry: Entry) -> dict[str, Any]:
+        modified = self._modified(entry)
+        if isinstance(entry, VirtualFile):
+            return self._file_status(entry.content.size, entry.stored_nbytes, modified)
+        return {
+            "st_mode": stat.S_IFDIR | self.directory_mode,
+            "st_nlink": 2,
+            "st_size": 0,
+            "st_blocks": 0,
+            **self._times_and_owner(modified),
+        }
+
+    def _modified(self, entry: Entry) -> float:
+        return entry.modified or self._started
+
+    def _file_status(self, size: int, stored_nbytes: int, modified: float) -> dict[str, Any]:
+        return {
+            "st_mode": stat.S_IFREG | self.file_mode,
+            "st_nlink": 1,
+            "st_size": size,
+            "st_blocks": -(-stored_nbytes // BLOCK_NBYTES),
+            "st_blksize": PREFERRED_READ_NBYTES,
+            **self._times_and_owner(modified),
+        }
+
+    def _times_and_owner(self, modified: float) -> dict[str, Any]:
+        stamp = int(modified * 1e9)
+        return {
+            "st_uid": self._owner[0],
+            "st_gid": self._owner[1],
+            "st_atime": stamp,
+            "st_mtime": stamp,
+            "st_ctime": stamp,
+        }
+
+    @errors_to_errno
+    def access(self, path: str, mode: int) -> int:
+        self._entry(path)
+        if mode & os.W_OK:
+            raise os_error(errno.EROFS)
+        return 0
+
+    @errors_to_errno
+    def opendir(self, path: str) -> int:
+        if not isinstance(self._entry(path), Directory):
+            raise os_error(errno.ENOTDIR)
+        handle = next(self._handles)
+        self._directories[handle] = OpenDirectory(lambda: self._list(path))
+        return handle
+
+    def releasedir(self, path: str, fh: Any) -> int:
+        self._directories.pop(fh, None)
+        return 0
+
+    def read_directory(self, path: str, fh: int, offset: int, with_attributes: bool) -> Iterator[ListedName]:
+        """Yield the entries of a directory from ``offset`` on. With 0 as the offset the directory is listed again."""
+        directory = self._directories.get(fh) or OpenDirectory(lambda: self._list(path))
+        entries = directory.read(offset, with_attributes)
+        while (entry := self._next_entry(entries, path)) is not None:
+            yield entry
+
+    @errors_to_errno
+    def _next_entry(self, entries: Iterator[ListedName], path: str) -> ListedName | None:
+        return next(entries, None)
+
+    def readdir(self, path: str, fh: Any) -> list[str]:
+        """Return the names in a directory, those of itself and its parent first."""
+        return [entry.name for entry in self.read_directory(path, 0, 0, False)]
+
+    def _list(self, path: str) -> Iterator[ListedItem]:
+        """Yield the entries of a directory. Raises StoreError, before the first entry, if it cannot be listed."""
+        directory = self._entry(path)
+        if not isinstance(directory, Directory):
+            raise os_error(errno.ENOTDIR)
+        for entry in self._tree.list_entries(directory):
+            yield ListedItem(entry.name, entry.is_directory, partial(self._listed_status, entry))
+
+    def _listed_status(self, listed: ListedEntry) -> tuple[dict[str, Any], Array | Group | None] | None:
+        entry = listed.find()
+        return None if entry is None else (self._status(entry), entry.node)
+
+    def readlink(self, path: str) -> NoReturn:
+        raise os_error(errno.EINVAL)
+
+    def statfs(self, path: str) -> dict[str, int]:
+        # The file system is read-only, so no blocks are free.
+        return {
+            "f_bsize": 4096,
+            "f_frsize": 4096,
+            "f_blocks": 0,
+            "f_bfree": 0,
+            "f_bavail": 0,
+            "f_files": 0,
+            "f_ffree": 0,
+            "f_favail": 0,
+            "f_namemax": 255,
+        }
+
+    # -- extended attributes -----------------------------------------------------------------------------
+
+    def _attributes(self, path: str) -> dict[str, bytes]:
+        entry = self._entry(path)
+        node = entry.node
+        if node is None:
+            return {}
+        summary = array_metadata_summary(node) if isinstance(node, Array) else group_metadata_summary(node)
+        if entry.has_attributes:  # attributes that are not cached are larger than MAX_XATTR_NBYTES
+            summary["attributes"] = json_safe(node.attrs.asdict())
+        texts = {
+            XATTR_PREFIX + key: (value if isinstance(value, str) else json.dumps(value)).encode()
+            for key, value in summary.items()
+            if value is not None
+        }
+        return {key: text for key, text in texts.items() if len(text) <= MAX_XATTR_NBYTES}
+
+    @errors_to_errno
+    def getxattr(self, path: str, name: str, position: int = 0) -> bytes:
+        if not name.startswith("user."):
+            # Programs such as ls then stop asking for access control lists and security labels of each file.
+            raise os_error(errno.EOPNOTSUPP)
+        value = self._attributes(path).get(name) if name.startswith(XATTR_PREFIX) else None
+        if value is None:
+            raise os_error(errno.ENODATA)
+        return value
+
+    @errors_to_errno
+    def listxattr(self, path: str) -> list[str]:
+        return sorted(self._attributes(path))
+
+    # -- reading -----------------------------------------------------------------------------------------
+
+    @errors_to_errno
+    def open(self, path: str, flags: int) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_TRUNC | os.O_CREAT):
+            raise os_error(errno.EROFS)
+        entry = self._entry(path)
+        if not isinstance(entry, VirtualFile):
+            raise os_error(errno.EISDIR)
+        handle = next(self._handles)
+        file = OpenFile(entry.content, self._pool, self._tree.follower(path, entry))
+        file.keeps_pages = self._page_versions.are_current(path, entry)
+        self._files[handle] = file
+        return handle
+
+    def keeps_pages(self, handle: int) -> bool:
+        """Return whether the pages of an open file that the kernel has cached before it was opened are current."""
+        file = self._files.get(handle)
+        return file is not None and file.keeps_pages
+
+    @errors_to_errno
+    def read(self, path: str, size: int, offset: int, fh: int) -> Any:
+        file = self._files.get(fh)
+        if file is None:
+            entry = self._entry(path)
+            if not isinstance(entry, VirtualFile):
+                raise os_error(errno.EISDIR)
+            file = OpenFile(entry.content, self._pool)
+        try:
+            return file.read(offset, size)
+        except Exception as error:
+            self._error_log.report(path, error)
+            # Other error numbers, such as ENOENT, would not describe a file that is open.
+            number = error_number(error)
+            if isinstance(error, OSError) and error.errno == errno.ESTALE:
+                number = errno.ESTALE
+            reported = (errno.ETIMEDOUT, errno.ESTALE)
+            raise os_error(number if number in reported else errno.EIO) from error
+
+    def flush(self, path: str, fh: Any) -> int:
+        return 0
+
+    def fsync(self, path: str, datasync: int, fh: Any) -> int:
+        return 0
+
+    def release(self, path: str, fh: int) -> int:
+        self._files.pop(fh, None)
+        return 0
+
+
+def _refuse(self: Any, *args: Any) -> NoReturn:
+    raise os_error(errno.EROFS)
+
+
+for _name in WRITE_OPERATIONS:
+    setattr(ZarrOperations, _name, _refuse)

@@ -1,0 +1,1 @@
+"""The nodes that a mount presents: opened, compared with the store, and held in bounded memory."""

@@ -1,0 +1,98 @@
+"""The names of the members of groups: listings, and names that are known not to exist."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from zarrfs.engine.nodes.group import Group
+from zarrfs.errors import ZarrError
+from zarrfs.mount.nodes.node_records import NAME_NBYTES, NodeRecord
+from zarrfs.ngff.members import member_names
+
+__all__ = ["MIN_MISSES", "MemberLists"]
+
+MAX_LISTING_SECONDS = 0.1
+"""A listing that takes longer is not repeated to find out that a name does not exist."""
+
+MIN_MISSES = 16
+"""After this many names that do not exist, the members of a group are listed."""
+
+SLOW_LISTING = -1_000_000
+"""The number of misses of a group whose listing takes too long, so that it is not repeated soon."""
+
+
+class MemberLists:
+    """Lists members and keeps the names in the record of the group for ``refresh_seconds``. Thread-safe.
+
+    ``grow`` counts memory that a record occupies in addition.
+    """
+
+    def __init__(
+        self,
+        grow: Callable[[NodeRecord, int], None],
+        *,
+        immutable: bool,
+        refresh_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._grow = grow
+        self._immutable = immutable
+        self._refresh_seconds = refresh_seconds
+        self._clock = clock
+
+    def names(self, record: NodeRecord, group: Group) -> list[str]:
+        """Return the sorted names that may be members of a group, the node of a record with its attributes.
+
+        Raises StoreError if a store cannot list it.
+        """
+        start = self._clock()
+        stamp = group.store.listing_stamp(group.path)
+        names = member_names(group)
+        elapsed = self._clock() - start
+        if _lists_all_members(group) and (stamp is not None or elapsed <= MAX_LISTING_SECONDS):
+            if record.members is None:
+                self._grow(record, NAME_NBYTES * len(names))
+            # A listing that the store may have changed meanwhile counts from its beginning.
+            record.members, record.members_stamp = frozenset(names), stamp
+            record.members_expire = start + self._refresh_seconds
+        return names
+
+    def is_absent(self, record: NodeRecord | None, name: str) -> bool:
+        """Return whether a recent listing of a group shows that there is no member with this name.
+
+        ``record`` is that of the group, or None if it is not known.
+        """
+        if record is None or not isinstance(record.node, Group) or not _lists_all_members(record.node):
+            return False
+        if self._is_recent(record, record.node):
+            return name not in (record.members or ())
+        if record.misses < MIN_MISSES:
+            return False
+        # Programs look for many names that do not exist. One listing is cheaper than a request for each.
+        record.misses = 0
+        try:
+            self.names(record, record.node)
+        except (ZarrError, OSError):
+            return False
+        if not self._is_recent(record, record.node):
+            record.misses = SLOW_LISTING
+            return False
+        return name not in (record.members or ())
+
+    def _is_recent(self, record: NodeRecord, group: Group) -> bool:
+        """Return whether the names of a record are those that the store has, as far as this is known."""
+        now = self._clock()
+        if record.members is None:
+            return False
+        if self._immutable or now < record.members_expire:
+            return True
+        if record.members_stamp is None or group.store.listing_stamp(group.path) != record.members_stamp:
+            return False
+        record.members_expire = now + self._refresh_seconds
+        return True
+
+
+def _lists_all_members(node: Group) -> bool:
+    """Whether a name that is not in a listing is not a member. Consolidated metadata can be incomplete."""
+    return node.store.listable and node.store.concurrency == 1 and not node._consolidated

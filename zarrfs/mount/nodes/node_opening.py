@@ -1,0 +1,51 @@
+"""Opening of the nodes that a mount presents. An error becomes a BrokenNode."""
+
+from __future__ import annotations
+
+import errno
+
+from zarrfs.engine.formats.api import read_node
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group, make_node
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import KeyNameError, MetadataError, ZarrError, describe_error
+from zarrfs.logs import logger
+from zarrfs.mount.nodes.node_records import BrokenNode, Node
+
+__all__ = ["open_member", "reopen"]
+
+
+def open_member(root: Group, path: str) -> Node:
+    try:
+        node: Array | Group | None = root.get(path)
+    except KeyNameError:
+        return None
+    except Exception as error:
+        return _broken(path, error)
+    return node
+
+
+def reopen(store: Store, node: Array | Group) -> Node:
+    """Return the node with the metadata that the store has now, or the reason why it cannot be opened."""
+    try:
+        spec = read_node(store, node.path, **node.access.reading)
+        if spec is None:
+            what = "the store" if not node.path else node.name
+            return BrokenNode(f"{store.url}: {what} has been deleted since it was mounted", errno.ESTALE)
+        return make_node(store, node.path, spec, node._cache, node.read_only, node.access)
+    except Exception as error:
+        return _broken(node.path, error)
+
+
+def _broken(path: str, error: Exception) -> BrokenNode:
+    if isinstance(error, MetadataError):
+        return BrokenNode(describe_error(error))
+    if isinstance(error, OSError):
+        denied = error.errno in (errno.EACCES, errno.EPERM)
+        return BrokenNode(describe_error(error), errno.EACCES if denied else errno.EIO)
+    if isinstance(error, MemoryError):
+        return BrokenNode("there is not enough memory to read its metadata", errno.ENOMEM)
+    # An error in one member must not make the other members inaccessible.
+    if not isinstance(error, ZarrError):
+        logger.error("%s: unexpected error while opening the node", path, exc_info=error)
+    return BrokenNode(describe_error(error), errno.EIO)

@@ -1,0 +1,1 @@
+"""Reading of virtual files: their content, access patterns, and blocks in bounded memory."""

@@ -1,0 +1,201 @@
+"""Reading of a flat stream in blocks: of whole chunks for sequential reads, and windows for strided reads."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable
+
+import numpy as np
+
+from zarrfs.engine.io.flat import Window
+from zarrfs.errors import ZarrError
+from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.streams import Bytes, FlatStream
+
+__all__ = ["BlockReader", "is_stale"]
+
+_reader_numbers = itertools.count()
+
+RETRY_SECONDS = 10.0
+"""A block that could not be assembled is not tried again for this time; its ranges are read directly."""
+
+MAX_FAILURES = 1024
+
+MAX_WINDOWS = 16
+"""The number of windows of one stream that are looked up; the memory of the pool is what bounds their bytes."""
+
+_Request = tuple[Hashable, int, Callable[[Bytes], None], Callable[[], Hashable | None]]
+"""The arguments of ``BlockPool.get``."""
+
+
+def is_stale(error: BaseException) -> bool:
+    """Return whether an error means that the metadata of an open file have changed."""
+    return isinstance(error, OSError) and error.errno == errno.ESTALE
+
+
+class BlockReader:
+    """A flat stream, read through the blocks of a pool. Thread-safe."""
+
+    def __init__(self, stream: FlatStream, pool: BlockPool) -> None:
+        self._stream = stream
+        self.pool = pool
+        self.grid = stream.grid(pool.max_block_nbytes)
+        self._key = next(_reader_numbers)
+        self._failures: dict[Hashable, float] = {}
+        self._windows: deque[Window] = deque(maxlen=MAX_WINDOWS)
+        self._current: Window | None = None
+        self._lock = threading.Lock()
+
+    def read(self, offset: int, size: int, *, sequential: bool, read_ahead: bool = True) -> Bytes:
+        """Return ``size`` bytes at ``offset``; the range lies within the stream. The caller must not change them.
+
+        A sequential read assembles the block that contains the range and, with ``read_ahead``, starts to assemble the
+        next one. Other reads use blocks that are present and read the rest from the engine.
+        """
+        first = self.grid.find(offset)
+        start, stop = self.grid.bounds(first)
+        if offset + size <= stop:
+            data = self._block(first, sequential, read_ahead, size)
+            if data is not None:
+                return data[offset - start : offset - start + size]
+            return self._read_directly(offset, size)
+        out = np.empty(size, np.uint8)
+        done = 0
+        number = first
+        while done < size:
+            start, stop = self.grid.bounds(number)
+            begin = offset + done
+            count = min(size - done, stop - begin)
+            data = self._block(number, sequential, read_ahead, count)
+            part = self._read_directly(begin, count) if data is None else data[begin - start :][:count]
+            out[done : done + count] = part
+            done += count
+            number += 1
+        return out
+
+    def read_strided(self, offset: int, size: int, stride: int, run_nbytes: int = 0) -> Bytes:
+        """Return ``size`` bytes at ``offset`` of an access with runs of reads at a distance of ``stride`` bytes.
+
+        The corresponding ranges of all planes of a layer of chunks are assembled together, and those of the next layer
+        in the background. The caller must not change the bytes.
+        """
+        number = self.grid.find(offset)
+        start, stop = self.grid.bounds(number)
+        data = self._block(number, False, False, size) if offset + size <= stop else None
+        if data is not None:
+            return data[offset - start : offset - start + size]
+        wanted = max(size, run_nbytes)
+        window = self._window(offset, size, stride, wanted)
+        if window is not None:
+            data = self._get(self._window_request(window), size)
+            position = window.locate(offset, size)
+            if data is not None and position is not None:
+                if window is not self._current:
+                    self._current = window
+                    following = self._window(window.leave(offset, forwards=stride > 0), size, stride, wanted)
+                    if following is not None:
+                        self.pool.read_ahead(*self._window_request(following))
+                return data[position : position + size]
+        return self._read_directly(offset, size)
+
+    def _window(self, offset: int, size: int, stride: int, wanted: int) -> Window | None:
+        """Return the window of a strided read. A new one contains ``wanted`` bytes of each plane, if possible."""
+        with self._lock:
+            windows = list(self._windows)
+        for window in reversed(windows):
+            if window.locate(offset, size) is not None:
+                return window
+        if offset < 0 or offset + size > self._stream.nbytes:
+            return None
+        limit = self.pool.max_block_nbytes
+        found = self._stream.window(offset, min(wanted, self._stream.nbytes - offset), stride, limit)
+        if found is None and wanted > size:
+            found = self._stream.window(offset, size, stride, limit)
+        if found is not None:
+            with self._lock:
+                self._windows.append(found)
+        return found
+
+    def _window_request(self, window: Window) -> _Request:
+        def assemble(out: Bytes) -> None:
+            self._confirmed(lambda: self._stream.read_window(window, out))
+
+        def version() -> Hashable | None:
+            return True if self.pool.is_immutable else self._stream.window_version(window)
+
+        return (self._key, window), window.nbytes, assemble, version
+
+    def _block_request(self, number: int) -> _Request:
+        start, stop = self.grid.bounds(number)
+        return (
+            (self._key, number),
+            stop - start,
+            lambda out: self._assemble(start, out),
+            lambda: self._version(start, stop),
+        )
+
+    def _block(self, number: int, sequential: bool, read_ahead: bool, size: int) -> Bytes | None:
+        """Return a block of which ``size`` bytes are used, or None."""
+        request = self._block_request(number)
+        if not sequential:
+            key, _, _, version = request
+            return self.pool.find(key, version)
+        data = self._get(request, size)
+        if data is not None and read_ahead and number + 1 < self.grid.count:
+            self.pool.read_ahead(*self._block_request(number + 1))
+        return data
+
+    def _get(self, request: _Request, size: int) -> Bytes | None:
+        """Return a block or window, which is assembled if necessary, or None if it cannot be assembled now."""
+        key, nbytes, assemble, version = request
+        failed_at = self._failures.get(key)
+        if failed_at is not None and time.monotonic() - failed_at < RETRY_SECONDS:
+            return None
+        try:
+            return self.pool.get(key, nbytes, assemble, version, size)
+        except (ZarrError, MemoryError) as error:
+            if is_stale(error):
+                raise
+            # One corrupt chunk must not make its whole block unreadable: its neighbours are read directly.
+            if len(self._failures) >= MAX_FAILURES:
+                self._failures.clear()
+            self._failures[key] = time.monotonic()
+            return None
+
+    def _assemble(self, start: int, out: Bytes) -> None:
+        # Blocks of whole chunks decode each chunk once: keeping the chunks as well would only cost memory.
+        self._read_into(start, out, keep_chunks=not self.grid.holds_whole_chunks)
+
+    def _read_directly(self, offset: int, size: int) -> Bytes:
+        out = np.empty(size, np.uint8)
+        if not self._stream.read_decoded(offset, out):
+            if self._stream.decodes_whole_chunks:
+                # They are decoded anyway. The next reads, or the block that is assembled next, use them.
+                self._stream.expect(offset, size)
+            self._read_into(offset, out, keep_chunks=True)
+        return out
+
+    def _read_into(self, start: int, out: Bytes, keep_chunks: bool) -> None:
+        self._confirmed(lambda: self._stream.read_into(start, out, keep_chunks=keep_chunks))
+
+    def _confirmed(self, read: Callable[[], None]) -> None:
+        try:
+            read()
+        except ZarrError:
+            # A chunk of another data type or shape cannot be decoded.
+            self._confirm()
+            raise
+        self._confirm()
+
+    def _confirm(self) -> None:
+        if not self.pool.is_immutable:
+            self._stream.confirm()
+
+    def _version(self, start: int, stop: int) -> Hashable | None:
+        if self.pool.is_immutable:
+            return True
+        return self._stream.version(start, stop)

@@ -1,0 +1,328 @@
+"""Blocks of virtual files in memory, shared by all open files of a mount.
+
+A block is a range of a flat byte stream that is assembled by one read of the engine, so that each chunk is
+decoded once however small the requests of the kernel are. ``BlockPool`` bounds the memory of all blocks and
+assembles each block once for all readers; ``block_reader`` divides streams into blocks.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from zarrfs.logs import logger
+from zarrfs.mount.reading.streams import REVALIDATION_SECONDS, Bytes
+
+__all__ = ["DEFAULT_POOL_NBYTES", "BlockPool", "PoolStatistics"]
+
+DEFAULT_POOL_NBYTES = 64 << 20
+
+MIN_BLOCKS_PER_POOL = 2
+"""The pool has room for two blocks: one is read while the next one is assembled."""
+
+MAX_BLOCK_NBYTES = 64 << 20
+"""Assembling a larger block would delay the first byte too long."""
+
+IN_USE_SECONDS = 0.1
+"""A block that has not been read completely is kept for this time after the last read of it."""
+
+MAX_UNREAD_NBYTES = 1 << 20
+"""A block of which at most this many bytes, or a quarter, were not read counts as read completely. The first reads of a
+file are direct, before the access is recognised as sequential.
+"""
+
+MAX_WAITING = 32
+MAX_WAITING_SECONDS = 2.0
+"""If all blocks are in use, this many reads wait this long for one of them."""
+
+MAX_DROPPED = 1024
+"""The number of blocks that are remembered because they were dropped before they were read completely."""
+
+POLL_SECONDS = 0.02
+"""How often waiting reads look for blocks that are no longer in use."""
+
+
+@dataclass
+class PoolStatistics:
+    """Counters of a pool since it was created.
+
+    Attributes:
+        hits: reads served from a block that was present or being assembled.
+        assembled: blocks that were assembled.
+        read_ahead: blocks whose assembly was started before a read asked for them.
+        evicted: blocks that were dropped to make room.
+        stale: blocks that were dropped because the store changed.
+    """
+
+    hits: int = 0
+    assembled: int = 0
+    read_ahead: int = 0
+    evicted: int = 0
+    stale: int = 0
+
+
+@dataclass(eq=False)
+class _Block:
+    """A block and the state of its assembly."""
+
+    nbytes: int
+    done: threading.Event = field(default_factory=threading.Event)
+    data: Bytes | None = None
+    error: BaseException | None = None
+    version: Hashable | None = None
+    checked_at: float = 0.0
+    served_nbytes: int = 0
+    used_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_read(self) -> bool:
+        return self.nbytes - self.served_nbytes <= min(MAX_UNREAD_NBYTES, self.nbytes // 4)
+
+    @property
+    def is_in_use(self) -> bool:
+        if not self.done.is_set():
+            return True
+        return not self.is_read and time.monotonic() - self.used_at < IN_USE_SECONDS
+
+
+class BlockPool:
+    """Blocks by key, in least-recently-used order, bounded in bytes. Thread-safe.
+
+    A block is assembled by the first thread that asks for it; other threads wait for it. Memory of blocks that are
+    being assembled counts. ``close`` waits for read-ahead that is in progress.
+
+    If more files are read at the same time than the pool has blocks for, they take turns: a block stays until it has
+    been read, and the reads of other files wait for it. Each block would otherwise be assembled again for each request.
+    """
+
+    def __init__(
+        self,
+        capacity: int = DEFAULT_POOL_NBYTES,
+        *,
+        is_immutable: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.capacity = capacity
+        self.is_immutable = is_immutable
+        self.statistics = PoolStatistics()
+        self._clock = clock
+        self._blocks: OrderedDict[Hashable, _Block] = OrderedDict()
+        self._nbytes = 0
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting: deque[object] = deque()
+        self._dropped: OrderedDict[Hashable, None] = OrderedDict()
+        self._executor: ThreadPoolExecutor | None = None
+        self._closed = False
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all blocks, including those that are being assembled."""
+        return self._nbytes
+
+    @property
+    def max_block_nbytes(self) -> int:
+        """The size of the largest block that the pool accepts."""
+        return min(MAX_BLOCK_NBYTES, self.capacity // MIN_BLOCKS_PER_POOL)
+
+    def get(
+        self,
+        key: Hashable,
+        nbytes: int,
+        assemble: Callable[[Bytes], None],
+        version: Callable[[], Hashable | None],
+        wanted_nbytes: int = 0,
+    ) -> Bytes | None:
+        """Return the bytes of a block. The caller must not change them; they stay valid after an eviction.
+
+        Return None if the pool is full of blocks that are in use for ``MAX_WAITING_SECONDS``. ``wanted_nbytes`` is the
+        number of bytes that the caller uses.
+        ``assemble`` fills an array of ``nbytes`` bytes; its exception is raised in all threads that wait for the block.
+        ``version`` returns the version of the data, or None where it is unknown.
+        """
+        block, is_new = self._claim(key, nbytes, version, waits=True)
+        if block is None:
+            return None
+        if is_new:
+            self._assemble(key, block, assemble, version)
+        else:
+            self.statistics.hits += 1
+            block.done.wait()
+        if block.error is not None:
+            raise block.error
+        assert block.data is not None
+        block.served_nbytes += wanted_nbytes
+        block.used_at = time.monotonic()
+        return block.data
+
+    def find(self, key: Hashable, version: Callable[[], Hashable | None]) -> Bytes | None:
+        """Return the bytes of a block if it is present and assembled, else None."""
+        with self._lock:
+            block = self._blocks.get(key)
+        if block is None or not block.done.is_set() or block.data is None:
+            return None
+        if not self._is_current(key, block, version):
+            return None
+        self.statistics.hits += 1
+        with self._lock:
+            if key in self._blocks:
+                self._blocks.move_to_end(key)
+        return block.data
+
+    def read_ahead(
+        self,
+        key: Hashable,
+        nbytes: int,
+        assemble: Callable[[Bytes], None],
+        version: Callable[[], Hashable | None],
+    ) -> None:
+        """Start to assemble a block in the background, unless it is present or the pool is closed."""
+        with self._lock:
+            if self._closed or key in self._blocks:
+                return
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(1, thread_name_prefix="zarrfs-read-ahead")
+            executor = self._executor
+        block, is_new = self._claim(key, nbytes, version, waits=False)
+        if is_new and block is not None:
+            self.statistics.read_ahead += 1
+            try:
+                executor.submit(self._assemble, key, block, assemble, version)
+            except RuntimeError:  # The pool was closed at the same time.
+                self._discard(key, block)
+                block.error = RuntimeError("the block pool is closed")
+                block.done.set()
+
+    def clear(self) -> None:
+        """Drop all blocks."""
+        with self._lock:
+            self._blocks.clear()
+            self._nbytes = 0
+
+    def close(self) -> None:
+        """Drop all blocks and stop reading ahead."""
+        with self._lock:
+            self._closed = True
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=True)
+        self.clear()
+
+    # -- internals ---------------------------------------------------------------------------------------------
+
+    def _claim(
+        self, key: Hashable, nbytes: int, version: Callable[[], Hashable | None], *, waits: bool
+    ) -> tuple[_Block | None, bool]:
+        """Return the block of a key, and whether the caller must assemble it. None when there is no room for it."""
+        with self._lock:
+            block = self._blocks.get(key)
+        if block is not None and (not block.done.is_set() or self._is_current(key, block, version)):
+            with self._lock:
+                if key in self._blocks:
+                    self._blocks.move_to_end(key)
+            return block, False
+        with self._lock:
+            present = self._blocks.get(key)
+            if present is not None and present is not block:
+                return present, False
+            if key in self._dropped and self._nbytes + nbytes > self.capacity:
+                # It is read too slowly to be kept. Assembling it for each request would cost more than direct reads.
+                return None, False
+            self._dropped.pop(key, None)
+            if self._waiting or not self._make_room(nbytes):
+                if not waits or nbytes > self.capacity or len(self._waiting) >= MAX_WAITING:
+                    return None, False
+                present = self._wait_for_room(key, nbytes)
+                if present is not None:
+                    return present, False
+                if not self._make_room(nbytes):
+                    return None, False
+            block = self._blocks[key] = _Block(nbytes)
+            self._nbytes += nbytes
+        return block, True
+
+    def _wait_for_room(self, key: Hashable, nbytes: int) -> _Block | None:
+        """Wait until there is room, in the order of the requests, or the time is over. The lock is held.
+
+        Return the block if another thread assembles it meanwhile.
+        """
+        ticket = object()
+        self._waiting.append(ticket)
+        try:
+            deadline = time.monotonic() + MAX_WAITING_SECONDS
+            while time.monotonic() < deadline and not self._closed:
+                if key in self._blocks:
+                    return self._blocks[key]
+                if self._waiting[0] is ticket and self._make_room(nbytes):
+                    break
+                self._changed.wait(POLL_SECONDS)
+        finally:
+            self._waiting.remove(ticket)
+            self._changed.notify_all()
+        return None
+
+    def _make_room(self, nbytes: int) -> bool:
+        """Drop the least recently used blocks that are not in use until there is room. The lock is held."""
+        for key in list(self._blocks):
+            if self._nbytes + nbytes <= self.capacity:
+                break
+            block = self._blocks[key]
+            if not block.is_in_use:
+                del self._blocks[key]
+                self._nbytes -= block.nbytes
+                self.statistics.evicted += 1
+                if block.served_nbytes and not block.is_read:
+                    self._dropped[key] = None
+                    if len(self._dropped) > MAX_DROPPED:
+                        self._dropped.popitem(last=False)
+        return self._nbytes + nbytes <= self.capacity
+
+    def _assemble(
+        self,
+        key: Hashable,
+        block: _Block,
+        assemble: Callable[[Bytes], None],
+        version: Callable[[], Hashable | None],
+    ) -> None:
+        try:
+            # The version is taken first, so that a change during the read makes the block stale, never current.
+            block.version = version()
+            block.checked_at = self._clock()
+            data = np.empty(block.nbytes, np.uint8)
+            assemble(data)
+            block.data = data
+            self.statistics.assembled += 1
+        except BaseException as error:
+            block.error = error
+            logger.debug("block %r was not assembled: %s", key, error)
+        if block.error is not None or block.version is None:
+            # Without a version nothing could tell later whether the block is current: it serves the waiting readers
+            # only.
+            self._discard(key, block)
+        block.done.set()
+
+    def _discard(self, key: Hashable, block: _Block) -> None:
+        with self._lock:
+            if self._blocks.get(key) is block:
+                del self._blocks[key]
+                self._nbytes -= block.nbytes
+
+    def _is_current(self, key: Hashable, block: _Block, version: Callable[[], Hashable | None]) -> bool:
+        if block.error is not None:
+            self._discard(key, block)
+            return False
+        now = self._clock()
+        if now - block.checked_at < REVALIDATION_SECONDS:
+            return True
+        if version() == block.version:
+            block.checked_at = now
+            return True
+        self.statistics.stale += 1
+        self._discard(key, block)
+        return False

@@ -1,0 +1,93 @@
+"""Reading an open virtual file: sequential access through blocks, other access directly."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from zarrfs.errors import ZarrError
+from zarrfs.mount.reading.access_pattern import AccessPattern, Pattern
+from zarrfs.mount.reading.block_reader import is_stale
+from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.content import StreamSegment, VirtualFileContent
+from zarrfs.mount.reading.streams import Bytes
+
+__all__ = ["OpenFile"]
+
+MAX_ATTEMPTS = 3
+"""The number of attempts to read a range while the metadata are being changed."""
+
+
+class OpenFile:
+    """A virtual file that a program has opened. Thread-safe: the kernel sends several reads at once.
+
+    ``follow`` is called before each read and returns the current content. It raises an error if the content has another
+    size or other metadata than before. Its argument is whether a change has been noticed during a read.
+
+    Attributes:
+        content: the current content.
+        keeps_pages: whether the pages that the kernel had cached when the file was opened are current.
+    """
+
+    def __init__(
+        self,
+        content: VirtualFileContent,
+        pool: BlockPool,
+        follow: Callable[[bool], VirtualFileContent] | None = None,
+    ) -> None:
+        self.content = content
+        self.keeps_pages = False
+        self._follow = follow
+        self._pool = pool
+        self._pattern = AccessPattern()
+
+    def read(self, offset: int, size: int) -> Any:
+        """Return the bytes at ``offset``, at most ``size`` and as far as the file goes, as a ctypes array of bytes.
+
+        The array may refer to the memory of a block and must not be changed.
+        """
+        follow = self._follow
+        if follow is None:
+            return self._read(offset, size)
+        self.content = follow(False)
+        for _ in range(MAX_ATTEMPTS - 1):
+            try:
+                return self._read(offset, size)
+            except (ZarrError, OSError) as error:
+                if not is_stale(error):
+                    raise
+                self.content = follow(True)
+        return self._read(offset, size)
+
+    def _read(self, offset: int, size: int) -> Any:
+        count = max(0, min(size, self.content.size - offset))
+        if not count:
+            return (ctypes.c_ubyte * 0)()
+        pattern = self._pattern.record(offset, count)
+        parts = list(self.content.parts(offset, count))
+        if len(parts) == 1:
+            segment, start, _ = parts[0]
+            if isinstance(segment, StreamSegment):
+                data: Any = self._read_stream(segment, start, count, pattern)
+                # The array keeps the memory of the data alive, and saves a copy.
+                return (ctypes.c_ubyte * count).from_buffer(data)
+        buffer = (ctypes.c_ubyte * count)()
+        view = memoryview(buffer).cast("B")
+        done = 0
+        for segment, start, length in parts:
+            target = view[done : done + length]
+            if isinstance(segment, StreamSegment):
+                target[:] = self._read_stream(segment, start, length, pattern).data
+            else:
+                segment.read_into(start, target)
+            done += length
+        return buffer
+
+    def _read_stream(self, segment: StreamSegment, start: int, size: int, pattern: Pattern) -> Bytes:
+        blocks = segment.blocks(self._pool)
+        if pattern is not Pattern.STRIDED:
+            return blocks.read(
+                start, size, sequential=pattern is Pattern.SEQUENTIAL, read_ahead=self._pattern.is_long
+            )
+        return blocks.read_strided(start, size, self._pattern.stride, self._pattern.run_nbytes)

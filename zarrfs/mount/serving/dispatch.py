@@ -1,0 +1,228 @@
+"""Distribution of the requests of the kernel to the operations of the sources, and their counting."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from zarrfs.mount.fuse.control import CONTROL_DIRECTORY, ControlOperations
+from zarrfs.mount.fuse.open_directories import ListedName
+from zarrfs.mount.fuse.permissions import Permissions
+from zarrfs.mount.serving.statistics import RequestCounters
+
+__all__ = ["Dispatcher"]
+
+PATH_OPERATIONS = (
+    "access",
+    "chmod",
+    "chown",
+    "getattr",
+    "getxattr",
+    "listxattr",
+    "mkdir",
+    "mknod",
+    "opendir",
+    "readlink",
+    "releasedir",
+    "fsyncdir",
+    "removexattr",
+    "rmdir",
+    "setxattr",
+    "statfs",
+    "truncate",
+    "unlink",
+    "utimens",
+)
+"""Operations whose first argument is a path. A last argument that is an open file is replaced by its handle."""
+
+HANDLE_OPERATIONS = ("fallocate", "flush", "fsync", "read", "release", "write")
+"""Operations whose first argument is a path and whose last argument is an open file."""
+
+PAIR_OPERATIONS = ("link", "rename")
+"""Operations with two paths, which must belong to one source."""
+
+
+class Dispatcher:
+    """The operations of a mount. Thread-safe. The binding passes open files as structures (``raw_fi``).
+
+    ``root`` serves all paths except those below the directories ``sources`` and ``control``. For one source ``root``
+    is the operations of the source, and ``sources`` is empty. A request is counted as failed if it raises OSError.
+    """
+
+    use_ns = True
+
+    def __init__(
+        self,
+        root: Any,
+        sources: Mapping[str, Any],
+        control: ControlOperations,
+        counters: RequestCounters,
+        ready: Callable[[], None],
+        permissions: Permissions,
+        max_read: int | None = None,
+    ) -> None:
+        self._root = root
+        self._directories = {**sources, CONTROL_DIRECTORY: control}
+        self._sources = list(sources.values()) or [root]
+        self._counters = counters
+        self._ready = ready
+        self._permissions = permissions
+        self._max_read = max_read
+        self._destroying = threading.Lock()
+        self._is_destroyed = False
+        for name in (*PATH_OPERATIONS, *HANDLE_OPERATIONS):
+            if self._is_supported(name):
+                setattr(self, name, self._make(name))
+        for name in PAIR_OPERATIONS:
+            if self._is_supported(name):
+                setattr(self, name, self._make_pair(name))
+
+    def _is_supported(self, name: str) -> bool:
+        return any(hasattr(operations, name) for operations in self._sources)
+
+    def _route(self, path: str) -> tuple[Any, str]:
+        """Return the operations that a path belongs to, and the path in them."""
+        name, separator, rest = path[1:].partition("/")
+        operations = self._directories.get(name)
+        if operations is None:
+            return self._root, path
+        return operations, separator + rest or "/"
+
+    def _make(self, name: str) -> Callable[..., Any]:
+        counters, route = self._counters, self._route
+        changes_attributes = name == "getattr" and self._permissions.has_effect
+        is_read, is_write, has_handle = name == "read", name == "write", name in HANDLE_OPERATIONS
+
+        def operation(path: str, *arguments: Any) -> Any:
+            counters.begin(name)
+            try:
+                operations, inner = route(path)
+                if arguments and (has_handle or hasattr(arguments[-1], "fh")):
+                    arguments = (*arguments[:-1], arguments[-1].fh)
+                result = _method(operations, name)(inner, *arguments)
+                if changes_attributes:
+                    result = self._apply_permissions(result, operations, inner)
+            except BaseException as error:
+                counters.fail(getattr(error, "errno", None))
+                raise
+            if is_read:
+                counters.end(read_nbytes=len(result))
+            elif is_write:
+                counters.end(written_nbytes=result)
+            else:
+                counters.end()
+            return result
+
+        return operation
+
+    def _apply_permissions(self, attributes: dict[str, Any], operations: Any, path: str) -> dict[str, Any]:
+        find_node = getattr(operations, "find_node", None)
+        node = find_node(path) if self._permissions.follow_store and find_node is not None else None
+        return self._permissions.apply(attributes, node)
+
+    def _make_pair(self, name: str) -> Callable[..., Any]:
+        def operation(first: str, second: str, *arguments: Any) -> Any:
+            self._counters.begin(name)
+            try:
+                operations, inner = self._route(first)
+                others, other_inner = self._route(second)
+                if others is not operations:
+                    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+                result = _method(operations, name)(inner, other_inner, *arguments)
+            except BaseException as error:
+                self._counters.fail(getattr(error, "errno", None))
+                raise
+            self._counters.end()
+            return result
+
+        return operation
+
+    # -- operations of another form ----------------------------------------------------------------------------
+
+    def open(self, path: str, file: Any) -> int:
+        """Open a file: set the handle in its structure."""
+        return self._open("open", path, file, file.flags)
+
+    def create(self, path: str, mode: int, file: Any) -> int:
+        """Create a file: set the handle in its structure."""
+        return self._open("create", path, file, mode)
+
+    def _open(self, name: str, path: str, file: Any, argument: int) -> int:
+        self._counters.begin(name)
+        try:
+            operations, inner = self._route(path)
+            file.fh = _method(operations, name)(inner, argument)
+            if getattr(operations, "direct_io", False):
+                file.direct_io = 1
+            elif hasattr(operations, "keeps_pages") and operations.keeps_pages(file.fh):
+                file.keep_cache = 1
+        except BaseException as error:
+            self._counters.fail(getattr(error, "errno", None))
+            raise
+        self._counters.end()
+        return 0
+
+    def read_directory(self, path: str, fh: int, offset: int, with_attributes: bool) -> Iterator[ListedName]:
+        """Yield the entries of a directory from ``offset`` on."""
+        self._counters.begin("readdirplus" if with_attributes else "readdir")
+        try:
+            operations, inner = self._route(path)
+            for entry in _method(operations, "read_directory")(inner, fh, offset, with_attributes):
+                if entry.attributes is None or not self._permissions.has_effect:
+                    yield entry
+                else:
+                    yield entry._replace(attributes=self._permissions.apply(entry.attributes, entry.node))
+        except GeneratorExit:
+            self._counters.end()
+            raise
+        except BaseException as error:
+            self._counters.fail(getattr(error, "errno", None))
+            raise
+        self._counters.end()
+
+    def readdir(self, path: str, fh: int) -> list[tuple[str, dict[str, int], int]]:
+        """Return (name, attributes, 0) of the entries of a directory, as both bindings accept them.
+
+        The attributes contain the type of the file only.
+        """
+        entries = self.read_directory(path, fh, 0, False)
+        return [(entry.name, {"st_mode": entry.type}, 0) for entry in entries]
+
+    def symlink(self, target: str, source: str) -> int:
+        """Create a symbolic link at ``target``."""
+        operations, inner = self._route(target)
+        return int(_method(operations, "symlink")(inner, source) or 0)
+
+    def init_with_config(self, connection: Any, config: Any) -> None:
+        """Called when libfuse has initialized the mount."""
+        if self._max_read is not None and connection is not None and hasattr(connection, "max_read"):
+            # libfuse 3 refuses a mount option that differs from the value of the connection.
+            connection.max_read = self._max_read
+        for operations in self._sources:
+            initialize = getattr(operations, "init", None)
+            if initialize is not None:
+                initialize("/")
+        self._ready()
+
+    def init(self, path: str) -> None:
+        """Called by bindings that have no configuration."""
+        self.init_with_config(None, None)
+
+    def destroy(self, path: str) -> None:
+        """Called when the file system has been unmounted. Changes are written. A second call waits for the first."""
+        with self._destroying:
+            if not self._is_destroyed:
+                self._is_destroyed = True
+                for operations in self._sources:
+                    operations.destroy(path)
+
+
+def _method(operations: Any, name: str) -> Callable[..., Any]:
+    method: Callable[..., Any] | None = getattr(operations, name, None)
+    if method is None:
+        number = errno.EROFS if isinstance(operations, ControlOperations) else errno.ENOSYS
+        raise OSError(number, os.strerror(number))
+    return method

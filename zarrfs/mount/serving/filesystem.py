@@ -1,0 +1,112 @@
+"""A mounted file system without FUSE: the nodes, the trees and caches, the operations, and the statistics."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+import zarrfs
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import ChunkDecodeError
+from zarrfs.mount.fuse.control import STATISTICS_NAME, ControlOperations
+from zarrfs.mount.fuse.error_numbers import ErrorLog
+from zarrfs.mount.fuse.operations import ZarrOperations
+from zarrfs.mount.fuse.permissions import Permissions
+from zarrfs.mount.options import MountOptions, default_cache_size
+from zarrfs.mount.reading.blocks import DEFAULT_POOL_NBYTES, BlockPool
+from zarrfs.mount.serving.dispatch import Dispatcher
+from zarrfs.mount.serving.sources import display_location, open_sources, source_names
+from zarrfs.mount.serving.statistics import MountDescription, MountStatistics
+from zarrfs.mount.tree.tree import Tree
+
+__all__ = ["Filesystem"]
+
+MIN_SHARED_CACHE_NBYTES = 256 << 20
+"""A smaller cache is used for decoded chunks only."""
+
+DIRTY_CACHE_DIVISOR = 4
+"""The written bytes that are not stored yet may occupy a quarter of the size of a large cache, in addition to it."""
+
+
+class Filesystem:
+    """The sources of a mount, opened. ``close`` closes them. Raises ZarrError if a source cannot be opened."""
+
+    def __init__(self, locations: Sequence[str | Store], mountpoint: str, options: MountOptions) -> None:
+        cache_size = default_cache_size() if options.cache_size is None else options.cache_size
+        # Half of a large cache holds blocks of files, for sequential access; the rest holds decoded chunks. A working
+        # buffer for blocks, which does not depend on the size of the cache, is added.
+        blocks_nbytes = cache_size // 2 if cache_size >= MIN_SHARED_CACHE_NBYTES else 0
+        self._reported = ErrorLog()
+        access = zarrfs.Access(
+            max_document=options.max_document,
+            recheck_data=False if options.immutable else None,
+            on_corrupt=self._report_corrupt if options.on_error == "fill" else None,
+        )
+        self._options = options
+        self._cache_size = cache_size
+        self._nodes = open_sources(locations, options, cache_size - blocks_nbytes, access)
+        self._pool = BlockPool(DEFAULT_POOL_NBYTES + blocks_nbytes, is_immutable=options.immutable)
+        names = source_names(locations)
+        self._trees = {
+            name: Tree(node, name, views=options.views, immutable=options.immutable)
+            for name, node in zip(names, self._nodes, strict=True)
+        }
+        self.sources = tuple(display_location(location) for location in locations)
+        self.statistics = MountStatistics(
+            MountDescription(
+                self.sources, mountpoint, os.getpid(), time.time(), cache_size, options.writable
+            ),
+            self._pool,
+            [node._cache for node in self._nodes],
+            lambda: sum(tree.cached_nbytes for tree in self._trees.values()),
+        )
+
+    def dispatcher(self, ready: Callable[[], None], max_read: int | None = None) -> Dispatcher:
+        """Return the operations for the binding. ``ready`` is called when libfuse has initialized the mount."""
+        options = self._options
+        permissions = Permissions(
+            follow_store=options.allow_other, uid=options.uid, gid=options.gid, umask=options.umask
+        )
+        sources = {name: self._operations(tree) for name, tree in self._trees.items()}
+        control = ControlOperations({STATISTICS_NAME: self.statistics.json})
+        counters = self.statistics.counters
+        if len(sources) == 1:
+            (root,) = sources.values()
+            return Dispatcher(root, {}, control, counters, ready, permissions, max_read)
+        directory = ControlOperations(directories=lambda: list(sources))
+        return Dispatcher(directory, sources, control, counters, ready, permissions, max_read)
+
+    def _operations(self, tree: Tree) -> ZarrOperations:
+        if self._options.writable:
+            from zarrfs.mount.writing.operations import WritableOperations
+            from zarrfs.mount.writing.write_buffer import DEFAULT_DIRTY_NBYTES, WriteBuffer
+
+            dirty_nbytes = self._cache_size // DIRTY_CACHE_DIVISOR // len(self._trees)
+            return WritableOperations(
+                tree,
+                lambda: None,
+                pool=self._pool,
+                options=self._options.creation,
+                write_buffer=WriteBuffer(max(DEFAULT_DIRTY_NBYTES, dirty_nbytes)),
+            )
+        return ZarrOperations(tree, lambda: None, pool=self._pool)
+
+    def _report_corrupt(self, error: ChunkDecodeError) -> None:
+        self._reported.report("it reads as the fill value", error)
+
+    def rescan(self) -> None:
+        """Compare everything that is cached with the stores at the next access."""
+        self._pool.clear()
+        for tree in self._trees.values():
+            tree.rescan()
+
+    def close(self) -> None:
+        """Stop reading ahead, and close the stores."""
+        with ExitStack() as stack:
+            for node in self._nodes:
+                stack.callback(node.store.close)
+            for tree in self._trees.values():
+                stack.callback(tree.close)
+            self._pool.close()

@@ -1,0 +1,230 @@
+"""Serving of a mount in the current process."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import MountError, ZarrError
+from zarrfs.logs import logger
+from zarrfs.mount.options import MountOptions
+from zarrfs.mount.serving.binding import load_binding
+from zarrfs.mount.serving.filesystem import Filesystem
+from zarrfs.mount.serving.signals import handled_signals
+from zarrfs.mount.serving.sources import absolute_location
+from zarrfs.mount.serving.statistics import MountDescription, prometheus_text
+from zarrfs.mount.system.mount_table import SUBTYPE, is_mounted
+from zarrfs.mount.system.mountpoints import prepare_mountpoint
+from zarrfs.mount.system.records import MountRecord, boot_identifier, remove_record, start_time, write_record
+from zarrfs.mount.system.unmounting import unmount
+from zarrfs.text import safe_text
+
+__all__ = ["serve"]
+
+MAX_SOURCE_LENGTH = 1000
+"""The maximum number of characters of the location in the mount table."""
+
+EXIT_SECONDS = 2.0
+"""The process exits this time after the unmount, even if requests are in progress: they may wait for a server."""
+
+IMMUTABLE_SECONDS = 3600
+
+GC_THRESHOLDS = (20_000, 20, 50)
+"""The thresholds of the garbage collector in the process of a mount."""
+
+
+def serve(
+    location: str | Store | Sequence[str | Store],
+    mountpoint: str,
+    options: MountOptions,
+    ready: Callable[[], None] = lambda: None,
+    *,
+    is_created: bool = False,
+) -> None:
+    """Mount, and serve requests until the file system is unmounted or SIGINT or SIGTERM is received.
+
+    Several locations become directories of the mount, named after the locations. ``ready`` is called when libfuse has
+    initialized the mount. A mount point that was created for the mount (``is_created``) is removed afterwards. If
+    requests are in progress after the unmount that do not end, the process exits.
+
+    Raises ZarrError if a store cannot be opened or the mount fails. It must be called on the main thread, because it
+    handles signals.
+    """
+    given = [location] if isinstance(location, str | Store) else list(location)
+    locations = [absolute_location(each) if isinstance(each, str) else each for each in given]
+    if len(locations) > 1 and options.path:
+        raise MountError("--path applies to one location; give the path as a part of each location instead")
+    if options.writable and options.immutable:
+        raise MountError("--rw and --immutable exclude each other: a writable mount changes the data")
+    target = prepare_mountpoint(mountpoint)
+    ending = _Ending(target, is_created, options.writable)
+    try:
+        filesystem = Filesystem(locations, target, options)
+        try:
+            _run(filesystem, target, options, ready, ending)
+        finally:
+            ending.exit_soon()
+            filesystem.close()
+    finally:
+        ending.finish()
+
+
+def _run(
+    filesystem: Filesystem,
+    target: str,
+    options: MountOptions,
+    ready: Callable[[], None],
+    ending: _Ending,
+) -> None:
+    """Run the loop of libfuse."""
+    binding = load_binding()
+    statistics = filesystem.statistics
+    is_ready = False
+
+    def mark_ready() -> None:
+        nonlocal is_ready
+        is_ready = True
+        write_record(_record(statistics.description, ending.is_created))
+        ready()
+
+    arguments = _fuse_arguments(filesystem.sources, options)
+    max_read = arguments.get("max_read")
+    dispatcher = filesystem.dispatcher(
+        mark_ready, int(max_read) if isinstance(max_read, str) and max_read.isdecimal() else None
+    )
+    # After a signal, what programs have written is stored before the process exits.
+    ending.flush = lambda: dispatcher.destroy("/")
+    metrics = None
+    if options.metrics is not None:
+        from zarrfs.mount.serving.metrics import MetricsServer
+
+        metrics = MetricsServer(options.metrics, lambda: prometheus_text(statistics.snapshot()))
+    try:
+        with handled_signals(ending.stop, filesystem.rescan), _fewer_collections():
+            binding.run(dispatcher, target, arguments, is_debugging=options.debug)
+    except RuntimeError as error:
+        if is_ready:
+            raise MountError(f"{target}: the mount terminated with the libfuse status {error}") from error
+        raise MountError(
+            f"{target}: libfuse could not mount (status {error}). Its own message is printed above; "
+            "`zarrfs doctor` shows missing requirements"
+        ) from error
+    finally:
+        if metrics is not None:
+            metrics.close()
+
+
+@contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Collect cycles of objects less often: listings create many objects without cycles, which are all examined."""
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+
+
+class _Ending:
+    """The end of a mount: after a signal, after the unmount, and the exit if requests do not end."""
+
+    def __init__(self, target: str, is_created: bool, is_writable: bool) -> None:
+        self.target = target
+        self.is_created = is_created
+        self.flush: Callable[[], None] = lambda: None
+        """Writes changes. Called before the process exits although its loop has not ended."""
+        self._is_writable = is_writable
+        self._finished = threading.Event()
+        self._is_exiting = False
+
+    def stop(self) -> None:
+        """Unmount, and exit if the loop of libfuse does not end. Called by the thread that handles signals."""
+        try:
+            unmount(self.target, lazy=True, timeout=EXIT_SECONDS, waits_for_process=False)
+        except ZarrError as error:
+            logger.error("%s", error)
+        self.exit_soon()
+
+    def exit_soon(self) -> None:
+        """Exit after ``EXIT_SECONDS`` unless ``finish`` is called before."""
+        if not self._is_exiting:
+            self._is_exiting = True
+            threading.Thread(target=self._exit, name="zarrfs-exit", daemon=True).start()
+
+    def _exit(self) -> None:
+        if self._finished.wait(EXIT_SECONDS):
+            return
+        logger.info("%s: requests in progress are given up", self.target)
+        if self._is_writable:
+            try:
+                self.flush()
+            except Exception:
+                logger.exception("%s: changes could not be written", self.target)
+        self._clean()
+        logging.shutdown()
+        os._exit(0)
+
+    def finish(self) -> None:
+        """Remove what was created for the mount."""
+        self._finished.set()
+        self._clean()
+
+    def _clean(self) -> None:
+        remove_record(self.target)
+        if self.is_created and not is_mounted(self.target):
+            with suppress(OSError):
+                os.rmdir(self.target)
+
+
+def _record(description: MountDescription, is_created: bool) -> MountRecord:
+    return MountRecord(
+        description.mountpoint,
+        list(description.sources),
+        description.pid,
+        start_time(description.pid),
+        boot_identifier(),
+        description.since,
+        description.cache_size,
+        is_created,
+    )
+
+
+def _fuse_arguments(sources: Sequence[str], options: MountOptions) -> dict[str, object]:
+    arguments: dict[str, object] = {
+        "ro": not options.writable,
+        "fsname": _escape_option(safe_text(" ".join(sources), MAX_SOURCE_LENGTH)),
+        "subtype": SUBTYPE,
+        "allow_other": options.allow_other,
+        "default_permissions": options.allow_other,
+    }
+    if options.writable:
+        # Bytes that are written through one file are visible in the other files of the array at once. An open file that
+        # is removed or replaced is not kept under another name.
+        arguments.update(auto_cache=True, attr_timeout=0, entry_timeout=0, hard_remove=True)
+    elif options.immutable:
+        arguments.update(
+            kernel_cache=True,
+            attr_timeout=IMMUTABLE_SECONDS,
+            entry_timeout=IMMUTABLE_SECONDS,
+            negative_timeout=IMMUTABLE_SECONDS,
+        )
+    else:
+        # On open, the kernel drops cached pages of a file unless the operations state that they are current.
+        arguments.update(negative_timeout=1)
+    for option in options.fuse_options:
+        key, separator, value = option.partition("=")
+        arguments[key] = value if separator else True
+    return arguments
+
+
+def _escape_option(text: str) -> str:
+    """Escape the characters that separate libfuse options."""
+    return text.replace("\\", "\\\\").replace(",", "\\,")

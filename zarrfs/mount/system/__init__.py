@@ -1,0 +1,1 @@
+"""The mounts of this system: the mount table, records, mount points, and unmounting."""

@@ -1,0 +1,100 @@
+"""Unmounting, also of stale mounts, whose process no longer exists."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import shutil
+import subprocess
+import time
+
+from zarrfs.errors import MountError
+from zarrfs.logs import logger
+from zarrfs.mount.system.mount_table import is_mounted, resolve_parent
+from zarrfs.mount.system.records import find_record, remove_record
+
+__all__ = ["is_stale", "unmount"]
+
+POLL_SECONDS = 0.01
+
+
+def unmount(
+    mountpoint: str, *, lazy: bool = False, timeout: float = 10.0, waits_for_process: bool = True
+) -> None:
+    """Remove a zarrfs mount, and return when it is removed. Stale mounts are removed too. Raises MountError.
+
+    ``lazy`` detaches the mount immediately even if files are open. Open files remain readable until they are closed.
+    ``timeout`` is the maximum time in seconds to wait until the mount is removed, and until its process has exited.
+    """
+    target = resolve_parent(mountpoint)
+    if not is_mounted(target):
+        raise MountError(f"{target} is not a zarrfs mount. `zarrfs mounts` lists the mounts")
+    record = find_record(target)
+    if record is not None and not record.is_running:
+        remove_record(target)
+        record = None
+    message = _run_commands(target, lazy)
+    if message is not None and "busy" in message.lower() and not lazy and is_stale(target):
+        message = _run_commands(target, lazy=True)
+    if message is not None:
+        hint = (
+            ". Close the files that are open (lsof lists them) or use --lazy"
+            if "busy" in message.lower()
+            else ""
+        )
+        raise MountError(f"{target} cannot be unmounted: {message}{hint}")
+    deadline = time.monotonic() + timeout
+    while is_mounted(target):
+        if time.monotonic() > deadline:
+            raise MountError(f"{target} is still mounted {timeout:.0f} s after the unmount command")
+        time.sleep(POLL_SECONDS)
+    # With --lazy the process serves the files that are still open.
+    if record is not None and waits_for_process and not lazy:
+        _wait_for_exit(record.pid, max(0.0, deadline - time.monotonic()))
+        if record.is_running:
+            logger.warning("%s: the process %d of the mount is still running", target, record.pid)
+
+
+def _run_commands(target: str, lazy: bool) -> str | None:
+    """Run the unmount programs until one succeeds. Return None, or the message of the last one."""
+    message = "no unmount program was found (fusermount3, fusermount or umount)"
+    for command in _unmount_commands(target, lazy):
+        if shutil.which(command[0]) is None:
+            continue
+        completed = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+        )
+        if completed.returncode == 0:
+            return None
+        message = completed.stderr.strip() or f"{command[0]} exited with status {completed.returncode}"
+    return message
+
+
+def _unmount_commands(target: str, lazy: bool) -> list[list[str]]:
+    fusermount = [["fusermount3", "-u"], ["fusermount", "-u"]]
+    umount = [["umount"]]
+    commands = umount + fusermount if os.geteuid() == 0 else fusermount + umount
+    lazy_flags = {"fusermount3": "-z", "fusermount": "-z", "umount": "-l"}
+    return [[*command, *([lazy_flags[command[0]]] if lazy else []), target] for command in commands]
+
+
+def _wait_for_exit(pid: int, timeout: float) -> None:
+    """Wait until a process has exited, at most ``timeout`` seconds."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:  # It has exited.
+        return
+    try:
+        select.select([descriptor], [], [], timeout)
+    finally:
+        os.close(descriptor)
+
+
+def is_stale(target: str) -> bool:
+    """Return whether the process of a mount no longer exists ("Transport endpoint is not connected")."""
+    try:
+        os.stat(target)
+    except OSError as error:
+        return error.errno == errno.ENOTCONN
+    return False

@@ -1,0 +1,1 @@
+"""Paths of the mount as directories and virtual files, independent of FUSE."""

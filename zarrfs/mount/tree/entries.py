@@ -1,0 +1,75 @@
+"""The entries of the directories of a mount: what a path leads to, and what a listing contains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.stores.base import Usage
+from zarrfs.mount.reading.content import VirtualFileContent
+from zarrfs.mount.views.virtual_directories import VirtualDirectory
+
+__all__ = ["Directory", "Entry", "ListedEntry", "VirtualFile"]
+
+
+@dataclass(frozen=True)
+class Directory:
+    """A group, the root, or a directory that presents an array.
+
+    Attributes:
+        node: the group; the root may be an array.
+        modified: the time of the last change in seconds since the epoch, or None if it is unknown.
+        has_attributes: whether ``node`` has its user attributes. Large attributes are not cached.
+        files: the files of a directory that presents an array, else None.
+        record_path: the path of that array relative to the root.
+    """
+
+    node: Group | Array
+    modified: float | None = None
+    has_attributes: bool = True
+    files: VirtualDirectory | None = None
+    record_path: str | None = None
+
+
+@dataclass(frozen=True)
+class VirtualFile:
+    """A file whose bytes are computed when they are read.
+
+    Attributes:
+        content: the bytes of the file.
+        stored_nbytes: the number of bytes that count as the size of the file on disk. The stored size of an array
+            counts for one of its files, the .raw file if there is one; the others count what they contain in memory.
+        modified: the time of the last change of its data in seconds since the epoch, or None if it is unknown.
+        node: the array or group that the file presents, or None if the node could not be opened.
+        has_attributes: whether ``node`` has its user attributes. Large attributes are not cached.
+        record_path: the path of the node relative to the root, or None if the node could not be opened.
+        version: the stored size and the time of the last change if these tell whether a chunk has changed, else None.
+    """
+
+    content: VirtualFileContent
+    stored_nbytes: int
+    modified: float | None
+    node: Array | Group | None
+    has_attributes: bool = True
+    record_path: str | None = None
+    version: Usage | None = None
+
+
+Entry = Directory | VirtualFile
+
+
+class ListedEntry(NamedTuple):
+    """An entry of a listing.
+
+    Attributes:
+        name: the file name.
+        is_directory: whether it is a directory.
+        find: returns the entry; None if it does not exist any more. Raises StoreError.
+    """
+
+    name: str
+    is_directory: bool
+    find: Callable[[], Entry | None]

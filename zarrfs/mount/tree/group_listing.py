@@ -1,0 +1,130 @@
+"""Listings of the directories of groups. Members are opened while a listing is consumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.parallel import for_each
+from zarrfs.mount.nodes.node_cache import NodeCache
+from zarrfs.mount.nodes.node_records import BrokenNode, NodeRecord
+from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
+from zarrfs.mount.tree.entries import Directory, Entry, ListedEntry, VirtualFile
+from zarrfs.mount.tree.long_names import file_name, reference_name
+from zarrfs.mount.tree.presentation import GROUP_DOCUMENT, Presentation
+from zarrfs.mount.views.registry import DirectoryView, View, overlapping_suffixes, refusal, views_of_name
+
+__all__ = ["ERROR_SUFFIX", "GroupListing", "error_file"]
+
+ERROR_SUFFIX = ".error.txt"
+
+MEMBERS_AT_ONCE = 64
+"""The number of members that are opened at the same time if each needs requests to a server."""
+
+
+class GroupListing:
+    """Lists groups and arrays. ``views`` are the views that listings contain. Thread-safe."""
+
+    def __init__(
+        self, nodes: NodeCache, presentation: Presentation, views: Sequence[View | DirectoryView]
+    ) -> None:
+        self._nodes = nodes
+        self._presentation = presentation
+        self._views = views
+
+    def group(self, path: str) -> Iterator[ListedEntry]:
+        """Yield the entries of the group at a path relative to the root, in the order of the members.
+
+        Raises StoreError, before the first entry, if the store cannot list the group.
+        """
+        parent = self._nodes.get(path)
+        names = self._nodes.member_names(parent)
+        known = frozenset(names)
+        yield ListedEntry(GROUP_DOCUMENT, False, partial(self._presentation.group_document, parent))
+        for name, record in self._members(parent, path, names):
+            member = record.node
+            if isinstance(member, Group):
+                yield ListedEntry(file_name(name, ""), True, partial(_directory, record))
+            elif isinstance(member, BrokenNode):
+                yield ListedEntry(file_name(name, ERROR_SUFFIX), False, partial(error_file, record))
+            elif isinstance(member, Array):
+                for view, entry in self._views_of(record, member, name):
+                    if not self._is_other(path, name, view.suffix, entry.name, known):
+                        yield entry
+
+    def array(self, record: NodeRecord, array: Array, stem: str) -> Iterator[ListedEntry]:
+        """Yield the listed views of an array, the node of a record, whose files are named after ``stem``."""
+        return (entry for _, entry in self._views_of(record, array, stem))
+
+    def _views_of(
+        self, record: NodeRecord, array: Array, stem: str
+    ) -> Iterator[tuple[View | DirectoryView, ListedEntry]]:
+        presented = self._presentation.present(record, array, reference_name(stem))
+        for view in self._views:
+            if refusal(view, presented) is not None:
+                continue
+            name = file_name(stem, view.suffix)
+            if isinstance(view, DirectoryView):
+                find = partial(self._presentation.directory, record, stem, view)
+                yield view, ListedEntry(name, True, find)
+            else:
+                yield (
+                    view,
+                    ListedEntry(name, False, partial(self._presentation.file, record, stem, view, True)),
+                )
+
+    def _members(
+        self, parent: NodeRecord, path: str, names: Sequence[str]
+    ) -> Iterator[tuple[str, NodeRecord]]:
+        base = f"{path}/" if path else ""
+        group = parent.node
+        assert isinstance(group, Group)
+        concurrency = min(group.store.concurrency, MEMBERS_AT_ONCE)
+        if concurrency == 1:
+            for name in names:
+                yield name, self._nodes.get(base + name, is_listed=True)
+            return
+        for start in range(0, len(names), MEMBERS_AT_ONCE):
+            part = names[start : start + MEMBERS_AT_ONCE]
+            records: dict[str, NodeRecord] = {}
+
+            def open_member(name: str, records: dict[str, NodeRecord] = records) -> None:
+                records[name] = self._nodes.get(base + name, is_listed=True)
+
+            for_each(open_member, part, concurrency)
+            yield from ((name, records[name]) for name in part)
+
+    def _is_other(self, path: str, stem: str, suffix: str, name: str, members: frozenset[str]) -> bool:
+        """Return whether the file name of a view of the member ``stem`` belongs to another member.
+
+        The name of a group takes precedence over that of a file, and a longer name of an array over a shorter one.
+        """
+        base = f"{path}/" if path else ""
+        if name in members and isinstance(self._nodes.get(base + name).node, Group):
+            return True
+        if suffix not in overlapping_suffixes():
+            return False
+        for view, other in views_of_name(name):
+            if len(other) <= len(stem):
+                return False
+            if other in members:
+                record = self._nodes.get(base + other)
+                if isinstance(record.node, Array):
+                    presented = self._presentation.present(record, record.node, reference_name(other))
+                    return refusal(view, presented) is None
+        return False
+
+
+def _directory(record: NodeRecord) -> Directory:
+    assert isinstance(record.node, Group)
+    return Directory(record.node, has_attributes=record.has_attributes)
+
+
+def error_file(record: NodeRecord) -> Entry | None:
+    """Return the file that describes why a node cannot be opened, or None if it can be opened."""
+    if not isinstance(record.node, BrokenNode):
+        return None
+    text = f"{record.node.reason}\n".encode()
+    return VirtualFile(VirtualFileContent([BytesSegment(text)]), len(text), None, None)

@@ -1,0 +1,203 @@
+"""Arrays and groups as files and directories: geometry, and the contents of views, cached with the nodes."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.errors import StoreError
+from zarrfs.mount.nodes.held import json_memory_nbytes
+from zarrfs.mount.nodes.node_cache import NodeCache
+from zarrfs.mount.nodes.node_records import (
+    CONTENT_NBYTES,
+    MAX_CACHED_ATTRIBUTES_NBYTES,
+    BrokenNode,
+    NodeRecord,
+)
+from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
+from zarrfs.mount.tree.entries import Directory, VirtualFile
+from zarrfs.mount.tree.long_names import reference_name
+from zarrfs.mount.views.base import fixed_size_refusal
+from zarrfs.mount.views.json import JsonView, group_json
+from zarrfs.mount.views.raw import RawView
+from zarrfs.mount.views.registry import DirectoryView, PresentedArray, View, make_content, refusal
+from zarrfs.mount.views.virtual_directories import VirtualDirectory
+from zarrfs.ngff.geometry import Ancestor, Geometry, array_geometry
+from zarrfs.ngff.model import Ngff
+from zarrfs.ngff.parse import parse
+
+__all__ = ["GROUP_DOCUMENT", "Presentation"]
+
+GROUP_DOCUMENT = ".group.json"
+
+MAX_ANCESTORS = 3
+"""The metadata of an image is looked up in at most this many of the groups that contain an array. A level of a
+multiscale image is usually a member of the image, or of a group of the level.
+"""
+
+DIRECTORIES, GEOMETRY, NGFF = "directories", "geometry", "ngff"
+"""Keys of ``NodeRecord.details``."""
+
+
+@dataclass(frozen=True)
+class _CachedContent:
+    """The content of a virtual file, and the geometry that it depends on, or None if it does not depend on it."""
+
+    content: VirtualFileContent
+    geometry: Geometry | None = None
+
+
+@dataclass(frozen=True)
+class _CachedDirectory:
+    """The files of a directory that presents an array, and the geometry that they depend on."""
+
+    files: VirtualDirectory
+    geometry: Geometry
+
+
+class Presentation:
+    """Presents the nodes of a cache. Thread-safe."""
+
+    def __init__(self, nodes: NodeCache) -> None:
+        self._nodes = nodes
+
+    def present(self, record: NodeRecord, array: Array, stem: str) -> PresentedArray:
+        """Return what views need to present an array, which is the node of a record, named ``stem``."""
+        return PresentedArray(array, stem, lambda: self._geometry(record))
+
+    def _geometry(self, record: NodeRecord) -> Geometry:
+        """Return the geometry of an array by its metadata and those of the groups that contain it."""
+        records = self._ancestors(record.path)
+        groups = tuple(group for _, group in records)
+        cached: tuple[tuple[Group, ...], Geometry] | None = record.details.get(GEOMETRY)
+        # Groups at the same path are equal whatever their attributes are; a changed group is another object.
+        if cached is not None and [*map(id, cached[0])] == [*map(id, groups)]:
+            return cached[1]
+        ancestors = []
+        for ancestor, _ in records:
+            attributes, ngff = self._image_metadata(ancestor)
+            ancestors.append(Ancestor(record.path.removeprefix(ancestor.path).strip("/"), attributes, ngff))
+        spec = self._nodes.with_attributes(record).spec
+        assert isinstance(spec, ArraySpec)
+        geometry = array_geometry(spec, ancestors)
+        record.details[GEOMETRY] = groups, geometry
+        return geometry
+
+    def _ancestors(self, path: str) -> list[tuple[NodeRecord, Group]]:
+        """Return the groups that contain the node at a path, the nearest one first, at most ``MAX_ANCESTORS``.
+
+        A group without permission to read its metadata is omitted. Raises StoreError if one cannot be read for another
+        reason.
+        """
+        ancestors: list[tuple[NodeRecord, Group]] = []
+        while path and len(ancestors) < MAX_ANCESTORS:
+            path = path.rpartition("/")[0]
+            record = self._nodes.get(path)
+            if isinstance(record.node, BrokenNode) and record.node.errno not in (None, errno.EACCES):
+                raise record.node.error()
+            if isinstance(record.node, Group):
+                ancestors.append((record, record.node))
+        return ancestors
+
+    def _image_metadata(self, record: NodeRecord) -> tuple[Mapping[str, Any], Ngff]:
+        """Return the attributes of a group and the OME-NGFF metadata in them. Raises StoreError."""
+        attributes = self._nodes.with_attributes(record).spec.attributes
+        cached: Ngff | None = record.details.get(NGFF)
+        if cached is not None:
+            return attributes, cached
+        ngff = parse(attributes)
+        if record.has_attributes:
+            if ngff:
+                self._nodes.grow(record, json_memory_nbytes(attributes, MAX_CACHED_ATTRIBUTES_NBYTES))
+            record.details[NGFF] = ngff
+        return attributes, ngff
+
+    # -- files and directories ----------------------------------------------------------------------------------
+
+    def group_document(self, record: NodeRecord) -> VirtualFile:
+        assert isinstance(record.node, Group)
+        cached = record.contents.get(GROUP_DOCUMENT)
+        if cached is None:
+            group = self._nodes.with_attributes(record)
+            assert isinstance(group, Group)
+            cached = _CachedContent(VirtualFileContent([BytesSegment(group_json(group))]))
+            self._cache_content(record, GROUP_DOCUMENT, cached)
+        content = cached.content
+        return VirtualFile(content, content.size, None, record.node, record.has_attributes, record.path)
+
+    def directory(self, record: NodeRecord, stem: str, view: DirectoryView) -> Directory | None:
+        """Return the directory in which a view presents an array named ``stem``, or None if it cannot."""
+        array = record.node
+        if not isinstance(array, Array):
+            return None
+        directories: dict[str, _CachedDirectory] = record.details.setdefault(DIRECTORIES, {})
+        cached = directories.get(view.suffix)
+        if cached is None or cached.geometry != self._geometry(record):
+            presented = self.present(record, array, reference_name(stem))
+            if refusal(view, presented) is not None:
+                return None
+            cached = _CachedDirectory(view.directory(presented), presented.geometry)
+            if view.suffix not in directories:
+                self._nodes.grow(record, CONTENT_NBYTES)
+            directories[view.suffix] = cached
+        modified = self._nodes.sizes.get(record).modified
+        return Directory(array, modified, record.has_attributes, cached.files, record.path)
+
+    def file(
+        self, record: NodeRecord, stem: str, view: View, is_accepted: bool = False
+    ) -> VirtualFile | None:
+        """Return the file in which a view presents an array named ``stem``, or None if it cannot.
+
+        ``is_accepted`` is whether the view is known to be able to present the array.
+        """
+        array = record.node
+        if not isinstance(array, Array):
+            return None
+        content = self._view_content(record, array, view, stem, is_accepted)
+        if content is None:
+            return None
+        usage = self._nodes.sizes.get(record)
+        counted = usage.nbytes if view.suffix == self._counted_suffix(array) else content.memory_nbytes
+        version = usage if self._nodes.sizes.is_exact(record) else None
+        return VirtualFile(
+            content, counted, usage.modified, array, record.has_attributes, record.path, version
+        )
+
+    def _counted_suffix(self, array: Array) -> str:
+        """Return the suffix of the file for which the stored size of an array counts."""
+        return RawView.suffix if fixed_size_refusal(array) is None else JsonView.suffix
+
+    def _view_content(
+        self, record: NodeRecord, array: Array, view: View, stem: str, is_accepted: bool
+    ) -> VirtualFileContent | None:
+        cached: _CachedContent | None = record.contents.get(view.suffix)
+        if cached is not None and (cached.geometry is None or cached.geometry == self._geometry(record)):
+            return cached.content
+        presented = self.present(record, array, reference_name(stem))
+        if not is_accepted and refusal(view, presented) is not None:
+            return None
+        source = self._nodes.with_attributes(record) if view.needs_attributes else array
+        assert isinstance(source, Array)
+        presented.array = source
+        content = make_content(view, presented)
+        if (view.depends_on_elements or source is not array) and not self._nodes.is_unchanged(record):
+            # The content would combine old metadata with new chunks.
+            self._nodes.expire(record.path)
+            raise StoreError(f"{array.name} is being changed", errno.ESTALE)
+        if not view.depends_on_elements and (source is array or content.in_memory):
+            geometry = presented.geometry if presented.uses_geometry else None
+            self._cache_content(record, view.suffix, _CachedContent(content, geometry))
+        return content
+
+    def _cache_content(self, record: NodeRecord, suffix: str, cached: _CachedContent) -> None:
+        is_new = suffix not in record.contents
+        nbytes = cached.content.memory_nbytes + (CONTENT_NBYTES if is_new else 0)
+        if record.nbytes + nbytes > self._nodes.capacity // 2:
+            return
+        record.contents[suffix] = cached
+        self._nodes.grow(record, nbytes)
