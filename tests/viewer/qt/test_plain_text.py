@@ -529,7 +529,7 @@ def test_plots_tables_and_dialogs_display_hostile_text_literally(
     window = open_in_window(hostile_store(tmp_path / "a.zarr", picture))
     window.panels.setCurrentWidget(window.measure)
     for kind in ("line", "rectangle"):
-        shape: Any = Shape(kind, (2.0, 2.0), (20.0, 20.0))  # type: ignore[arg-type]
+        shape: Any = Shape(kind, ((2.0, 2.0), (20.0, 20.0)))  # type: ignore[arg-type]
         window.canvas.show_shape(shape)
         qtbot.waitUntil(lambda: window.measure.text != "", timeout=TIMEOUT_MILLISECONDS)
         window.measure.text = ""

@@ -99,7 +99,7 @@ def test_region_statistics_are_measured(
     wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
     window.actions_by_name[kind].trigger()
     window.canvas.show_shape(
-        Shape("rectangle" if kind == "rectangle" else "ellipse", (9.6, 4.6), (20.4, 25.4))
+        Shape("rectangle" if kind == "rectangle" else "ellipse", ((9.6, 4.6), (20.4, 25.4)))
     )
     qtbot.waitUntil(lambda: bool(window.measure.text), timeout=TIMEOUT_MILLISECONDS)
     (row,) = table(window.measure.text)
@@ -246,7 +246,7 @@ def test_every_export_format_contains_the_selected_values(
 ) -> None:
     window = open_in_window(ramp)
     wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
-    window.canvas.show_shape(Shape("rectangle", (3.5, 9.5), (13.5, 29.5)))
+    window.canvas.show_shape(Shape("rectangle", ((3.5, 9.5), (13.5, 29.5))))
     data = zarrfs.open(ramp)[...]
     part = data[3:4, 4:14, 10:30]
     monkeypatch.setattr(ExportDialog, "exec", lambda self: QDialog.DialogCode.Accepted)
@@ -440,7 +440,7 @@ def test_the_gui_thread_does_not_access_the_store(qtbot: QtBot, window: MainWind
     window.panels.setCurrentWidget(window.metadata)
     for row in range(4):
         window.metadata.tabs.setCurrentIndex(row)
-    window.canvas.show_shape(Shape("line", (1.0, 1.0), (20.0, 30.0)))
+    window.canvas.show_shape(Shape("line", ((1.0, 1.0), (20.0, 30.0))))
     wait_until_exact(qtbot, window, window.image_actions.show_next_axes)
     qtbot.waitUntil(lambda: not window.status.busy.isVisible(), timeout=TIMEOUT_MILLISECONDS)
     assert threads

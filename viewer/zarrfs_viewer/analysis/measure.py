@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from zarrfs_viewer.analysis.masks import ellipse_mask, polygon_mask
 from zarrfs_viewer.analysis.readout import LabelReadout, Readout, ScaleBar, readout, scale_bar
 from zarrfs_viewer.analysis.statistics import RunningStatistics
 from zarrfs_viewer.display.resolve import plane_key
@@ -29,9 +30,12 @@ __all__ = [
     "Roi",
     "RoiStatistics",
     "ScaleBar",
+    "curve_names",
     "line_profile",
+    "pixel_size",
     "profile_csv",
     "readout",
+    "roi_means",
     "roi_statistics",
     "scale_bar",
     "statistics_csv",
@@ -45,13 +49,15 @@ MAX_SAMPLES = 1 << 16
 class Profile:
     """Values along a line. ``values`` has shape (channels, samples); samples outside of the image are NaN.
 
-    ``distance`` is in ``unit``, or in pixels if that is None.
+    ``distance`` is in ``unit``, or in pixels if that is None. ``quantity`` is its name: the distance from the start of
+    the line, or the name of the axis along which the profile was measured.
     """
 
     distance: npt.NDArray[np.float64]
     values: npt.NDArray[np.float64]
     channels: tuple[str, ...]
     unit: str | None
+    quantity: str = "distance"
 
 
 def line_profile(
@@ -74,16 +80,16 @@ def line_profile(
     count = max(2, min(MAX_SAMPLES, math.ceil(math.dist(*ends)) + 1))
     row = np.linspace(ends[0][0], ends[1][0], count)
     column = np.linspace(ends[0][1], ends[1][1], count)
-    unit, pixel_height, pixel_width = _pixel_size(image, intent.displayed)
+    unit, pixel_height, pixel_width = pixel_size(image, intent.displayed)
     length = math.hypot((end[0] - start[0]) * pixel_height, (end[1] - start[1]) * pixel_width)
     values = [
         _interpolate(image, intent, channel, sample, level, row, column)
         for channel, sample in _curves(image, intent)
     ]
-    return Profile(np.linspace(0.0, length, count), np.array(values), _curve_names(image, intent), unit)
+    return Profile(np.linspace(0.0, length, count), np.array(values), curve_names(image, intent), unit)
 
 
-def _pixel_size(image: Image, displayed: tuple[int, int]) -> tuple[str | None, float, float]:
+def pixel_size(image: Image, displayed: tuple[int, int]) -> tuple[str | None, float, float]:
     """Return (unit, height, width) of a data pixel, or (None, 1, 1) if the displayed axes have no common unit."""
     row, column = (image.axes[axis] for axis in displayed)
     if row.type != "space" or column.type != "space" or row.unit != column.unit or row.unit is None:
@@ -99,7 +105,8 @@ def _curves(image: Image, intent: ViewIntent) -> list[tuple[ChannelSettings, int
     return [(channel, None) for channel in intent.channels or (ChannelSettings(label="label"),)]
 
 
-def _curve_names(image: Image, intent: ViewIntent) -> tuple[str, ...]:
+def curve_names(image: Image, intent: ViewIntent) -> tuple[str, ...]:
+    """Return the names of the curves of a profile and of the rows of statistics: the channels, or the RGB samples."""
     if image.rgb_axis is not None:
         return ("red", "green", "blue")
     return tuple(channel.label or f"channel {channel.index}" for channel, _ in _curves(image, intent))
@@ -161,7 +168,7 @@ def profile_csv(profile: Profile) -> str:
     """Return a CSV table: a header row, then the distance and the value of each channel per sample."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([f"distance [{profile.unit or 'pixel'}]", *profile.channels])
+    writer.writerow([f"{profile.quantity} [{profile.unit or 'pixel'}]", *profile.channels])
     for distance, values in zip(profile.distance, profile.values.T, strict=True):
         writer.writerow([repr(float(distance)), *(repr(float(value)) for value in values)])
     return text.getvalue()
@@ -169,13 +176,14 @@ def profile_csv(profile: Profile) -> str:
 
 @dataclass(frozen=True)
 class Roi:
-    """A region of the displayed plane: the rectangle (top, left, bottom, right) or the inscribed ellipse.
+    """A region of the displayed plane: the rectangle (top, left, bottom, right), the inscribed ellipse, or a polygon.
 
-    It contains the pixels whose centres are inside.
+    It contains the pixels whose centres are inside. ``points`` are the vertices (row, column) of a polygon.
     """
 
-    shape: Literal["rectangle", "ellipse"]
+    shape: Literal["rectangle", "ellipse", "polygon"]
     rect: tuple[float, float, float, float]
+    points: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -205,11 +213,11 @@ def roi_statistics(image: Image, intent: ViewIntent, roi: Roi, level: int = 0) -
 
     The region is read tile by tile, so that the memory does not depend on its size.
     """
-    unit, pixel_height, pixel_width = _pixel_size(image, intent.displayed)
+    unit, pixel_height, pixel_width = pixel_size(image, intent.displayed)
     pixel_area = pixel_height * pixel_width
     for axis in intent.displayed:
         pixel_area *= image.downsampling(level, axis)
-    curves = zip(_curves(image, intent), _curve_names(image, intent), strict=True)
+    curves = zip(_curves(image, intent), curve_names(image, intent), strict=True)
     for (channel, sample), name in curves:
         running = RunningStatistics()
         for values in _roi_values(image, intent, roi, level, channel):
@@ -218,6 +226,20 @@ def roi_statistics(image: Image, intent: ViewIntent, roi: Roi, level: int = 0) -
         summary = running.result()
         area = (summary.count + summary.nans) * pixel_area
         yield RoiStatistics(name, summary.count, summary.nans, area, unit, **summary.moments())
+
+
+def roi_means(image: Image, intent: ViewIntent, roi: Roi, level: int = 0) -> list[float]:
+    """Return the mean of each channel in a region, without NaNs; NaN if it has no values. Blocks. Raises ZarrError."""
+    means = []
+    for channel, sample in _curves(image, intent):
+        total, count = 0.0, 0
+        for values in _roi_values(image, intent, roi, level, channel):
+            samples = values if sample is None else values[:, sample]
+            real = component(samples, channel.component, channel.field).astype(np.float64)
+            total += float(np.nansum(real))
+            count += int(np.count_nonzero(~np.isnan(real)))
+        means.append(total / count if count else math.nan)
+    return means
 
 
 def _roi_values(
@@ -237,23 +259,18 @@ def _roi_values(
         values = image.read_region(plane, *region)
         if roi.shape == "rectangle":
             yield values.reshape(-1, *values.shape[2:])
+        elif roi.shape == "ellipse":
+            yield values[ellipse_mask(region, (top, left, bottom, right))]
         else:
-            yield values[_ellipse_mask(region, top, left, bottom, right)]
+            vertices = [
+                (image.to_level(level, rows, row), image.to_level(level, columns, column))
+                for row, column in roi.points
+            ]
+            yield values[polygon_mask(region, vertices)]
 
 
 def _clip(span: slice, low: float, high: float) -> slice:
     return slice(max(span.start, math.ceil(low)), min(span.stop, math.floor(high) + 1))
-
-
-def _ellipse_mask(
-    region: tuple[slice, slice], top: float, left: float, bottom: float, right: float
-) -> npt.NDArray[np.bool_]:
-    """Return which pixels of a region are in the ellipse inscribed in a rectangle."""
-    squares = []
-    for span, low, high in ((region[0], top, bottom), (region[1], left, right)):
-        half = max((high - low) / 2, 1e-12)
-        squares.append(((np.arange(span.start, span.stop) - (low + high) / 2) / half) ** 2)
-    return np.asarray(squares[0][:, None] + squares[1] <= 1.0)
 
 
 def statistics_csv(statistics: Sequence[RoiStatistics]) -> str:

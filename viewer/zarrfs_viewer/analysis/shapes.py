@@ -1,4 +1,4 @@
-"""The shapes of the measuring tools: a line, a rectangle or an ellipse. Pure functions."""
+"""The shapes of the measuring tools: point, line, rectangle, ellipse and polygon. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,63 +9,113 @@ from typing import Literal
 from zarrfs_viewer.analysis.measure import Roi
 from zarrfs_viewer.state.view_state import Viewport
 
-__all__ = ["Point", "Shape", "ShapeKind", "grab", "moved"]
+__all__ = ["Part", "Point", "Shape", "ShapeKind", "contains", "grab", "moved"]
 
 Point = tuple[float, float]
 """(row, column) in data coordinates."""
 
-ShapeKind = Literal["line", "rectangle", "ellipse"]
+ShapeKind = Literal["point", "line", "rectangle", "ellipse", "polygon"]
 
 HANDLE_RADIUS = 9.0
 """The distance at which a handle or a line is hit, in device pixels."""
 
+MIN_POINTS = {"point": 1, "line": 2, "rectangle": 2, "ellipse": 2, "polygon": 3}
+
 
 @dataclass(frozen=True)
 class Shape:
-    """A shape between two points: the ends of the line, or opposite corners of the rectangle around the shape."""
+    """A shape given by its points.
+
+    These are the point itself, the ends of a line, opposite corners of a rectangle or of the rectangle around an
+    ellipse, or the vertices of a polygon.
+    """
 
     kind: ShapeKind
-    start: Point
-    end: Point
+    points: tuple[Point, ...]
+
+    @classmethod
+    def between(cls, kind: ShapeKind, start: Point, end: Point) -> Shape:
+        """Return a line, rectangle or ellipse between two points."""
+        return cls(kind, (start, end))
+
+    @property
+    def start(self) -> Point:
+        """The first point."""
+        return self.points[0]
+
+    @property
+    def end(self) -> Point:
+        """The last point."""
+        return self.points[-1]
 
     @property
     def rect(self) -> tuple[float, float, float, float]:
         """The bounding rectangle (top, left, bottom, right)."""
-        rows, columns = sorted((self.start[0], self.end[0])), sorted((self.start[1], self.end[1]))
-        return rows[0], columns[0], rows[1], columns[1]
+        rows, columns = zip(*self.points, strict=True)
+        return min(rows), min(columns), max(rows), max(columns)
 
     @property
-    def empty(self) -> bool:
-        """Whether the shape has no extent, because of a click without a drag."""
-        return self.start == self.end
+    def is_empty(self) -> bool:
+        """Whether the shape has no extent, because of a click without a drag, or has too few points."""
+        if self.kind == "point":
+            return False
+        return len(self.points) < MIN_POINTS[self.kind] or len(set(self.points)) < 2
+
+    @property
+    def is_region(self) -> bool:
+        """Whether the shape contains pixels. A line does not."""
+        return self.kind != "line"
 
     def roi(self) -> Roi:
-        """Return the region of a rectangle or an ellipse. Raises ValueError for a line."""
+        """Return the region of the shape; that of a point is one pixel. Raises ValueError for a line."""
         if self.kind == "line":
-            raise ValueError("a line is not a region; expected a rectangle or an ellipse")
-        return Roi(self.kind, self.rect)
+            raise ValueError("a line is not a region; expected a point, rectangle, ellipse or polygon")
+        if self.kind == "point":
+            row, column = (float(math.floor(value + 0.5)) for value in self.start)
+            return Roi("rectangle", (row, column, row, column))
+        return Roi(self.kind, self.rect, self.points if self.kind == "polygon" else ())
 
 
-Part = Literal["start", "end", "all"]
+Part = int | Literal["all"]
+"""The number of a point, or the whole shape."""
 
 
 def grab(shape: Shape, viewport: Viewport, x: float, y: float) -> Part | None:
     """Return the part of a shape at a device position: one of its points, the whole shape, or None."""
-    for part, point in (("end", shape.end), ("start", shape.start)):
-        if math.dist(viewport.to_device(*point), (x, y)) <= HANDLE_RADIUS:
-            return "end" if part == "end" else "start"
-    start, end = viewport.to_device(*shape.start), viewport.to_device(*shape.end)
+    for number in range(len(shape.points) - 1, -1, -1):
+        if math.dist(viewport.to_device(*shape.points[number]), (x, y)) <= HANDLE_RADIUS:
+            return number
     if shape.kind == "line":
+        start, end = viewport.to_device(*shape.start), viewport.to_device(*shape.end)
         return "all" if _distance_to_segment((x, y), start, end) <= HANDLE_RADIUS else None
-    inside = min(start[0], end[0]) <= x <= max(start[0], end[0])
-    return "all" if inside and min(start[1], end[1]) <= y <= max(start[1], end[1]) else None
+    return "all" if contains(shape, viewport.to_data(x, y)) else None
+
+
+def contains(shape: Shape, point: Point) -> bool:
+    """Return whether a point is in a rectangle, in the rectangle around an ellipse, or in a polygon."""
+    top, left, bottom, right = shape.rect
+    row, column = point
+    if shape.kind in ("point", "line") or not (top <= row <= bottom and left <= column <= right):
+        return False
+    if shape.kind != "polygon":
+        return True
+    inside = False
+    for (row1, column1), (row2, column2) in zip(
+        shape.points, (*shape.points[1:], *shape.points[:1]), strict=True
+    ):
+        if (row1 > row) != (row2 > row):
+            inside ^= column < column1 + (row - row1) * (column2 - column1) / (row2 - row1)
+    return inside
 
 
 def moved(shape: Shape, part: Part, offset: Point) -> Shape:
     """Return the shape with one part moved by an offset (rows, columns)."""
-    start, end = ((point[0] + offset[0], point[1] + offset[1]) for point in (shape.start, shape.end))
     return replace(
-        shape, start=shape.start if part == "end" else start, end=shape.end if part == "start" else end
+        shape,
+        points=tuple(
+            (row + offset[0], column + offset[1]) if part in ("all", number) else (row, column)
+            for number, (row, column) in enumerate(shape.points)
+        ),
     )
 
 

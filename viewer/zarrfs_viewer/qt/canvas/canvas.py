@@ -7,7 +7,7 @@ is drawn at its new position until the next frame arrives.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from PyQt6.QtCore import QPointF, QSize, Qt, pyqtSignal
 from PyQt6.QtGui import (
@@ -24,7 +24,8 @@ from PyQt6.QtWidgets import QSizePolicy, QWidget
 
 from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid
 from zarrfs_viewer.analysis.readout import scale_bar
-from zarrfs_viewer.analysis.shapes import Shape, ShapeKind, grab, moved
+from zarrfs_viewer.analysis.regions import Region
+from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.canvas.cross_hair import CrossHair
@@ -36,17 +37,16 @@ from zarrfs_viewer.qt.canvas.painting import (
     draw_missing,
     draw_picture,
     draw_picture_overlay,
+    draw_regions,
     draw_scale_bar,
     draw_shape,
     draw_status,
 )
+from zarrfs_viewer.qt.canvas.shape_tools import ShapeTools, Tool
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import Viewport, fit, mirrored, one_to_one, pan, rotated, zoom_at
 
 __all__ = ["KEY_ZOOM", "Canvas", "Tool"]
-
-Tool = Literal["move", "line", "rectangle", "ellipse"]
-"""The effect of dragging with the left button: move the image, or draw a shape."""
 
 BACKGROUND = QColor(18, 18, 22)
 ZOOM_STEP = 1.0015
@@ -60,7 +60,6 @@ class Canvas(QWidget):
     """The image of one pane.
 
     Attributes:
-        tool: the effect of dragging with the left button. The middle button always moves the image.
         wheel_steps: whether the wheel steps through slices and zooms with Ctrl, instead of the reverse.
         title: the names of the displayed axes, drawn beside the loading state.
 
@@ -70,6 +69,7 @@ class Canvas(QWidget):
         clicked: (row, column) a click without a drag.
         stepped: (slices) Ctrl and the wheel, Page Up or Page Down.
         cross_dragged: (row or None, column or None) the user drags lines of the cross-hair to a position.
+        shape_deselected: the user begins another shape, or presses Escape.
         shape_changed: (shape or None, finished); ``finished`` is False while the user drags.
     """
 
@@ -78,6 +78,7 @@ class Canvas(QWidget):
     clicked = pyqtSignal(float, float)
     stepped = pyqtSignal(int)
     cross_dragged = pyqtSignal(object, object)
+    shape_deselected = pyqtSignal()
     shape_changed = pyqtSignal(object, bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -88,7 +89,6 @@ class Canvas(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumSize(120, 90)
-        self.tool: Tool = "move"
         self.title = ""
         self.wheel_steps = False
         self.show_scale_bar = True
@@ -101,12 +101,13 @@ class Canvas(QWidget):
         self._grid: ChunkGrid | None = None
         self._missing: tuple[Rect, ...] = ()
         self._cross = CrossHair()
-        self._shape: Shape | None = None
+        self._tools = ShapeTools()
+        self._regions: tuple[Region, ...] = ()
         self._overlay: PictureOverlay | None = None
         self._pointer: QPointF | None = None
         self._pressed: QPointF | None = None
         self._last_position: QPointF | None = None
-        self._dragged_part: Literal["image", "start", "end", "all"] | None = None
+        self._is_panning = False
 
     def sizeHint(self) -> QSize:
         return QSize(900, 700)
@@ -126,14 +127,25 @@ class Canvas(QWidget):
     @property
     def shape(self) -> Shape | None:
         """The shape that was drawn for measuring, or None."""
-        return self._shape
+        return self._tools.shape
+
+    @property
+    def tool(self) -> Tool:
+        """The effect of dragging with the left button. The middle button always moves the image."""
+        return self._tools.tool
+
+    @property
+    def is_drawing(self) -> bool:
+        """Whether a polygon is being drawn."""
+        return self._tools.is_drawing
 
     def show_image(self, image: Image | None, displayed: tuple[int, int]) -> None:
         """Prepare for another image or other axes. Removes the frame, the chunk grid, the cross-hair and the shape."""
         if image is not self._image:
             self._viewport = replace(self._viewport, turns=0, mirrored=False)
         self._image, self._displayed = image, displayed
-        self._frame = self._pixels = self._grid = self._shape = self._cross.position = None
+        self._frame = self._pixels = self._grid = self._cross.position = None
+        self._tools.show(None)
         self._missing = ()
         self.fit()
 
@@ -169,9 +181,15 @@ class Canvas(QWidget):
 
     def show_shape(self, shape: Shape | None, finished: bool = True) -> None:
         """Draw a shape and emit ``shape_changed``. None removes it."""
-        self._shape = shape
+        self._tools.show(shape)
         self.update()
         self.shape_changed.emit(shape, finished)
+
+    def show_regions(self, regions: tuple[Region, ...]) -> None:
+        """Draw the outlines and the names of regions."""
+        if regions != self._regions:
+            self._regions = regions
+            self.update()
 
     def set_viewport(self, viewport: Viewport, fitted: bool = False) -> None:
         """Display another part of the plane."""
@@ -252,8 +270,9 @@ class Canvas(QWidget):
             draw_grid(painter, self._viewport, self._grid)
         if self._cross.position is not None:
             draw_cross(painter, self._viewport, self._cross.position)
-        if self._shape is not None:
-            draw_shape(painter, self._viewport, self._shape)
+        draw_regions(painter, self._viewport, self._regions)
+        if self._tools.shape is not None:
+            draw_shape(painter, self._viewport, self._tools.shape, self._tools.is_drawing)
         if self.show_scale_bar:
             is_turned = self._viewport.turns % 2 == 1
             axis, zoom = self._displayed[not is_turned], self._viewport.zooms[not is_turned]
@@ -299,20 +318,19 @@ class Canvas(QWidget):
             and self._cross.grab(self._viewport, *self._device(event.position()))
         ):
             return
-        self._dragged_part = "image"
+        outcome = "none"
         if is_left and self._image is not None:
-            if self._shape is not None:
-                self._dragged_part = (
-                    grab(self._shape, self._viewport, *self._device(event.position())) or "image"
-                )
-            if self._dragged_part == "image" and self.tool != "move":
-                position = self._data(event.position())
-                kind: ShapeKind = self.tool
-                self.show_shape(Shape(kind, position, position), finished=False)
-                self._dragged_part = "end"
-        self.setCursor(
-            Qt.CursorShape.ClosedHandCursor if self._dragged_part == "image" else Qt.CursorShape.CrossCursor
-        )
+            outcome = self._tools.press(self._viewport, *self._device(event.position()))
+            if outcome == "new":
+                self.shape_deselected.emit()
+        self._is_panning = outcome == "none"
+        if not self._is_panning:
+            self._emit_shape(finished=outcome == "finished")
+        self.setCursor(Qt.CursorShape.ClosedHandCursor if self._is_panning else Qt.CursorShape.CrossCursor)
+
+    def _emit_shape(self, finished: bool) -> None:
+        self.update()
+        self.shape_changed.emit(self._tools.shape, finished)
 
     def mouseMoveEvent(self, event: QMouseEvent | None) -> None:
         if event is None:
@@ -320,18 +338,12 @@ class Canvas(QWidget):
         position = event.position()
         if self._cross.is_dragged:
             self.cross_dragged.emit(*self._cross.dragged_to(self._data(position)))
-        elif self._last_position is not None and self._dragged_part == "image":
+        elif self._last_position is not None and self._is_panning:
             x0, y0 = self._device(self._last_position)
             x1, y1 = self._device(position)
             self.set_viewport(pan(self._viewport, x1 - x0, y1 - y0))
-        elif self._last_position is not None and self._shape is not None:
-            old, new = self._data(self._last_position), self._data(position)
-            distance = new[0] - old[0], new[1] - old[1]
-            part = self._dragged_part
-            self.show_shape(
-                moved(self._shape, "all" if part is None or part == "image" else part, distance),
-                finished=False,
-            )
+        elif self._tools.move(self._data(self._last_position or position), self._data(position)):
+            self._emit_shape(finished=False)
         if self._last_position is not None:
             self._last_position = position
         else:
@@ -343,22 +355,31 @@ class Canvas(QWidget):
         self.pointed.emit(self._data(position))
 
     def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:
-        pressed, dragged_part = self._pressed, self._dragged_part
+        pressed = self._pressed
         is_cross = self._cross.release()
-        self._pressed = self._last_position = self._dragged_part = None
+        self._pressed = self._last_position = None
+        self._is_panning = False
         self._show_tool_cursor()
         if event is None or pressed is None:
             return
-        if not is_cross and dragged_part != "image":
-            shape = self._shape
-            self.show_shape(None if shape is None or shape.empty else shape)
+        if not is_cross and self._tools.release():
+            self._emit_shape(finished=True)
         if (event.position() - pressed).manhattanLength() < MAX_CLICK_DISTANCE:
             self.clicked.emit(*self._data(event.position()))
 
     def set_tool(self, tool: Tool) -> None:
         """Set the effect of dragging with the left button."""
-        self.tool = tool
+        if self._tools.is_drawing:
+            self.finish_shape()
+        self._tools.tool = tool
         self._show_tool_cursor()
+
+    def finish_shape(self) -> bool:
+        """Finish the polygon that is drawn. Returns False if there is none."""
+        is_finished = self._tools.finish()
+        if is_finished:
+            self._emit_shape(finished=True)
+        return is_finished
 
     def _show_tool_cursor(self) -> None:
         if self.tool == "move":
@@ -369,6 +390,8 @@ class Canvas(QWidget):
     def mouseDoubleClickEvent(self, event: QMouseEvent | None) -> None:
         if self.tool == "move":
             self.fit()
+        else:
+            self.finish_shape()
 
     def leaveEvent(self, event: object) -> None:
         self._pointer = None
@@ -388,7 +411,11 @@ class Canvas(QWidget):
             self.set_viewport(pan(self._viewport, *pans[key]))
         elif key in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
             self.stepped.emit(1 if key == Qt.Key.Key_PageUp else -1)
-        elif key in (Qt.Key.Key_Escape, Qt.Key.Key_Delete) and self._shape is not None:
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.finish_shape():
+            pass
+        elif key in (Qt.Key.Key_Escape, Qt.Key.Key_Delete) and self.shape is not None:
+            if key == Qt.Key.Key_Escape:
+                self.shape_deselected.emit()
             self.show_shape(None)
         else:
             super().keyPressEvent(event)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PyQt6.QtCore import QPointF, QRectF, Qt
-from PyQt6.QtGui import QBrush, QColor, QFont, QImage, QPainter, QPen
+from PyQt6.QtGui import QBrush, QColor, QFont, QImage, QPainter, QPen, QPolygonF
 
 from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid
+from zarrfs_viewer.analysis.regions import Region
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.qt.support.plain_text import plain, plain_name
 from zarrfs_viewer.rendering.renderer import Frame
@@ -23,6 +24,7 @@ __all__ = [
     "draw_missing",
     "draw_picture",
     "draw_picture_overlay",
+    "draw_regions",
     "draw_scale_bar",
     "draw_shape",
     "draw_status",
@@ -55,8 +57,11 @@ CHUNKS, SHARDS = QColor(255, 210, 80, 110), QColor(80, 200, 255, 190)
 MISSING = QColor(255, 90, 90, 150)
 CROSS = QColor(120, 220, 255, 170)
 SHAPE = QColor(255, 230, 90)
+REGION = QColor(110, 230, 255)
 MARGIN = 18
 HANDLE = 4.0
+POINT = 9.0
+"""Half the length of the lines of a point."""
 MAX_BAR = 20
 """Characters of the label of the scale bar: a unit may be any text."""
 
@@ -126,23 +131,51 @@ def draw_cross(painter: QPainter, viewport: Viewport, point: tuple[float, float]
     _draw_line(painter, viewport, None, point[1])
 
 
-def draw_shape(painter: QPainter, viewport: Viewport, shape: Shape) -> None:
-    """Draw a line or region with its handles, visible on light and dark images."""
+def draw_shape(painter: QPainter, viewport: Viewport, shape: Shape, is_open: bool = False) -> None:
+    """Draw a shape with its handles, visible on light and dark images. An open polygon is still being drawn."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    start, end = QPointF(*viewport.to_device(*shape.start)), QPointF(*viewport.to_device(*shape.end))
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    for pen in (QPen(QColor(0, 0, 0, 160), 3.5), QPen(SHAPE, 1.5)):
-        painter.setPen(pen)
-        if shape.kind == "line":
-            painter.drawLine(start, end)
-        elif shape.kind == "rectangle":
-            painter.drawRect(device_rect(viewport, shape.rect))
-        else:
-            painter.drawEllipse(device_rect(viewport, shape.rect))
+    _draw_outline(painter, viewport, shape, SHAPE, is_open)
     painter.setBrush(SHAPE)
     painter.setPen(QPen(QColor(0, 0, 0, 200), 1))
-    for point in (start, end):
-        painter.drawEllipse(point, HANDLE, HANDLE)
+    for point in shape.points:
+        painter.drawEllipse(QPointF(*viewport.to_device(*point)), HANDLE, HANDLE)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+
+def _draw_outline(
+    painter: QPainter, viewport: Viewport, shape: Shape, colour: QColor, is_open: bool = False
+) -> None:
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    points = QPolygonF([QPointF(*viewport.to_device(*point)) for point in shape.points])
+    for pen in (QPen(QColor(0, 0, 0, 160), 3.5), QPen(colour, 1.5)):
+        painter.setPen(pen)
+        if shape.kind == "rectangle":
+            painter.drawRect(device_rect(viewport, shape.rect))
+        elif shape.kind == "ellipse":
+            painter.drawEllipse(device_rect(viewport, shape.rect))
+        elif shape.kind == "polygon" and not is_open:
+            painter.drawPolygon(points)
+        elif shape.kind == "point":
+            x, y = viewport.to_device(*shape.start)
+            painter.drawLine(QPointF(x - POINT, y), QPointF(x + POINT, y))
+            painter.drawLine(QPointF(x, y - POINT), QPointF(x, y + POINT))
+        else:
+            painter.drawPolyline(points)
+
+
+def draw_regions(painter: QPainter, viewport: Viewport, regions: Iterable[Region]) -> None:
+    """Draw the outlines of regions, with their names at the upper left corner."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    font = QFont(painter.font().family(), 9)
+    for region in regions:
+        _draw_outline(painter, viewport, region.shape, REGION)
+        corner = device_rect(viewport, region.shape.rect).topLeft() + QPointF(3, -4)
+        painter.setFont(font)
+        text = plain_name(region.name)
+        painter.setPen(QColor(0, 0, 0, 200))
+        painter.drawText(corner + QPointF(1, 1), text)
+        painter.setPen(REGION)
+        painter.drawText(corner, text)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
 

@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 
 from PyQt6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
     QFileDialog,
     QHBoxLayout,
     QPushButton,
@@ -29,26 +31,33 @@ from zarrfs_viewer.analysis.measure import (
     statistics_csv,
 )
 from zarrfs_viewer.analysis.readout import format_value, short_unit
+from zarrfs_viewer.analysis.regions import axis_profile, level_for, profile_axes
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.export.replacing import replacing
-from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.qt.support.plain_text import MAX_NAME, PlainLabel, html_text, plain, plain_name
+from zarrfs_viewer.qt.support.plain_text import (
+    MAX_NAME,
+    PlainLabel,
+    button_text,
+    html_text,
+    plain,
+    plain_name,
+    tooltip,
+)
 from zarrfs_viewer.qt.support.plots import LazyPlot, with_pyqtgraph
-from zarrfs_viewer.qt.support.widgets import copy_to_clipboard
+from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, ignore_wheel_unless_focused
 from zarrfs_viewer.state.colormaps import lookup
 from zarrfs_viewer.state.view_state import ViewIntent
 
 __all__ = ["MeasurePanel"]
 
 HINT = (
-    "Select a tool (P: line profile, R: rectangle, O: ellipse) and drag on the image. Drag the ends or the center of "
-    "the shape to change it. Delete removes the shape. M returns to moving the image."
+    "Select a tool (P: line profile, R: rectangle, O: ellipse, Y: polygon, I: point) and draw on the image. A double "
+    "click ends a polygon. Drag the points or the inside of a shape to change it. Delete removes it, D adds it to the "
+    "regions. M returns to moving the image."
 )
 ROWS = ("count", "area", "mean", "std", "minimum", "maximum", "median", "sum", "nans")
-RESULT_HEIGHT = 330
-MAX_PIXELS = 1 << 26
-"""Regions with more pixels are measured at the displayed level instead of the finest one, as the title states."""
+MIN_RESULT_HEIGHT, MAX_RESULT_HEIGHT = 150, 330
 
 
 class MeasurePanel(QWidget):
@@ -75,24 +84,54 @@ class MeasurePanel(QWidget):
         self.save = QPushButton("Save CSV...")
         self.copy.clicked.connect(self.copy_csv)
         self.save.clicked.connect(self.ask_file)
-        self.stack.setFixedHeight(RESULT_HEIGHT)
+        self.stack.setMinimumHeight(MIN_RESULT_HEIGHT)
+        self.stack.setMaximumHeight(MAX_RESULT_HEIGHT)
+        self.along = QCheckBox(button_text("Profile along"))
+        self.along.setToolTip(tooltip("Measure the mean of the shape in every slice along an axis"))
+        self.axis = QComboBox()
+        self.axis.setAccessibleName(plain("Axis of the profile"))
+        ignore_wheel_unless_focused(self.axis)
+        self.along.toggled.connect(lambda _: self._measure_along())
+        self.axis.activated.connect(lambda _: self._measure_along())
         buttons = QHBoxLayout()
         buttons.addWidget(self.copy)
         buttons.addWidget(self.save)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.title)
+        choice = QHBoxLayout()
+        choice.addWidget(self.along)
+        choice.addWidget(self.axis)
+        choice.addStretch(1)
+        layout.addLayout(choice)
         layout.addWidget(self.stack)
         layout.addLayout(buttons)
-        layout.addStretch(1)
+        self._arguments: tuple[Shape, ViewIntent, int] | None = None
+        self._request = object()
+        self._along_measured: object = None
         self.clear()
 
     def clear(self) -> None:
         """Remove the results and show the instructions."""
         self._session.worker.cancel("measure")
+        self._request = object()
+        self._arguments = self._along_measured = None
         self.title.setText(HINT)
         self.stack.setCurrentIndex(0)
+        self.stack.hide()
+        self._show_axes()
         self._set_csv("")
+
+    def _show_axes(self) -> None:
+        """Offer the axes along which the mean of a shape can be measured."""
+        image, intent = self._session.image, self._session.intent
+        axes = () if image is None or intent is None else profile_axes(image, intent)
+        if image is not None and list(axes) != [self.axis.itemData(row) for row in range(self.axis.count())]:
+            self.axis.clear()
+            for axis in axes:
+                self.axis.addItem(plain_name(image.axes[axis].name or f"axis {axis}"), axis)
+        for widget in (self.along, self.axis):
+            widget.setVisible(bool(axes))
 
     def _set_csv(self, text: str) -> None:
         self.text = text
@@ -105,6 +144,12 @@ class MeasurePanel(QWidget):
         if shape is None or intent is None or image is None:
             self.clear()
             return
+        self._arguments = shape, intent, level
+        self._show_axes()
+        if self.along.isChecked() and self.axis.count():
+            self._measure_along()
+            return
+        self._along_measured, self._request = None, object()
         if shape.kind == "line":
             self._session.run_for_image(
                 with_pyqtgraph(lambda: line_profile(image, intent, shape.start, shape.end)),
@@ -119,9 +164,49 @@ class MeasurePanel(QWidget):
             "measure",
         )
 
-    def _show_profile(self, profile: Profile, intent: ViewIntent) -> None:
+    def _measure_along(self) -> None:
+        """Measure the profile along the selected axis, or the shape on the displayed slice, as the box selects."""
+        image = self._session.image
+        if self._arguments is None or image is None:
+            return
+        shape, intent, level = self._arguments
+        if not self.along.isChecked():
+            self.measure(shape, intent, level)
+            return
+        axis = self.axis.currentData()
+        position = tuple(value for number, value in enumerate(intent.position) if number != axis)
+        channels = tuple((one.index, one.component, one.field) for one in intent.channels)
+        measured = image.uid, shape, axis, intent.displayed, position, channels
+        if measured == self._along_measured:
+            return  # only the slice along the axis, or a colour, changed
+        self._along_measured = measured
+        self._request = request = object()
+        self._session.worker.cancel("measure")
+        self.title.setText(plain("Measuring all slices..."))
+
+        def show(result: tuple[Profile, int] | None) -> None:
+            if result is not None and request is self._request:
+                self._show_profile(result[0], intent, result[1])
+
+        self._session.worker.submit(
+            with_pyqtgraph(
+                lambda: axis_profile(image, intent, shape, axis, lambda: request is self._request)
+            ),
+            show,
+            self._session.show_error,
+            "measure",
+            low_priority=True,
+        )
+
+    def _show_profile(self, profile: Profile, intent: ViewIntent, level: int | None = None) -> None:
+        """Draw a profile along a line, or along an axis if the measured pyramid level is given."""
         unit = short_unit(profile.unit) if profile.unit else "px"
         text = f"Line profile: {profile.distance[-1]:.6g} {unit}, {len(profile.distance)} samples"
+        quantity = "Distance"
+        if level is not None:
+            quantity = profile.quantity
+            suffix = f", measured at level {level}" if level else ""
+            text = f"Mean along {quantity}: {len(profile.distance)} slices{suffix}"
         self.title.setText(plain(text))
         is_first = not self.plot.is_created
         plot = self.plot.plot()
@@ -129,11 +214,12 @@ class MeasurePanel(QWidget):
             plot.showGrid(x=True, y=True, alpha=0.2)
             plot.addLegend(offset=(-5, 5))
         plot.clear()
-        plot.setLabel("bottom", html_text(f"Distance [{unit}]", MAX_NAME))
+        plot.setLabel("bottom", html_text(f"{quantity} [{unit}]", MAX_NAME))
         for number, (name, values) in enumerate(zip(profile.channels, profile.values, strict=True)):
             pen = import_module("pyqtgraph").mkPen(_colour(intent, number, len(profile.channels)), width=1.5)
             plot.plot(profile.distance, values, pen=pen, name=html_text(name, MAX_NAME), connect="finite")
         self.stack.setCurrentWidget(self.plot)
+        self.stack.show()
         self._set_csv(profile_csv(profile))
 
     def _show_statistics(self, statistics: Sequence[RoiStatistics], level: int) -> None:
@@ -150,6 +236,7 @@ class MeasurePanel(QWidget):
             for row, name in enumerate(ROWS):
                 self.table.setItem(row, column, QTableWidgetItem(plain(format_value(getattr(entry, name)))))
         self.stack.setCurrentWidget(self.table)
+        self.stack.show()
         self._set_csv(statistics_csv(statistics))
 
     def copy_csv(self) -> None:
@@ -172,15 +259,6 @@ class MeasurePanel(QWidget):
                 temporary.write_bytes(text.encode("utf-8"))
 
         self._session.run_in_worker(write, lambda _: self._session.show_message(f"Saved to {file}"), "csv")
-
-
-def level_for(image: Image, intent: ViewIntent, shape: Shape, level: int) -> int:
-    """Return the level at which to measure a region: 0, or ``level`` if the region has too many pixels at level 0."""
-    top, left, bottom, right = shape.rect
-    rows, columns = (image.shape[axis] for axis in intent.displayed)
-    height = min(bottom, rows) - max(top, 0)
-    width = min(right, columns) - max(left, 0)
-    return level if max(0.0, height) * max(0.0, width) > MAX_PIXELS else 0
 
 
 def _colour(intent: ViewIntent, number: int, count: int) -> tuple[int, int, int]:

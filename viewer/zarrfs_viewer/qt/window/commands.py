@@ -125,6 +125,8 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
             "rectangle", "&Measure", "&Rectangle", "R", lambda: window.set_tool("rectangle"), False, "tool"
         ),
         ActionSpec("ellipse", "&Measure", "&Ellipse", "O", lambda: window.set_tool("ellipse"), False, "tool"),
+        ActionSpec("polygon", "&Measure", "Pol&ygon", "Y", lambda: window.set_tool("polygon"), False, "tool"),
+        ActionSpec("point", "&Measure", "P&oint", "I", lambda: window.set_tool("point"), False, "tool"),
         ActionSpec("delete_shape", "&Measure", "&Delete shape", "Backspace", lambda: canvas.show_shape(None)),
         ActionSpec("copy_csv", "&Measure", "&Copy results as CSV", "Ctrl+Shift+C", measure.copy_csv),
         ActionSpec("save_view", "&Saved views", "&Save view...", "Ctrl+K", views.ask_save),

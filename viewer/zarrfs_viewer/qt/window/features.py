@@ -14,6 +14,7 @@ from zarrfs_viewer.qt.window.actions import ActionSpec
 from zarrfs_viewer.qt.window.image_actions import ImageActions
 from zarrfs_viewer.qt.window.pictures import PictureActions
 from zarrfs_viewer.qt.window.plate_navigation import PlateNavigation
+from zarrfs_viewer.qt.window.region_actions import RegionActions
 from zarrfs_viewer.qt.window.second_image_view import SecondImageView
 from zarrfs_viewer.qt.window.settings_history import SettingsHistory
 from zarrfs_viewer.qt.window.side_panels import SidePanels
@@ -42,6 +43,7 @@ class Features:
         self.history = SettingsHistory(session, ImageSettings(file), panes)
         self.plates = PlateNavigation(session, side.plate, stack)
         self.second = SecondImageView(session, panes, side, stack)
+        self.regions = RegionActions(session, panes, side.measure, stack)
         self.pictures = PictureActions(session, panes, exporter, stack)
         session.overlays_changed.connect(side.show_label_images)
         panes.clicked.connect(side.labels.table.pick)
@@ -50,6 +52,7 @@ class Features:
     def commands(self) -> list[ActionSpec]:
         """Return the actions of the features."""
         history, plates, pictures = self.history, self.plates, self.pictures
+        regions = self.regions
         return [
             ActionSpec("undo", "&Edit", "&Undo", "Ctrl+Z", history.undo),
             ActionSpec("redo", "&Edit", "&Redo", "Ctrl+Shift+Z", history.redo),
@@ -57,6 +60,9 @@ class Features:
             ActionSpec("copy_picture", "&Edit", "&Copy picture", "Ctrl+C", pictures.copy),
             ActionSpec("picture", "&File", "Save p&icture...", "Ctrl+P", pictures.ask_picture),
             ActionSpec("movie", "&File", "Save mo&vie...", "Ctrl+Shift+M", pictures.ask_movie),
+            ActionSpec("add_region", "&Measure", "&Add to regions", "D", regions.add),
+            ActionSpec("load_regions", "&Measure", "L&oad regions...", "Ctrl+Alt+O", regions.ask_load),
+            ActionSpec("save_regions", "&Measure", "&Save regions...", "Ctrl+Alt+S", regions.ask_save),
             ActionSpec("plate", "&View", "&Plate overview", "W", plates.toggle_overview),
             ActionSpec("well_left", "&Image", "Well to the left", "Alt+Left", lambda: plates.step(0, -1)),
             ActionSpec("well_right", "&Image", "Well to the right", "Alt+Right", lambda: plates.step(0, 1)),
@@ -68,6 +74,7 @@ class Features:
         """Write what is not saved yet."""
         self.history.close()
         self.second.close()
+        self.regions.close()
 
 
 def merged_specs(specs: list[ActionSpec], added: list[ActionSpec]) -> list[ActionSpec]:

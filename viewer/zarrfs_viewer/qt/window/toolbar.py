@@ -16,7 +16,7 @@ __all__ = ["ToolBar"]
 GROUPS = (
     ("open",),
     ("fit", "one_to_one", "linked"),
-    ("move", "line", "rectangle", "ellipse"),
+    ("move", "point", "line", "rectangle", "ellipse", "polygon"),
     ("labels", "chunks", "slab"),
     ("auto_all",),
     ("export",),

@@ -1,0 +1,167 @@
+"""Connects the list of regions with the canvas, and saves and loads regions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from PyQt6.QtCore import QObject
+from PyQt6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
+
+from zarrfs_viewer.analysis.regions import Region
+from zarrfs_viewer.analysis.shapes import Shape, contains
+from zarrfs_viewer.export.region_files import SUFFIXES, read_regions, write_regions
+from zarrfs_viewer.export.replacing import replacing
+from zarrfs_viewer.qt.canvas.panes import Panes
+from zarrfs_viewer.qt.panels.measure_panel import MeasurePanel
+from zarrfs_viewer.qt.panels.regions_panel import RegionsPanel
+from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.plain_text import MAX_LINE, plain
+
+__all__ = ["RegionActions"]
+
+
+class RegionActions(QObject):
+    """The regions of the main pane. The selected region is the shape of the canvas, which can be changed."""
+
+    def __init__(self, session: Session, panes: Panes, measure: MeasurePanel, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._canvas = panes.main.canvas
+        self._measure = measure
+        self._parent = parent
+        self.panel = RegionsPanel(session)
+        layout = measure.layout()
+        if isinstance(layout, QVBoxLayout):
+            layout.addWidget(self.panel, 1)
+        panel, canvas = self.panel, self._canvas
+        panel.changed.connect(self._draw)
+        panel.region_selected.connect(canvas.show_shape)
+        panel.add_button.clicked.connect(lambda _: self.add())
+        panel.load_button.clicked.connect(lambda _: self.ask_load())
+        panel.save_button.clicked.connect(lambda _: self.ask_save())
+        panel.table_button.clicked.connect(lambda _: self.ask_save_table())
+        canvas.shape_deselected.connect(lambda: panel.select(None))
+        canvas.shape_changed.connect(self._change)
+        canvas.clicked.connect(self._pick)
+        session.axes_changed.connect(self._show_plane)
+        session.image_changed.connect(self._show_plane)
+        session.intent_changed.connect(panel.measure)
+
+    def add(self) -> None:
+        """Add the drawn shape to the regions."""
+        shape = self._canvas.shape
+        if shape is None or self._canvas.is_drawing:
+            self._session.show_message(
+                "There is no shape to add. Select a measuring tool and draw a shape first."
+            )
+        elif self.panel.selected is None:
+            number = 1 + sum(region.shape.kind == shape.kind for region in self.panel.regions)
+            self.panel.add([Region(f"{shape.kind} {number}", shape)], select=True)
+
+    def remove_shape(self) -> None:
+        """Remove the shape, and the region if one is selected."""
+        self._canvas.show_shape(None)
+
+    def _show_plane(self) -> None:
+        if self._canvas.shape is None:  # removed, because another image or other axes are displayed
+            self.panel.select(None)
+        self.panel.show_plane(self._session.image, self._session.intent)
+
+    def _draw(self) -> None:
+        """Draw all regions except the selected one, which is the shape of the canvas."""
+        self._canvas.show_regions(
+            tuple(region for number, region in enumerate(self.panel.regions) if number != self.panel.selected)
+        )
+
+    def _change(self, shape: Shape | None, finished: bool) -> None:
+        """Apply a change of the shape to the selected region."""
+        number = self.panel.selected
+        if number is None or not finished:
+            return
+        if shape is None:
+            self.panel.remove(number)
+        else:
+            self.panel.replace_shape(number, shape)
+
+    def _pick(self, row: float, column: float) -> None:
+        """Select the region at a click with a measuring tool."""
+        if self._canvas.tool == "move" or self._canvas.shape is not None:
+            return
+        for number, region in enumerate(self.panel.regions):
+            if contains(region.shape, (row, column)):
+                self._canvas.show_shape(region.shape)
+                self.panel.select(number)
+                return
+
+    # -- files -------------------------------------------------------------------------------------------------
+
+    def ask_save(self) -> None:
+        """Ask for a file and write the regions to it, in the format of its suffix."""
+        regions = self.panel.regions
+        if not regions:
+            self._session.show_message("There are no regions to save.")
+            return
+        filters = [plain(f"{title} (*{suffix})") for suffix, title in SUFFIXES.items()]
+        name, chosen = QFileDialog.getSaveFileName(
+            self._parent, "Save regions", "regions.geojson", plain(";;".join(filters), MAX_LINE)
+        )
+        if name:
+            file = Path(name)
+            if not file.suffix and chosen in filters:
+                file = file.with_suffix(list(SUFFIXES)[filters.index(chosen)])
+            self.save(file)
+
+    def save(self, file: Path) -> None:
+        """Write the regions to a file on a worker thread. Errors are shown."""
+        regions = self.panel.regions
+        self._run(file, lambda: write_regions(file, regions), f"{len(regions)} regions saved to {file}")
+
+    def ask_save_table(self) -> None:
+        """Ask for a file and write the statistics of all regions to it as CSV."""
+        name, _ = QFileDialog.getSaveFileName(self._parent, "Save statistics", "regions.csv", "CSV (*.csv)")
+        if name:
+            self.save_table(Path(name))
+
+    def save_table(self, file: Path) -> None:
+        """Write the statistics of all regions to a file on a worker thread. Errors are shown."""
+        text = self.panel.text
+
+        def write() -> None:
+            with replacing(file) as temporary:
+                temporary.write_bytes(text.encode("utf-8"))
+
+        self._run(file, write, f"Saved to {file}")
+
+    def _run(self, file: Path, write: Any, message: str) -> None:
+        self._session.run_in_worker(write, lambda _: self._session.show_message(message), f"save {file}")
+
+    def ask_load(self) -> None:
+        """Ask for files of regions and add their regions."""
+        suffixes = " ".join(f"*{suffix}" for suffix in (*SUFFIXES, ".json"))
+        names, _ = QFileDialog.getOpenFileNames(
+            self._parent, "Load regions", "", plain(f"Regions ({suffixes})")
+        )
+        for name in names:
+            self.load(Path(name))
+
+    def load(self, file: Path) -> None:
+        """Add the regions of a file, which is read on a worker thread. Errors are shown."""
+        if self._session.image is None:
+            self._session.show_message("No image is open. Open an image before its regions.")
+            return
+
+        def show(found: tuple[list[Region], list[str]]) -> None:
+            regions, skipped = found
+            self.panel.add(regions)
+            text = f"{len(regions)} regions loaded from {file}"
+            if skipped:
+                text += f"; {len(skipped)} of kinds that the viewer does not have were ignored: {skipped[0]}"
+            self._session.show_message(text, bool(skipped))
+
+        self._session.run_in_worker(lambda: read_regions(file), show, f"load {file}")
+
+    def close(self) -> None:
+        """Stop measurements that are running."""
+        self._session.worker.cancel("regions")
+        self._measure.clear()
