@@ -22,7 +22,7 @@ from zarrfs.engine.stores.databases.sqlite import SQLiteStore
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.zip.store import ZipStore
-from zarrfs.errors import LocationError, NodeNotFoundError, ZarrError
+from zarrfs.errors import LocationError, NodeNotFoundError, OptionError, ZarrError
 from zarrfs.tools import consolidate_metadata
 
 
@@ -235,9 +235,9 @@ def test_storage_options_are_split_between_source_and_target() -> None:
 
 def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
     for location in (tmp_path, tmp_path / "a.zip", "memory://x", {}, MemoryStore()):
-        with pytest.raises(LocationError, match=r"mode must be one of 'r'.*found 'q'"):
+        with pytest.raises(OptionError, match=r"mode must be one of 'r'.*found 'q'"):
             open_store(location, mode="q")
-        with pytest.raises(LocationError, match="mode must be one of 'r'"):
+        with pytest.raises(OptionError, match="mode must be one of 'r'"):
             zarrfs.open(location, mode="q")  # type: ignore[arg-type]
 
 

@@ -11,7 +11,6 @@ import pytest
 import zarrfs
 from zarrfs.errors import (
     KeyNameError,
-    LocationError,
     MetadataError,
     NodeNotFoundError,
     NodeTypeError,
@@ -113,7 +112,7 @@ def test_the_error_for_an_invalid_option_of_open_names_it() -> None:
         zarrfs.open_array(store, mode="w", shap=3)  # type: ignore[call-arg]
     with pytest.raises(NodeNotFoundError):
         zarrfs.open_array(store, mode="a")
-    with pytest.raises(LocationError, match="needs a shape"):
+    with pytest.raises(OptionError, match="needs a shape"):
         zarrfs.open_array(store, mode="w")
     assert not store
 

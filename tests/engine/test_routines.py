@@ -18,6 +18,7 @@ from zarrfs.errors import (
     NodeExistsError,
     NodeNotFoundError,
     NodeTypeError,
+    OptionError,
     ReadOnlyError,
     StoreError,
 )
@@ -138,11 +139,11 @@ def test_each_mode_opens_or_creates_nodes_as_documented(tmp_path: Path) -> None:
 
 
 def test_invalid_modes_raise_an_error(tmp_path: Path) -> None:
-    with pytest.raises(LocationError, match="mode must be one of"):
+    with pytest.raises(OptionError, match="mode must be one of"):
         zarrfs.open(tmp_path, mode="q")  # type: ignore[arg-type]
-    with pytest.raises(LocationError, match="does not accept shape"):
+    with pytest.raises(OptionError, match="does not accept shape"):
         zarrfs.open(tmp_path, mode="r", shape=(3,))
-    with pytest.raises(LocationError, match="needs a shape"):
+    with pytest.raises(OptionError, match="needs a shape"):
         zarrfs.open_array(tmp_path / "y", mode="w")
 
 

@@ -25,7 +25,7 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.regular_files import check_regular_file, describe_file_type, open_regular_file
 from zarrfs.engine.stores.wrappers.plugin import PluginStore
 from zarrfs.engine.stores.zarr_python import adapt_zarr_python
-from zarrfs.errors import LocationError, LocationNotFoundError, StoreError, ZarrError
+from zarrfs.errors import LocationError, LocationNotFoundError, OptionError, StoreError, ZarrError
 from zarrfs.plugins import find_plugin
 
 __all__ = ["METADATA_NAMES", "Location", "open_store", "split_options"]
@@ -112,10 +112,10 @@ def open_store(
         allow_external: whether data outside the store may be read through symbolic links and references. It can also
             be given in ``storage_options``.
 
-    Raises LocationError if the location cannot be opened.
+    Raises LocationError if the location cannot be opened, and OptionError if the mode is unknown.
     """
     if mode not in MODES:
-        raise LocationError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
+        raise OptionError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
     if storage_options and EXTERNAL in storage_options:
         given = {EXTERNAL: storage_options[EXTERNAL]}
         allow_external |= _known_options("a location", given, EXTERNAL)[EXTERNAL]

@@ -127,11 +127,11 @@ def open(
             ``create_group``.
 
     Raises:
-        LocationError: the location cannot be opened as a store, or the mode is invalid.
+        LocationError: the location cannot be opened as a store.
         NodeNotFoundError: there is no node at the path, or it has another format than ``zarr_format``.
         NodeExistsError: there is a node at the path and the mode is ``"w-"`` or ``"x"``.
         MetadataError: the metadata are invalid; UnsupportedError: they require an unsupported feature.
-        OptionError: an option is unknown or has an invalid value.
+        OptionError: the mode is invalid, or an option is unknown or has an invalid value.
         StoreError: the store failed.
     """
     _check_common(cache_size, storage_options, synchronizer, options.get("access"))
@@ -142,7 +142,7 @@ def open(
     creating = {name: value for name, value in given.items() if name not in FOR_OPENING}
     invalid = [name for name in creating if name not in ("zarr_format", "zarr_version")]
     if chosen in ("r", "r+") and invalid:
-        raise LocationError(
+        raise OptionError(
             f"mode {chosen!r} opens an existing node and does not accept {', '.join(invalid)}; use mode 'a', 'w' or "
             "'w-' to create a node"
         )
@@ -174,9 +174,9 @@ def _mode(mode: str | None, store: Location | None, given: Mapping[str, Any]) ->
         return "a" if creating or store is None else DEFAULT_MODE
     mode = MODE_ALIASES.get(mode, mode)
     if mode not in MODES:
-        raise LocationError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
+        raise OptionError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
     if store is None and mode in ("r", "r+"):
-        raise LocationError(f"mode {mode!r} opens an existing node and needs a location")
+        raise OptionError(f"mode {mode!r} opens an existing node and needs a location")
     return mode
 
 
@@ -250,7 +250,7 @@ def open_array(
     _check_names("open_array()", options)
     unshaped = options.get("shape") is None and options.get("data") is None
     if unshaped and (mode in ("w", "w-", "x") or store is None):
-        raise LocationError(
+        raise OptionError(
             f"mode {mode or 'a'!r} creates an array, which needs a shape; give the option shape or data"
         )
     if unshaped and mode == "a":
@@ -393,7 +393,7 @@ def create_array(
     _check_common(cache_size, storage_options, synchronizer, options.get("access"))
     _check_names("create_array()", options)
     if name is not None and path:
-        raise LocationError(f"give either path or name, found {path!r} and {name!r}")
+        raise OptionError(f"give either path or name, found {path!r} and {name!r}")
     translated = engine_options(options)
     location: Location = MemoryStore() if store is None else store
     place, inner, shared = _store(location, "a", storage_options, synchronizer, options.get("access"))

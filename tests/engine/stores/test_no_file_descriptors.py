@@ -17,8 +17,10 @@ import json, os, resource, sys, traceback
 from pathlib import Path
 import zarrfs
 from tests.engine.stores.every_store import STORES
+from zarrfs.engine.locations import open_store  # modules are imported before: an import needs a descriptor
 from zarrfs.engine.stores.base import ByteRange
 
+open_array = zarrfs.open_array
 name, folder = sys.argv[1], Path(sys.argv[2])
 store = STORES[name](folder)
 store.set("a/b", b"1")
@@ -41,13 +43,13 @@ operations = {
     "clean": lambda: store.clean(dry_run=True),
     "flush": lambda: store.flush(),
     "close": lambda: store.close(),
-    "open": lambda: zarrfs.engine.locations.open_store(folder / "store", mode="r"),
-    "open zip": lambda: zarrfs.engine.locations.open_store(sys.argv[3], mode="r"),
-    "open sqlite": lambda: zarrfs.engine.locations.open_store(f"sqlite://{folder}/x.sqldb", mode="a"),
-    "open lmdb": lambda: zarrfs.engine.locations.open_store(f"lmdb://{folder}/x.lmdb", mode="a"),
-    "open dbm": lambda: zarrfs.engine.locations.open_store(f"dbm://{folder}/x.dbm", mode="a"),
-    "open temporary": lambda: zarrfs.engine.locations.open_store("temporary://", mode="a"),
-    "open array": lambda: zarrfs.open_array(folder / "store"),
+    "open": lambda: open_store(folder / "store", mode="r"),
+    "open zip": lambda: open_store(sys.argv[3], mode="r"),
+    "open sqlite": lambda: open_store(f"sqlite://{folder}/x.sqldb", mode="a"),
+    "open lmdb": lambda: open_store(f"lmdb://{folder}/x.lmdb", mode="a"),
+    "open dbm": lambda: open_store(f"dbm://{folder}/x.dbm", mode="a"),
+    "open temporary": lambda: open_store("temporary://", mode="a"),
+    "open array": lambda: open_array(folder / "store"),
 }
 limit = resource.getrlimit(resource.RLIMIT_NOFILE)
 outcomes = {}

@@ -458,7 +458,7 @@ def test_unsupported_options_are_refused() -> None:
             zarrfs.group(**{name: {}})
     with pytest.raises(zarrfs.MetadataError, match="either compressors or compressor"):
         zarrfs.create(shape=3, compressor=None, compressors=[])
-    with pytest.raises(zarrfs.LocationError, match="either path or name"):
+    with pytest.raises(zarrfs.OptionError, match="either path or name"):
         zarrfs.create_array({}, "a", name="b", shape=3)
 
 
@@ -638,7 +638,7 @@ def test_modes(tmp_path: Path) -> None:
     with pytest.raises(zarrfs.NodeNotFoundError, match="zarr_format 3, expected 2"):
         zarrfs.open(tmp_path / "created", zarr_format=2)
     assert zarrfs.open(tmp_path / "created", zarr_format=3).shape == (3,)
-    with pytest.raises(zarrfs.LocationError, match="needs a location"):
+    with pytest.raises(zarrfs.OptionError, match="needs a location"):
         zarrfs.open(mode="r")
 
 

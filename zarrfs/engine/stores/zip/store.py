@@ -41,7 +41,7 @@ from zarrfs.engine.stores.temporary_files import is_abandoned, remove_abandoned
 from zarrfs.engine.stores.zip.archive import ArchiveState, ArchiveStore
 from zarrfs.engine.stores.zip.records import ArchiveFile, Member
 from zarrfs.engine.stores.zip.spool import OldArchive, Spool
-from zarrfs.errors import KeyNameError, LocationError, StoreError
+from zarrfs.errors import KeyNameError, LocationError, OptionError, StoreError
 from zarrfs.logs import logger
 
 __all__ = ["ZipStore", "is_being_written"]
@@ -104,7 +104,7 @@ class ZipStore(ArchiveStore):
         self._closed = True
         self.path = self._display_path = os.path.abspath(os.fspath(path))
         if mode not in ("r", "a", "w"):
-            raise LocationError(f"{self.path}: mode must be 'r', 'a' or 'w', found {mode!r}")
+            raise OptionError(f"{self.path}: mode must be 'r', 'a' or 'w', found {mode!r}")
         self.read_only = mode == "r"
         self.durable = durable
         super().__init__()
