@@ -135,6 +135,7 @@ ORDER = (
     # What stands on the engine.
     "zarrfs.codecs",
     "zarrfs.storage",
+    "zarrfs.dask",
     "zarrfs.testing",
     "zarrfs.ngff",
     "zarrfs.tools",
