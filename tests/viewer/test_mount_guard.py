@@ -33,8 +33,8 @@ from zarrfs_viewer.mounts import Mounts
 main_window.Mounts = lambda: Mounts(Path(sys.argv[2]))
 original = application.open_window
 
-def open_window(settings=None):
-    window = original(settings)
+def open_window(*arguments):
+    window = original(*arguments)
     window.session.run_in_worker(
         lambda: window.mounts.mount(sys.argv[1]), lambda path: print(path, flush=True), "mount"
     )

@@ -34,7 +34,7 @@ def npy(array: Any) -> bytes:
 
 
 def names(operations: WritableOperations, path: str = "/") -> list[str]:
-    return [name for name in operations.readdir(path, 0) if not name.startswith(".")]
+    return sorted(name for name in operations.readdir(path, 0) if not name.startswith("."))
 
 
 @pytest.mark.parametrize(
