@@ -13,9 +13,18 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PyQt6.QtCore import QSettings
 from PyQt6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.support.garbage import GuiThreadCollector
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 from tests.viewer.qt.waiting import wait_until_opened
+
+
+@pytest.fixture(scope="session", autouse=True)
+def garbage_collection(qapp: QApplication) -> Iterator[None]:
+    """As in the application, no worker thread destroys the widgets of a closed window."""
+    collector = GuiThreadCollector(qapp)
+    yield
+    collector.stop()
 
 
 @pytest.fixture

@@ -59,6 +59,7 @@ class PlateOverview(QWidget):
         plate.add_view(self.view)
         self.setFocusProxy(self.view)
         self.title = PlainLabel("Double-click a well, or select it with the arrow keys and press Enter.")
+        self.title.setWordWrap(True)  # The text does not widen the window.
         layout = QVBoxLayout(self)
         layout.addWidget(self.view, 1)
         layout.addWidget(self.title)

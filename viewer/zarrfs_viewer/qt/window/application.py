@@ -24,6 +24,7 @@ from PyQt6.QtWidgets import QApplication
 
 from zarrfs_viewer.locations import node_location
 from zarrfs_viewer.process_memory import limit_arenas
+from zarrfs_viewer.qt.support.garbage import GuiThreadCollector
 from zarrfs_viewer.qt.window.last_session import LastSession, restore_window
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.qt.window.preferences import Preferences
@@ -156,6 +157,7 @@ def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) ->
     ``fail`` is called with the reason if no window can be opened. It must end the process.
     """
     application = make_application(fail)
+    collector = GuiThreadCollector(application)
     with SignalsCloseWindows(application):
         settings = QSettings("zarrfs", "viewer")
         last_session = LastSession(Path(settings.fileName()).with_name("session.json"), application)
@@ -166,7 +168,9 @@ def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) ->
             window = open_window(settings, last_session)
             for location in locations:
                 window.open_location(node_location(location))
-        return application.exec()
+        code = application.exec()
+    collector.stop()
+    return code
 
 
 def open_window(settings: QSettings | None = None, last_session: LastSession | None = None) -> MainWindow:
@@ -205,6 +209,7 @@ def take_screenshot(
     """
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     application = make_application(fail)
+    collector = GuiThreadCollector(application)
     qInstallMessageHandler(_print_qt_message)
     with tempfile.TemporaryDirectory() as scratch:
         # The settings of the user are neither used nor changed.
@@ -255,4 +260,5 @@ def take_screenshot(
         window.close()
         window.deleteLater()
         application.processEvents()
+    collector.stop()
     return problems[0] if problems else ""
