@@ -10,10 +10,13 @@ import pytest
 from PyQt6.QtCore import QPoint, Qt
 from PyQt6.QtGui import QColor
 from PyQt6.QtTest import QTest
-from PyQt6.QtWidgets import QColorDialog
+from PyQt6.QtWidgets import QColorDialog, QFileDialog
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.colormap_dialog import ColormapDialog
 from zarrfs_viewer.qt.panels.range_slider import RangeSlider
 from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.saved_views.views import from_link, to_link
+from zarrfs_viewer.state.colormaps import lookup
 
 import zarrfs
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
@@ -147,3 +150,45 @@ def test_handles_do_not_pass_each_other(qtbot: QtBot) -> None:
     slider.show_limits(None, None, "gray", False)
     QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(20, 9))
     assert len(moves) == 1
+
+
+def test_lookup_tables_and_more_color_maps_are_used_and_remembered(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "Two colors.lut").write_text("0 0 0\n255 128 0\n")
+    (tmp_path / "bad.lut").write_text("nothing\n")
+    row = window.channels.rows[0]
+    before = row.colormap.currentText()
+    entries = [row.colormap.itemText(number) for number in range(row.colormap.count())]
+    chosen = iter([tmp_path / "bad.lut", tmp_path / "Two colors.lut"])
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *a: (str(next(chosen)), ""))
+    row.colormap.activated.emit(entries.index("Import LUT file..."))
+    qtbot.waitUntil(lambda: "bad.lut" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+    assert row.colormap.currentText() == before
+    row.colormap.activated.emit(entries.index("Import LUT file..."))
+    qtbot.waitUntil(lambda: row.colormap.currentText() == "Two colors", timeout=TIMEOUT_MILLISECONDS)
+    assert window.intent is not None
+    imported = window.intent.channels[0].colormap
+    assert lookup(imported)[255].tolist() == [255, 128, 0]
+
+    def choose(dialog: ColormapDialog) -> bool:
+        dialog.search.setText("imagej:FIRE")
+        return True
+
+    monkeypatch.setattr(ColormapDialog, "exec", choose)
+    entries = [row.colormap.itemText(number) for number in range(row.colormap.count())]
+    row.colormap.activated.emit(entries.index("More color maps..."))
+    assert window.intent.channels[0].colormap == "cmap:imagej:fire"
+    assert row.colormap.currentText() == "imagej:fire"
+    assert window.features.colormaps.names() == ("cmap:imagej:fire", imported)
+    # A saved view contains the colors of the imported table.
+    window.session.change_channel(0, colormap=imported)
+    view = window.session.view("v", window.canvas.viewport)
+    assert view is not None
+    assert from_link(to_link(view))[1] == view
+    other = MainWindow(window.settings)
+    qtbot.addWidget(other)
+    other.channels.show_channels(window.intent.channels, "u", False)
+    texts = [other.channels.rows[0].colormap.itemText(number) for number in range(12)]
+    assert {"imagej:fire", "Two colors"} <= set(texts)
+    other.close()

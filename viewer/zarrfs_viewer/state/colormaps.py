@@ -13,6 +13,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from zarrfs_viewer.state.luts import cmap_table, lut_table
+
 __all__ = ["COLOR_BLIND_SAFE", "NAMES", "is_colormap", "lookup"]
 
 Table = npt.NDArray[np.uint8]
@@ -65,19 +67,31 @@ COLOR_BLIND_SAFE: frozenset[str] = frozenset(
 
 def is_colormap(name: str) -> bool:
     """Return whether ``lookup`` accepts the name."""
+    if name.startswith(("lut:", "cmap:")):
+        return _other_table(name) is not None
     return name in NAMES or re.fullmatch(r"#[0-9a-fA-F]{6}", name) is not None
+
+
+@lru_cache(maxsize=256)
+def _other_table(name: str) -> Table | None:
+    """Return the table of an imported lookup table or of a colour map of cmap, or None."""
+    return lut_table(name) if name.startswith("lut:") else cmap_table(name)
 
 
 @lru_cache(maxsize=256)
 def lookup(name: str) -> Table:
     """Return the colours as a read-only array of shape (256, 3), RGB.
 
-    ``#RRGGBB`` is the linear ramp from black to that colour.
+    ``#RRGGBB`` is the linear ramp from black to that colour. ``state.luts`` describes other names.
 
     Raises ValueError for an unknown name.
     """
     if not is_colormap(name):
         raise ValueError(f"unknown colour map {name!r}: expected one of {', '.join(NAMES)}, or #RRGGBB")
+    other = _other_table(name) if name.startswith(("lut:", "cmap:")) else None
+    if other is not None:
+        other.flags.writeable = False
+        return other
     digits = f"000000{name[1:]}" if name.startswith("#") else ANCHORS.get(name, ANCHORS["gray"])
     anchors = np.frombuffer(bytes.fromhex(digits), np.uint8).reshape(-1, 3)
     positions = np.linspace(0, 255, len(anchors))

@@ -25,6 +25,7 @@ from zarrfs_viewer.qt.panels.range_slider import RangeSlider
 from zarrfs_viewer.qt.support.plain_text import allow_narrow, button_text, plain, plain_name, tooltip
 from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
 from zarrfs_viewer.state.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
+from zarrfs_viewer.state.luts import lut_title
 from zarrfs_viewer.state.view_state import ChannelSettings
 
 __all__ = ["ChannelRow", "SignificantBox"]
@@ -35,7 +36,7 @@ SWATCH_WIDTH, SWATCH_HEIGHT = 22, 12
 MAX_DECIMALS = 323
 """The maximum of Qt, so that limits as small as 1e-300 are not rounded."""
 COMPONENTS = ("abs", "phase", "real", "imag")
-CUSTOM = "Custom color..."
+CUSTOM, MORE, IMPORT = "Custom color...", "More color maps...", "Import LUT file..."
 
 
 class SignificantBox(QDoubleSpinBox):
@@ -76,10 +77,14 @@ class ChannelRow(QFrame):
         changed: (settings) a dictionary of the settings that the user changed.
         auto: the user requested automatic contrast limits.
         activated: the user changed this channel.
+        more_requested: the user requested a list of more color maps.
+        import_requested: the user requested to import a lookup table.
     """
 
     changed = pyqtSignal(dict)
     auto = pyqtSignal()
+    more_requested = pyqtSignal()
+    import_requested = pyqtSignal()
     activated = pyqtSignal()
 
     def __init__(
@@ -90,6 +95,8 @@ class ChannelRow(QFrame):
         self._settings: ChannelSettings | None = None
         self._limits: tuple[float, float] | None = None
         self._color_name = settings.colormap
+        self._extra: tuple[str, ...] = ()
+        self._names: list[str] = []
         self.setFrameShape(QFrame.Shape.StyledPanel)
         self._is_updating = False
         label = settings.label or f"Channel {settings.index}"
@@ -196,15 +203,7 @@ class ChannelRow(QFrame):
         self.invert.setChecked(settings.invert)
         self.solo.setChecked(settings.solo)
         self.gamma.setValue(settings.gamma)
-        names = [*NAMES] if settings.colormap in NAMES else [settings.colormap, *NAMES]
-        if [self.colormap.itemText(i) for i in range(self.colormap.count() - 1)] != names:
-            self.colormap.clear()
-            for name in names:
-                self.colormap.addItem(swatch(name), plain(name))
-                if name in COLOR_BLIND_SAFE:
-                    self.colormap.setItemData(self.colormap.count() - 1, "Color-blind safe", 3)
-            self.colormap.addItem(CUSTOM)
-        self.colormap.setCurrentText(settings.colormap)
+        self._fill_colormaps(settings.colormap)
         if settings.component in COMPONENTS:
             self.component.setCurrentText(settings.component)
         self._limits = settings.limits
@@ -218,16 +217,43 @@ class ChannelRow(QFrame):
                 box.setValue(settings.limits[number])
         self._is_updating = False
 
+    def show_extra_colormaps(self, names: tuple[str, ...]) -> None:
+        """Offer these color maps after the built-in ones."""
+        if names != self._extra:
+            self._extra = names
+            self._fill_colormaps(self._color_name)
+
+    def _fill_colormaps(self, current: str) -> None:
+        """List the color maps, with the current one first if it is not one of them."""
+        names = [*NAMES, *self._extra]
+        names = names if current in names else [current, *names]
+        if names != self._names:
+            self._names = names
+            self.colormap.clear()
+            for name in names:
+                self.colormap.addItem(swatch(name), plain_name(lut_title(name)))
+                if name in COLOR_BLIND_SAFE:
+                    self.colormap.setItemData(self.colormap.count() - 1, "Color-blind safe", 3)
+            for entry in (MORE, IMPORT, CUSTOM):
+                self.colormap.addItem(plain(entry))
+        self.colormap.setCurrentIndex(names.index(current))
+
     def _pick_component(self) -> None:
         # Another component has another value range: the limits are computed again.
         self._emit_changed(component=self.component.currentText(), limits=None)
 
     def _pick_colormap(self, index: int) -> None:
-        name = self.colormap.itemText(index)
-        if name == CUSTOM:
+        if index < len(self._names):
+            self._emit_changed(colormap=self._names[index])
+            return
+        entry = self.colormap.itemText(index)
+        self.colormap.setCurrentIndex(self._names.index(self._color_name))
+        if entry == CUSTOM:
             self._pick_color()
+        elif entry == MORE:
+            self.more_requested.emit()
         else:
-            self._emit_changed(colormap=name)
+            self.import_requested.emit()
 
     def _pick_color(self) -> None:
         """Ask for a color, beginning with the current one."""

@@ -31,11 +31,15 @@ class ChannelsPanel(QWidget):
         changed: (channel number, dictionary of changed settings).
         auto: (channel number) the user requested automatic contrast limits.
         histogram_requested: (channel number, whether of the whole stack).
+        more_requested: (channel number) the user requested a list of more color maps.
+        import_requested: (channel number) the user requested to import a lookup table.
     """
 
     changed = pyqtSignal(int, dict)
     auto = pyqtSignal(int)
     histogram_requested = pyqtSignal(int, bool)
+    more_requested = pyqtSignal(int)
+    import_requested = pyqtSignal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -63,6 +67,7 @@ class ChannelsPanel(QWidget):
         self._histogram: Histogram | None = None
         self._settings: tuple[ChannelSettings, ...] = ()
         self.current = 0
+        self._extra_colormaps: tuple[str, ...] = ()
         self._is_updating = False
         bottom = QHBoxLayout()
         bottom.addWidget(self._title, 1)
@@ -99,6 +104,9 @@ class ChannelsPanel(QWidget):
             row.changed.connect(partial(self.changed.emit, number))
             row.auto.connect(partial(self.auto.emit, number))
             row.activated.connect(partial(self.select_channel, number))
+            row.more_requested.connect(partial(self.more_requested.emit, number))
+            row.import_requested.connect(partial(self.import_requested.emit, number))
+            row.show_extra_colormaps(self._extra_colormaps)
             row.set_selected(False)
             self._column.insertWidget(number, row)
             self.rows.append(row)
@@ -118,6 +126,12 @@ class ChannelsPanel(QWidget):
                 row.set_selected(other == number)
             self._title.setText(plain(self.rows[number].name))
             self.histogram_requested.emit(number, self.volume.isChecked())
+
+    def show_extra_colormaps(self, names: tuple[str, ...]) -> None:
+        """Offer these color maps for all channels, after the built-in ones."""
+        self._extra_colormaps = names
+        for row in self.rows:
+            row.show_extra_colormaps(names)
 
     def _filter(self, text: str) -> None:
         for row in self.rows:

@@ -11,6 +11,7 @@ from zarrfs_viewer.qt.canvas.panes import Panes
 from zarrfs_viewer.qt.panels.export_dialog import Exporter
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.window.actions import ActionSpec
+from zarrfs_viewer.qt.window.colormap_actions import ColormapActions
 from zarrfs_viewer.qt.window.image_actions import ImageActions
 from zarrfs_viewer.qt.window.pictures import PictureActions
 from zarrfs_viewer.qt.window.plate_navigation import PlateNavigation
@@ -43,6 +44,9 @@ class Features:
         self.history = SettingsHistory(session, ImageSettings(file), panes)
         self.plates = PlateNavigation(session, side.plate, stack)
         self.second = SecondImageView(session, panes, side, stack)
+        self.colormaps = ColormapActions(
+            session, settings, (side.channels, self.second.panel.channels), stack
+        )
         self.regions = RegionActions(session, panes, side.measure, stack)
         self.pictures = PictureActions(session, panes, exporter, stack)
         session.overlays_changed.connect(side.show_label_images)
