@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from PyQt6.QtCore import QAbstractListModel, QModelIndex, QSortFilterProxyModel, Qt
-from PyQt6.QtWidgets import QDialog, QDialogButtonBox, QListView, QVBoxLayout, QWidget
+from PyQt6.QtCore import Qt, QTimer
+from PyQt6.QtWidgets import QDialog, QDialogButtonBox, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from zarrfs_viewer.qt.panels.channel_row import swatch
 from zarrfs_viewer.qt.support.plain_text import plain_name
@@ -15,25 +13,8 @@ from zarrfs_viewer.state.luts import lut_title
 __all__ = ["ColormapDialog"]
 
 WIDTH, HEIGHT = 340, 460
-
-
-class _ColormapModel(QAbstractListModel):
-    """Color maps by name. The icon of a color map is drawn when its row becomes visible."""
-
-    def __init__(self, names: tuple[str, ...], parent: QWidget) -> None:
-        super().__init__(parent)
-        self._names = names
-
-    def rowCount(self, parent: QModelIndex = QModelIndex()) -> int:  # noqa: B008 - the signature of Qt
-        return 0 if parent.isValid() else len(self._names)
-
-    def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        name = self._names[index.row()]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return plain_name(lut_title(name))
-        if role == Qt.ItemDataRole.DecorationRole:
-            return swatch(name)
-        return name if role == Qt.ItemDataRole.UserRole else None
+ICONS_AT_ONCE = 10
+"""Icons are drawn in steps of this number, so that the window remains responsive."""
 
 
 class ColormapDialog(QDialog):
@@ -44,30 +25,49 @@ class ColormapDialog(QDialog):
         self.setWindowTitle("Color maps")
         self.resize(WIDTH, HEIGHT)
         self.search = search_box("Find color map")
-        self.proxy = QSortFilterProxyModel(self)
-        self.proxy.setSourceModel(_ColormapModel(names, self))
-        self.proxy.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        self.view = QListView()
-        self.view.setAccessibleName("Color maps")
-        self.view.setUniformItemSizes(True)
-        self.view.setModel(self.proxy)
+        self.list = QListWidget()
+        self.list.setAccessibleName("Color maps")
+        self.list.setUniformItemSizes(True)
+        for name in names:
+            item = QListWidgetItem(plain_name(lut_title(name)))
+            item.setData(Qt.ItemDataRole.UserRole, name)
+            self.list.addItem(item)
         self.buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
         )
         self.buttons.accepted.connect(self.accept)
         self.buttons.rejected.connect(self.reject)
-        self.view.doubleClicked.connect(lambda _: self.accept())
+        self.list.itemDoubleClicked.connect(lambda _: self.accept())
         self.search.textChanged.connect(self._filter)
         layout = QVBoxLayout(self)
-        for widget in (self.search, self.view, self.buttons):
+        for widget in (self.search, self.list, self.buttons):
             layout.addWidget(widget)
+        self._next_icon = 0
+        self._timer = QTimer(self)
+        self._timer.timeout.connect(self._draw_icons)
+        self._timer.start(0)
         self._filter("")
 
     def selected(self) -> str | None:
         """Return the name of the selected color map, or None."""
-        name = self.view.currentIndex().data(Qt.ItemDataRole.UserRole)
+        item = self.list.currentItem()
+        name = None if item is None or item.isHidden() else item.data(Qt.ItemDataRole.UserRole)
         return name if isinstance(name, str) else None
 
     def _filter(self, text: str) -> None:
-        self.proxy.setFilterFixedString(text)
-        self.view.setCurrentIndex(self.proxy.index(0, 0))
+        first = None
+        for row in range(self.list.count()):
+            item = self.list.item(row)
+            if item is not None:
+                item.setHidden(text.casefold() not in item.text().casefold())
+                first = item if first is None and not item.isHidden() else first
+        self.list.setCurrentItem(first)
+
+    def _draw_icons(self) -> None:
+        for row in range(self._next_icon, min(self._next_icon + ICONS_AT_ONCE, self.list.count())):
+            item = self.list.item(row)
+            if item is not None:
+                item.setIcon(swatch(item.data(Qt.ItemDataRole.UserRole)))
+        self._next_icon += ICONS_AT_ONCE
+        if self._next_icon >= self.list.count():
+            self._timer.stop()
