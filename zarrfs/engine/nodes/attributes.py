@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
+from zarrfs.errors import StoreError
+
 __all__ = ["Attributes", "Change"]
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
@@ -60,6 +62,22 @@ class Attributes(MutableMapping[str, Any]):
         """Replace all attributes."""
         new = dict(values)
         self._save(lambda stored: new)
+
+    def put_if_unchanged(self, expected: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        """Replace all attributes, if the stored ones still equal ``expected``.
+
+        Raises StoreError otherwise: another writer has changed them, and nothing is written.
+        """
+        new, old = dict(values), dict(expected)
+
+        def replaced(stored: dict[str, Any]) -> dict[str, Any]:
+            if stored != old:
+                raise StoreError(
+                    "the attributes were changed by another writer in the meantime: nothing was written"
+                )
+            return new
+
+        self._save(replaced)
 
     def asdict(self) -> dict[str, Any]:
         """Return the attributes as a new dictionary. Nested values are not copied."""

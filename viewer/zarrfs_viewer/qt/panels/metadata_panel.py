@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from PyQt6.QtCore import Qt, QTimer
+from PyQt6.QtCore import Qt, QTimer, pyqtSignal
 from PyQt6.QtGui import QFontDatabase
 from PyQt6.QtWidgets import (
+    QHBoxLayout,
     QMenu,
     QPlainTextEdit,
+    QPushButton,
     QTabWidget,
     QTreeWidget,
     QTreeWidgetItem,
@@ -28,6 +30,7 @@ from zarrfs_viewer.images.dataset import describe
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.n5_pyramid import image_metadata
 from zarrfs_viewer.qt.panels.check_panel import CheckPanel
+from zarrfs_viewer.qt.panels.compare_panel import ComparePanel
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import MAX_TEXT, button_text, document_text, plain, tooltip
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, search_box
@@ -45,7 +48,13 @@ MAX_VALUE = 400
 
 
 class MetadataPanel(QWidget):
-    """The metadata of one node."""
+    """The metadata of one node.
+
+    Signals:
+        edit_requested: (node) the user wants to edit the attributes.
+    """
+
+    edit_requested = pyqtSignal(object)
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -57,6 +66,10 @@ class MetadataPanel(QWidget):
         self._fill_timer.timeout.connect(self._show_node)
         self.check = CheckPanel(session)
         self.check.pointer_activated.connect(self.go_to)
+        self.compare = ComparePanel()
+        self.edit = QPushButton("Edit...")
+        self.edit.setEnabled(False)
+        self.edit.clicked.connect(lambda: self.edit_requested.emit(self._node))
         self.search = search_box("Find key or value")
         self.search.textChanged.connect(self._filter)
         self.facts = self._create_tree("Summary")
@@ -76,11 +89,15 @@ class MetadataPanel(QWidget):
             (self.attributes, "Attributes"),
             (self.document, "Raw"),
             (self.check, "Check"),
+            (self.compare, "Compare"),
         ):
             self.tabs.addTab(widget, button_text(title))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
-        layout.addWidget(self.search)
+        row = QHBoxLayout()
+        row.addWidget(self.search, 1)
+        row.addWidget(self.edit)
+        layout.addLayout(row)
         layout.addWidget(self.tabs)
 
     def _create_tree(self, name: str) -> QTreeWidget:
@@ -120,6 +137,8 @@ class MetadataPanel(QWidget):
         text = json.dumps(json_safe(node.metadata), indent=2, ensure_ascii=False)
         self.document.setPlainText(document_text(text))
         self.check.show_node(node)
+        self.compare.show_node(node)
+        self.edit.setEnabled(True)
         self._filter(self.search.text())
         if isinstance(node, zarrfs.Array):
             self._add_later(lambda: _stored(node))
@@ -180,6 +199,8 @@ class MetadataPanel(QWidget):
         self.facts.clear()
         self.attributes.clear()
         self.check.show_node(None)
+        self.compare.show_node(None)
+        self.edit.setEnabled(False)
         self.document.setPlainText(document_text(text))
         self.tabs.setCurrentWidget(self.document)
 

@@ -13,6 +13,7 @@ from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.window.actions import ActionSpec
 from zarrfs_viewer.qt.window.colormap_actions import ColormapActions
 from zarrfs_viewer.qt.window.image_actions import ImageActions
+from zarrfs_viewer.qt.window.metadata_editing import MetadataEditing
 from zarrfs_viewer.qt.window.pictures import PictureActions
 from zarrfs_viewer.qt.window.plate_navigation import PlateNavigation
 from zarrfs_viewer.qt.window.region_actions import RegionActions
@@ -48,6 +49,8 @@ class Features:
             session, settings, (side.channels, self.second.panel.channels), stack
         )
         self.regions = RegionActions(session, panes, side.measure, stack)
+        self.editing = MetadataEditing(session, panes, side.tabs, stack)
+        side.metadata.edit_requested.connect(self.editing.edit)
         self.pictures = PictureActions(session, panes, exporter, stack)
         session.overlays_changed.connect(side.show_label_images)
         panes.clicked.connect(side.labels.table.pick)
@@ -76,6 +79,7 @@ class Features:
 
     def close(self) -> None:
         """Write what is not saved yet."""
+        self.editing.close()
         self.history.close()
         self.second.close()
         self.regions.close()

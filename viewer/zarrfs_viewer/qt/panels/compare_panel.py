@@ -1,0 +1,121 @@
+"""The metadata of the selected node beside those of a reference node."""
+
+from __future__ import annotations
+
+from PyQt6.QtGui import QFont
+from PyQt6.QtWidgets import (
+    QCheckBox,
+    QHBoxLayout,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+import zarrfs
+from zarrfs_viewer.analysis.metadata_comparison import ComparedValue, compare_nodes
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_lines, tooltip
+
+__all__ = ["ComparePanel"]
+
+HINT = "Select a node and set it as reference. Then select another node to compare its metadata."
+MAX_VALUE = 400
+"""Characters of a value in a cell. The tooltip contains more."""
+
+Node = zarrfs.Array | zarrfs.Group
+
+
+class ComparePanel(QWidget):
+    """Two nodes: the reference, which the user sets, and the selected node."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._node: Node | None = None
+        self._reference: Node | None = None
+        self._values: list[ComparedValue] = []
+        self._is_current = True
+        self.title = PlainLabel(HINT, wrap=True)
+        self.title.setAccessibleName("Compared nodes")
+        self.set_reference = QPushButton("Set as reference")
+        self.set_reference.clicked.connect(self._set_reference)
+        self.only_differences = QCheckBox("Only differences")
+        self.only_differences.setChecked(True)
+        self.only_differences.toggled.connect(lambda _: self._show_values())
+        self.values = QTreeWidget()
+        self.values.setAccessibleName("Comparison")
+        self.values.setHeaderLabels(["Key", "Reference", "Selected"])
+        self.values.setRootIsDecorated(False)
+        self.values.setAlternatingRowColors(True)
+        self.values.setWordWrap(True)
+        row = QHBoxLayout()
+        row.addWidget(self.set_reference)
+        row.addWidget(self.only_differences)
+        row.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 4, 0, 0)
+        layout.addWidget(self.title)
+        layout.addLayout(row)
+        layout.addWidget(self.values, 1)
+
+    def show_node(self, node: Node | None) -> None:
+        """Compare another node with the reference: at once if the panel is visible, else when it becomes visible."""
+        self._node = node
+        self._is_current = False
+        self.set_reference.setEnabled(node is not None)
+        if self.isVisible():
+            self._compare()
+
+    def showEvent(self, event: object) -> None:
+        super().showEvent(event)  # type: ignore[arg-type]
+        self._compare()
+
+    def _set_reference(self) -> None:
+        self._reference = self._node
+        self._is_current = False
+        self._compare()
+
+    def _compare(self) -> None:
+        if self._is_current:
+            return
+        self._is_current = True
+        reference, node = self._reference, self._node
+        if reference is None:
+            self.title.setText(HINT)
+            self._values = []
+        elif node is None or node is reference:
+            self.title.setText(
+                plain_lines(f"Reference: {_name(reference)}. Select another node to compare it.")
+            )
+            self._values = []
+        else:
+            self._values = compare_nodes(reference, node)
+            count = sum(value.is_different for value in self._values)
+            differences = "1 difference" if count == 1 else f"{count:,} differences"
+            self.title.setText(plain_lines(f"{_name(reference)} and {_name(node)}: {differences}"))
+        self._show_values()
+
+    def _show_values(self) -> None:
+        self.values.clear()
+        bold = QFont(self.values.font())
+        bold.setBold(True)
+        width = self.values.viewport().width() if self.values.viewport() is not None else 0  # type: ignore[union-attr]
+        for column in range(3):
+            self.values.setColumnWidth(column, max(80, width // 3))
+        for value in self._values:
+            if self.only_differences.isChecked() and not value.is_different:
+                continue
+            texts = [plain("–" if text is None else text, MAX_VALUE) for text in (value.left, value.right)]
+            item = QTreeWidgetItem(self.values, [plain(value.name), *texts])
+            item.setToolTip(0, tooltip(value.name))
+            for column, text in enumerate((value.left, value.right), 1):
+                item.setToolTip(column, tooltip(text or ""))
+            if value.is_different and not self.only_differences.isChecked():
+                for column in range(3):
+                    item.setFont(column, bold)
+
+
+def _name(node: Node) -> str:
+    """Return a short name that differs for nodes of different locations."""
+    location = node.store.url.rstrip("/").rpartition("/")[2]
+    return f"{location}{node.name}" if node.path else location
