@@ -105,11 +105,13 @@ class ComparePanel(QWidget):
         for value in self._values:
             if self.only_differences.isChecked() and not value.is_different:
                 continue
-            texts = [plain("–" if text is None else text, MAX_VALUE) for text in (value.left, value.right)]
-            item = QTreeWidgetItem(self.values, [plain(value.name), *texts])
+            left, right = ("–" if text is None else text for text in (value.left, value.right))
+            item = QTreeWidgetItem(
+                self.values, [plain(value.name), plain(left, MAX_VALUE), plain(right, MAX_VALUE)]
+            )
             item.setToolTip(0, tooltip(value.name))
-            for column, text in enumerate((value.left, value.right), 1):
-                item.setToolTip(column, tooltip(text or ""))
+            item.setToolTip(1, tooltip(left))
+            item.setToolTip(2, tooltip(right))
             if value.is_different and not self.only_differences.isChecked():
                 for column in range(3):
                     item.setFont(column, bold)

@@ -178,7 +178,7 @@ class MetadataEditor(QDialog):
         self._report = report
         is_acceptable = report.valid or report.version is None
         self.save.setText("Save" if is_acceptable else "Save although not valid")
-        self.verdict.setText(_verdict(report))
+        self.verdict.setText(plain_lines(_verdict(report)))
         if self._saves_when_checked and is_acceptable:
             self._save()
 
@@ -212,7 +212,7 @@ def _verdict(report: Report) -> str:
     if len(messages) > MAX_MESSAGES:
         shown.append(f"and {len(messages) - MAX_MESSAGES:,} more")
     result = "valid" if report.valid else "not valid"
-    return plain_lines("\n".join([f"OME-NGFF {report.version}: {result}", *shown]))
+    return "\n".join([f"OME-NGFF {report.version}: {result}", *shown])
 
 
 def editable_json(attributes: Attributes) -> str:

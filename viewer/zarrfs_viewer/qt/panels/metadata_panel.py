@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from PyQt6.QtCore import Qt, QTimer, pyqtSignal
@@ -17,34 +15,27 @@ from PyQt6.QtWidgets import (
     QPushButton,
     QTabWidget,
     QTreeWidget,
-    QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
 )
 
 import zarrfs
 from zarrfs.engine.nodes.summary import array_summary, group_summary, json_safe
-from zarrfs.ngff.checks.report import pointer
 from zarrfs_viewer.analysis.image_summary import image_summary, stored_summary
 from zarrfs_viewer.images.dataset import describe
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.n5_pyramid import image_metadata
+from zarrfs_viewer.qt.panels.attribute_tree import POINTER, VALUE, Value, add_all, item_at, show_matching
 from zarrfs_viewer.qt.panels.check_panel import CheckPanel
 from zarrfs_viewer.qt.panels.compare_panel import ComparePanel
 from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.qt.support.plain_text import MAX_TEXT, button_text, document_text, plain, tooltip
+from zarrfs_viewer.qt.support.plain_text import button_text, document_text, plain
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, search_box
 
 __all__ = ["MetadataPanel"]
 
-POINTER = Qt.ItemDataRole.UserRole
-VALUE = Qt.ItemDataRole.UserRole + 1
-MAX_TREE_ITEMS = 20_000
-"""Items of the tree. All are created at once. The document contains the rest."""
-MAX_TREE_DEPTH = 60
-"""Levels of the tree. Deeper values are displayed as JSON."""
-MAX_VALUE = 400
-"""Characters of a value in the tree. The tooltip contains up to ``MAX_TEXT``; the menu copies the whole value."""
+BUTTON_MARGIN = 20
+"""Pixels: the width of a button beyond its text, in a panel that may be narrow."""
 
 
 class MetadataPanel(QWidget):
@@ -70,6 +61,11 @@ class MetadataPanel(QWidget):
         self.edit = QPushButton("Edit...")
         self.edit.setEnabled(False)
         self.edit.clicked.connect(lambda: self.edit_requested.emit(self._node))
+        self.comparing = QPushButton("Compare")
+        self.comparing.setCheckable(True)
+        self.comparing.toggled.connect(self._show_comparison)
+        for button in (self.edit, self.comparing):
+            button.setMaximumWidth(button.fontMetrics().horizontalAdvance(button.text()) + BUTTON_MARGIN)
         self.search = search_box("Find key or value")
         self.search.textChanged.connect(self._filter)
         self.facts = self._create_tree("Summary")
@@ -89,7 +85,6 @@ class MetadataPanel(QWidget):
             (self.attributes, "Attributes"),
             (self.document, "Raw"),
             (self.check, "Check"),
-            (self.compare, "Compare"),
         ):
             self.tabs.addTab(widget, button_text(title))
         layout = QVBoxLayout(self)
@@ -97,8 +92,11 @@ class MetadataPanel(QWidget):
         row = QHBoxLayout()
         row.addWidget(self.search, 1)
         row.addWidget(self.edit)
+        row.addWidget(self.comparing)
         layout.addLayout(row)
         layout.addWidget(self.tabs)
+        layout.addWidget(self.compare)
+        self.compare.hide()
 
     def _create_tree(self, name: str) -> QTreeWidget:
         tree = QTreeWidget()
@@ -174,23 +172,30 @@ class MetadataPanel(QWidget):
     def _add_facts(self, facts: dict[str, Any]) -> None:
         root = self.facts.invisibleRootItem()
         if root is not None:
-            _add_all(root, facts)
+            add_all(root, facts)
         self._filter(self.search.text())
 
     def go_to(self, pointer: str) -> None:
         """Select the attribute at a JSON pointer, or its nearest existing ancestor."""
         self.search.clear()
+        self.comparing.setChecked(False)
         self.tabs.setCurrentWidget(self.attributes)
         root = self.attributes.invisibleRootItem()
         item = None
         while root is not None and item is None:
-            item = _item_at(root, pointer)
+            item = item_at(root, pointer)
             if item is None and not pointer:
                 return
             pointer = pointer.rpartition("/")[0] if item is None else pointer
         if item is not None:
             self.attributes.setCurrentItem(item)
             self.attributes.scrollToItem(item)
+
+    def _show_comparison(self, on: bool) -> None:
+        """Show the comparison with a reference node instead of the metadata of the node alone."""
+        self.tabs.setVisible(not on)
+        self.search.setEnabled(not on)
+        self.compare.setVisible(on)
 
     def show_text(self, text: str) -> None:
         """Display an error message instead of the metadata of a node."""
@@ -202,20 +207,21 @@ class MetadataPanel(QWidget):
         self.compare.show_node(None)
         self.edit.setEnabled(False)
         self.document.setPlainText(document_text(text))
+        self.comparing.setChecked(False)
         self.tabs.setCurrentWidget(self.document)
 
     def _fill(self, tree: QTreeWidget, values: dict[str, Any]) -> None:
         tree.clear()
         root = tree.invisibleRootItem()
         if root is not None:
-            _add_all(root, values)
+            add_all(root, values)
         tree.expandToDepth(0)
 
     def _filter(self, text: str) -> None:
         for tree in (self.facts, self.attributes):
             root = tree.invisibleRootItem()
             if root is not None:
-                _show_matching(root, text.casefold())
+                show_matching(root, text.casefold())
 
     def _menu(self, tree: QTreeWidget, point: Any) -> None:
         item = tree.itemAt(point)
@@ -260,90 +266,3 @@ def _readable(value: Any) -> Any:
     if isinstance(value, list) and value and all(type(length) is int for length in value):
         return " x ".join(map(str, value))
     return value
-
-
-def _item_at(parent: QTreeWidgetItem, pointer: str) -> QTreeWidgetItem | None:
-    """Return the descendant of an item with exactly this JSON pointer, or None."""
-    for row in range(parent.childCount()):
-        child = parent.child(row)
-        if child is None:
-            continue
-        child_pointer = child.data(0, POINTER)
-        if child_pointer == pointer:
-            return child
-        if pointer.startswith(f"{child_pointer}/"):
-            return _item_at(child, pointer)
-    return None
-
-
-@dataclass(frozen=True, eq=False)
-class Value:
-    """The value of an item. It is converted to text only when needed."""
-
-    value: Any
-
-    def text(self) -> str:
-        """Return a string unchanged, any other value as JSON."""
-        return self.value if isinstance(self.value, str) else self.json()
-
-    def json(self) -> str:
-        """Return the value as JSON."""
-        return json.dumps(self.value, ensure_ascii=False)
-
-
-def _add_all(parent: QTreeWidgetItem, values: Mapping[str, Any]) -> None:
-    """Add an item for each value and nested value, with at most ``MAX_TREE_DEPTH`` levels and ``MAX_TREE_ITEMS`` items.
-
-    Items are added in breadth-first order, so that all top-level keys are displayed.
-    """
-    queue = deque((parent, str(key), value, "", 0) for key, value in values.items())
-    for _ in range(MAX_TREE_ITEMS):
-        if not queue:
-            return
-        holder, key, value, parent_pointer, depth = queue.popleft()
-        item_pointer = parent_pointer + pointer(key)
-        item = QTreeWidgetItem(holder, [plain(key), ""])
-        item.setData(0, POINTER, item_pointer)
-        item.setData(0, VALUE, Value(value))
-        if depth < MAX_TREE_DEPTH and _is_branch(value):
-            members = value.items() if isinstance(value, dict) else enumerate(value)
-            queue.extend((item, str(name), inner, item_pointer, depth + 1) for name, inner in members)
-        else:
-            text = _short_text(value)
-            item.setText(1, plain(text, MAX_VALUE))
-            item.setToolTip(1, tooltip(text))
-    if queue:
-        more = QTreeWidgetItem(parent, [plain(f"{len(queue):,} more"), "see the Raw tab"])
-        more.setData(0, POINTER, "")
-        more.setData(0, VALUE, Value(""))
-
-
-def _is_branch(value: Any) -> bool:
-    """Return whether a value is displayed as a branch. A list without nested lists or objects is one line of text."""
-    if isinstance(value, dict):
-        return bool(value)
-    return isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value)
-
-
-def _short_text(value: Any) -> str:
-    """Return a value as text. Only the first ``MAX_TEXT`` elements of a list are converted."""
-    if isinstance(value, list) and len(value) > MAX_TEXT:
-        return Value(value[:MAX_TEXT]).text().removesuffix("]") + ", …"
-    return Value(value).text()
-
-
-def _show_matching(item: QTreeWidgetItem, text: str) -> bool:
-    """Show an item if it or a descendant contains the text, else hide it. Returns whether it is shown."""
-    item_matches = not text or any(text in item.text(column).casefold() for column in range(2))
-    descendant_matches = False
-    for row in range(item.childCount()):
-        child = item.child(row)
-        if child is not None:
-            child_text = "" if item_matches and text else text
-            descendant_matches = _show_matching(child, child_text) or descendant_matches
-    is_shown = item_matches or descendant_matches
-    if item.parent() is not None or item.treeWidget() is not None:
-        item.setHidden(not is_shown)
-        if text and descendant_matches:
-            item.setExpanded(True)
-    return is_shown
