@@ -161,7 +161,7 @@ def test_the_selected_node_is_compared_with_the_reference(
     panel = window.metadata.compare
     window.panels.setCurrentWidget(window.metadata)
     window.metadata.comparing.click()
-    names = lambda: [panel.values.topLevelItem(n).text(0) for n in range(panel.values.topLevelItemCount())]  # type: ignore[union-attr]  # noqa: E731
+    names = lambda: [panel.table.topLevelItem(n).text(0) for n in range(panel.table.topLevelItemCount())]  # type: ignore[union-attr]  # noqa: E731
     for path, click in (("0", True), ("1", False)):
         window.session.show_metadata(group[path])
         qtbot.waitUntil(lambda: window.metadata.is_current, timeout=TIMEOUT_MILLISECONDS)

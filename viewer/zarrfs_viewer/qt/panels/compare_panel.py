@@ -42,12 +42,12 @@ class ComparePanel(QWidget):
         self.only_differences = QCheckBox("Only differences")
         self.only_differences.setChecked(True)
         self.only_differences.toggled.connect(lambda _: self._show_values())
-        self.values = QTreeWidget()
-        self.values.setAccessibleName("Comparison")
-        self.values.setHeaderLabels(["Key", "Reference", "Selected"])
-        self.values.setRootIsDecorated(False)
-        self.values.setAlternatingRowColors(True)
-        self.values.setWordWrap(True)
+        self.table = QTreeWidget()
+        self.table.setAccessibleName("Comparison")
+        self.table.setHeaderLabels(["Key", "Reference", "Selected"])
+        self.table.setRootIsDecorated(False)
+        self.table.setAlternatingRowColors(True)
+        self.table.setWordWrap(True)
         row = QHBoxLayout()
         row.addWidget(self.set_reference)
         row.addWidget(self.only_differences)
@@ -56,7 +56,7 @@ class ComparePanel(QWidget):
         layout.setContentsMargins(0, 4, 0, 0)
         layout.addWidget(self.title)
         layout.addLayout(row)
-        layout.addWidget(self.values, 1)
+        layout.addWidget(self.table, 1)
 
     def show_node(self, node: Node | None) -> None:
         """Compare another node with the reference: at once if the panel is visible, else when it becomes visible."""
@@ -96,19 +96,18 @@ class ComparePanel(QWidget):
         self._show_values()
 
     def _show_values(self) -> None:
-        self.values.clear()
-        bold = QFont(self.values.font())
+        self.table.clear()
+        bold = QFont(self.table.font())
         bold.setBold(True)
-        width = self.values.viewport().width() if self.values.viewport() is not None else 0  # type: ignore[union-attr]
+        width = self.table.viewport().width() if self.table.viewport() is not None else 0  # type: ignore[union-attr]
         for column in range(3):
-            self.values.setColumnWidth(column, max(80, width // 3))
+            self.table.setColumnWidth(column, max(80, width // 3))
         for value in self._values:
             if self.only_differences.isChecked() and not value.is_different:
                 continue
             left, right = ("–" if text is None else text for text in (value.left, value.right))
-            item = QTreeWidgetItem(
-                self.values, [plain(value.name), plain(left, MAX_VALUE), plain(right, MAX_VALUE)]
-            )
+            item = QTreeWidgetItem([plain(value.name), plain(left, MAX_VALUE), plain(right, MAX_VALUE)])
+            self.table.addTopLevelItem(item)
             item.setToolTip(0, tooltip(value.name))
             item.setToolTip(1, tooltip(left))
             item.setToolTip(2, tooltip(right))

@@ -102,7 +102,7 @@ class MetadataPanel(QWidget):
         tree = QTreeWidget()
         tree.setAccessibleName(plain(name))
         tree.setHeaderLabels(["Key", "Value"])
-        tree.setColumnWidth(0, 116)
+        tree.setColumnWidth(0, 128)
         tree.setIndentation(12)
         tree.setWordWrap(True)
         tree.setAlternatingRowColors(True)
