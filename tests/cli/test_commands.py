@@ -145,6 +145,16 @@ def test_tree_shows_groups_arrays_and_broken_members(store: Path) -> None:
     assert nested["members"]["broken"]["kind"] == "broken"
 
 
+def test_tree_uses_consolidated_metadata_on_request(tmp_path: Path) -> None:
+    root = zarrfs.create_group(tmp_path)
+    root.create_array("a", shape=3)
+    assert "no consolidated metadata" in run("tree", tmp_path, "--consolidated").stderr
+    zarrfs.consolidate_metadata(root)
+    root.create_array("b", shape=4)
+    assert "b" in run("tree", tmp_path).stdout
+    assert run("tree", tmp_path, "--consolidated").stdout.splitlines()[1:] == ["└── a  3 float64, chunks 3"]
+
+
 def test_doctor_reports_all_requirements(tmp_path: Path) -> None:
     completed = run("doctor", "--json")
     result = parse_strict_json(completed.stdout)

@@ -11,7 +11,7 @@ import click
 import zarrfs
 from zarrfs.cli.console import MAX_LINE, print_json, safe
 from zarrfs.cli.values import document_option, storage_option, storage_options
-from zarrfs.engine.nodes.summary import array_summary
+from zarrfs.engine.nodes.summary import json_safe
 from zarrfs.errors import describe_error
 from zarrfs.ngff.members import member_names
 
@@ -23,6 +23,11 @@ __all__ = ["command"]
 @click.argument("path", default="")
 @click.option("--depth", type=click.IntRange(min=1), help="The maximum number of levels. Default: all.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: nested objects with 'members'.")
+@click.option(
+    "--consolidated",
+    is_flag=True,
+    help="Use the consolidated metadata, which can be out of date. Default: of remote stores only.",
+)
 @document_option
 @storage_option
 def command(
@@ -30,6 +35,7 @@ def command(
     path: str,
     depth: int | None,
     as_json: bool,
+    consolidated: bool,
     max_document: int | None,
     storage: tuple[str, ...],
 ) -> None:
@@ -43,7 +49,13 @@ def command(
       zarrfs tree survey.zarr.zip --depth 2
     """
     access = zarrfs.Access(max_document=max_document)
-    node = zarrfs.open(location, path, storage_options=storage_options(storage), access=access)
+    node = zarrfs.open(
+        location,
+        path,
+        storage_options=storage_options(storage),
+        access=access,
+        use_consolidated=True if consolidated else None,
+    )
     with node.store:
         if as_json:
             print_json(as_object(node, depth))
@@ -109,11 +121,23 @@ def broken(reason: str) -> str:
     return click.style(f"  broken: {safe(reason)}", fg="red")
 
 
+def array_facts(array: zarrfs.Array) -> dict[str, Any]:
+    """Return the properties of an array that are shown, as JSON values."""
+    return {
+        "kind": "array",
+        "path": array.name,
+        "shape": list(array.shape),
+        "data_type": array.spec.data_type.name,
+        "chunks": json_safe(array.chunks),
+        "shards": json_safe(array.shards),
+    }
+
+
 def suffix(node: zarrfs.Array | zarrfs.Group) -> str:
     """Return the text after the name of a node: the properties of an array, or nothing for a group."""
     if isinstance(node, zarrfs.Group):
         return ""
-    facts = array_summary(node)
+    facts = array_facts(node)
     shape = " x ".join(map(str, facts["shape"])) or "scalar"
     chunks = " x ".join(map(str, facts["chunks"])) or "one"
     shards = f", shards {' x '.join(map(str, facts['shards']))}" if facts["shards"] else ""
@@ -123,8 +147,7 @@ def suffix(node: zarrfs.Array | zarrfs.Group) -> str:
 def as_object(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> dict[str, Any]:
     """Return the hierarchy as nested objects."""
     if isinstance(node, zarrfs.Array):
-        facts = array_summary(node)
-        return {key: facts[key] for key in ("kind", "path", "shape", "data_type", "chunks", "shards")}
+        return array_facts(node)
     entry: dict[str, Any] = {"kind": "group", "path": node.name}
     if depth != 0:
         entry["members"] = {

@@ -28,7 +28,7 @@ def document(**changes: Any) -> dict[str, Any]:
     return {**parsed, **changes}
 
 
-def outcome(data: bytes, parse: Any) -> Any:
+def outcome(data: Any, parse: Any) -> Any:
     try:
         return parse(data)
     except ZarrError as error:
@@ -98,6 +98,52 @@ def test_unusual_documents_have_the_results_without_templates(data: bytes) -> No
     for each in (TEXT, data, data, TEXT):
         found, expected = outcome(each, with_templates), outcome(each, direct)
         assert repr(found) == repr(expected)
+
+
+def listed(each: dict[str, Any]) -> Any:
+    return v3._parse_listed(each, "here")
+
+
+def test_a_document_without_attributes_is_interpreted_once() -> None:
+    plain = {key: value for key, value in document().items() if key != "attributes"}
+    data = json.dumps(plain).encode()
+    first, second = with_templates(data), with_templates(data)
+    assert first == second == direct(data)
+    assert first.codecs is second.codecs
+    assert (first.attributes, first.document) == ({}, plain)
+    assert first.attributes is not second.attributes
+
+
+def test_documents_of_consolidated_metadata_are_interpreted_once() -> None:
+    documents = [document(attributes={"a": [1]}), document(attributes={}), document()]
+    del documents[2]["attributes"]
+    found = [listed(each) for each in documents * 2]
+    assert found == [v3.parse_node(each, "here") for each in documents * 2]
+    assert all(spec.codecs is found[0].codecs for spec in found)
+    assert [spec.attributes for spec in found[:3]] == [{"a": [1]}, {}, {}]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shape": [2, 4]},
+        {"shape": [2.0, 3]},
+        {"shape": [True, 3]},
+        {"fill_value": False},
+        {"fill_value": 0.0},
+        {"fill_value": "0"},
+        {"attributes": []},
+        {"attributes": {"dimension_units": ["m", "s"]}},
+        {"unknown": {"must_understand": False}},
+        {"unknown": 1},
+    ],
+)
+def test_unusual_documents_of_consolidated_metadata_have_the_results_without_templates(changes: Any) -> None:
+    def interpreted(each: dict[str, Any]) -> Any:
+        return v3.parse_node(each, "here")
+
+    for each in (document(), document(**changes), document(**changes), document()):
+        assert repr(outcome(each, listed)) == repr(outcome(each, interpreted))
 
 
 def test_a_nested_key_named_attributes_is_not_the_member_of_the_document() -> None:

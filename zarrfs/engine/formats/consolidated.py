@@ -6,6 +6,7 @@ writes it. It may be out of date, incomplete or invalid. If it does not contain 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -35,6 +36,7 @@ class Consolidated(Mapping[str, NodeSpec]):
         self._load = load
         self._parse = parse
         self._entries: Mapping[str, Any] | None = None
+        self._sorted: list[str] | None = None
         # The limit that applies at construction also applies to the later read.
         self._limit = current_limit()
 
@@ -69,9 +71,13 @@ class Consolidated(Mapping[str, NodeSpec]):
         prefix = path + "/"
 
         def load() -> Mapping[str, Any]:
-            return {
-                key[len(prefix) :]: entry for key, entry in self._loaded().items() if key.startswith(prefix)
-            }
+            # Looking at all keys for each group would take quadratic time.
+            entries = self._loaded()
+            if self._sorted is None:
+                self._sorted = sorted(entries)
+            first = bisect_left(self._sorted, prefix)
+            end = bisect_left(self._sorted, path + chr(ord("/") + 1))
+            return {key[len(prefix) :]: entries[key] for key in self._sorted[first:end]}
 
         return Consolidated(load, lambda inner, entry: self._parse(prefix + inner, entry))
 

@@ -146,7 +146,7 @@ def parse_group(document: Mapping[str, Any], where: str) -> GroupSpec:
     return GroupSpec(
         zarr_format=3,
         attributes=_attributes(document, where),
-        consolidated=inline_consolidated(document.get(CONSOLIDATED), where, parse_node),
+        consolidated=inline_consolidated(document.get(CONSOLIDATED), where, _parse_listed),
         document=dict(document),
     )
 
@@ -298,6 +298,17 @@ def _parse_document(data: Buffer, where: str, limit: int) -> NodeSpec | None:
     spec = parse_node(document, where)
     if isinstance(spec, ArraySpec):
         _templates.add(data, document, spec)
+    return spec
+
+
+def _parse_listed(document: Mapping[str, Any], where: str) -> NodeSpec:
+    """Return the node that a document in consolidated metadata describes, as ``parse_node``."""
+    known = _templates.find_parsed(document)
+    if known is not None:
+        return known
+    spec = parse_node(document, where)
+    if isinstance(spec, ArraySpec):
+        _templates.add_parsed(document, spec)
     return spec
 
 
