@@ -25,6 +25,10 @@ hypothesis.settings.register_profile("default", deadline=None, max_examples=60)
 hypothesis.settings.register_profile(
     "ci", parent=hypothesis.settings.get_profile("default"), derandomize=True
 )
+# For runs by hand: --hypothesis-profile=fuzz.
+hypothesis.settings.register_profile(
+    "fuzz", parent=hypothesis.settings.get_profile("default"), max_examples=3000
+)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 pytest.register_assert_rewrite("zarrfs.testing")

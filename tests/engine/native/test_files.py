@@ -302,6 +302,8 @@ def recorded_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Read with the native library in the block. The list receives the number of threads of each call."""
     library = require_library()
     threads: list[int] = []
+    # With the usual budget a slow read needs several calls.
+    monkeypatch.setattr(native_plan, "BUDGET_NS", 1 << 60)
 
     class Recording:
         functions, check, supports = library.functions, library.check, library.supports
