@@ -150,7 +150,7 @@ def test_tree_uses_consolidated_metadata_on_request(tmp_path: Path) -> None:
     root.create_array("a", shape=3)
     assert "no consolidated metadata" in run("tree", tmp_path, "--consolidated").stderr
     zarrfs.consolidate_metadata(root)
-    root.create_array("b", shape=4)
+    zarrfs.create_array(tmp_path / "b", shape=4)
     assert "b" in run("tree", tmp_path).stdout
     assert run("tree", tmp_path, "--consolidated").stdout.splitlines()[1:] == ["└── a  3 float64, chunks 3"]
 
