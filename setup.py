@@ -2,23 +2,41 @@
 
 The library is plain C without Python's headers, so that one wheel per platform serves every version of Python. Without
 a C compiler the package is built without the library, and reads with its Python executor.
+
+``python setup.py build_native`` only compiles the library, beside its sources. It needs no setuptools.
 """
 
 from __future__ import annotations
 
 import runpy
+import sys
 import sysconfig
 from pathlib import Path
 from typing import Any
-
-from setuptools import setup
-from setuptools.command.bdist_wheel import bdist_wheel
-from setuptools.command.build_py import build_py
 
 NATIVE = Path("zarrfs", "engine", "native")
 BUILD: dict[str, Any] = runpy.run_path(
     str(Path(__file__).parent / NATIVE / "build.py"), run_name="native_build"
 )
+
+if __name__ == "__main__" and sys.argv[1:] == ["build_native"]:
+    LIBRARY = Path(__file__).resolve().parent / NATIVE / BUILD["LIBRARY_NAME"]
+    try:
+        BUILD["compile_library"](LIBRARY)
+    except BUILD["BuildError"] as error:
+        sys.exit(f"setup.py: {error}")
+    print(LIBRARY)
+    sys.exit()
+
+try:
+    from setuptools import setup
+    from setuptools.command.bdist_wheel import bdist_wheel
+    from setuptools.command.build_py import build_py
+except ImportError as error:
+    sys.exit(
+        f"setup.py: setuptools 77 or newer is required ({error}); use `pip install .` or `python -m build`, which "
+        "install it for the build, or `python setup.py build_native` for the native library only"
+    )
 
 
 class BuildWithLibrary(build_py):

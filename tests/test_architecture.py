@@ -175,6 +175,7 @@ ORDER = (
     "zarrfs_viewer.qt.canvas",
     "zarrfs_viewer.qt.panels",
     "zarrfs_viewer.qt.window",
+    "zarrfs_viewer.desktop",
     "zarrfs_viewer.main",
     "zarrfs_viewer.__main__",
 )

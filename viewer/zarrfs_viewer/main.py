@@ -13,7 +13,7 @@ from typing import NoReturn
 from zarrfs._version import __version__
 from zarrfs.plugins import install_hint
 
-__all__ = ["run"]
+__all__ = ["make_parser", "run"]
 
 TIMEOUT_SECONDS = 120
 """The command fails if a screenshot is not complete after this time."""
@@ -27,6 +27,9 @@ MISSING_PACKAGES = "the viewer needs PyQt6 and pyqtgraph"
 def run(arguments: list[str] | None = None) -> None:
     """Run the viewer and exit the process: with code 0, or with code 1 after one line on standard error."""
     options = _parse(sys.argv[1:] if arguments is None else arguments)
+    if options.install_desktop or options.remove_desktop:
+        _change_desktop(options.install_desktop, options.system)
+        return
     try:
         from zarrfs_viewer.qt.window.application import show, take_screenshot
     except ModuleNotFoundError as error:
@@ -45,7 +48,28 @@ def run(arguments: list[str] | None = None) -> None:
     _exit_process(show(options.locations, _abort))
 
 
+def _change_desktop(is_installation: bool, for_all_users: bool) -> None:
+    """Install or remove the desktop entry, the icons and the MIME types."""
+    from zarrfs_viewer.desktop import install, remove, shared_directory
+
+    directory = shared_directory(for_all_users)
+    try:
+        (install if is_installation else remove)(directory)
+    except OSError as error:
+        _fail(f"{error.filename or directory}: {error.strerror}")
+    print(f"installed into {directory}" if is_installation else f"removed from {directory}")
+
+
 def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    if options.system and not (options.install_desktop or options.remove_desktop):
+        parser.error("--system needs --install-desktop or --remove-desktop")
+    return options
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="zarrfs-viewer",
         description="View Zarr and OME-Zarr images: a directory, a zip file, or a path inside one.",
@@ -61,8 +85,20 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         metavar="WxH",
         help="size of the window (default: 1280x900)",
     )
+    desktop = parser.add_mutually_exclusive_group()
+    desktop.add_argument(
+        "--install-desktop",
+        action="store_true",
+        help="install the desktop entry, the icons and the MIME types for the current user, and exit",
+    )
+    desktop.add_argument(
+        "--remove-desktop", action="store_true", help="remove what --install-desktop has installed, and exit"
+    )
+    parser.add_argument(
+        "--system", action="store_true", help="install or remove for all users, in /usr/local/share"
+    )
     parser.add_argument("--version", action="version", version=f"zarrfs-viewer {__version__}")
-    return parser.parse_args(arguments)
+    return parser
 
 
 def _size(text: str) -> tuple[int, int]:

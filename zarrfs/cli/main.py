@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from zarrfs.cli.mount_options import is_helper_call, mount_arguments
 from zarrfs.credentials import hide_credentials
@@ -46,10 +47,20 @@ VERBS = {
     "verify": "Decode every chunk and report the broken ones.",
     "view": "Open the desktop viewer.",
     "doctor": "Check whether FUSE is usable on this system.",
+    "completion": "Write the completion script of a shell.",
 }
 """The commands in the order of --help. Each is the module of that name."""
 
 INTERRUPTED_STATUS = 130
+
+
+class _LocationType(click.types.StringParamType):
+    """The text of an argument. Shells complete it to a path; the program checks it."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
 
 
 class CommandGroup(click.Group):
@@ -62,7 +73,17 @@ class CommandGroup(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         command: click.Command = import_module(f"zarrfs.cli.{cmd_name}").command
+        for parameter in command.params:
+            if isinstance(parameter, click.Argument) and parameter.type is click.STRING:
+                parameter.type = _LocationType()
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        # Without the modules of the commands, whose import is slow.
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        return [CompletionItem(name, help=VERBS[name]) for name in names] + click.Command.shell_complete(
+            self, ctx, incomplete
+        )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # The descriptions come from VERBS, so that the list of commands does not import the modules.
