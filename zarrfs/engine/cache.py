@@ -177,6 +177,11 @@ class ChunkCache:
                     self.hits += 1
         return found
 
+    def count_hits(self, count: int) -> None:
+        """Count the use of entries that the caller has found before."""
+        with self._lock:
+            self.hits += count
+
     def record_reads(self, keys: Sequence[Hashable], share: float = 1.0) -> set[Hashable]:
         """Record that a share of each key's value was decoded. Return the keys that were read recently before."""
         share = max(share, MIN_SHARE)

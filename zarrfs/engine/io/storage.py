@@ -118,6 +118,7 @@ class ArrayStorage:
             self.effective_fill_value = default_fill(spec.data_type)
         self._encode_key = spec.chunk_key_encoding.encoder(len(spec.shape))
         self._written: _WriteCounts = (next(_tokens), {})
+        self.changes = next(_tokens)
         self._pipelines: dict[tuple[int, ...], CodecPipeline] = {}
         grid = spec.chunk_grid
         self.chunk_shape: tuple[int, ...] | None = grid.chunk_shape
@@ -234,6 +235,7 @@ class ArrayStorage:
             self._written = (next(_tokens), {})
         else:
             counts[coords] = counts.get(coords, 0) + 1
+        self.changes = next(_tokens)
 
     def changed_all(self, chunks: Iterable[tuple[int, ...]]) -> None:
         """Invalidate the cached data of several chunks."""

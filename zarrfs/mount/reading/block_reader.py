@@ -140,6 +140,8 @@ class BlockReader:
 
     def _block(self, number: int, sequential: bool, read_ahead: bool, size: int) -> Bytes | None:
         """Return a block of which ``size`` bytes are used, or None."""
+        if not sequential and (self._key, number) not in self.pool:
+            return None
         request = self._block_request(number)
         if not sequential:
             key, _, _, version = request

@@ -175,6 +175,10 @@ class BlockPool:
                 self._blocks.move_to_end(key)
         return block.data
 
+    def __contains__(self, key: Hashable) -> bool:
+        """Return whether a block is present or is being assembled."""
+        return key in self._blocks
+
     def read_ahead(
         self,
         key: Hashable,

@@ -8,11 +8,13 @@ import errno
 import importlib
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from zarrfs.engine.codecs.pipeline.scratch import release_scratch
 from zarrfs.errors import MountError
 
 __all__ = ["BINDING_VARIABLE", "Binding", "load_binding"]
@@ -63,13 +65,16 @@ class Binding:
             # libfuse 3.14 prints a warning about its own default.
             arguments.setdefault("max_idle_threads", 10)
         if self._libfuse_version >= MAX_THREADS_VERSION:
-            arguments.setdefault("max_threads", MAX_THREADS)
+            # Threads whose state is kept must not end: see _keeping_thread_state.
+            arguments |= {"max_threads": MAX_THREADS, "max_idle_threads": MAX_THREADS}
         fuse = self._module.FUSE
         if self._is_libfuse_3:
-            methods = {
+            methods: dict[str, Any] = {
                 "rename_fuse_3": _rename_with_flags,
                 "readdir_fuse_3": _directory_reader(self._module),
             }
+            if self._libfuse_version >= MAX_THREADS_VERSION:
+                methods["_wrapper"] = _keeping_thread_state(fuse._wrapper)
             fuse = type("Fuse", (fuse,), methods)
         elif not arguments.get("ro"):
             # In libfuse 3 these are defaults.
@@ -93,6 +98,28 @@ class Binding:
     @property
     def _is_libfuse_3(self) -> bool:
         return self.name == "mfusepy" and "fuse3" in os.environ.get("FUSE_LIBRARY_NAME", "")
+
+
+def _keeping_thread_state(call: Callable[..., int]) -> Callable[..., int]:
+    """Return the method ``call``, by which libfuse calls each operation, so that threads keep their state in Python.
+
+    The interpreter makes a new state for each call by a thread that it did not start, and maps memory for its stack,
+    which costs as much as a short read. A state that is acquired once more than it is released stays. libfuse never
+    ends its threads here, so that there are at most ``MAX_THREADS`` states. Scratch memory is released after each call,
+    because most threads are idle.
+    """
+    local = threading.local()
+
+    def keep(*arguments: Any) -> int:
+        if not hasattr(local, "is_kept"):
+            ctypes.pythonapi.PyGILState_Ensure()
+            local.is_kept = True
+        try:
+            return call(*arguments)
+        finally:
+            release_scratch()
+
+    return keep
 
 
 def _directory_reader(module: Any) -> Callable[..., int]:

@@ -14,7 +14,7 @@ import numpy as np
 from zarrfs.engine.codecs.base import ChunkSpec, CodecError
 from zarrfs.engine.codecs.pipeline.chain import CodecChain
 
-__all__ = ["new_chunk", "scratch_chunk"]
+__all__ = ["new_chunk", "release_scratch", "scratch_chunk"]
 
 Array = np.ndarray[Any, Any]
 
@@ -38,6 +38,11 @@ def scratch_chunk(chain: CodecChain) -> tuple[Array, memoryview]:
         _local.owner = chain if encoded.nbytes <= MAX_SCRATCH_NBYTES else None
     buffer: tuple[Array, memoryview] = _local.buffer
     return buffer
+
+
+def release_scratch() -> None:
+    """Release the buffer of this thread."""
+    _local.__dict__.clear()
 
 
 def new_chunk(spec: ChunkSpec) -> Array:
