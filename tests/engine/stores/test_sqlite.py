@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -102,3 +105,28 @@ def test_values_and_keys_of_other_types_are_refused_or_converted(value: object, 
             assert store.get("a") == str(value).encode()
         assert "a" in list(store.list_prefix())
         assert "a" in store.list_dir().keys
+
+
+def run_in_threads(function: Callable[[], object], count: int = 20) -> list[object]:
+    """Call a function in new threads, one after the other, as a mount does."""
+    results: list[object] = []
+    for _ in range(count):
+        thread = threading.Thread(target=lambda: results.append(function()))
+        thread.start()
+        thread.join()
+    return results
+
+
+def test_threads_that_end_leave_no_connections_and_do_not_change_stamps(tmp_path: Path) -> None:
+    with SQLiteStore(tmp_path / "a.sqldb") as store, SQLiteStore(tmp_path / "a.sqldb") as other:
+        store.set("a", b"1")
+        stamp = store.stamp("a")
+        before = len(os.listdir("/proc/self/fd"))
+        assert run_in_threads(lambda: (store.get("a"), store.stamp("a"))) == [(b"1", stamp)] * 20
+        assert len(os.listdir("/proc/self/fd")) == before
+        other.set("a", b"2")
+        (changed, *rest) = run_in_threads(lambda: store.stamp("a"), 3)
+        assert changed != stamp
+        assert rest == [changed] * 2
+        store.set("a", b"3")
+        assert store.stamp("a") not in (stamp, changed)

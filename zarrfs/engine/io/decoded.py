@@ -178,7 +178,8 @@ class DecodedChunks:
         if self._positions is not None:
             chunks = [c if c is NOT_STORED else c.transpose(self._axes) for c in chunks]
         region = [part.region for part in head]
-        if not any([chunk is NOT_STORED for chunk in chunks]):
+        missing = [chunk for chunk in chunks if chunk is NOT_STORED]
+        if not missing:
             # One call for all parts takes half of the time of an assignment for each.
             parts = [chunk[(*region, part.region)] for chunk, part in zip(chunks, line, strict=True)]
             np.concatenate(parts, axis=-1, out=out)
@@ -220,7 +221,8 @@ class DecodedChunks:
         recent = self._recent.get(key)
         if recent is not None and recent.changes == changes and recent.checked > oldest:
             chunks = [reference() for reference in recent.references]
-            if all([chunk is not None for chunk in chunks]):
+            evicted = [chunk for chunk in chunks if chunk is None]
+            if not evicted:
                 storage.cache.count_hits(count)
                 return chunks
         coords = [(*[part.chunk for part in head], part.chunk) for head in heads for part in line]

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,8 @@ ERRNO_BY_RESULT_CODE = {
 
 
 class SQLiteStore(KeyValueStore):
-    """Values in an SQLite database. Safe to use from several threads and processes; each thread has a connection.
+    """Values in an SQLite database. Safe to use from several threads and processes. A statement uses a connection that
+    no other thread uses. Connections do not belong to threads: those of a mount have no state that lasts.
 
     The database is created if it is missing, unless ``read_only`` is true. If a writer was killed, its incomplete
     transaction is rolled back by the next read, which needs write permission. Raises LocationError if the database
@@ -48,9 +49,12 @@ class SQLiteStore(KeyValueStore):
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self.path = os.path.abspath(os.fspath(path))
         self.read_only = read_only
-        self._local = threading.local()
         self._lock = threading.Lock()
         self._connections: list[sqlite3.Connection] = []
+        self._idle: list[sqlite3.Connection] = []
+        self._observer: sqlite3.Connection | None = None
+        self._observer_lock = threading.Lock()
+        self._data_version: int | None = None
         self._change_count = 0
         try:
             for suffix in FILE_SUFFIXES:
@@ -75,14 +79,23 @@ class SQLiteStore(KeyValueStore):
     def url(self) -> str:
         return "sqlite" + Path(self.path).as_uri().removeprefix("file")
 
-    def _connection(self) -> sqlite3.Connection:
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection for one statement."""
         self._check_open()
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._connect("ro" if self.read_only else "rwc")
-            self._local.connection = connection
-            with self._lock:
-                self._connections.append(connection)
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._open_connection()
+        try:
+            yield connection
+        finally:
+            self._idle.append(connection)
+
+    def _open_connection(self) -> sqlite3.Connection:
+        connection = self._connect("ro" if self.read_only else "rwc")
+        with self._lock:
+            self._connections.append(connection)
         return connection
 
     def _connect(self, mode: str) -> sqlite3.Connection:
@@ -91,7 +104,7 @@ class SQLiteStore(KeyValueStore):
             uri=True,
             timeout=BUSY_TIMEOUT_SECONDS,
             isolation_level=None,  # each statement is a separate transaction
-            check_same_thread=False,  # another thread can close the connection
+            check_same_thread=False,
         )
 
     def _query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -109,7 +122,7 @@ class SQLiteStore(KeyValueStore):
             raise self._read_error(error) from error
 
     def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with closing(self._connection().execute(statement, values)) as cursor:
+        with self._connection() as connection, closing(connection.execute(statement, values)) as cursor:
             return cursor.fetchall()
 
     def _read_error(self, error: Exception) -> StoreError:
@@ -133,7 +146,8 @@ class SQLiteStore(KeyValueStore):
 
     def _execute(self, statement: str, *values: Any) -> None:
         try:
-            self._connection().execute(statement, values).close()
+            with self._connection() as connection:
+                connection.execute(statement, values).close()
         except (sqlite3.Error, *VALUE_ERRORS) as error:
             raise StoreError(f"{self.path} cannot be written: {error}", _errno_of(error)) from error
         finally:
@@ -141,12 +155,21 @@ class SQLiteStore(KeyValueStore):
                 self._change_count += 1
 
     def stamp(self, key: str) -> Hashable | None:
-        # The data_version of a connection changes when another connection of any thread or process has written.
-        ((version,),) = self._query("PRAGMA data_version")
-        with self._lock:
-            if getattr(self._local, "version", None) != version:
-                self._local.version = version
-                self._change_count += 1
+        # The data_version of a connection changes when another connection of any thread or process has written. It
+        # cannot be compared with that of another connection, so that one connection serves for all threads.
+        with self._observer_lock:
+            self._check_open()
+            try:
+                if self._observer is None:
+                    self._observer = self._open_connection()
+                with closing(self._observer.execute("PRAGMA data_version")) as cursor:
+                    ((version,),) = cursor.fetchall()
+            except sqlite3.Error as error:
+                raise self._read_error(error) from error
+            if version != self._data_version:
+                self._data_version = version
+                with self._lock:
+                    self._change_count += 1
             return self._change_count
 
     def version(self, key: str) -> Hashable | None:
@@ -205,6 +228,8 @@ class SQLiteStore(KeyValueStore):
             for connection in self._connections:
                 connection.close()
             self._connections.clear()
+            self._idle.clear()
+            self._observer = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _open_sqlite_store, (self.path, self.read_only)
