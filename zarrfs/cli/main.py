@@ -40,6 +40,7 @@ VERBS = {
     "convert": "Copy to another format or with another compression.",
     "rechunk": "Copy with another chunk shape.",
     "pyramid": "Build a multiscale image from an array.",
+    "edit": "Change attributes and OME-NGFF metadata.",
     "migrate": "Write the metadata documents of a newer format in place.",
     "consolidate": "Write consolidated metadata.",
     "clean": "Remove temporary files of killed writers.",

@@ -1,4 +1,4 @@
-"""Edits of OME-NGFF metadata: channel names, channel colours, pixel sizes and units. Pure functions on attributes.
+"""Edits of OME-NGFF metadata: names, channels, axes, pixel sizes and units. Pure functions on attributes.
 
 Each function takes the attributes of a group, and returns changed ones. The argument is not changed, and what the edit
 does not concern stays as it is stored. The metadata are at the root of the attributes (0.4) or in the member ``ome``
@@ -16,7 +16,19 @@ from zarrfs.errors import MetadataError
 from zarrfs.ngff.parse import ome_attributes, parse
 from zarrfs.ngff.reader import is_number
 
-__all__ = ["with_axis_unit", "with_channel_color", "with_channel_label", "with_pixel_size"]
+__all__ = [
+    "with_axis_name",
+    "with_axis_unit",
+    "with_channel_active",
+    "with_channel_color",
+    "with_channel_label",
+    "with_channel_window",
+    "with_channels",
+    "with_image_name",
+    "with_pixel_size",
+]
+
+DEFAULT_COLORS = ("FFFFFF", "00FF00", "FF00FF", "00FFFF", "FFFF00", "0000FF", "FF0000")
 
 Attributes = Mapping[str, Any]
 
@@ -34,6 +46,65 @@ def with_channel_color(attributes: Attributes, channel: int, color: tuple[int, i
         raise MetadataError(f"expected a color of three numbers from 0 to 255, found {color}")
     edited, ome = _copied(attributes)
     _channel(ome, channel)["color"] = "".join(f"{part:02X}" for part in color)
+    return edited
+
+
+def with_channel_window(attributes: Attributes, channel: int, start: float, end: float) -> dict[str, Any]:
+    """Return the attributes with other contrast limits of a channel. The range of its values includes them."""
+    if not (math.isfinite(start) and math.isfinite(end) and start < end):
+        raise MetadataError(f"expected contrast limits in ascending order, found {start} and {end}")
+    edited, ome = _copied(attributes)
+    item = _channel(ome, channel)
+    window = item.get("window")
+    window = window if isinstance(window, dict) else {}
+    stored: list[Any] = [window.get("min"), window.get("max")]
+    bounds = [start, end, *(value for value in stored if is_number(value))]
+    limits = {"start": start, "end": end, "min": min(bounds), "max": max(bounds)}
+    item["window"] = {**window, **limits}
+    return edited
+
+
+def with_channel_active(attributes: Attributes, channel: int, active: bool) -> dict[str, Any]:
+    """Return the attributes with a channel that is displayed at first, or not."""
+    edited, ome = _copied(attributes)
+    _channel(ome, channel)["active"] = active
+    return edited
+
+
+def with_channels(attributes: Attributes, count: int, lowest: float, highest: float) -> dict[str, Any]:
+    """Return the attributes with an object ``omero`` for all channels. Existing channels are kept.
+
+    ``lowest`` and ``highest`` are the range of the values of an added channel, which has a colour and no name.
+    """
+    edited, ome = _copied(attributes)
+    omero = ome.setdefault("omero", {})
+    channels = omero.setdefault("channels", []) if isinstance(omero, dict) else None
+    if not isinstance(channels, list):
+        raise MetadataError("the metadata 'omero' has no list of channels")
+    window = {"start": lowest, "end": highest, "min": lowest, "max": highest}
+    for number in range(len(channels), count):
+        color = DEFAULT_COLORS[(number + (count > 1)) % len(DEFAULT_COLORS)]
+        channels.append({"label": "", "color": color, "active": True, "window": dict(window)})
+    return edited
+
+
+def with_image_name(attributes: Attributes, name: str, image: int = 0) -> dict[str, Any]:
+    """Return the attributes with another name of a multiscale image."""
+    edited, ome = _copied(attributes)
+    _multiscales(ome, image)["name"] = name
+    return edited
+
+
+def with_axis_name(attributes: Attributes, axis: int, name: str, image: int = 0) -> dict[str, Any]:
+    """Return the attributes with another name of an axis. Its type does not change."""
+    edited, ome = _copied(attributes)
+    axes = _multiscales(ome, image).get("axes")
+    if not isinstance(axes, list) or axis >= len(axes):
+        raise MetadataError(f"the metadata has no axis {axis}")
+    if isinstance(axes[axis], dict):
+        axes[axis]["name"] = name
+    else:
+        axes[axis] = name
     return edited
 
 

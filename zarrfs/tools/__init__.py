@@ -6,6 +6,7 @@ from zarrfs.tools.cleaning import clean
 from zarrfs.tools.consolidation import consolidate_metadata, stale_consolidation
 from zarrfs.tools.copying.conversion import convert, rechunk
 from zarrfs.tools.copying.reports import CopyReport
+from zarrfs.tools.editing.editing import EditReport, edit
 from zarrfs.tools.hdf5.conversion import from_hdf5, to_hdf5
 from zarrfs.tools.migration import migrate
 from zarrfs.tools.node_copies import copy, copy_all, copy_store
@@ -15,6 +16,7 @@ from zarrfs.tools.verification.verification import verify
 
 __all__ = [
     "CopyReport",
+    "EditReport",
     "Problem",
     "VerificationReport",
     "build_pyramid",
@@ -24,6 +26,7 @@ __all__ = [
     "copy",
     "copy_all",
     "copy_store",
+    "edit",
     "from_hdf5",
     "migrate",
     "rechunk",

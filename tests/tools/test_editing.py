@@ -1,0 +1,189 @@
+"""``zarrfs edit``: attributes, OME-NGFF metadata of both versions, the check before writing, and the order of edits."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zarrfs
+from zarrfs.cli.main import main
+from zarrfs.errors import MetadataError, OptionError
+from zarrfs.ngff import parse
+from zarrfs.storage import MemoryStore
+from zarrfs.tools import build_pyramid, edit
+from zarrfs.tools.editing.pointers import with_value, without_value
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture(params=["0.4", "0.5"])
+def image(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    data = np.zeros((2, 40, 40), "u2")
+    source = zarrfs.create_array(MemoryStore(), data=data)
+    path = tmp_path / "image.zarr"
+    build_pyramid(source, path, version=request.param, axes="cyx", scale=[1, 0.5, 0.5], unit="micrometer")
+    return path
+
+
+def test_channels_axes_and_names_are_changed(image: Path) -> None:
+    channels = (
+        "--channel-name 0=DAPI --channel-color DAPI=0000ff --contrast DAPI=100,4000.5 --channel-active 1=no"
+    )
+    axes = "--scale x=0.25 --unit 1=nanometer"
+    output = run("edit", image, "--image-name", "cells", *channels.split(), *axes.split())
+    assert re.search('^[+] *"label": "DAPI",$', output, re.MULTILINE)
+    model = parse(zarrfs.open_group(image).attrs)
+    assert model.multiscales[0].name == "cells"
+    assert [axis.unit for axis in model.multiscales[0].axes] == [None, "nanometer", "micrometer"]
+    assert model.multiscales[0].levels[0].scale == (1, 0.5, 0.25)
+    assert model.omero is not None
+    first, second = model.omero.channels
+    assert (first.label, first.active, second.active) == ("DAPI", True, False)
+    assert first.window is not None
+    assert (first.window.start, first.window.end, first.window.min, first.window.max) == (
+        100,
+        4000.5,
+        0,
+        65535,
+    )
+    assert second.window is not None
+    assert second.window.max == 65535
+    assert "valid" in run("check", image)
+
+
+def test_an_edit_that_makes_the_metadata_invalid_is_refused(image: Path) -> None:
+    group = zarrfs.open_group(image)
+    before = group.attrs.asdict()
+    pointer = "/ome/multiscales/0/datasets" if "ome" in before else "/multiscales/0/datasets"
+    change = [lambda attributes, node: with_value(attributes, pointer, [])]
+    with pytest.raises(MetadataError, match="would make the OME-NGFF metadata invalid"):
+        edit(image, change)
+    assert zarrfs.open_group(image).attrs.asdict() == before
+    assert edit(image, change, check=False).written
+    assert zarrfs.open_group(image).attrs.asdict() != before
+
+
+def test_differences_from_the_store_are_reported_but_not_refused(image: Path) -> None:
+    pointer = "/ome/multiscales/0" if "ome" in zarrfs.open_group(image).attrs else "/multiscales/0"
+    result = CliRunner().invoke(main, ["edit", str(image), "--set", f"{pointer}/datasets/0/path=9"])
+    assert result.exit_code == 1 or "semantic" in result.output, result.output
+
+
+def test_a_dry_run_writes_nothing(image: Path) -> None:
+    before = {file: file.read_bytes() for file in image.rglob("*") if file.is_file()}
+    output = run("edit", image, "--set", "a=[1, 2]", "--dry-run")
+    assert '"a": [' in output
+    assert "nothing was written" in output
+    assert {file: file.read_bytes() for file in image.rglob("*") if file.is_file()} == before
+
+
+def test_edits_are_applied_in_the_order_of_the_command_line(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", shape=(2,), attributes={"a": 1})
+    run("edit", tmp_path / "a.zarr", "--set", "b=2", "--delete", "b", "--set", "b/c={}", "--delete", "a")
+    assert zarrfs.open_array(tmp_path / "a.zarr").attrs.asdict() == {"b/c": {}}
+    assert run("edit", tmp_path / "a.zarr", "--set", "b/c={}") == "nothing to change\n"
+    run("edit", tmp_path / "a.zarr", "--set", "text=no JSON", "--set", 'quoted="1"', "--set", "number=1e3")
+    attributes = zarrfs.open_array(tmp_path / "a.zarr").attrs.asdict()
+    assert attributes == {"b/c": {}, "text": "no JSON", "quoted": "1", "number": 1000.0}
+
+
+def test_a_zip_file_is_edited(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr.zip", data=np.arange(5))
+    run("edit", tmp_path / "a.zarr.zip", "--set", "a=1")
+    array = zarrfs.open_array(tmp_path / "a.zarr.zip")
+    assert array.attrs["a"] == 1
+    assert array[...].tolist() == list(range(5))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no edit was given"),
+        (["--set", "x"], "expected a name, = and a value"),
+        (["--delete", "x"], "there is no such attribute"),
+        (["--delete", "/a/x"], "'a' is a int, not an object or a list"),
+        (["--channel-name", "7=x"], "no channel '7'; its channels are 0, 1"),
+        (["--channel-color", "0=00f"], "six hexadecimal digits"),
+        (["--contrast", "0=5"], "expected 2 numbers"),
+        (["--contrast", "0=5,1"], "ascending order"),
+        (["--channel-active", "0=1"], "expected yes or no"),
+        (["--scale", "q=1"], "no axis 'q'; its axes are c, y, x"),
+        (["--scale", "x=-1"], "above 0"),
+        (["--axis-name", "3=x"], "no axis '3'"),
+    ],
+)
+def test_wrong_edits_are_refused(image: Path, arguments: list[str], message: str) -> None:
+    zarrfs.open_group(image, mode="r+").attrs["a"] = 1
+    before = zarrfs.open_group(image).attrs.asdict()
+    result = CliRunner().invoke(main, ["edit", str(image), *arguments])
+    assert result.exit_code != 0
+    assert message in f"{result.output}{result.exception}"
+    assert zarrfs.open_group(image).attrs.asdict() == before
+
+
+def test_an_image_edit_needs_an_image(tmp_path: Path) -> None:
+    zarrfs.create_group(tmp_path / "g.zarr")
+    for option in ("--scale", "--channel-name"):
+        result = CliRunner().invoke(main, ["edit", str(tmp_path / "g.zarr"), option, "0=1"])
+        assert isinstance(result.exception, MetadataError)
+
+
+# -- JSON pointers -----------------------------------------------------------------------------------------------
+
+names = st.text(max_size=4)
+documents: st.SearchStrategy[Any] = st.dictionaries(
+    names,
+    st.recursive(
+        st.integers() | st.none() | st.text(max_size=3),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+        max_leaves=8,
+    ),
+    max_size=4,
+)
+
+
+def pointers(value: Any, prefix: str = "") -> list[str]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found = []
+    for key, inner in items:
+        pointer = f"{prefix}/{str(key).replace('~', '~0').replace('/', '~1')}"
+        found += [pointer, *pointers(inner, pointer)]
+    return found
+
+
+@given(documents, st.data())
+def test_a_value_that_is_set_is_the_only_change(document: dict[str, Any], data: st.DataObject) -> None:
+    existing = pointers(document)
+    if not existing:
+        return
+    pointer = data.draw(st.sampled_from(existing))
+    before = json.dumps(document)
+    changed = with_value(document, pointer, "new")
+    assert json.dumps(document) == before
+    assert pointers(without_value(document, pointer)) != existing or pointer not in existing
+    removed = json.dumps(without_value(changed, pointer))
+    assert removed == json.dumps(without_value(document, pointer))
+    assert '"new"' in json.dumps(changed)
+
+
+def test_values_are_appended_and_objects_created() -> None:
+    assert with_value({"a": [1]}, "/a/-", 2) == {"a": [1, 2]}
+    assert with_value({}, "/a/b/c", 2) == {"a": {"b": {"c": 2}}}
+    assert with_value({}, "/a~1b/m~0n", 2) == {"a/b": {"m~n": 2}}
+    for pointer in ("/a/1", "/a/-1", "/a/x", "/b/c", "", "/a/-/c"):
+        with pytest.raises(OptionError):
+            with_value({"a": [1], "b": None}, pointer, 2)
+        with pytest.raises(OptionError):
+            without_value({"a": [1], "b": None}, pointer)

@@ -1,0 +1,113 @@
+"""Editing the attributes of a node: apply changes, check the result, show the difference, and write it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.open import Location
+from zarrfs.engine.open import open as open_node
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import MetadataError
+from zarrfs.ngff import Message, check_node, parse
+
+__all__ = ["Edit", "EditReport", "edit"]
+
+Edit = Callable[[Mapping[str, Any], Array | Group], Mapping[str, Any]]
+"""A function that receives attributes and the node, and returns changed attributes. Its arguments stay as they are."""
+
+
+@dataclass(frozen=True)
+class EditReport:
+    """The result of an edit.
+
+    Attributes:
+        diff: the lines of a unified diff of the attributes as JSON. Empty if nothing has changed.
+        messages: the messages of the OME-NGFF check that the attributes did not have before.
+        written: whether the attributes were written.
+    """
+
+    diff: tuple[str, ...]
+    messages: tuple[Message, ...]
+    written: bool
+
+
+def edit(
+    store: Location,
+    edits: Sequence[Edit],
+    path: str | None = "",
+    *,
+    dry_run: bool = False,
+    check: bool = True,
+    storage_options: dict[str, Any] | None = None,
+) -> EditReport:
+    """Apply edits to the attributes of a group or array, one after the other, and write the result once.
+
+    If the attributes contain OME-NGFF metadata, they are checked before they are written: an edit that would add
+    violations of the JSON schema is refused. Other new messages are returned. ``check=False`` skips this.
+    ``dry_run`` writes nothing. The document is replaced atomically.
+
+    Raises MetadataError for a refused edit, the errors of the edits, and those of opening and writing.
+    """
+    node = open_node(store, path, "r" if dry_run else "r+", storage_options=storage_options)
+    try:
+        before = node.attrs.asdict()
+        after: Mapping[str, Any] = before
+        for change in edits:
+            after = change(after, node)
+        messages = _new_messages(node, before, after) if check else ()
+        refused = [message for message in messages if message.tier == "schema"]
+        if refused:
+            problems = "; ".join(f"{message.pointer or '/'}: {message.message}" for message in refused[:5])
+            where = f"{node.store.url}/{node.path}".rstrip("/")
+            raise MetadataError(f"{where}: the edit would make the OME-NGFF metadata invalid: {problems}")
+        diff = tuple(_difference(before, after))
+        if diff and not dry_run:
+            node.attrs.put(after)
+        return EditReport(diff, messages, bool(diff) and not dry_run)
+    finally:
+        if not isinstance(store, Store | Mapping):
+            node.store.close()  # completes a zip file
+
+
+class _EditedNode:
+    """A node with other attributes."""
+
+    def __init__(self, node: Array | Group, attributes: Mapping[str, Any]) -> None:
+        self._node = node
+        self.attrs = attributes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._node, name)
+
+
+class _EditedGroup(_EditedNode):
+    """A group with other attributes."""
+
+    def __getitem__(self, path: str) -> Any:
+        return self._node[path]
+
+
+def _edited(node: Array | Group, attributes: Mapping[str, Any]) -> _EditedNode:
+    return (_EditedGroup if isinstance(node, Group) else _EditedNode)(node, attributes)
+
+
+def _new_messages(
+    node: Array | Group, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[Message, ...]:
+    if not parse(after):
+        return ()
+    known = set(check_node(_edited(node, before)).messages) if parse(before) else set()
+    return tuple(item for item in check_node(_edited(node, after)).messages if item not in known)
+
+
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    stored, edited = (
+        json.dumps(values, indent=2, ensure_ascii=False).splitlines() for values in (before, after)
+    )
+    return list(difflib.unified_diff(stored, edited, "stored", "edited", lineterm=""))
