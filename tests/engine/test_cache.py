@@ -144,3 +144,14 @@ def test_a_forked_child_starts_with_unlocked_locks() -> None:
             module.default_cache().put("key", None, "value", 1)
             os._exit(0 if module.default_cache().get("key", None) == "value" else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_an_entry_is_found_after_it_was_added() -> None:
+    cache = ChunkCache(1000)
+    entry = CacheEntry(cache, ("a",), 1)
+    assert entry.get() is None
+    entry.put(np.arange(3))
+    found = entry.get()
+    assert found is not None
+    assert found.tolist() == [0, 1, 2]
+    assert CacheEntry(cache, ("a",), 2).get() is None

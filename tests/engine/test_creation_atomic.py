@@ -310,3 +310,18 @@ def test_an_array_can_be_replaced_by_a_copy_of_itself() -> None:
     group["a"] = DATA
     group["a"] = group["a"]
     np.testing.assert_array_equal(group["a"], DATA)
+
+
+def test_keys_that_cannot_be_removed_after_a_failure_are_noted() -> None:
+    def failure(operation: str, key: str) -> Exception | None:
+        if operation == "delete" and key == "a/b/zarr.json":
+            return StoreError(f"{key}: no connection")
+        return StoreError(f"{key}: no space left") if (operation, key) == ("set", "a/b/zarr.json") else None
+
+    store = MemoryStore()
+    with pytest.raises(StoreError, match="no space left") as caught:
+        zarrfs.create_array(FailingStore(store, failure), "a/b", shape=(2,), dtype="u1")
+    (note,) = caught.value.__notes__
+    assert note.startswith("the keys written for 'a/b' could not be deleted either: ")
+    assert note.endswith("no connection")
+    assert list(store.list_prefix()) == [], "all other keys are deleted"

@@ -223,3 +223,9 @@ def test_values_are_copied_to_an_irregular_grid_one_chunk_at_a_time() -> None:
     copy_values(Source(), target)
     np.testing.assert_array_equal(target, data)
     assert sizes == [15, 3, 20, 4, 15, 3]
+
+
+def test_loaded_groups_have_a_length() -> None:
+    store: dict[str, bytes] = {}
+    zarrfs.save(store, np.arange(3), b=np.ones(2))
+    assert len(zarrfs.load(store)) == 2

@@ -252,3 +252,11 @@ def test_reads_end_at_the_end_of_the_file_and_handles_remain_valid() -> None:
     assert bytes(operations.read("/img.raw", 100, 9990, handle)) == data[9990:] + bytes(20), (
         "the path is looked up again"
     )
+
+
+def test_a_read_only_mount_has_no_free_space() -> None:
+    status = make_test_operations(create_store()).statfs("/")
+    assert status.pop("f_bsize") == status.pop("f_frsize") == 4096
+    assert status.pop("f_namemax") == 255
+    assert len(status) == 6
+    assert set(status.values()) == {0}

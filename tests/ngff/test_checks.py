@@ -473,3 +473,30 @@ def test_the_exit_code_of_the_command_depends_on_the_schema_tier(tmp_path: Any) 
     assert (
         "/multiscales/0/datasets/0/coordinateTransformations: There must be exactly one scale" in bad.output
     )
+
+
+@pytest.mark.parametrize(
+    ("step", "place", "message"),
+    [
+        ({"type": "scale"}, "", "'scale' is missing"),
+        ({"type": "translation"}, "", "'translation' is missing"),
+        ({"type": "rotation"}, "", "expected a scale or a translation, found {'type': 'rotation'}"),
+        ("x", "", "expected a scale or a translation, found 'x'"),
+        ({"type": "scale", "scale": ["x", 1]}, "/scale/0", "Input should be a valid number"),
+    ],
+)
+def test_an_invalid_transformation_has_one_message(step: Any, place: str, message: str) -> None:
+    # A second transformation of the type scale would have another message.
+    steps = [step] if isinstance(step, str) or step["type"] == "scale" else [scale(1, 1), step]
+    report = check_attributes(image(steps=steps))
+    found = [(each.pointer, each.message) for each in report.messages if each.tier == "schema"]
+    assert found == [
+        (f"/multiscales/0/datasets/0/coordinateTransformations/{len(steps) - 1}{place}", message)
+    ]
+
+
+@pytest.mark.parametrize(("start", "valid"), [(4, True), (5, True), (6, False)])
+def test_the_start_of_a_window_is_not_greater_than_its_end(start: int, valid: bool) -> None:
+    channel = {"color": "ff0000", "window": {"min": 0, "start": start, "end": 5, "max": 9}}
+    report = check_attributes({**image(), "omero": {"channels": [channel]}})
+    assert any("greater than end" in each.message for each in report.messages) is not valid

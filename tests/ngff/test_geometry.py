@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import astropy.units
 import pytest
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.ngff.geometry import MAX_UNIT_LENGTH, Ancestor, ArrayAxis, Geometry, array_geometry
 from zarrfs.ngff.parse import parse
-from zarrfs.ngff.units import convert
+from zarrfs.ngff.units import PREFIXES, SYMBOL_PREFIXES, convert
 
 SPACE = [{"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"]
 
@@ -193,3 +194,14 @@ def test_units_are_converted_exactly(
     value: float, unit: str | None, target: str, expected: float | None
 ) -> None:
     assert convert(value, unit, target) == expected
+
+
+def test_the_prefixes_of_units_are_those_of_astropy() -> None:
+    for prefix in PREFIXES:
+        for unit in ("meter", "second"):
+            expected = float(astropy.units.Unit(f"{prefix}{unit}").to(unit))
+            assert convert(1.0, f"{prefix}{unit}", unit) == pytest.approx(expected, rel=1e-12)
+    for prefix in SYMBOL_PREFIXES:
+        for unit in ("m", "s"):
+            expected = float(astropy.units.Unit(f"{prefix}{unit}").to(unit))
+            assert convert(1.0, f"{prefix}{unit}", unit) == pytest.approx(expected, rel=1e-12)

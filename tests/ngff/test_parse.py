@@ -384,3 +384,25 @@ JSON = st.recursive(
 @given(st.dictionaries(KEYS, JSON, max_size=6))
 def test_arbitrary_documents_do_not_raise(attributes: dict[str, Any]) -> None:
     assert isinstance(parse(attributes), Ngff)
+
+
+def test_the_declared_type_of_an_axis_precedes_the_type_that_its_name_implies() -> None:
+    axes = [{"name": "t", "type": "angle"}, {"name": "Y"}, {"name": "q"}]
+    (image,) = parse(
+        {"multiscales": [{"version": "0.4", "axes": axes, "datasets": [{"path": "0"}]}]}
+    ).multiscales
+    assert [axis.type for axis in image.axes] == ["angle", "space", None]
+
+
+def test_sequences_of_transformations_are_applied_to_a_limited_depth() -> None:
+    def level(depth: int) -> tuple[float, ...] | None:
+        step: dict[str, Any] = {"type": "scale", "scale": [2, 3]}
+        for _ in range(depth):
+            step = {"type": "sequence", "transformations": [step]}
+        axes = [{"name": "y", "type": "space"}, {"name": "x", "type": "space"}]
+        datasets = [{"path": "0", "coordinateTransformations": [step]}]
+        document = {"multiscales": [{"version": "0.4", "axes": axes, "datasets": datasets}]}
+        return parse(document).multiscales[0].levels[0].scale
+
+    assert [level(depth) for depth in (1, 4)] == [(2, 3), (2, 3)]
+    assert level(5) != (2, 3)

@@ -99,3 +99,10 @@ def test_permanent_errors_are_not_retried() -> None:
     with pytest.raises(ReadOnlyError):
         store.set("a", b"1")
     assert delays == []
+
+
+def test_a_store_without_attempts_raises_an_error() -> None:
+    inner = MemoryStore()
+    inner.set("a", b"1")
+    with pytest.raises(StoreError, match="attempts must be at least 1, found 0"):
+        RetryStore(inner, attempts=0).get("a")

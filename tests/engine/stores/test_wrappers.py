@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from zarrfs.engine.stores.base import StoredValue
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers.undo import UndoStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
 from zarrfs.testing import FailingStore
@@ -42,3 +44,35 @@ def test_an_operation_is_announced_before_it_is_delegated(operation: str) -> Non
         OPERATIONS[operation](FailingStore(inner, fail))
     assert announced == [(operation, "a/b")]
     assert inner.values == {"a/b": b"1"}
+
+
+def test_writes_are_undone() -> None:
+    inner = MemoryStore()
+    for key in ("a", "b", "c"):
+        inner.set(key, b"old")
+    store = UndoStore(inner)
+    store.set("a", b"new")
+    store.set("a", b"newer")
+    store.set_parts("b", [b"n", b"ew"])
+    store.delete("c")
+    store.set("d", b"new")
+    store.set_parts("e", [b"new"])
+    assert sorted(inner.list_prefix()) == ["a", "b", "d", "e"]
+    store.undo()
+    assert {key: inner.get(key) for key in inner.list_prefix()} == dict.fromkeys("abc", b"old")
+    store.keep_old = False
+    store.set("a", b"new")
+    store.undo()
+    assert sorted(inner.list_prefix()) == ["b", "c"]
+
+
+def test_a_value_is_closed_at_the_end_of_a_with_block() -> None:
+    closed: list[bool] = []
+
+    class Value(StoredValue):
+        def close(self) -> None:
+            closed.append(True)
+
+    with Value(MemoryStore(), "a", None):
+        assert closed == []
+    assert closed == [True]

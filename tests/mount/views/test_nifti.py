@@ -68,3 +68,17 @@ def test_nifti_2_for_distances_that_nifti_1_cannot_express(
     image = nibabel.load(tmp_path / "img.nii")
     assert isinstance(image, nibabel.Nifti2Image)
     assert image.header.get_zooms() == pytest.approx((1e-51, 0.25e-21))
+
+
+@pytest.mark.parametrize("signs", [(1, 1), (1, -1), (-1, 1), (-1, -1)])
+def test_reversed_axes_are_rotations_and_reflections(
+    signs: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, sign in zip("xy", signs, strict=True):
+        monkeypatch.setitem(SCALE, name, sign * abs(SCALE[name]))
+    presented, _ = make_image("zyx")
+    write(presented, tmp_path, ".nii")
+    image = nibabel.load(tmp_path / "img.nii")
+    assert np.sign(np.diag(image.get_sform()))[:2].tolist() == list(signs)
+    np.testing.assert_allclose(image.get_qform(), image.get_sform(), rtol=1e-6)
+    assert image.header["pixdim"][4:].tolist() == [1, 1, 1, 1]

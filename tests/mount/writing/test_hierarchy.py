@@ -370,3 +370,19 @@ def test_directories_of_views_are_removed_with_their_array(store: MemoryStore) -
     assert errno_of(operations.getattr, "/0.planes") == errno.ENOENT
     assert "0" in zarrfs.open_group(store)
     operations.destroy("/")
+
+
+def test_the_number_of_files_that_are_not_stored_is_limited(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("zarrfs.mount.writing.pending.MAX_PENDING_FILES", 2)
+    operations = operations_of(store)
+    for name in ("/a.npy", "/b.npy"):
+        write_file(operations, name, npy(np.arange(3))[:-1])
+    assert errno_of(operations.create, "/c.npy", 0o644) == errno.ENOSPC
+    assert "there are 2 files that are not stored" in caplog.text
+    operations.unlink("/a.npy")
+    write_file(operations, "/c.npy", npy(np.arange(3)))
+    assert "c.npy" in names(operations)
+    operations.unlink("/b.npy")
+    operations.destroy("/")

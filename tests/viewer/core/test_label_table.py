@@ -128,3 +128,11 @@ def test_integers_can_be_labels_and_are_labels_below_a_labels_group(tmp_path: Pa
     raw = dataset.open_image("raw", as_labels=True)
     assert (raw.kind, raw.channels, raw.channel_axis) == ("labels", (), None)
     assert 0 in raw.slider_axes
+
+
+def test_properties_of_the_background_are_not_a_label() -> None:
+    properties = [{"label-value": value, "class": "x"} for value in (0, 1, 2)]
+    ome = {"version": "0.5", "image-label": {"properties": properties}}
+    image = labels_of(np.ones((4, 4), "u1"), (4, 4), ("y", "x"), ome=ome)
+    table = label_table(image, image.default_position, image.default_displayed)
+    assert [row.value for row in table.rows] == [1, 2]

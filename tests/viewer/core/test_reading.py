@@ -83,3 +83,13 @@ def test_the_chunk_length_of_a_rectilinear_grid_is_the_longest() -> None:
     assert uniform_chunks(array) == (6, 10)
     array.chunks = (99, 3)
     assert uniform_chunks(array) == (10, 3)
+
+
+def test_the_mean_of_structures_adds_the_parts_of_all_chunks() -> None:
+    data = np.zeros((5, 2, 2), [("a", "u1"), ("b", "f8")])
+    data["a"] = np.arange(20).reshape(5, 2, 2)
+    data["b"] = -np.arange(20).reshape(5, 2, 2)
+    plane = PlaneKey(1, 0, (1, 2), (0, 0, 0), Slab(0, 0, 5, "mean"))
+    result = read_plane_region(FakeArray(data, (2, 2, 2)), plane, slice(0, 2), slice(0, 2))
+    for name in ("a", "b"):
+        np.testing.assert_allclose(result[name], data[name].mean(axis=0))

@@ -125,16 +125,17 @@ class PendingFiles:
         return self._files.get(path)
 
     def add(self, file: PendingFile) -> None:
-        """Add a file at its path. Raises RefusedError if there are too many."""
+        """Add a file at its path. Raises RefusedError if there are too many; a file without users is closed then."""
+        file.acquire()
         with self._lock:
             if len(self._files) >= MAX_PENDING_FILES:
+                file.release()
                 raise RefusedError(
                     f"{file.path}: there are {MAX_PENDING_FILES} files that are not stored; remove some of them",
                     errno.ENOSPC,
                 )
             old = self._files.get(file.path)
             self._files[file.path] = file
-            file.acquire()
         if old is not None:
             old.release()
 

@@ -48,15 +48,24 @@ class UndoStore(WrapperStore):
         self.store.delete(key)
 
     def undo(self) -> None:
-        """Restore the old values of the written keys, in reverse order."""
+        """Restore the old values of the written keys, in reverse order.
+
+        All keys are tried. Then the first error is raised, if there was one.
+        """
         with self._lock:
             keys = list(reversed(self._old_values.items()))
             self._old_values.clear()
+        errors: list[Exception] = []
         for key, value in keys:
-            if value is None:
-                self.store.delete(key)
-            else:
-                self.store.set(key, value)
+            try:
+                if value is None:
+                    self.store.delete(key)
+                else:
+                    self.store.set(key, value)
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def close(self) -> None:
         """Do nothing: the other store remains open."""
