@@ -155,3 +155,11 @@ def test_an_entry_is_found_after_it_was_added() -> None:
     assert found is not None
     assert found.tolist() == [0, 1, 2]
     assert CacheEntry(cache, ("a",), 2).get() is None
+
+
+def test_the_least_recent_partial_reads_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zarrfs.engine.cache.MAX_RECENT_READS", 2)
+    cache = ChunkCache(1000)
+    for key in ("a", "b", "a", "c"):
+        cache.record_reads([key])
+    assert [cache.was_read_recently(key) for key in ("a", "b", "c")] == [True, False, True]

@@ -255,3 +255,13 @@ def test_the_stored_size_is_determined_again_after_revalidation(tmp_path: Path) 
     clock.now += REVALIDATION_SECONDS + 1
     assert stored_nbytes() == first + 1000
     assert store.calls["usage"] == 1
+
+
+def test_elements_without_bytes_have_no_files_of_values() -> None:
+    store = MemoryStore()
+    zarrfs.create_array(store, "a", shape=(2,), dtype="V0", zarr_format=2)
+    tree = Tree(zarrfs.open_group(store))
+    root = tree.lookup("/")
+    assert isinstance(root, Directory)
+    assert [name for name in tree.list_names(root) if name.startswith("a.")] == ["a.json"]
+    assert tree.lookup("/a.npy") is None

@@ -280,3 +280,25 @@ def test_a_reshape_that_does_not_fit_the_chunk_is_rejected() -> None:
                 dtype="u1",
                 codecs=[{"name": "reshape", "configuration": {"shape": shape}}, "bytes"],
             )
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    values=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5),
+    rounding=st.sampled_from(ROUNDING),
+)
+@example(values=[2**53 + 2**29 + 1, -(2**53) - 2**29 - 1], rounding="towards-zero")
+def test_casts_of_integers_to_float64_follow_the_rounding_mode(values: list[int], rounding: str) -> None:
+    result = cast_array(np.array(values, "i8"), np.dtype("f8"), rounding, None)
+    for value, found in zip(values, result.tolist(), strict=True):
+        nearest = float(value)
+        up = nearest if nearest >= value else np.nextafter(nearest, np.inf)
+        down = nearest if nearest <= value else np.nextafter(nearest, -np.inf)
+        if rounding == "towards-positive":
+            assert found == up
+        elif rounding == "towards-negative":
+            assert found == down
+        elif rounding == "towards-zero":
+            assert found == (down if value > 0 else up)
+        else:
+            assert abs(int(found) - value) == min(int(up) - value, value - int(down))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.errors import MetadataError
+from zarrfs.errors import ChunkDecodeError, MetadataError
 
 SMALL = [
     ("int4", b"\xf8\x07\x98", b"\x08\x07\x08", b"\x78\x08"),
@@ -111,3 +111,59 @@ def test_the_filter_vlen_bytes_is_rejected_for_strings_in_v2() -> None:
     with pytest.raises(MetadataError, match="elements of the type"):
         zarrfs.create_array(store, shape=2, dtype=str, zarr_format=2, filters=[{"id": "vlen-bytes"}])
     assert not store
+
+
+@pytest.mark.parametrize("checksum", ["adler32", "crc32", "fletcher32", "jenkins_lookup3"])
+def test_checksums_have_a_fixed_size_and_can_protect_the_index_of_a_shard(checksum: str) -> None:
+    name = f"numcodecs.{checksum}"
+    configuration = {
+        "chunk_shape": [2],
+        "codecs": ["bytes"],
+        "index_codecs": [
+            {"name": "bytes", "configuration": {"endian": "little"}},
+            {"name": name, "configuration": {}},
+        ],
+    }
+    codecs = [{"name": "sharding_indexed", "configuration": configuration}]
+    store: dict[str, bytes] = {}
+    array = zarrfs.create_array(store, shape=(4,), dtype="u1", chunks=(4,), codecs=codecs)
+    array[...] = [1, 2, 3, 4]
+    assert len(store["c/0"]) == 4 + 2 * 16 + 4
+    assert zarrfs.open_array(store)[3] == 4
+
+
+def test_the_index_of_a_shard_has_a_maximum_size() -> None:
+    options: dict[str, Any] = {"dtype": "u1", "chunks": (1,), "shards": (2**26 - 1,)}
+    zarrfs.create_array({}, shape=(2**26,), **options)
+    with pytest.raises(MetadataError, match=r"needs an index of 1,073,741,8\d\d bytes"):
+        zarrfs.create_array({}, shape=(2**26,), **{**options, "shards": (2**26,)})
+
+
+@pytest.mark.parametrize("codec", ["delta", "fixedscaleoffset", "quantize", "astype"])
+def test_the_dtype_of_a_numcodecs_codec_is_by_default_that_of_the_array(codec: str) -> None:
+    configuration = {
+        "fixedscaleoffset": {"scale": 1, "offset": 0, "astype": "<i4"},
+        "quantize": {"digits": 3},
+        "astype": {"encode_dtype": "<f8"},
+    }.get(codec, {})
+    entry = {"name": f"numcodecs.{codec}", "configuration": configuration}
+    array = zarrfs.create_array({}, data=np.arange(4, dtype="f4"), codecs=[entry, "bytes"])
+    assert array[...].tolist() == [0, 1, 2, 3]
+    assert array.dtype == "f4"
+
+
+@pytest.mark.parametrize("document", ["{}", "[]", "[1]", '"text"'])
+def test_lists_of_numcodecs_have_a_data_type_and_a_shape(document: str) -> None:
+    store: dict[str, bytes] = {}
+    array = zarrfs.create_array(
+        store,
+        shape=(2,),
+        chunks=2,
+        dtype=object,
+        zarr_format=2,
+        object_codec={"id": "json2"},
+        compressor=None,
+    )
+    store["0"] = document.encode()
+    with pytest.raises(ChunkDecodeError, match="expected a list of elements, data type and shape"):
+        array[...]

@@ -148,3 +148,14 @@ def test_evenly_spaced_planes_of_a_large_stack_are_read() -> None:
     intent = initial_intent(image)
     result = channel_values(image, intent.channels[0], intent, volume=True, max_pixels=2 * 64)
     assert np.unique(result).tolist() == [2, 7]
+
+
+def test_a_constant_image_has_one_bin() -> None:
+    found = histogram(np.full(5, 7, np.uint8))
+    assert (found.counts.tolist(), found.edges.tolist()) == ([5], [6.5, 7.5])
+
+
+def test_the_span_of_an_empty_histogram_is_its_range() -> None:
+    found = histogram(np.zeros(0), 4, (0.0, 8.0))
+    assert not found.counts.any()
+    assert found.span() == (0.0, 8.0)

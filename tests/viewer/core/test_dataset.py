@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from zarrfs_viewer.images.axes import guess_axes, legacy_axes, named_axes
+from zarrfs_viewer.images.axes import guess_axes, legacy_axes, named_axes, split_unit
 from zarrfs_viewer.images.dataset import (
     MAX_MEMBERS_INSPECTED,
     describe,
@@ -339,3 +339,27 @@ def test_the_shared_test_data_can_be_opened_and_drawn(shared_data: Path) -> None
         assert not image.notes
         picture = thumbnail(image, 200)
         assert (picture & 0xFFFFFF).std() > 0
+
+
+@pytest.mark.parametrize(("start", "end", "expected"), [(5, 5, None), (6, 5, (5, 6)), (5, 6, (5, 6))])
+def test_a_window_without_extent_is_ignored(start: int, end: int, expected: tuple[int, int] | None) -> None:
+    window = {"start": start, "end": end, "min": 0, "max": 255}
+    image = open_pyramid(pyramid(random_values((1, 16, 16)), "cyx", omero={"channels": [{"window": window}]}))
+    assert image.channels[0].limits == expected
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        ("4 nm", (4.0, "nm")),
+        ("nm", (1.0, "nm")),
+        ("0 nm", (1.0, "0 nm")),
+        ("-4 nm", (1.0, "-4 nm")),
+        ("inf nm", (1.0, "inf nm")),
+        ("4", (1.0, "4")),
+        ("", (1.0, None)),
+        (None, (1.0, None)),
+    ],
+)
+def test_units_with_a_spacing_are_divided(unit: str | None, expected: tuple[float, str | None]) -> None:
+    assert split_unit(unit) == expected

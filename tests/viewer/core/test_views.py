@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from zarrfs_viewer.images.dataset import initial_intent
 from zarrfs_viewer.saved_views.views import (
     View,
     command_line,
+    fitted_intent,
     from_json,
     from_link,
     load_views,
@@ -22,6 +25,7 @@ from zarrfs_viewer.saved_views.views import (
 )
 from zarrfs_viewer.state.view_state import ChannelSettings, LabelsSettings, Projection, ViewIntent, Viewport
 
+from tests.viewer.core.doubles import open_pyramid, pyramid, random_values
 from zarrfs.errors import MetadataError
 
 finite = st.floats(-1e9, 1e9)
@@ -169,3 +173,16 @@ def test_views_are_saved_to_a_file_and_loaded(tmp_path: Path) -> None:
 def test_every_invalid_document_raises_a_metadata_error(document: Any) -> None:
     with pytest.raises(MetadataError):
         from_json(document)
+
+
+def test_a_saved_view_is_adapted_to_the_image() -> None:
+    image = open_pyramid(pyramid(random_values((9, 16, 16)), "zyx"))
+    initial = initial_intent(image)
+    view = View("a", "a.zarr", "", replace(initial, position=(20.0, -3.0, 4.0), level_lock=9), None)
+    fitted = fitted_intent(view, image, initial)
+    assert fitted == replace(initial, position=(8.0, 0.0, 4.0), level_lock=None)
+    locked = replace(view, intent=replace(initial, level_lock=0))
+    assert fitted_intent(locked, image, initial).level_lock == 0
+    other = open_pyramid(pyramid(random_values((16, 16)), "yx"))
+    with pytest.raises(MetadataError, match="saved for an image with 3 axes"):
+        fitted_intent(view, other, initial_intent(other))

@@ -190,9 +190,18 @@ def _to_float(array: Numbers, target: np.dtype[Any], rounding: str, out_of_range
         with np.errstate(invalid="ignore"):
             ends = np.where(array > 0, high, low)
         result = np.where(overflow, ends, result).astype(target)
-    if rounding == "nearest-even" or (not small and np.can_cast(array.dtype, target)):
+    if rounding == "nearest-even" or (not small and _is_exact(array.dtype, target)):
         return result
     return _rerounded(array, result, rounding, overflow)
+
+
+def _is_exact(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Return whether every number of ``source`` is one of the float data type ``target``.
+
+    NumPy regards casts of 64-bit integers to float64 as safe, although they are not exact.
+    """
+    has_64_bits = source.kind in "iu" and source.itemsize == 8
+    return np.can_cast(source, target) and not has_64_bits
 
 
 def _limits(target: np.dtype[Any]) -> tuple[Any, Any]:
