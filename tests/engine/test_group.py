@@ -336,3 +336,13 @@ def test_a_node_is_freed_without_the_garbage_collector(name: str) -> None:
         assert reference() is None
     finally:
         gc.enable()
+
+
+def test_a_tree_has_a_maximum_depth_of_at_least_zero() -> None:
+    root = zarrfs.group()
+    root.create_group("a/b")
+    assert str(root.tree(level=0)) == "/"
+    assert str(root.tree(level=1)).count("\n") == 1
+    assert str(root.tree(max_nodes=0)).startswith("/\n... only 0 nodes")
+    with pytest.raises(ValueError, match="level must be at least 0"):
+        root.tree(level=-1)

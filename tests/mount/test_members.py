@@ -19,6 +19,9 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
 from zarrfs.mount.nodes.node_cache import REVALIDATION_SECONDS
+from zarrfs.mount.nodes.node_opening import reopen
+from zarrfs.mount.nodes.node_records import BrokenNode
+from zarrfs.mount.serving.statistics import RequestCounters
 from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
@@ -274,3 +277,27 @@ def test_high_latency_stores_are_not_queried_for_stamps() -> None:
         assert tree.lookup("/img.npy") is not None
         clock.now += 2 * REVALIDATION_SECONDS
     assert store.calls["stamp"] == 0
+
+
+def test_a_node_whose_metadata_became_invalid_is_broken() -> None:
+    store = MemoryStore()
+    array = zarrfs.create_array(store, "a", data=np.zeros(1))
+    assert isinstance(reopen(store, array), zarrfs.Array)
+    store.set("a/zarr.json", b"{")
+    found = reopen(store, array)
+    assert isinstance(found, BrokenNode)
+    assert "not JSON" in found.reason
+    store.delete("a/zarr.json")
+    found = reopen(store, array)
+    assert isinstance(found, BrokenNode)
+    assert "deleted since it was mounted" in found.reason
+
+
+def test_errors_without_a_number_are_counted_as_unknown() -> None:
+    counters = RequestCounters()
+    for number in (None, errno.EIO, errno.EIO):
+        counters.begin("read")
+        counters.fail(number)
+    snapshot = counters.snapshot()
+    assert snapshot["errors"] == {"EIO": 2, "unknown": 1}
+    assert snapshot["queue"] == {"active": 0, "max_active": 1}

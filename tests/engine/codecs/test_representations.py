@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import zarrfs
+from zarrfs.engine.codecs.base import CodecError
+from zarrfs.engine.codecs.sharding.fetching import InnerChunk, check_bounds
 from zarrfs.errors import ChunkDecodeError, MetadataError
 
 SMALL = [
@@ -167,3 +169,12 @@ def test_lists_of_numcodecs_have_a_data_type_and_a_shape(document: str) -> None:
     store["0"] = document.encode()
     with pytest.raises(ChunkDecodeError, match="expected a list of elements, data type and shape"):
         array[...]
+
+
+def test_an_inner_chunk_can_have_the_maximum_number_of_bytes() -> None:
+    chunk = InnerChunk((0,), 4, 6, (), ())
+    check_bounds([chunk], 10, 6)
+    with pytest.raises(CodecError, match="the index gives 6 bytes, expected at most 5"):
+        check_bounds([chunk], 10, 5)
+    with pytest.raises(CodecError, match="bytes 4 to 10, but the shard has 9 bytes"):
+        check_bounds([chunk], 9, 6)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import ftplib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import numpy as np
@@ -17,6 +19,8 @@ from botocore.exceptions import ClientError
 import zarrfs
 from tests.engine.stores.servers import FaultyFTPServer, WebServer, faulty_ftp_server, free_port, web_server
 from zarrfs.engine.stores.base import ByteRange
+from zarrfs.engine.stores.fsspec.file_systems import open_file_system
+from zarrfs.engine.stores.fsspec.ftp import FTPEntry, _list_directory_text
 from zarrfs.engine.stores.fsspec.presence import Presence, classify_error
 from zarrfs.engine.stores.fsspec.store import RemoteStore
 from zarrfs.engine.stores.wrappers.retrying import RetryStore
@@ -336,3 +340,27 @@ def s3_error(status: int) -> ClientError:
 )
 def test_errors_are_classified(error: BaseException, presence: Presence) -> None:
     assert classify_error(error) is presence
+
+
+@pytest.mark.parametrize(
+    ("reply", "fails"), [("226 Transfer done (but failed to open directory).", True), ("226 Done.", False)]
+)
+def test_a_listing_whose_reply_reports_a_failure_is_an_error(reply: str, fails: bool) -> None:
+    class Connection:
+        def retrlines(self, command: str, callback: Callable[[str], object]) -> str:
+            assert command == "LIST a"
+            callback("-rw-r--r-- 1 owner group 12 Jan 01 00:00 name with spaces")
+            return reply
+
+    connection: Any = Connection()
+    if fails:
+        with pytest.raises(ftplib.error_temp, match="a cannot be listed"):
+            _list_directory_text(connection, "a")
+    else:
+        assert _list_directory_text(connection, "a") == {"name with spaces": FTPEntry(False, 12)}
+
+
+def test_listings_are_not_cached_by_the_file_system() -> None:
+    file_system = open_file_system("http://127.0.0.1:9/a", {}, allow_external=False).file_system
+    file_system.dircache["a"] = [{"name": "old"}]
+    assert "a" not in file_system.dircache
