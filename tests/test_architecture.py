@@ -160,6 +160,7 @@ ORDER = (
     "zarrfs_viewer.locations",
     "zarrfs_viewer.process_memory",
     "zarrfs_viewer.state",
+    "zarrfs_viewer.sources",
     "zarrfs_viewer.images",
     "zarrfs_viewer.streaming",
     "zarrfs_viewer.display",

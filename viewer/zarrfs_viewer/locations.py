@@ -36,6 +36,8 @@ def node_location(location: str) -> str:
     link to a web viewer the URL in its parameter ``source``.
     """
     fragment = ""
+    if location.startswith("{") or "|" in location.partition("://")[2]:  # a TensorStore spec or URL
+        return location
     location = _source_of_link(location)
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", location):
         location, separator, rest = location.partition("#")
@@ -65,8 +67,8 @@ def _source_of_link(location: str) -> str:
 
 def absolute_location(location: str) -> str:
     """Return a location that does not depend on the working directory: local paths become absolute."""
-    if not location or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", location):
-        return location
+    if not location or location.startswith("{") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", location):
+        return location  # a TensorStore spec, or a URL
     return os.path.abspath(os.path.expanduser(location))
 
 

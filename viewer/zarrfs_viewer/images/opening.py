@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import zarrfs
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import ZarrError
 from zarrfs_viewer.images.dataset import Dataset, describe
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.sources.opening import open_node
 
 __all__ = ["OpenedDataset", "open_dataset", "open_first_image", "open_with_labels"]
 
@@ -21,7 +21,7 @@ def open_dataset(location: str | Store, name: str, path: str, image: str | None)
 
     If no image can be opened, the image is None and the notes contain the reason.
     """
-    node = zarrfs.open(location, path)
+    node = open_node(location, path)
     return node, open_first_image(describe(node, name, path), image)
 
 

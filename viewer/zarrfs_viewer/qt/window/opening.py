@@ -15,6 +15,7 @@ from zarrfs_viewer.locations import parse_locations
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import plain
 from zarrfs_viewer.qt.window.recent import RecentLocations
+from zarrfs_viewer.sources.opening import SUFFIXES
 
 __all__ = ["LocationOpener"]
 
@@ -41,12 +42,16 @@ class LocationOpener(QObject):
             self._session.open_location(folder)
 
     def ask_zip(self) -> None:
-        """Ask for zip files or metadata documents and open them."""
+        """Ask for zip files, metadata documents or files of other formats, and open them."""
         files, _ = QFileDialog.getOpenFileNames(
             self._parent,
-            "Open zip file",
+            "Open file",
             "",
-            "Zarr (*.zip zarr.json .zarray .zgroup .zattrs attributes.json)",
+            plain(
+                "Images (*.zip zarr.json .zarray .zgroup .zattrs attributes.json "
+                + " ".join(f"*{suffix}" for suffix in SUFFIXES)
+                + ");;All files (*)"
+            ),
         )
         self.open_all("\n".join(files))
 

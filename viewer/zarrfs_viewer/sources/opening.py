@@ -1,0 +1,144 @@
+"""Opening of locations of other formats: TIFF, NumPy, HDF5, kerchunk references and TensorStore specs."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import zarrfs
+from zarrfs.engine.locations import HDF5_MAGIC
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import LocationError
+from zarrfs_viewer.sources.presented_store import PresentedStore
+
+__all__ = ["SUFFIXES", "is_spec", "open_node"]
+
+SUFFIXES = (".tif", ".tiff", ".npy", ".h5", ".hdf5", ".nc", ".json")
+"""The usual suffixes of the files. They are recognized by their content, except for JSON."""
+
+TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+NPY_MAGIC = b"\x93NUMPY"
+HDF5_OFFSETS = (0, 512, 1024, 2048)
+"""An HDF5 file may begin with a block of the user."""
+MAX_SPEC_NBYTES = 1 << 20
+MAX_REFERENCES_NBYTES = 1 << 30
+
+
+def open_node(location: str | Store, path: str) -> Any:
+    """Open the node at a path of a location: any location of ``zarrfs.open``, or one of the formats of this package.
+
+    Blocks. Raises ZarrError.
+    """
+    if isinstance(location, str):
+        if is_spec(location):
+            return _open_spec(location)
+        found = _find_file(location)
+        if found is not None:
+            opener, file, inner = found
+            node = opener(file)
+            full = "/".join(filter(None, (inner, path)))
+            return zarrfs.open(node, full) if isinstance(node, Store) else node[full] if full else node
+    return zarrfs.open(location, path)
+
+
+def is_spec(location: str) -> bool:
+    """Return whether a location is a TensorStore spec as JSON text, or a TensorStore URL with ``|``."""
+    return location.lstrip().startswith("{") or ("|" in location and "://" in location.partition("|")[0])
+
+
+def _open_spec(text: str) -> Any:
+    """Open a TensorStore spec: JSON text, or a URL such as ``file:///a.zip|zip:image/|zarr3:``."""
+    from zarrfs.tensorstore import open as open_spec
+
+    if not text.lstrip().startswith("{"):
+        return open_spec(text)
+    return open_spec(_parsed(text, "the TensorStore spec"))
+
+
+def _parsed(text: str | bytes, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise LocationError(f"{where} is not valid JSON: {error}") from error
+
+
+def _find_file(location: str) -> tuple[Callable[[str], Any], str, str] | None:
+    """Return the function that opens a file of another format, its path, and the path in it; None for others."""
+    if "://" in location:
+        return None
+    file, inner = os.path.abspath(os.path.expanduser(location)), ""
+    while True:
+        try:
+            mode = os.stat(file).st_mode
+            break
+        except (FileNotFoundError, NotADirectoryError):
+            parent, name = os.path.split(file)
+            if parent == file:
+                return None
+            file, inner = parent, f"{name}/{inner}".rstrip("/")
+        except (OSError, ValueError):
+            return None
+    if not stat.S_ISREG(mode):
+        return None
+    opener = _opener(file)
+    return None if opener is None else (opener, file, inner)
+
+
+def _opener(file: str) -> Callable[[str], Any] | None:
+    """Return the function for the format of a file, which is recognized by its first bytes."""
+    try:
+        with open(file, "rb") as stream:
+            head = stream.read(HDF5_OFFSETS[-1] + len(HDF5_MAGIC))
+    except OSError:
+        return None  # the engine reports it
+    if head[:4] in TIFF_MAGIC:
+        return _tiff
+    if head.startswith(NPY_MAGIC):
+        return _npy
+    if any(head[offset:].startswith(HDF5_MAGIC) for offset in HDF5_OFFSETS):
+        return _hdf5
+    name = os.path.basename(file)
+    is_json = name.lower().endswith(".json") and name not in ("zarr.json", "attributes.json")
+    return _json if is_json and head.lstrip()[:1] == b"{" else None
+
+
+def _tiff(file: str) -> PresentedStore:
+    from zarrfs_viewer.sources.tiff import open_tiff
+
+    return open_tiff(file)
+
+
+def _npy(file: str) -> PresentedStore:
+    from zarrfs_viewer.sources.npy import open_npy
+
+    return open_npy(file)
+
+
+def _hdf5(file: str) -> PresentedStore:
+    from zarrfs_viewer.sources.hdf5 import open_hdf5
+
+    return open_hdf5(file)
+
+
+def _json(file: str) -> Any:
+    """Open kerchunk references, or a file with a TensorStore spec. References are not followed to other locations."""
+    size = os.stat(file).st_size
+    if size > MAX_REFERENCES_NBYTES:
+        raise LocationError(
+            f"{file} has {size} bytes; expected references of at most {MAX_REFERENCES_NBYTES}"
+        )
+    document = _parsed(Path(file).read_bytes(), file)
+    if isinstance(document, dict) and "driver" in document and size <= MAX_SPEC_NBYTES:
+        return _open_spec(json.dumps(document))
+    if isinstance(document, dict) and (
+        "refs" in document or ".zgroup" in document or "zarr.json" in document
+    ):
+        try:
+            return zarrfs.open("reference://", storage_options={"fo": file})
+        except ImportError as error:
+            raise LocationError(f"{file}: kerchunk references need fsspec: {error}") from error
+    raise LocationError(f"{file} is neither a set of kerchunk references nor a TensorStore spec")

@@ -1,0 +1,220 @@
+"""TIFF, OME-TIFF and ImageJ files as OME-Zarr images, read with tifffile."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zarrfs.engine.stores.databases.base import load_library
+from zarrfs.engine.stores.regular_files import open_regular_file
+from zarrfs.errors import LocationError, UnsupportedError, ZarrError
+from zarrfs.plugins import install_hint
+from zarrfs_viewer.sources.contiguous import ContiguousValues, path_stamp
+from zarrfs_viewer.sources.presented_store import (
+    CHUNK_NBYTES,
+    PresentedArray,
+    PresentedStore,
+    is_presentable,
+    plane_chunks,
+)
+from zarrfs_viewer.sources.tiff_metadata import image_attributes
+
+__all__ = ["open_tiff"]
+
+MAX_SERIES = 10_000
+SEPARATE = 2
+"""The value of the tag PlanarConfiguration for samples in separate planes."""
+
+
+def open_tiff(path: str) -> PresentedStore:
+    """Return a store with the images of a TIFF file: one image at the root, or several as series.
+
+    Raises LocationError if the file cannot be read or tifffile is missing, and UnsupportedError if nothing in it can be
+    displayed.
+    """
+    tifffile = load_library("tifffile", "tiff", "reading TIFF")
+    os.close(open_regular_file(path))  # not a FIFO or a device
+    try:
+        file = tifffile.TiffFile(path)
+    except Exception as error:  # tifffile raises errors of many kinds for damaged files
+        raise LocationError(f"{path} cannot be read as TIFF: {error}") from error
+    reader = _Reader(tifffile, file, path)
+    try:
+        nodes = reader.nodes()
+    except ZarrError:
+        reader.close()
+        raise
+    except Exception as error:
+        reader.close()
+        raise LocationError(f"{path} cannot be read as TIFF: {error}") from error
+    return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), reader.close)
+
+
+class _Reader:
+    """An open TIFF file. Its pages and handles are used by one thread at a time; segments are decoded without lock."""
+
+    def __init__(self, tifffile: Any, file: Any, path: str) -> None:
+        self._tifffile, self._file, self._path = tifffile, file, path
+        self._lock = threading.Lock()
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Close the file, and the other files of the data set."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self._file.close()
+                os.close(self._fd)
+
+    def nodes(self) -> dict[str, Any]:
+        """Return the images as nodes of a hierarchy. Raises ZarrError."""
+        images: list[dict[str, Any]] = []
+        reasons: list[str] = []
+        for number, series in enumerate(self._file.series[:MAX_SERIES]):
+            try:
+                images.append(self._image(number, series))
+            except UnsupportedError as error:
+                reasons.append(str(error))
+        if not images:
+            raise UnsupportedError(reasons[0] if reasons else f"{self._path} contains no images")
+        if len(images) == 1:
+            return images[0]
+        nodes: dict[str, Any] = {"": {"ome": {"version": "0.5", "bioformats2raw.layout": 3}}}
+        for number, image in enumerate(images):
+            for name, node in image.items():
+                nodes[f"{number}/{name}" if name else str(number)] = node
+        return nodes
+
+    def _image(self, number: int, series: Any) -> dict[str, Any]:
+        """Return the nodes of one image: the group with its metadata, and the array of each pyramid level."""
+        levels = [self._array(level) for level in series.levels]
+        first = levels[0]
+        arrays = [level for level in levels if len(level.shape) == len(first.shape)]
+        attributes = image_attributes(self._file, number, series, [level.shape for level in arrays])
+        return {"": attributes, **{str(level): array for level, array in enumerate(arrays)}}
+
+    def _array(self, level: Any) -> PresentedArray:
+        dtype, shape = level.dtype, tuple(level.shape)
+        if dtype is None or not is_presentable(np.dtype(dtype)):
+            raise UnsupportedError(f"{self._path}: the data type {dtype} is not supported; expected numbers")
+        letters = tuple(name.lower() for name in level.axes)
+        names = letters if len(set(letters)) == len(letters) else None
+        keyframe = level.keyframe
+        if level.dataoffset is not None:
+            stored = np.dtype(dtype).newbyteorder(self._file.byteorder)
+            values = ContiguousValues(self._fd, level.dataoffset, shape, stored)
+            chunks = plane_chunks(shape, stored.itemsize)
+            return PresentedArray(
+                shape, _with_samples(chunks, shape, level.axes), np.dtype(dtype), values.read, names
+            )
+        if keyframe.compression not in self._tifffile.TIFF.DECOMPRESSORS:
+            raise UnsupportedError(
+                f"{self._path}: the compression {keyframe.compression!r} needs the package imagecodecs: "
+                f"{install_hint('tiff')}"
+            )
+        if keyframe.imagedepth > 1:
+            raise UnsupportedError(f"{self._path}: TIFF images with depth are not supported")
+        return PresentedArray(
+            shape,
+            _page_chunks(keyframe, shape),
+            np.dtype(dtype).newbyteorder("="),
+            lambda region: self._read(level, region),
+            names,
+        )
+
+    def _read(self, level: Any, region: tuple[slice, ...]) -> npt.NDArray[Any]:
+        """Return a region of a level, which is decoded from the segments of its pages."""
+        keyframe = level.keyframe
+        leading = len(level.shape) - len(keyframe.shape)
+        out = np.zeros([part.stop - part.start for part in region], np.dtype(level.dtype).newbyteorder("="))
+        for index in np.ndindex(*out.shape[:leading]):
+            place = tuple(part.start + i for part, i in zip(region[:leading], index, strict=True))
+            number = int(np.ravel_multi_index(place, level.shape[:leading])) if leading else 0
+            self._read_page(level, number, region[leading:], out[index])
+        return out
+
+    def _read_page(self, level: Any, number: int, region: tuple[slice, ...], out: npt.NDArray[Any]) -> None:
+        """Decode a region of a page into ``out``. A missing page remains 0."""
+        keyframe = level.keyframe
+        height, width = _segment_shape(keyframe)
+        rows_axis = keyframe.axes.index("Y")
+        rows, columns = region[rows_axis], region[rows_axis + 1]
+        down, across = -(-keyframe.imagelength // height), -(-keyframe.imagewidth // width)
+        separate = rows_axis > 0
+        planes = range(region[0].start, region[0].stop) if separate else range(1)
+        for plane in planes:
+            target = out[plane - region[0].start] if separate else out
+            for y in range(rows.start // height, -(-rows.stop // height)):
+                for x in range(columns.start // width, -(-columns.stop // width)):
+                    values = self._segment(level, number, (plane * down + y) * across + x)
+                    if values is None:
+                        continue
+                    top, left = y * height, x * width
+                    inner_rows = slice(max(rows.start, top), min(rows.stop, top + values.shape[0]))
+                    inner_columns = slice(max(columns.start, left), min(columns.stop, left + values.shape[1]))
+                    part = values[
+                        inner_rows.start - top : inner_rows.stop - top,
+                        inner_columns.start - left : inner_columns.stop - left,
+                    ]
+                    samples = region[rows_axis + 2] if len(region) > rows_axis + 2 else None
+                    target[
+                        inner_rows.start - rows.start : inner_rows.stop - rows.start,
+                        inner_columns.start - columns.start : inner_columns.stop - columns.start,
+                    ] = part[:, :, 0] if samples is None else part[:, :, samples]
+
+    def _segment(self, level: Any, number: int, segment: int) -> npt.NDArray[Any] | None:
+        """Return a decoded strip or tile as (rows, columns, samples), or None if it is not stored."""
+        keyframe = level.keyframe
+        with self._lock:
+            if self._is_closed:
+                raise OSError(0, "the file is closed")
+            page = level.pages[number]
+            if page is None or segment >= len(page.dataoffsets):
+                return None
+            offset, count = page.dataoffsets[segment], page.databytecounts[segment]
+            if not count:
+                return None
+            handle = page.parent.filehandle
+            if handle.closed:
+                handle.open()
+            handle.seek(offset)
+            data = handle.read(count)
+        options = {} if keyframe.jpegtables is None else {"jpegtables": keyframe.jpegtables}
+        decoded, _, shape = keyframe.decode(data, segment, **options)
+        return None if decoded is None else decoded[0, : shape[1], : shape[2], : shape[3]]
+
+
+def _segment_shape(keyframe: Any) -> tuple[int, int]:
+    """Return the height and width of the tiles or strips."""
+    if keyframe.is_tiled:
+        return keyframe.tilelength, keyframe.tilewidth
+    return min(max(1, keyframe.rowsperstrip), keyframe.imagelength), keyframe.imagewidth
+
+
+def _page_chunks(keyframe: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return chunks of whole tiles or strips. Several thin strips are one chunk."""
+    height, width = _segment_shape(keyframe)
+    itemsize = keyframe.dtype.itemsize * keyframe.samplesperpixel
+    strips = max(1, math.ceil(CHUNK_NBYTES / max(1, height * width * itemsize)))
+    height = height if keyframe.is_tiled else min(height * strips, keyframe.imagelength)
+    page = [
+        1 if axis == "S" and keyframe.planarconfig == SEPARATE else size
+        for axis, size in zip(keyframe.axes, keyframe.shape, strict=True)
+    ]
+    rows_axis = keyframe.axes.index("Y")
+    page[rows_axis], page[rows_axis + 1] = min(height, keyframe.imagelength), min(width, keyframe.imagewidth)
+    return (*(1 for _ in shape[: len(shape) - len(page)]), *page)
+
+
+def _with_samples(chunks: tuple[int, ...], shape: tuple[int, ...], axes: str) -> tuple[int, ...]:
+    """Return chunks of rows with all samples, for arrays whose last axis has the samples of pixels."""
+    if not axes.endswith("YXS"):
+        return chunks
+    rows = max(1, min(shape[-3], CHUNK_NBYTES // max(1, shape[-2] * shape[-1])))
+    return (*(1 for _ in shape[:-3]), rows, *shape[-2:])
