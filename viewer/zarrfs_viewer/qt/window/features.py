@@ -16,6 +16,7 @@ from zarrfs_viewer.qt.window.image_actions import ImageActions
 from zarrfs_viewer.qt.window.metadata_editing import MetadataEditing
 from zarrfs_viewer.qt.window.pictures import PictureActions
 from zarrfs_viewer.qt.window.plate_navigation import PlateNavigation
+from zarrfs_viewer.qt.window.pyramid_actions import PyramidActions
 from zarrfs_viewer.qt.window.region_actions import RegionActions
 from zarrfs_viewer.qt.window.second_image_view import SecondImageView
 from zarrfs_viewer.qt.window.settings_history import SettingsHistory
@@ -48,6 +49,7 @@ class Features:
         self.colormaps = ColormapActions(
             session, settings, (side.channels, self.second.panel.channels), stack
         )
+        self.pyramids = PyramidActions(session, stack)
         self.regions = RegionActions(session, panes, side.measure, stack)
         self.editing = MetadataEditing(session, panes, side.tabs, stack)
         side.metadata.edit_requested.connect(self.editing.edit)
@@ -71,6 +73,7 @@ class Features:
             ActionSpec("load_regions", "&Measure", "L&oad regions...", "Ctrl+Alt+O", regions.ask_load),
             ActionSpec("save_regions", "&Measure", "&Save regions...", "Ctrl+Alt+S", regions.ask_save),
             ActionSpec("plate", "&View", "&Plate overview", "W", plates.toggle_overview),
+            ActionSpec("pyramid", "&Image", "&Build a pyramid...", "Ctrl+B", self.pyramids.ask),
             ActionSpec("well_left", "&Image", "Well to the left", "Alt+Left", lambda: plates.step(0, -1)),
             ActionSpec("well_right", "&Image", "Well to the right", "Alt+Right", lambda: plates.step(0, 1)),
             ActionSpec("well_up", "&Image", "Well above", "Alt+Up", lambda: plates.step(-1, 0)),
@@ -83,6 +86,7 @@ class Features:
         self.history.close()
         self.second.close()
         self.regions.close()
+        self.pyramids.close()
 
 
 def merged_specs(specs: list[ActionSpec], added: list[ActionSpec]) -> list[ActionSpec]:

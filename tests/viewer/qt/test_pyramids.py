@@ -1,0 +1,81 @@
+"""Building pyramids in a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PyQt6.QtWidgets import QFileDialog, QMessageBox
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.qt.window.pyramid_actions import PyramidActions
+
+import zarrfs
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_opened
+
+OpenInWindow = Callable[[object], MainWindow]
+DATA = np.random.default_rng(2).integers(0, 900, (2, 600, 520)).astype("u2")
+
+
+def write_image(path: Path) -> Path:
+    """Write an OME-NGFF image with one level."""
+    axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"]
+    transforms = [{"type": "scale", "scale": [2.0, 0.5, 0.5]}]
+    multiscales = [{"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": transforms}]}]
+    group = zarrfs.create_group(path, attributes={"ome": {"version": "0.5", "multiscales": multiscales}})
+    group.create_array("0", data=DATA, chunks=(1, 128, 128))
+    return path
+
+
+def test_levels_are_added_to_an_image(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_in_window(write_image(tmp_path / "a.zarr"))
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: QMessageBox.StandardButton.Cancel)
+    window.actions_by_name["pyramid"].trigger()
+    assert sorted(zarrfs.open(tmp_path / "a.zarr")) == ["0"]
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: QMessageBox.StandardButton.Ok)
+    wait_until_opened(qtbot, window, window.actions_by_name["pyramid"].trigger)
+    assert window.image is not None
+    assert [level.shape for level in window.image.levels][:2] == [(2, 600, 520), (2, 300, 260)]
+    means = DATA.reshape(2, 300, 2, 260, 2).mean(axis=(2, 4))
+    assert np.allclose(window.image.levels[1].array[...], means, atol=1)
+    window.actions_by_name["pyramid"].trigger()
+    assert "already" in window.notice.text()
+
+
+def test_a_cancelled_pyramid_is_continued(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_in_window(write_image(tmp_path / "a.zarr"))
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: QMessageBox.StandardButton.Ok)
+    report = PyramidActions._report
+
+    def cancel(actions: PyramidActions, name: str, done: int, total: int) -> None:
+        actions.close()
+        report(actions, name, done, total)
+
+    monkeypatch.setattr(PyramidActions, "_report", cancel)
+    window.actions_by_name["pyramid"].trigger()
+    qtbot.waitUntil(lambda: "not complete" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+    monkeypatch.setattr(PyramidActions, "_report", report)
+    wait_until_opened(qtbot, window, window.actions_by_name["pyramid"].trigger)
+    assert window.image is not None
+    assert len(window.image.levels) > 1
+
+
+def test_of_an_array_a_new_image_is_written(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "values.npy", DATA)
+    window = open_in_window(tmp_path / "values.npy")
+    target = tmp_path / "new.ome.zarr"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(target), ""))
+    wait_until_opened(qtbot, window, window.actions_by_name["pyramid"].trigger)
+    assert window.image is not None
+    assert len(window.image.levels) > 1
+    assert np.array_equal(zarrfs.open(target)["0"][...], DATA)
+    assert window.dataset is not None
+    assert window.dataset.location == str(target)

@@ -1,0 +1,143 @@
+"""Building a pyramid for the displayed image, on a worker thread, with progress and cancelling."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from PyQt6.QtCore import QObject, pyqtSignal
+from PyQt6.QtWidgets import QFileDialog, QMessageBox, QProgressDialog, QWidget
+
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.errors import ZarrError
+from zarrfs.tools import build_pyramid
+from zarrfs_viewer.export.writers import Cancelled
+from zarrfs_viewer.qt.panels.export_dialog import file_name
+from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_lines
+
+__all__ = ["PyramidActions"]
+
+STEPS = 1000
+
+
+class PyramidActions(QObject):
+    """Builds the coarser levels of an image that has only one.
+
+    The levels are added to an OME-NGFF image in a directory that can be written. Of other images a new OME-Zarr image
+    is written, with a copy of the values. A run that was cancelled is continued by the next one.
+
+    Signals:
+        finished: (location) a pyramid is complete.
+    """
+
+    finished = pyqtSignal(str)
+    _progressed = pyqtSignal(str, float)
+
+    def __init__(self, session: Session, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._parent = parent
+        self._stop = threading.Event()
+        self._dialog: QProgressDialog | None = None
+        self._progressed.connect(self._show_progress)
+
+    def ask(self) -> None:
+        """Ask where to write the levels of the displayed image, and build them."""
+        image, dataset = self._session.image, self._session.dataset
+        if self._dialog is not None:
+            self._session.show_message("A pyramid is being built.")
+        elif image is None or dataset is None:
+            self._session.show_message("No image is open.")
+        elif len(image.levels) > 1:
+            self._session.show_message(f"{image.name} has {len(image.levels)} pyramid levels already.")
+        else:
+            path = image.path.partition("#")[0]
+            node = dataset.node[path] if path else dataset.node
+            directory = _writable_image(node) if "#" not in image.path else None
+            if directory is not None and not self._confirm(directory):
+                return
+            if directory is not None:
+                self.build(node, str(directory), None, dataset.location)
+                return
+            name, _ = QFileDialog.getSaveFileName(
+                self._parent, "New image with a pyramid", f"{file_name(image.name)}.ome.zarr", "*.ome.zarr"
+            )
+            if name:
+                self.build(node, node, name, name)
+
+    def _confirm(self, directory: Path) -> bool:
+        text = f"Pyramid levels will be written to\n{directory}\nThe existing values do not change."
+        box = QMessageBox(self._parent)
+        box.setWindowTitle("Build a pyramid")
+        box.setText(plain_lines(text))
+        box.setStandardButtons(QMessageBox.StandardButton.Ok | QMessageBox.StandardButton.Cancel)
+        return box.exec() == QMessageBox.StandardButton.Ok
+
+    def build(self, node: Any, source: Any, target: str | None, location: str) -> None:
+        """Build a pyramid on a worker thread, and open ``location`` when it is complete. Returns at once.
+
+        ``source`` is the location of the image, which gets the levels, unless there is a ``target`` for a new image.
+        """
+        self._stop.clear()
+        self._dialog = dialog = QProgressDialog("", "Cancel", 0, STEPS, self._parent)
+        dialog.setLabel(PlainLabel(plain("Building a pyramid...")))
+        dialog.setWindowTitle("Build a pyramid")
+        dialog.setMinimumDuration(400)
+        dialog.setAutoClose(False)
+        dialog.setAutoReset(False)
+        dialog.canceled.connect(self._stop.set)
+        self._session.worker.submit(
+            lambda: build_pyramid(source, target, if_exists="resume", progress=self._report),
+            lambda _: self._report_finished(location),
+            self._report_error,
+            "pyramid",
+            low_priority=True,
+        )
+
+    def close(self) -> None:
+        """Cancel the run. It is continued by the next one."""
+        self._stop.set()
+
+    def _report(self, name: str, done: int, total: int) -> None:
+        """Emit the progress. Raises Cancelled to stop. Called on threads that write."""
+        if self._stop.is_set():
+            raise Cancelled
+        self._progressed.emit(name, done / total if total else 1.0)
+
+    def _show_progress(self, name: str, fraction: float) -> None:
+        if self._dialog is not None:
+            self._dialog.setLabelText(plain(f"Building a pyramid: {name}"))
+            self._dialog.setValue(min(STEPS - 1, int(fraction * STEPS)))
+
+    def _close_dialog(self) -> None:
+        dialog, self._dialog = self._dialog, None
+        if dialog is not None:
+            dialog.canceled.disconnect()
+            dialog.close()
+            dialog.deleteLater()
+
+    def _report_finished(self, location: str) -> None:
+        self._close_dialog()
+        self._session.open_location(location)
+        self.finished.emit(location)
+
+    def _report_error(self, error: Exception) -> None:
+        self._close_dialog()
+        if isinstance(error, Cancelled) or isinstance(error.__cause__, Cancelled):
+            self._session.show_message("The pyramid is not complete. The same action continues it.")
+        elif isinstance(error, ZarrError):
+            self._session.show_error(error)
+        else:
+            self._session.show_message(f"The pyramid could not be built: {error}", True)
+
+
+def _writable_image(node: Any) -> Path | None:
+    """Return the directory of an OME-NGFF image to which levels can be added, or None."""
+    store = getattr(node, "store", None)
+    if not isinstance(store, LocalStore) or hasattr(node, "dtype"):
+        return None
+    directory = Path(store.root) / node.path
+    return directory if os.access(directory, os.W_OK) else None
