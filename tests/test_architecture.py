@@ -153,6 +153,7 @@ ORDER = (
     "zarrfs.mount.system",
     "zarrfs.mount.serving",
     "zarrfs.mount.__main__",
+    "zarrfs.exporting",
     "zarrfs.cli",
     "zarrfs.__main__",
     # The viewer.

@@ -36,6 +36,7 @@ VERBS = {
     "ls": "List the members of a group.",
     "du": "Show the stored size of arrays.",
     "cat": "Write the values of an array.",
+    "export": "Write an array to a file of another format.",
     "copy": "Copy an array or hierarchy between stores.",
     "convert": "Copy to another format or with another compression.",
     "rechunk": "Copy with another chunk shape.",

@@ -1,0 +1,126 @@
+"""Exporting an array, or the arrays of a group, to a file of another format, which its suffix names."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+import zarrfs
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.open import Location
+from zarrfs.errors import NodeTypeError, OptionError, UnsupportedError
+from zarrfs.exporting.output_files import check_new, new_file
+from zarrfs.exporting.planes import PLANE_SUFFIXES, write_planes
+from zarrfs.exporting.presented_files import (
+    DETACHED,
+    Progress,
+    content_of,
+    find_view,
+    write_content,
+    write_gzip,
+    write_npz,
+)
+from zarrfs.exporting.sources import member_arrays, presented_array
+from zarrfs.mount.views.base import PresentedArray
+from zarrfs.mount.views.registry import all_views
+
+__all__ = ["SUFFIXES", "export"]
+
+SUFFIXES = (".npz", ".nii.gz", *PLANE_SUFFIXES)
+"""The suffixes besides those of the views of a mount."""
+
+ALIASES = {".tiff": ".tif", ".hdf5": ".h5", ".ome.tiff": ".ome.tif"}
+
+
+def export(
+    store: Location,
+    file: str | os.PathLike[str],
+    path: str | None = "",
+    *,
+    level: int = 0,
+    if_exists: Literal["raise", "replace"] = "raise",
+    progress: Progress | None = None,
+    storage_options: dict[str, Any] | None = None,
+) -> list[str]:
+    """Write the array at a location to a file, in the format of its suffix. Return the names of the written files.
+
+    A location that is an OME-NGFF image denotes its level ``level``; one that is a group with one array, this array.
+    The formats are those of the views of a mount (``.npy``, ``.tif``, ``.ome.tif``, ``.nii``, ``.nrrd``, ``.mha`` ...),
+    ``.nii.gz``, ``.npz`` (all arrays of a group), and ``.png`` or ``.jpg`` (one file for each plane). The headers
+    ``.mhd``, ``.nhdr``, ``.hdr`` and ``.vrt`` are written with a file of the elements, ``.raw``.
+
+    The values are read part by part. A file appears when it is complete, except for the planes of a stack: each of them
+    appears when it is complete. ``progress`` receives the name of a file, the part that is done, and the whole.
+
+    Raises LocationError if a file exists, OptionError for an unknown suffix or level, UnsupportedError if the format
+    cannot represent the array, ChunkDecodeError for a corrupt chunk, and StoreError.
+    """
+    name = os.fspath(file)
+    replace = if_exists == "replace"
+    base = os.path.basename(name)
+    suffix = _suffix(base)
+    stem = base[: len(base) - len(suffix)]
+    node = zarrfs.open(store, path, mode="r", storage_options=storage_options)
+    with node:
+        if suffix == ".npz":
+            _export_npz(node, name, stem, level, replace, progress)
+            return [name]
+        presented = presented_array(node, level, stem)
+        if suffix in PLANE_SUFFIXES:
+            return write_planes(presented, name, replace, progress)
+        _export_view(presented, name, suffix, replace, progress)
+    return [name, _raw_file(name, suffix)] if suffix in DETACHED else [name]
+
+
+def _suffix(base: str) -> str:
+    """Return the suffix of a file name, as it is written, that decides on the format."""
+    lower = base.lower()
+    known = {*SUFFIXES, *ALIASES, *(view.suffix for view in all_views())}
+    matching = [suffix for suffix in known if lower.endswith(suffix.lower()) and len(lower) > len(suffix)]
+    if not matching:
+        expected = ", ".join(sorted(known))
+        raise OptionError(
+            f"{base}: its suffix does not name a format that can be written; expected one of {expected}"
+        )
+    return max(matching, key=len)
+
+
+def _raw_file(name: str, suffix: str) -> str:
+    return f"{name[: len(name) - len(suffix)]}.raw"
+
+
+def _export_view(
+    presented: PresentedArray, name: str, suffix: str, replace: bool, progress: Progress | None
+) -> None:
+    is_compressed = suffix == ".nii.gz"
+    view = find_view(f"a{ALIASES.get(suffix, suffix.removesuffix('.gz'))}")
+    if view is None:
+        raise UnsupportedError(f"{suffix} is not available: its view could not be loaded")
+    content = content_of(view, presented)
+    base = os.path.basename(name)
+    if suffix in DETACHED:
+        raw = find_view("a.raw")
+        assert raw is not None
+        elements = content_of(raw, presented)
+        raw_name = _raw_file(name, suffix)
+        check_new(name, replace)
+        with new_file(raw_name, replace) as file:
+            write_content(elements, file, os.path.basename(raw_name), progress)
+    with new_file(name, replace) as file:
+        (write_gzip if is_compressed else write_content)(content, file, base, progress)
+
+
+def _export_npz(
+    node: Any, name: str, stem: str, level: int, replace: bool, progress: Progress | None
+) -> None:
+    npy = find_view("a.npy")
+    assert npy is not None
+    if isinstance(node, Group):
+        arrays = dict(member_arrays(node))
+        if not arrays:
+            raise NodeTypeError(f"{node.store.url}: {node.name} has no arrays")
+        contents = {key: content_of(npy, PresentedArray(array, key)) for key, array in arrays.items()}
+    else:
+        contents = {"arr_0": content_of(npy, presented_array(node, level, stem))}
+    with new_file(name, replace) as file:
+        write_npz(contents, file, progress)
