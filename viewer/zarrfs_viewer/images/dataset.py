@@ -69,6 +69,11 @@ class Dataset:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
+    @property
+    def is_array(self) -> bool:
+        """Whether the location is an array, and not a group."""
+        return hasattr(self.node, "dtype")
+
     def open_image(self, path: str | None = None, as_labels: bool = False) -> Image:
         """Open the image of an entry, by default of the first one. Blocks. Raises ZarrError.
 

@@ -252,7 +252,7 @@ class Session(QObject):
 
     def _show_if_image(self, opened: OpenedDataset) -> None:
         dataset, image, _, notes = opened
-        if image is not None or dataset.plate is not None:
+        if image is not None or dataset.plate is not None or dataset.is_array:
             self.show_message("")
             self._show_dataset_image(opened, None)
         else:
@@ -278,6 +278,9 @@ class Session(QObject):
         self.dataset_changed.emit()
         if image is not None:
             self.show_image(image, overlays, notes, view)
+        elif dataset.is_array:
+            self._clear_image("")  # its values are shown as a table
+            self.show_message("")
         elif dataset.plate is None:
             self._clear_image("  ".join(notes))
         else:

@@ -239,15 +239,16 @@ def take_screenshot(
                     problems.append(window.notice.text() or "a part of the image could not be read")
                 finish(MAX_PANEL_POLLS)
 
-        def show_plate() -> None:
-            """Finish with the overview of a plate, which has no image of its own, when its thumbnails are complete."""
+        def show_other() -> None:
+            """Finish with what is no image when it is complete: the overview of a plate, or a table of values."""
             dataset = window.session.dataset
-            if dataset is not None and dataset.plate is not None and window.session.image is None:
+            is_plate = dataset is not None and dataset.plate is not None and window.session.image is None
+            if is_plate or window.features.values.is_shown:
                 finish(MAX_PLATE_POLLS)
 
         window.frame_shown.connect(done)
         window.session.image_changed.connect(
-            lambda: QTimer.singleShot(THUMBNAIL_DELAY_MILLISECONDS, show_plate)
+            lambda: QTimer.singleShot(THUMBNAIL_DELAY_MILLISECONDS, show_other)
         )
         QTimer.singleShot(
             round(timeout_seconds * 1000),

@@ -21,6 +21,7 @@ from zarrfs_viewer.qt.window.region_actions import RegionActions
 from zarrfs_viewer.qt.window.second_image_view import SecondImageView
 from zarrfs_viewer.qt.window.settings_history import SettingsHistory
 from zarrfs_viewer.qt.window.side_panels import SidePanels
+from zarrfs_viewer.qt.window.values_page import ValuesPage
 from zarrfs_viewer.saved_views.image_settings import ImageSettings
 
 __all__ = ["Features", "merged_specs"]
@@ -51,6 +52,7 @@ class Features:
         )
         self.pyramids = PyramidActions(session, stack)
         self.regions = RegionActions(session, panes, side.measure, stack)
+        self.values = ValuesPage(session, panes, side, stack)
         self.editing = MetadataEditing(session, panes, side.tabs, stack)
         side.metadata.edit_requested.connect(self.editing.edit)
         self.pictures = PictureActions(session, panes, exporter, stack)
@@ -72,6 +74,15 @@ class Features:
             ActionSpec("add_region", "&Measure", "&Add to regions", "D", regions.add),
             ActionSpec("load_regions", "&Measure", "L&oad regions...", "Ctrl+Alt+O", regions.ask_load),
             ActionSpec("save_regions", "&Measure", "&Save regions...", "Ctrl+Alt+S", regions.ask_save),
+            ActionSpec("values", "&View", "&Table of values", "Ctrl+T", self.values.toggle),
+            ActionSpec(
+                "neighbourhood",
+                "&View",
+                "Values around the &pointer",
+                "Ctrl+I",
+                self.values.set_neighbourhood,
+                False,
+            ),
             ActionSpec("plate", "&View", "&Plate overview", "W", plates.toggle_overview),
             ActionSpec("pyramid", "&Image", "&Build a pyramid...", "Ctrl+B", self.pyramids.ask),
             ActionSpec("well_left", "&Image", "Well to the left", "Alt+Left", lambda: plates.step(0, -1)),

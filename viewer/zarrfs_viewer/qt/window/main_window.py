@@ -87,6 +87,9 @@ class MainWindow(QMainWindow):
         preferences = Preferences.load(self.settings)
         specs = merged_specs(command_specs(self, preferences.dark), self.features.commands())
         self.actions_by_name = add_actions(self, specs)
+        self.features.values.dock.visibilityChanged.connect(
+            lambda visible: self._check("neighbourhood", visible)
+        )
         self.toolbar = ToolBar(self.actions_by_name, self)
         self.addToolBar(self.toolbar)
         self.empty.action_requested.connect(lambda name: self.actions_by_name[name].trigger())
@@ -165,11 +168,12 @@ class MainWindow(QMainWindow):
         self.log_handler.received.connect(self.log.add)
         self.log.warning_count_changed.connect(self.status.show_warning_count)
         self.status.warnings_requested.connect(lambda: self.actions_by_name["messages"].setChecked(True))
-        self.side.log_dock.visibilityChanged.connect(self._show_log_visible)
+        self.side.log_dock.visibilityChanged.connect(lambda visible: self._check("messages", visible))
 
-    def _show_log_visible(self, visible: bool) -> None:
+    def _check(self, name: str, visible: bool) -> None:
+        """Check the action of a dock that was shown or closed."""
         if not self.isHidden():
-            self.actions_by_name["messages"].setChecked(visible)
+            self.actions_by_name[name].setChecked(visible)
 
     def _restore(self) -> None:
         geometry = self.settings.value("geometry")
@@ -319,7 +323,7 @@ class MainWindow(QMainWindow):
     def focus_canvas(self) -> None:
         """Give the keyboard focus to the canvas."""
         page = self.stack.currentWidget()
-        if page is self.empty or page is self.features.plates.overview:
+        if page in (self.empty, self.features.plates.overview, self.features.values.view):
             page.setFocus()
         else:
             self.canvas.setFocus()

@@ -1,0 +1,122 @@
+"""Arrays that are not pictures, and the values around the pointer, in a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PyQt6.QtCore import Qt
+from PyQt6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.window.main_window import MainWindow
+
+import zarrfs
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
+
+OpenInWindow = Callable[[object], MainWindow]
+
+QT_HORIZONTAL = Qt.Orientation.Horizontal
+
+
+def open_values(qtbot: QtBot, window: MainWindow, path: Path) -> None:
+    window.open_location(str(path))
+    view = window.features.values.view
+    qtbot.waitUntil(
+        lambda: view.model.page is not None or bool(view.number.text()), timeout=TIMEOUT_MILLISECONDS
+    )
+    assert window.features.values.is_shown
+    assert not window.notice.isVisible()
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (np.sin(np.arange(500) / 20), {}),
+        (np.array(["alpha", "beta"], object), {"dtype": "string"}),
+        (np.array([(1, 2.5), (3, 4.5)], [("n", "i4"), ("v", "f8")]), {}),
+        (np.zeros((0, 3), "u1"), {}),
+    ],
+)
+def test_arrays_of_rank_1_strings_and_tables_are_shown(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, data: Any, options: dict[str, Any]
+) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, **options)
+    open_values(qtbot, window, tmp_path / "a.zarr")
+    view = window.features.values.view
+    assert view.model.rowCount() == len(data)
+    if data.dtype.names:
+        assert [view.model.headerData(n, QT_HORIZONTAL) for n in range(2)] == ["n", "v"]
+    if len(data):
+        shown = [view.model.data(view.model.index(1, column)) for column in range(view.model.columnCount())]
+        expected = data[1].tolist() if data.dtype.names else [data[1]]
+        assert shown == [str(value) for value in expected]
+    assert view.plot.isVisible() == (data.dtype == np.float64)
+    view.copy_csv()
+    clipboard = QGuiApplication.clipboard()
+    assert clipboard is not None
+    assert clipboard.text().count("\n") == len(data) + 1
+
+
+def test_a_number_is_shown(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", data=np.float64(0.1) + 0.2)
+    open_values(qtbot, window, tmp_path / "a.zarr")
+    assert window.features.values.view.number.text() == "0.30000000000000004"
+
+
+def test_an_image_is_shown_as_a_table_and_as_a_picture_again(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    data = np.arange(3 * 20 * 30, dtype="u2").reshape(3, 20, 30)
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, dimension_names=["z", "y", "x"])
+    window = open_in_window(tmp_path / "a.zarr")
+    values = window.features.values
+    assert not values.is_shown
+    window.actions_by_name["values"].trigger()
+    view = values.view
+    view.leading[0].setValue(2)
+    qtbot.waitUntil(
+        lambda: view.model.page is not None and view.model.page.text(0, 0) == str(data[2, 0, 0]),
+        timeout=TIMEOUT_MILLISECONDS,
+    )
+    window.actions_by_name["values"].trigger()
+    assert window.panes.isVisible()
+
+
+def test_the_values_around_the_pointer_follow_the_slice(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    data = np.arange(3 * 20 * 30, dtype="u2").reshape(3, 20, 30)
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, dimension_names=["z", "y", "x"])
+    window = open_in_window(tmp_path / "a.zarr")
+    window.actions_by_name["neighbourhood"].trigger()
+    panel = window.features.values.neighbourhood
+    assert panel.isVisible()
+
+    def current() -> str:
+        item = panel.table.currentItem()
+        return "" if item is None else item.text()
+
+    window.canvas.pointed.emit((7.0, 11.0))
+    qtbot.waitUntil(lambda: current() == str(data[1, 7, 11]), timeout=TIMEOUT_MILLISECONDS)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
+    qtbot.waitUntil(lambda: current() == str(data[2, 7, 11]), timeout=TIMEOUT_MILLISECONDS)
+    window.features.values.dock.close()
+    assert not window.actions_by_name["neighbourhood"].isChecked()
+
+
+def test_a_string_array_of_a_group_is_displayed_on_activation(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    group = zarrfs.create_group(tmp_path / "g.zarr")
+    group.create_array("image", shape=(8, 8), dtype="u1")
+    names = zarrfs.create_array(
+        tmp_path / "g.zarr", "names", data=np.array(["a", "b"], object), dtype="string"
+    )
+    window = open_in_window(tmp_path / "g.zarr")
+    window.session.show_node(names, str(tmp_path / "g.zarr"), "names")
+    view = window.features.values.view
+    qtbot.waitUntil(lambda: view.model.page is not None, timeout=TIMEOUT_MILLISECONDS)
+    assert window.features.values.is_shown

@@ -1,0 +1,109 @@
+"""The values of level 0 around the pointer, as a small table."""
+
+from __future__ import annotations
+
+from PyQt6.QtCore import QTimer
+from PyQt6.QtGui import QFont
+from PyQt6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem, QVBoxLayout, QWidget
+
+from zarrfs_viewer.analysis.neighbourhood import Neighbourhood, read_neighbourhood
+from zarrfs_viewer.analysis.readout import format_value
+from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain_lines
+
+__all__ = ["NeighbourhoodPanel"]
+
+ROWS, COLUMNS = 9, 5
+INTERVAL_MILLISECONDS = 50
+HINT = "Point at the picture: the table shows the values of level 0 around the pointer, at any zoom."
+
+
+class NeighbourhoodPanel(QWidget):
+    """Reads the values on a worker thread while the panel is visible, at most once per ``INTERVAL_MILLISECONDS``."""
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._point: tuple[float, float] | None = None
+        self._is_reading = False
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(INTERVAL_MILLISECONDS)
+        self._timer.timeout.connect(self._read)
+        self.title = PlainLabel(HINT, wrap=True)
+        self.title.setAccessibleName("Values around the pointer")
+        self.table = QTableWidget(ROWS, COLUMNS)
+        self.table.setAccessibleName("Values of level 0")
+        self.table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+        for header in (self.table.horizontalHeader(), self.table.verticalHeader()):
+            if header is not None:
+                header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+                header.setMinimumSectionSize(12)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 4)
+        layout.addWidget(self.title)
+        layout.addWidget(self.table, 1)
+        session.intent_changed.connect(self._update)
+        session.image_changed.connect(self._forget)
+
+    def point(self, position: tuple[float, float] | None) -> None:
+        """Show the values around a point of the main pane. None, beside the picture, keeps the last ones."""
+        if position is not None:
+            self._point = position
+            self._update()
+
+    def _forget(self) -> None:
+        self._point = None
+        self.table.clearContents()
+        self.title.setText(HINT)
+
+    def _update(self) -> None:
+        if self.isVisible() and self._point is not None and not self._timer.isActive():
+            self._timer.start()
+
+    def _read(self) -> None:
+        image, intent, point = self._session.image, self._session.intent, self._point
+        if image is None or intent is None or point is None:
+            return
+        if self._is_reading:
+            self._timer.start()  # a slow store: the newest point is read when the running read has ended
+            return
+        self._is_reading = True
+
+        def done(found: Neighbourhood | None) -> None:
+            self._is_reading = False
+            if found is not None and self._session.image is image:
+                self.show_values(found)
+
+        def failed(error: Exception) -> None:
+            self._is_reading = False
+            self.title.setText(plain_lines(f"The values cannot be read: {error}"))
+
+        self._session.worker.submit(
+            lambda: read_neighbourhood(image, intent, *point, (ROWS, COLUMNS)), done, failed, "neighbourhood"
+        )
+
+    def show_values(self, found: Neighbourhood) -> None:
+        """Show values. The pixel at the pointer is bold."""
+        rows, columns = found.values.shape[:2]
+        name = f"{found.name}, " if found.name else ""
+        self.title.setText(
+            plain_lines(f"{name}row {found.center[0]:,}, column {found.center[1]:,} of level 0")
+        )
+        self.table.setRowCount(rows)
+        self.table.setColumnCount(columns)
+        self.table.setVerticalHeaderLabels([str(found.first[0] + row) for row in range(rows)])
+        self.table.setHorizontalHeaderLabels([str(found.first[1] + column) for column in range(columns)])
+        bold = QFont(self.table.font())
+        bold.setBold(True)
+        for row in range(rows):
+            for column in range(columns):
+                value = found.values[row, column]
+                text = format_value(tuple(value.tolist()) if value.ndim else value.item())
+                item = QTableWidgetItem(plain_lines(text))
+                if (found.first[0] + row, found.first[1] + column) == found.center:
+                    item.setFont(bold)
+                    self.table.setItem(row, column, item)
+                    self.table.setCurrentItem(item)
+                else:
+                    self.table.setItem(row, column, item)

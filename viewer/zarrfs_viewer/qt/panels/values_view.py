@@ -1,0 +1,231 @@
+"""The values of an array that is not a picture: a number, a curve, and a table."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PyQt6.QtCore import QAbstractTableModel, QModelIndex, Qt
+from PyQt6.QtWidgets import (
+    QDoubleSpinBox,
+    QHBoxLayout,
+    QPushButton,
+    QSplitter,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from zarrfs_viewer.analysis.value_pages import ValuePage, curve, page_csv, page_rows, read_page
+from zarrfs_viewer.images.reading import SourceArray
+from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, html_text, plain, plain_lines, plain_name
+from zarrfs_viewer.qt.support.plots import LazyPlot, with_pyqtgraph
+from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, return_focus_on_enter
+
+__all__ = ["ValuesView"]
+
+MAX_NUMBER = 2000
+"""Characters of the value of an array of rank 0."""
+MAX_LEADING = 8
+"""Axes with a number box. Further ones are at index 0."""
+
+
+class PageModel(QAbstractTableModel):
+    """One page of values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.page: ValuePage | None = None
+
+    def show_page(self, page: ValuePage | None) -> None:
+        """Display another page."""
+        self.beginResetModel()
+        self.page = page
+        self.endResetModel()
+
+    def rowCount(self, parent: QModelIndex | None = None) -> int:
+        return 0 if self.page is None or (parent is not None and parent.isValid()) else self.page.row_count
+
+    def columnCount(self, parent: QModelIndex | None = None) -> int:
+        return 0 if self.page is None or (parent is not None and parent.isValid()) else len(self.page.columns)
+
+    def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if self.page is None or role != Qt.ItemDataRole.DisplayRole:
+            return None
+        return plain(self.page.text(index.row(), index.column()))
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        if self.page is None or role != Qt.ItemDataRole.DisplayRole:
+            return None
+        if orientation == Qt.Orientation.Horizontal:
+            return plain_name(self.page.columns[section])
+        return plain(self.page.first + section)
+
+
+class ValuesView(QWidget):
+    """The values of one array, in pages that are read by a worker thread.
+
+    An array of rank 0 is a number or text, one of rank 1 a curve (if it is numeric) and a table. Of an array of a
+    higher rank, the last two axes are the rows and columns of the table.
+    """
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._array: SourceArray | None = None
+        self._name = ""
+        self.title = PlainLabel(wrap=True)
+        self.title.setAccessibleName("Array")
+        self.number = PlainLabel(wrap=True)
+        self.number.setAccessibleName("Value")
+        self.number.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.number.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        font = self.number.font()
+        font.setPointSizeF(2.2 * font.pointSizeF())
+        self.number.setFont(font)
+        self.plot = LazyPlot("Values of the array")
+        self.model = PageModel()
+        self.table = QTableView()
+        self.table.setAccessibleName("Table of values")
+        self.table.setModel(self.model)
+        self.setFocusProxy(self.table)
+        self.splitter = QSplitter(Qt.Orientation.Vertical)
+        self.splitter.addWidget(self.plot)
+        self.splitter.addWidget(self.table)
+        self.splitter.setChildrenCollapsible(False)
+        self.first = _number_box("First row")
+        self.first.valueChanged.connect(lambda _: self._read())
+        self._first_title = PlainLabel("From row")
+        self.leading = [_number_box(f"Index along axis {axis}") for axis in range(MAX_LEADING)]
+        self._leading_title = PlainLabel("Index")
+        self.copy = QPushButton("Copy CSV")
+        self.copy.clicked.connect(self.copy_csv)
+        row = QHBoxLayout()
+        for widget in (self._leading_title, *self.leading, self._first_title, self.first):
+            row.addWidget(widget)
+        for box in self.leading:
+            box.valueChanged.connect(lambda _: self._read())
+        row.addStretch(1)
+        row.addWidget(self.copy)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self.title)
+        layout.addWidget(self.number, 1)
+        layout.addWidget(self.splitter, 1)
+        layout.addLayout(row)
+
+    @property
+    def array(self) -> SourceArray | None:
+        """The displayed array."""
+        return self._array
+
+    def show_array(self, array: SourceArray | None, name: str) -> None:
+        """Display the values of another array; None displays nothing."""
+        self._array, self._name = array, name
+        self._session.worker.cancel("values")
+        self.model.show_page(None)
+        if array is None:
+            return
+        shape = array.shape
+        leading = shape[:-2][:MAX_LEADING]
+        rows = 1 if not shape else shape[0] if len(shape) == 1 else shape[-2]
+        boxes = [*zip(self.leading, leading, strict=False), (self.first, rows)]
+        for box in (*self.leading, self._leading_title, self._first_title, self.first):
+            box.hide()
+        for box, length in boxes:
+            box.blockSignals(True)
+            box.setRange(0, max(0, length - 1))
+            box.setValue(0)
+            box.blockSignals(False)
+            box.setVisible(box is not self.first or rows > page_rows(array))
+        self._leading_title.setVisible(bool(leading))
+        self._first_title.setVisible(self.first.isVisibleTo(self))
+        self.first.setSingleStep(page_rows(array))
+        self.number.setVisible(not shape)
+        self.splitter.setVisible(bool(shape))
+        self.copy.setVisible(bool(shape))
+        self.plot.hide()
+        self.number.setText("")
+        self.title.setText(plain_lines(f"{name}: {_described(array)}"))
+        self._read()
+
+    def _read(self) -> None:
+        array = self._array
+        if array is None:
+            return
+        count = max(0, len(array.shape) - 2)
+        leading = (*(int(box.value()) for box in self.leading[:count]), *(0,) * (count - MAX_LEADING))
+        first = int(self.first.value())
+
+        def read() -> tuple[ValuePage, npt.NDArray[np.float64] | None]:
+            page = read_page(array, leading, first)
+            return page, curve(array, page)
+
+        self._session.worker.cancel("values")
+        self._session.worker.submit(
+            with_pyqtgraph(read) if len(array.shape) == 1 else read,
+            lambda result: self._show(array, *result),
+            lambda error: self.title.setText(plain_lines(f"{self._name} cannot be read: {error}")),
+            "values",
+        )
+
+    def _show(self, array: SourceArray, page: ValuePage, values: npt.NDArray[np.float64] | None) -> None:
+        text = f"{self._name}: {_described(array)}"
+        if page.row_count < page.total:
+            text += f", rows {page.first:,} to {page.first + page.row_count - 1:,}"
+        if page.is_cut:
+            text += f", the first {len(page.columns)} columns"
+        self.title.setText(plain_lines(text))
+        if not array.shape:
+            self.number.setText(plain_lines(page.text(0, 0), MAX_NUMBER))
+            return
+        self.model.show_page(page)
+        self.plot.setVisible(values is not None and values.size > 1)
+        if values is not None and values.size > 1:
+            self._draw(array, page.first, values)
+
+    def _draw(self, array: SourceArray, first: int, values: npt.NDArray[np.float64]) -> None:
+        is_first = not self.plot.is_created
+        plot = self.plot.plot()
+        if is_first:
+            plot.showGrid(x=True, y=True, alpha=0.2)
+            plot.setDownsampling(auto=True, mode="peak")
+            plot.setClipToView(True)
+        names = getattr(array, "dimension_names", None)
+        plot.setLabel("bottom", html_text(names[0] if names and names[0] else "index"))
+        plot.clear()
+        pen = import_module("pyqtgraph").mkPen((90, 140, 255), width=1.2)
+        plot.plot(np.arange(first, first + values.size, dtype=np.float64), values, pen=pen, connect="finite")
+        plot.autoRange()
+        self.splitter.setSizes([600, 400])
+
+    def copy_csv(self) -> None:
+        """Copy the selected rows as CSV, or the page if no rows are selected."""
+        page, selection = self.model.page, self.table.selectionModel()
+        if page is not None:
+            indexes = selection.selectedIndexes() if selection is not None else []
+            rows = sorted({index.row() for index in indexes})
+            copy_to_clipboard(page_csv(page, rows if len(rows) > 1 else None))
+
+
+def _described(array: SourceArray) -> str:
+    """Return the shape and the data type of an array as text."""
+    lengths = " x ".join(f"{length:,}" for length in array.shape)
+    spec = getattr(array, "spec", None)
+    kind = spec.data_type.name if spec is not None and array.dtype.names is None else None
+    kind = kind or ("fields " + ", ".join(array.dtype.names) if array.dtype.names else str(array.dtype))
+    return f"{lengths or 'one value'}, {kind}"
+
+
+def _number_box(name: str) -> QDoubleSpinBox:
+    """Return a box for an index, which may be larger than 32 bits."""
+    box = QDoubleSpinBox()
+    box.setDecimals(0)
+    box.setAccessibleName(plain(name))
+    box.setKeyboardTracking(False)
+    return_focus_on_enter(box)
+    return box

@@ -1,0 +1,76 @@
+"""The values of arrays in the center of the window, and those around the pointer in a dock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PyQt6.QtCore import QObject, Qt
+from PyQt6.QtWidgets import QStackedWidget
+
+import zarrfs
+from zarrfs_viewer.images.reading import PaddedArray, SourceArray
+from zarrfs_viewer.qt.canvas.panes import Panes
+from zarrfs_viewer.qt.panels.neighbourhood_panel import NeighbourhoodPanel
+from zarrfs_viewer.qt.panels.values_view import ValuesView
+from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.window.side_panels import SidePanels
+
+__all__ = ["ValuesPage"]
+
+IMAGE_PAGE = 1
+
+
+class ValuesPage(QObject):
+    """Shows arrays that are not pictures as values: those of rank 0 and 1, strings, raw bytes and empty arrays."""
+
+    def __init__(self, session: Session, panes: Panes, side: SidePanels, stack: QStackedWidget) -> None:
+        super().__init__(stack)
+        self._session = session
+        self._stack = stack
+        self.view = ValuesView(session)
+        stack.addWidget(self.view)
+        self.neighbourhood = NeighbourhoodPanel(session)
+        self.dock = side.docks.add("Values", self.neighbourhood, Qt.DockWidgetArea.RightDockWidgetArea)
+        panes.main.canvas.pointed.connect(self.neighbourhood.point)
+        session.image_changed.connect(self._show_image)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the center of the window shows values."""
+        return self._stack.currentWidget() is self.view
+
+    def toggle(self) -> None:
+        """Show the values of the displayed array as a table, or its picture again."""
+        image, array = self._session.image, self._array()
+        if self.is_shown and image is not None:
+            self._stack.setCurrentIndex(IMAGE_PAGE)
+        elif array is not None:
+            self._show(array)
+        else:
+            self._session.show_message("No array is displayed.")
+
+    def set_neighbourhood(self, on: bool) -> None:
+        """Show or hide the dock with the values around the pointer."""
+        self.dock.setVisible(on)
+
+    def _array(self) -> SourceArray | None:
+        dataset, image = self._session.dataset, self._session.image
+        if image is not None:
+            array: Any = image.levels[0].array
+            return array.array if isinstance(array, PaddedArray) else array
+        node = dataset.node if dataset is not None else None
+        return node if isinstance(node, zarrfs.Array) else None
+
+    def _show_image(self) -> None:
+        """Show the values of an array that is not a picture."""
+        array = self._array()
+        if array is not None and (self._session.image is None or len(array.shape) < 2):
+            self._show(array)
+        else:
+            self.view.show_array(None, "")
+
+    def _show(self, array: SourceArray) -> None:
+        dataset, image = self._session.dataset, self._session.image
+        name = image.name if image is not None else dataset.name if dataset is not None else ""
+        self.view.show_array(array, name)
+        self._stack.setCurrentWidget(self.view)
