@@ -64,6 +64,8 @@ def test_no_mount_is_left_behind_by_a_signal(store: Path, tmp_path: Path, number
         viewer.send_signal(number)
         status = viewer.wait(TIMEOUT)
     assert status == (-signal.SIGKILL if number == signal.SIGKILL else 0)
+    if number != signal.SIGKILL:
+        assert "geometry" in (tmp_path / "config" / "zarrfs" / "viewer.conf").read_text()
     # After SIGKILL the guard removes the mount, in its own time.
     deadline = monotonic() + TIMEOUT
     while is_mounted(mount_point) or os.path.lexists(mount_point):

@@ -193,8 +193,12 @@ def _multiscale_entries(ngff: Ngff, name: str, path: str) -> tuple[ImageEntry, .
 
 
 def _member_entries(group: Any) -> tuple[ImageEntry, ...]:
-    """Return the images among the direct members of a group without OME-NGFF metadata."""
+    """Return the images among the direct members of a group without OME-NGFF metadata.
+
+    Arrays of rank 0 and 1, such as coordinates, are listed only if there is nothing else.
+    """
     entries: list[ImageEntry] = []
+    flat: list[ImageEntry] = []
     for name in member_names(group)[:MAX_MEMBERS_INSPECTED]:
         try:
             node = group[name]
@@ -202,10 +206,10 @@ def _member_entries(group: Any) -> tuple[ImageEntry, ...]:
             continue  # the hierarchy shows the reason
         if hasattr(node, "dtype"):
             if is_displayable(node.dtype) and 0 not in node.shape:
-                entries.append(ImageEntry(name, name))
+                (entries if len(node.shape) > 1 else flat).append(ImageEntry(name, name))
         else:
             entries.extend(_multiscale_entries(image_metadata(node), name, name))
-    return tuple(entries)
+    return tuple(entries or flat)
 
 
 def _no_image_reason(ngff: Ngff) -> str:

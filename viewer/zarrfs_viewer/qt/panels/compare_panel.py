@@ -5,7 +5,6 @@ from __future__ import annotations
 from PyQt6.QtGui import QFont
 from PyQt6.QtWidgets import (
     QCheckBox,
-    QHBoxLayout,
     QPushButton,
     QTreeWidget,
     QTreeWidgetItem,
@@ -48,10 +47,9 @@ class ComparePanel(QWidget):
         self.table.setRootIsDecorated(False)
         self.table.setAlternatingRowColors(True)
         self.table.setWordWrap(True)
-        row = QHBoxLayout()
+        row = QVBoxLayout()  # the panel may be narrow
         row.addWidget(self.set_reference)
         row.addWidget(self.only_differences)
-        row.addStretch(1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
         layout.addWidget(self.title)

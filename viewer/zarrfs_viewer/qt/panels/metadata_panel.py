@@ -34,7 +34,7 @@ from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, search_box
 
 __all__ = ["MetadataPanel"]
 
-BUTTON_MARGIN = 20
+BUTTON_MARGIN = 16
 """Pixels: the width of a button beyond its text, in a panel that may be narrow."""
 
 
@@ -65,8 +65,9 @@ class MetadataPanel(QWidget):
         self.comparing.setCheckable(True)
         self.comparing.toggled.connect(self._show_comparison)
         for button in (self.edit, self.comparing):
-            button.setMaximumWidth(button.fontMetrics().horizontalAdvance(button.text()) + BUTTON_MARGIN)
+            button.setFixedWidth(button.fontMetrics().horizontalAdvance(button.text()) + BUTTON_MARGIN)
         self.search = search_box("Find key or value")
+        self.search.setMinimumWidth(40)
         self.search.textChanged.connect(self._filter)
         self.facts = self._create_tree("Summary")
         self.attributes = self._create_tree("Attributes")

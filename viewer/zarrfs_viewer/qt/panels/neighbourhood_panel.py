@@ -32,7 +32,7 @@ class NeighbourhoodPanel(QWidget):
         self._timer.timeout.connect(self._read)
         self.title = PlainLabel(HINT, wrap=True)
         self.title.setAccessibleName("Values around the pointer")
-        self.table = QTableWidget(ROWS, COLUMNS)
+        self.table = QTableWidget()
         self.table.setAccessibleName("Values of level 0")
         self.table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
         for header in (self.table.horizontalHeader(), self.table.verticalHeader()):
@@ -54,7 +54,8 @@ class NeighbourhoodPanel(QWidget):
 
     def _forget(self) -> None:
         self._point = None
-        self.table.clearContents()
+        self.table.setRowCount(0)
+        self.table.setColumnCount(0)
         self.title.setText(HINT)
 
     def _update(self) -> None:

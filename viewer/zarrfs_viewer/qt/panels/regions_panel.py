@@ -91,10 +91,12 @@ class RegionsPanel(QWidget):
         self.copy_button.clicked.connect(lambda: copy_to_clipboard(self.text))
         buttons = QGridLayout()
         for number, button in enumerate(
-            (self.add_button, self.remove_button, self.copy_button, self.load_button, self.save_button)
+            (
+                *(self.add_button, self.remove_button, self.load_button, self.save_button),
+                *(self.copy_button, self.table_button),
+            )
         ):
-            buttons.addWidget(button, number // 3, number % 3)
-        buttons.addWidget(self.table_button, 1, 2)
+            buttons.addWidget(button, number // 2, number % 2)  # three columns would widen the panel
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.title)

@@ -21,7 +21,7 @@ from PyQt6.QtWidgets import (
 from zarrfs_viewer.analysis.value_pages import ValuePage, curve, page_csv, page_rows, read_page
 from zarrfs_viewer.images.reading import SourceArray
 from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.qt.support.plain_text import PlainLabel, html_text, plain, plain_lines, plain_name
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, html_text, plain, plain_lines, plain_name, tooltip
 from zarrfs_viewer.qt.support.plots import LazyPlot, with_pyqtgraph
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, return_focus_on_enter
 
@@ -29,6 +29,10 @@ __all__ = ["ValuesView"]
 
 MAX_NUMBER = 2000
 """Characters of the value of an array of rank 0."""
+MEASURED_ROWS = 40
+"""The widths of columns follow from the texts of this number of rows."""
+MAX_COLUMN_WIDTH = 320
+BOX_WIDTH = 84
 MAX_LEADING = 8
 """Axes with a number box. Further ones are at index 0."""
 
@@ -53,9 +57,10 @@ class PageModel(QAbstractTableModel):
         return 0 if self.page is None or (parent is not None and parent.isValid()) else len(self.page.columns)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if self.page is None or role != Qt.ItemDataRole.DisplayRole:
+        if self.page is None or role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             return None
-        return plain(self.page.text(index.row(), index.column()))
+        text = self.page.text(index.row(), index.column())
+        return tooltip(text) if role == Qt.ItemDataRole.ToolTipRole else plain(text)
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
@@ -94,6 +99,11 @@ class ValuesView(QWidget):
         self.table.setAccessibleName("Table of values")
         self.table.setModel(self.model)
         self.setFocusProxy(self.table)
+        columns, rows = self.table.horizontalHeader(), self.table.verticalHeader()
+        if columns is not None and rows is not None:
+            columns.setResizeContentsPrecision(MEASURED_ROWS)
+            columns.setMaximumSectionSize(MAX_COLUMN_WIDTH)
+            rows.setDefaultSectionSize(self.table.fontMetrics().height() + 6)
         self.splitter = QSplitter(Qt.Orientation.Vertical)
         self.splitter.addWidget(self.plot)
         self.splitter.addWidget(self.table)
@@ -117,6 +127,7 @@ class ValuesView(QWidget):
         layout.addWidget(self.number, 1)
         layout.addWidget(self.splitter, 1)
         layout.addLayout(row)
+        self._hide_boxes()  # also before the first array: hidden boxes do not widen the window
 
     @property
     def array(self) -> SourceArray | None:
@@ -134,8 +145,7 @@ class ValuesView(QWidget):
         leading = shape[:-2][:MAX_LEADING]
         rows = 1 if not shape else shape[0] if len(shape) == 1 else shape[-2]
         boxes = [*zip(self.leading, leading, strict=False), (self.first, rows)]
-        for box in (*self.leading, self._leading_title, self._first_title, self.first):
-            box.hide()
+        self._hide_boxes()
         for box, length in boxes:
             box.blockSignals(True)
             box.setRange(0, max(0, length - 1))
@@ -152,6 +162,10 @@ class ValuesView(QWidget):
         self.number.setText("")
         self.title.setText(plain_lines(f"{name}: {_described(array)}"))
         self._read()
+
+    def _hide_boxes(self) -> None:
+        for widget in (*self.leading, self._leading_title, self._first_title, self.first):
+            widget.hide()
 
     def _read(self) -> None:
         array = self._array
@@ -184,6 +198,7 @@ class ValuesView(QWidget):
             self.number.setText(plain_lines(page.text(0, 0), MAX_NUMBER))
             return
         self.model.show_page(page)
+        self.table.resizeColumnsToContents()
         self.plot.setVisible(values is not None and values.size > 1)
         if values is not None and values.size > 1:
             self._draw(array, page.first, values)
@@ -214,7 +229,9 @@ class ValuesView(QWidget):
 
 def _described(array: SourceArray) -> str:
     """Return the shape and the data type of an array as text."""
-    lengths = " x ".join(f"{length:,}" for length in array.shape)
+    lengths = " x ".join(f"{length:,}" for length in array.shape) + (
+        " values" if len(array.shape) == 1 else ""
+    )
     spec = getattr(array, "spec", None)
     kind = spec.data_type.name if spec is not None and array.dtype.names is None else None
     kind = kind or ("fields " + ", ".join(array.dtype.names) if array.dtype.names else str(array.dtype))
@@ -227,5 +244,6 @@ def _number_box(name: str) -> QDoubleSpinBox:
     box.setDecimals(0)
     box.setAccessibleName(plain(name))
     box.setKeyboardTracking(False)
+    box.setFixedWidth(BOX_WIDTH)
     return_focus_on_enter(box)
     return box

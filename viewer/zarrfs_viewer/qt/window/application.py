@@ -169,6 +169,7 @@ def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) ->
             for location in locations:
                 window.open_location(node_location(location))
         code = application.exec()
+        settings.sync()  # after a signal, the event loop ends before the settings are written
     collector.stop()
     return code
 

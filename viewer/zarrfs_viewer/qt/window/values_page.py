@@ -27,6 +27,7 @@ class ValuesPage(QObject):
         super().__init__(stack)
         self._session = session
         self._stack = stack
+        self._side = side
         self.view = ValuesView(session)
         stack.addWidget(self.view)
         self.neighbourhood = NeighbourhoodPanel(session)
@@ -66,6 +67,7 @@ class ValuesPage(QObject):
         array = self._array()
         if array is not None and (self._session.image is None or len(array.shape) < 2):
             self._show(array)
+            self._side.tabs.setCurrentWidget(self._side.metadata)  # its channels are not drawn
         else:
             self.view.show_array(None, "")
 
