@@ -9,7 +9,7 @@ from PyQt6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem, QVBoxLa
 from zarrfs_viewer.analysis.neighbourhood import Neighbourhood, read_neighbourhood
 from zarrfs_viewer.analysis.readout import format_value
 from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain_lines
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_lines
 
 __all__ = ["NeighbourhoodPanel"]
 
@@ -93,8 +93,8 @@ class NeighbourhoodPanel(QWidget):
         )
         self.table.setRowCount(rows)
         self.table.setColumnCount(columns)
-        self.table.setVerticalHeaderLabels([str(found.first[0] + row) for row in range(rows)])
-        self.table.setHorizontalHeaderLabels([str(found.first[1] + column) for column in range(columns)])
+        self.table.setVerticalHeaderLabels([plain(found.first[0] + row) for row in range(rows)])
+        self.table.setHorizontalHeaderLabels([plain(found.first[1] + column) for column in range(columns)])
         bold = QFont(self.table.font())
         bold.setBold(True)
         for row in range(rows):

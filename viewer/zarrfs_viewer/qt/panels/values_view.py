@@ -60,7 +60,9 @@ class PageModel(QAbstractTableModel):
         if self.page is None or role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             return None
         text = self.page.text(index.row(), index.column())
-        return tooltip(text) if role == Qt.ItemDataRole.ToolTipRole else plain(text)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return tooltip(text)
+        return plain(text)
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
