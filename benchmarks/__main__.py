@@ -49,7 +49,8 @@ def main() -> None:
     progress = Progress(minutes)
     results: dict[str, Any] = {}
     if options.json and options.json.exists():
-        results = json.loads(options.json.read_text(encoding="utf-8"))
+        earlier = json.loads(options.json.read_text(encoding="utf-8"))
+        results = {name: earlier[name] for name in (*PARTS, "imports") if name in earlier}
     results |= {"machine": engine.machine(), "side": side, "load": [os.getloadavg()[0]]}
     print(engine.describe(side))
     total = sum(PARTS[part] for part in options.parts)

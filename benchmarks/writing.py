@@ -127,7 +127,7 @@ def measure(
     data_set: DataSet, names: list[str], rounds: int, budget: float, directory: Path
 ) -> dict[str, Any]:
     """Measure all contenders on a data set in ``rounds`` rounds, or in fewer (at least ``MIN_ROUNDS``) if they take
-    more than ``budget`` seconds. The first round is a warm-up and is not counted.
+    more than ``budget`` seconds; in one round if ``budget`` is 0. The first round is a warm-up and is not counted.
     """
     task_keys = tasks(data_set)
     seconds: dict[str, dict[str, list[float]]] = {task: {name: [] for name in names} for task in task_keys}
@@ -137,9 +137,10 @@ def measure(
     workers = {name: Worker(name, volume) for name in names}
     stored = {}
     started = time.monotonic()
+    min_rounds = MIN_ROUNDS if budget > 0 else 1
     try:
         for number in range(rounds + 1):
-            if number > MIN_ROUNDS and time.monotonic() - started > budget:
+            if number > min_rounds and time.monotonic() - started > budget:
                 break
             targets = {name: scratch / name.replace(" ", "-") for name in names}
             for target in targets.values():

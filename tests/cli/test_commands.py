@@ -191,6 +191,26 @@ finally:
     assert completed.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize("verb", ["info", "tree", "ls"])
+def test_showing_metadata_does_not_import_the_libraries_of_codecs(verb: str, tmp_path: Path) -> None:
+    root = zarrfs.create_group(tmp_path)
+    for name in ("blosc", "zstd", "gzip"):
+        root.create_array(name, shape=3, compressors=name, shards=6 if name == "zstd" else None, chunks=3)
+    location = tmp_path / "blosc" if verb == "info" else tmp_path
+    code = f"""
+import sys
+sys.argv = ["zarrfs", {verb!r}, {str(location)!r}]
+from zarrfs.cli.main import run
+try:
+    run()
+finally:
+    print(sorted({{"numcodecs", "zstandard", "multiprocessing"}} & set(sys.modules)))
+"""
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "blosc" in completed.stdout
+    assert completed.stdout.splitlines()[-1] == "[]"
+
+
 def test_versions_are_printed() -> None:
     first, *others = run("--version").stdout.splitlines()
     assert first.endswith(zarrfs.__version__)

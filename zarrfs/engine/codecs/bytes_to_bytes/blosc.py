@@ -33,8 +33,6 @@ from zarrfs.errors import MetadataError
 
 __all__ = ["BloscCodec"]
 
-blosc: Any = import_library("numcodecs.blosc")
-
 HEADER = struct.Struct("<BBBBIII")
 MEMCPYED = 0x2
 FIRST_READ = 1024
@@ -46,13 +44,15 @@ MAX_TYPESIZE = 2**31 - 1
 MAX_NBYTES = 2**31 - 1 - 16
 
 
-def run_without_threads(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function of ``numcodecs.blosc`` without the threads of Blosc.
+def run_without_threads(name: str, *arguments: Any) -> Any:
+    """Call a function of ``numcodecs.blosc``, which is imported with the first call, without the threads of Blosc.
 
     numcodecs uses them only for calls from the main thread. All such calls share one lock, and the threads remain, so
     that a later fork is unsafe. The setting belongs to the process: it is changed during the call only, which no other
     thread notices, and never if the program has chosen a value.
     """
+    blosc: Any = import_library("numcodecs.blosc")
+    function: Callable[..., Any] = getattr(blosc, name)
     if blosc.use_threads is not None or threading.current_thread() is not threading.main_thread():
         return function(*arguments)
     blosc.use_threads = False
@@ -134,7 +134,7 @@ class BloscCodec(BytesBytesCodec):
         if flat.size % typesize == 0:
             flat = flat.view(f"V{typesize}")
         packed: bytes = run_without_threads(
-            blosc.compress, flat, self.cname.encode(), self.clevel, SHUFFLES[self.shuffle], self.blocksize
+            "compress", flat, self.cname.encode(), self.clevel, SHUFFLES[self.shuffle], self.blocksize
         )
         return packed
 
@@ -147,9 +147,9 @@ class BloscCodec(BytesBytesCodec):
         if nbytes == 0:
             return b""
         if out is None:
-            plain: bytes = run_without_threads(blosc.decompress, data)
+            plain: bytes = run_without_threads("decompress", data)
             return plain
-        run_without_threads(blosc.decompress, data, out)
+        run_without_threads("decompress", data, out)
         return out
 
     def open_source(self, source: ByteSource, size: int) -> ByteSource | None:
@@ -315,7 +315,7 @@ class BloscSource:
         version, compressor, flags, typesize = head[:4]
         header = HEADER.pack(version, compressor, flags, typesize, nbytes, min(blocksize, nbytes), position)
         buffer = b"".join([header, struct.pack(f"<{len(offsets)}i", *offsets), *parts])
-        plain: bytes = run_without_threads(blosc.decompress, buffer)
+        plain: bytes = run_without_threads("decompress", buffer)
         check_size(len(plain), nbytes)
         return plain
 

@@ -25,7 +25,8 @@ from zarrfs.engine.codecs.limits import limit_error, size_error, variable_limit
 
 __all__ = ["ZstdCodec", "declared_size"]
 
-zstd = import_library("numcodecs.zstd")
+LIBRARY = "numcodecs.zstd"
+"""Imported with the first chunk: importing numcodecs takes as long as reading the metadata of hundreds of arrays."""
 
 MAGIC = b"\x28\xb5\x2f\xfd"
 MIN_LEVEL = -131072
@@ -72,7 +73,7 @@ class ZstdCodec(BytesBytesCodec):
         return {"level": self.level, "checksum": self.checksum}
 
     def encode(self, data: Buffer) -> Buffer:
-        packed: bytes = zstd.compress(data, self.level, self.checksum)
+        packed: bytes = import_library(LIBRARY).compress(data, self.level, self.checksum)
         return packed
 
     def decode(self, data: Buffer, size: int | None, out: memoryview | None = None) -> Buffer:
@@ -81,7 +82,7 @@ class ZstdCodec(BytesBytesCodec):
         if size is not None and declared == size and size > 0:
             target: Buffer = bytearray(size) if out is None else out
             try:
-                zstd.decompress(data, target)
+                import_library(LIBRARY).decompress(data, target)
             except Exception:
                 # More frames may follow the first. The stream decoder decodes them, or raises a more specific error.
                 return _decode_stream(data, size)
