@@ -6,9 +6,9 @@ from typing import Any
 
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import ZarrError
+from zarrfs.foreign.opening import open_node
 from zarrfs_viewer.images.dataset import Dataset, describe
 from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.sources.opening import open_node
 
 __all__ = ["OpenedDataset", "open_dataset", "open_first_image", "open_with_labels"]
 

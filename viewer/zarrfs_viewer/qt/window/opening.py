@@ -10,12 +10,12 @@ from PyQt6.QtCore import QMimeData, QObject, QSettings, QUrl
 from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
+from zarrfs.foreign.opening import SUFFIXES
 from zarrfs.synthetic import make_picture, write_image
 from zarrfs_viewer.locations import parse_locations
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import plain
 from zarrfs_viewer.qt.window.recent import RecentLocations
-from zarrfs_viewer.sources.opening import SUFFIXES
 
 __all__ = ["LocationOpener"]
 

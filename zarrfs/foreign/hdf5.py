@@ -11,15 +11,15 @@ import numpy.typing as npt
 
 from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.errors import LocationError, ZarrError
-from zarrfs.tools.hdf5.objects import check_internal, objects
-from zarrfs_viewer.sources.contiguous import path_stamp
-from zarrfs_viewer.sources.presented_store import (
+from zarrfs.foreign.contiguous import path_stamp
+from zarrfs.foreign.presented_store import (
     MAX_CHUNK_NBYTES,
     PresentedArray,
     PresentedStore,
     is_presentable,
     plane_chunks,
 )
+from zarrfs.tools.hdf5.objects import check_internal, objects
 
 __all__ = ["open_hdf5"]
 

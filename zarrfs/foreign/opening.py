@@ -13,7 +13,7 @@ import zarrfs
 from zarrfs.engine.locations import HDF5_MAGIC
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError
-from zarrfs_viewer.sources.presented_store import PresentedStore
+from zarrfs.foreign.presented_store import PresentedStore
 
 __all__ = ["SUFFIXES", "is_spec", "open_node"]
 
@@ -107,19 +107,19 @@ def _opener(file: str) -> Callable[[str], Any] | None:
 
 
 def _tiff(file: str) -> PresentedStore:
-    from zarrfs_viewer.sources.tiff import open_tiff
+    from zarrfs.foreign.tiff import open_tiff
 
     return open_tiff(file)
 
 
 def _npy(file: str) -> PresentedStore:
-    from zarrfs_viewer.sources.npy import open_npy
+    from zarrfs.foreign.npy import open_npy
 
     return open_npy(file)
 
 
 def _hdf5(file: str) -> PresentedStore:
-    from zarrfs_viewer.sources.hdf5 import open_hdf5
+    from zarrfs.foreign.hdf5 import open_hdf5
 
     return open_hdf5(file)
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
-from zarrfs_viewer.sources.contiguous import ContiguousValues, file_stamp
-from zarrfs_viewer.sources.presented_store import PresentedArray, PresentedStore, is_presentable, plane_chunks
+from zarrfs.foreign.contiguous import ContiguousValues, file_stamp
+from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, is_presentable, plane_chunks
 
 __all__ = ["open_npy"]
 

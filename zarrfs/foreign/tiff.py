@@ -13,16 +13,16 @@ import numpy.typing as npt
 from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
-from zarrfs.plugins import install_hint
-from zarrfs_viewer.sources.contiguous import ContiguousValues, path_stamp
-from zarrfs_viewer.sources.presented_store import (
+from zarrfs.foreign.contiguous import ContiguousValues, path_stamp
+from zarrfs.foreign.presented_store import (
     CHUNK_NBYTES,
     PresentedArray,
     PresentedStore,
     is_presentable,
     plane_chunks,
 )
-from zarrfs_viewer.sources.tiff_metadata import image_attributes
+from zarrfs.foreign.tiff_metadata import image_attributes
+from zarrfs.plugins import install_hint
 
 __all__ = ["open_tiff"]
 

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zarrfs_viewer.images.opening import open_dataset
 from zarrfs_viewer.locations import absolute_location, node_location
-from zarrfs_viewer.sources.contiguous import ContiguousValues
-from zarrfs_viewer.sources.opening import open_node
 
 import zarrfs
 from zarrfs.errors import ZarrError
+from zarrfs.foreign.contiguous import ContiguousValues
+from zarrfs.foreign.opening import open_node
 
 RANDOM = np.random.default_rng(5)
 
