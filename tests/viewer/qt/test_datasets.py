@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tifffile
 from PyQt6.QtCore import QPoint, Qt
 from PyQt6.QtGui import QDesktopServices, QGuiApplication, QIcon
 from pytestqt.qtbot import QtBot
@@ -258,6 +259,18 @@ def test_a_node_is_mounted_and_dragged_as_a_file(
         (url,) = data.urls()
         assert np.array_equal(np.load(url.toLocalFile()), zarrfs.open(cells, "0")[...])
         assert panel.model.flags(level) & Qt.ItemFlag.ItemIsDragEnabled
+        for suffix, read in ((".ome.tif", tifffile.imread), (".npy", np.load)):
+            panel.files.select(suffix)
+            for index in (level, top):  # an image is the file of its finest level
+                dragged = panel.model.mimeData([index])
+                assert dragged is not None
+                file = dragged.urls()[0].toLocalFile()
+                assert file.endswith(f"0{suffix}")
+                expected = zarrfs.open(cells, "0")[...]
+                assert np.array_equal(read(file).reshape(expected.shape), expected)
+        panel.files.select(".csv")
+        panel.files.copy_path(panel.model.item(level))
+        qtbot.waitUntil(lambda: "cannot represent" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
     finally:
         window.close()
     assert not is_mounted(str(mountpoint))

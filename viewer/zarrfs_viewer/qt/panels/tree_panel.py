@@ -11,9 +11,9 @@ from PyQt6.QtCore import QModelIndex, QPoint, Qt, QTimer, QUrl, pyqtSignal
 from PyQt6.QtGui import QDesktopServices
 from PyQt6.QtWidgets import QMenu, QTreeView, QVBoxLayout, QWidget
 
-import zarrfs
 from zarrfs_viewer.locations import display_name, within
 from zarrfs_viewer.mounts import Mounts
+from zarrfs_viewer.qt.panels.node_files import NodeFiles
 from zarrfs_viewer.qt.panels.tree_delegate import HierarchyDelegate
 from zarrfs_viewer.qt.panels.tree_items import HierarchyItem
 from zarrfs_viewer.qt.panels.tree_model import HierarchyModel
@@ -53,9 +53,9 @@ class TreePanel(QWidget):
     def __init__(self, session: Session, mounts: Mounts, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self._mounts = mounts
         self.model = HierarchyModel(session.worker, self)
-        self.model.file_for_drag = self._file_for_drag
+        self.files = NodeFiles(session, mounts, self)
+        self.model.file_for_drag = self.files.file_for_drag
         self.loader = BranchLoader(self.model, self)
         self.view = QTreeView()
         self.view.setAccessibleName("Hierarchy")
@@ -209,7 +209,7 @@ class TreePanel(QWidget):
             ("Copy Python code", lambda: copy_to_clipboard(python_code(item))),
             ("Show in file manager", lambda: self.show_in_file_manager(item)),
             ("Mount and open folder", lambda: self.mount_and_open(item)),
-            ("Mount and copy path", lambda: self.copy_mounted_path(item)),
+            ("Mount and copy path", lambda: self.files.copy_path(item)),
             (
                 "Open in new window",
                 lambda: self.window_requested.emit(within(item.location, item.path)),
@@ -231,6 +231,7 @@ class TreePanel(QWidget):
             action = menu.addAction(button_text(title))
             if action is not None:
                 action.triggered.connect(lambda _=False, run=run: run())
+        self.files.add_menu(menu)
         return menu
 
     def close_location(self, item: HierarchyItem) -> None:
@@ -252,38 +253,8 @@ class TreePanel(QWidget):
 
     def mount_and_open(self, item: HierarchyItem | None) -> None:
         """Mount the location of a node and open the directory of the node in the file manager."""
-        if item is None:
-            return
-        is_array = isinstance(item.node, zarrfs.Array)
-        file = self._mounts.file(item.location, item.path, is_array)
-
-        def show(_: Path) -> None:
-            self._session.show_message(f"Mounted as {file}")
-            QDesktopServices.openUrl(QUrl.fromLocalFile(str(file.parent if is_array else file)))
-
-        self._session.run_in_worker(lambda: self._mounts.mount(item.location), show, "mount")
-
-    def copy_mounted_path(self, item: HierarchyItem) -> None:
-        """Mount the location of a node and copy the path of its file or directory in the mount."""
-        file = self._mounts.file(item.location, item.path, isinstance(item.node, zarrfs.Array))
-
-        def copy(_: Path) -> None:
-            copy_to_clipboard(str(file))
-            self._session.show_message(f"Mounted, and copied the path {file}")
-
-        self._session.run_in_worker(lambda: self._mounts.mount(item.location), copy, "mount")
-
-    def _file_for_drag(self, item: HierarchyItem) -> Path | None:
-        """Return the file in the mount that represents a node in a drag; None for an unreadable node.
-
-        The mount starts now, so that the file exists when it is dropped.
-        """
-        if item.node is None:
-            return None
-        self._session.worker.submit(
-            lambda: self._mounts.mount(item.location), lambda _: None, self._session.show_error, "mount"
-        )
-        return self._mounts.file(item.location, item.path, isinstance(item.node, zarrfs.Array))
+        if item is not None:
+            self.files.open_folder(item)
 
 
 def node_url(item: HierarchyItem) -> str:
