@@ -80,7 +80,7 @@ build_deb() {
     PYTHONPATH= "$target/opt/zarrfs/bin/python" "$source/packaging/manuals.py" "$target/usr/share"
     find "$target/usr/share/man" -type f -exec gzip -9n {} +
     quietly env XDG_DATA_HOME="$target/usr/share" PATH=/nonexistent \
-        "$target/opt/zarrfs/bin/python" -m zarrfs_viewer --install-desktop
+        "$target/opt/zarrfs/bin/python" -P -m zarrfs_viewer --install-desktop
     # pip and the activation scripts are not needed, and the scripts of pip contain the path of this directory.
     quietly "$target/opt/zarrfs/bin/python" -m pip uninstall -y --disable-pip-version-check setuptools pip
     find "$target/opt/zarrfs" -name __pycache__ -prune -exec rm -rf {} +
@@ -129,8 +129,11 @@ build_bundle() {
     quietly "$(find_python)" -m venv "$environment"
     quietly "$environment/bin/python" -m pip install --disable-pip-version-check "pyinstaller>=6.10" \
         "$(echo "$wheels"/zarrfs-"$version"-*.whl)[viewer,movie,remote,http]"
-    quietly env PYTHONPATH= "$environment/bin/python" -m PyInstaller --noconfirm --log-level WARN \
+    # In another directory, because PyInstaller would find the modules of the checkout.
+    cd "$environment"
+    quietly env PYTHONPATH= "$environment/bin/python" -P -m PyInstaller --noconfirm --log-level WARN \
         --distpath "$environment/dist" --workpath "$environment/work" "$source/packaging/bundle/zarrfs-viewer.spec"
+    cd "$root"
     cp "$source/LICENSE" "$source/docs/licences.md" "$environment/dist/zarrfs-viewer/"
     tar -C "$environment/dist" --owner=0 --group=0 --numeric-owner -czf \
         "dist/zarrfs-viewer-$version-$platform.tar.gz" zarrfs-viewer

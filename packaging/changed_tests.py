@@ -26,6 +26,8 @@ TESTS = {
     "viewer/zarrfs_viewer/qt": "tests/viewer/qt",
     "zarrfs": "tests/engine/test_plugins.py tests/engine/test_messages.py",
     "zarrfs/cli": "tests/cli tests/test_docs.py",
+    "zarrfs/ext": "tests/test_contracts.py tests/test_extension_example.py",
+    "zarrfs/testing": "tests/test_contracts.py tests/engine/stores/test_contract.py",
     "zarrfs/engine": "tests/engine/test_array.py tests/engine/test_group.py tests/engine/test_creation.py",
     "zarrfs/engine/chunking": "tests/engine/test_chunk_grids.py tests/engine/test_chunk_keys.py",
     "zarrfs/engine/codecs": "tests/engine/codecs",

@@ -136,7 +136,6 @@ ORDER = (
     "zarrfs.codecs",
     "zarrfs.storage",
     "zarrfs.dask",
-    "zarrfs.testing",
     "zarrfs.ngff",
     "zarrfs.tools",
     "zarrfs",
@@ -154,7 +153,12 @@ ORDER = (
     "zarrfs.mount.system",
     "zarrfs.mount.serving",
     "zarrfs.mount.__main__",
+<<<<<<< HEAD
     "zarrfs.exporting",
+=======
+    "zarrfs.ext",
+    "zarrfs.testing",
+>>>>>>> c019cb7 (Give extensions a public interface, contracts and a guide; stores of packages receive storage options)
     "zarrfs.cli",
     "zarrfs.__main__",
     # The viewer.

@@ -108,7 +108,8 @@ def open_store(
         mode: ``"r"`` read-only; ``"r+"`` read and write an existing store; ``"a"`` create the store if it does not
             exist; ``"w"`` create it, replacing an existing archive.
         storage_options: for a URL that fsspec opens, the options of fsspec. Directories, archives and LMDB accept
-            ``durable`` (a bool: flush writes to the disk before they return). Other locations accept none.
+            ``durable`` (a bool: flush writes to the disk before they return). Stores of other packages state what
+            they accept. Other locations accept none.
         allow_external: whether data outside the store may be read through symbolic links and references. It can also
             be given in ``storage_options``.
 
@@ -191,15 +192,14 @@ def split_options(options: Options, source: Location, target: Location) -> tuple
 
 
 def _is_remote(location: Location) -> bool:
-    """Return whether fsspec opens the location. Such a location accepts any option."""
+    """Return whether fsspec, or a store of another package, opens the location with any option."""
     if not isinstance(location, str | os.PathLike):
         return False
     scheme = _scheme_of(os.fsdecode(location))
-    return (
-        scheme.lower() not in ("", "file")
-        and scheme not in DATABASES
-        and find_plugin(ENTRY_POINTS, scheme, Callable) is None
-    )
+    if scheme.lower() in ("", "file") or scheme in DATABASES:
+        return False
+    opener = find_plugin(ENTRY_POINTS, scheme, Callable)
+    return opener is None or _has_options(opener)
 
 
 def _known_options(description: str, options: Options, *known: str) -> dict[str, bool]:
@@ -254,8 +254,7 @@ def _open_url(
         return _open_database(scheme, url, mode, storage_options), ""
     opener: Any = find_plugin(ENTRY_POINTS, scheme, Callable)
     if opener is not None:
-        _known_options(f"a {scheme} location", storage_options)
-        return _open_plugin(opener, url, scheme, mode), ""
+        return _open_plugin(opener, url, scheme, mode, storage_options)
     return _open_remote(url, scheme, mode == "r", storage_options, external)
 
 
@@ -295,18 +294,36 @@ def _is_lmdb(directory: str) -> bool:
     return os.path.lexists(os.path.join(directory, "data.mdb"))
 
 
-def _open_plugin(opener: Any, url: str, scheme: str, mode: str) -> Store:
+def _open_plugin(
+    opener: Any, url: str, scheme: str, mode: str, storage_options: Options
+) -> tuple[Store, str]:
     """Open a URL with the function that another package registers for its scheme."""
     plugin = f"{url}: the entry point {scheme!r} of the group {ENTRY_POINTS}"
+    options: dict[str, Any] = {}
+    if _has_options(opener):
+        options["storage_options"] = dict(storage_options or {})
+    else:
+        _known_options(f"a {scheme} location", storage_options)
     try:
-        opened = opener(url, mode)
+        opened = opener(url, mode, **options)
     except ZarrError:
         raise
     except Exception as error:  # another package's code may raise anything
         raise LocationError(f"{plugin} raised {type(error).__name__}: {error}") from error
-    if not isinstance(opened, Store):
-        raise LocationError(f"{plugin} returned {opened!r}, expected a Store")
-    return PluginStore(opened, scheme)
+    store, path = opened if isinstance(opened, tuple) and len(opened) == 2 else (opened, "")
+    if not isinstance(store, Store) or not isinstance(path, str):
+        raise LocationError(f"{plugin} returned {opened!r}, expected a Store, or a Store and the path in it")
+    return PluginStore(store, scheme), path.strip("/")
+
+
+def _has_options(opener: Any) -> bool:
+    """Return whether the function of another package has the parameter ``storage_options``."""
+    from inspect import signature  # imported here because the import is slow and rarely needed
+
+    try:
+        return "storage_options" in signature(opener).parameters
+    except (TypeError, ValueError):  # a callable without a signature
+        return False
 
 
 def _open_temporary(url: str, mode: str) -> Store:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from zarrfs.engine.stores.base import Buffer, ByteRange, Store
 from zarrfs.engine.stores.wrappers.wrapper import ReadOnlyStore
 from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError
+from zarrfs.testing.contracts import run_tests
 
 __all__ = ["StoreTests", "check_store"]
 
@@ -26,17 +27,12 @@ def check_store(open_store: Callable[[], Store], suite: type[StoreTests] | None 
     ``suite`` is a subclass of ``StoreTests`` (default: itself). Raises ExceptionGroup with the error of each test that
     has failed; the name of the test is a note of the error.
     """
-    tests = (suite or StoreTests)()
-    errors: list[Exception] = []
-    for name in sorted(name for name in dir(tests) if name.startswith("test_")):
-        try:
-            with open_store() as store:
-                getattr(tests, name)(store)
-        except Exception as error:
-            error.add_note(f"in {type(tests).__name__}.{name}")
-            errors.append(error)
-    if errors:
-        raise ExceptionGroup("The store does not keep the contract", errors)
+
+    def run(test: Callable[[Store], None]) -> None:
+        with open_store() as store:
+            test(store)
+
+    run_tests((suite or StoreTests)(), run, "The store does not keep the contract")
 
 
 class StoreTests:

@@ -1,0 +1,9 @@
+"""Chunk grids and chunk key encodings: subclass ``ChunkGrid`` with an ``Axis``, or ``ChunkKeyEncoding``."""
+
+from __future__ import annotations
+
+from zarrfs.engine.chunking.chunk_grids import ChunkGrid
+from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding
+from zarrfs.engine.indexing.projections import Axis
+
+__all__ = ["Axis", "ChunkGrid", "ChunkKeyEncoding"]
