@@ -153,12 +153,9 @@ ORDER = (
     "zarrfs.mount.system",
     "zarrfs.mount.serving",
     "zarrfs.mount.__main__",
-<<<<<<< HEAD
     "zarrfs.exporting",
-=======
     "zarrfs.ext",
     "zarrfs.testing",
->>>>>>> c019cb7 (Give extensions a public interface, contracts and a guide; stores of packages receive storage options)
     "zarrfs.cli",
     "zarrfs.__main__",
     # The viewer.
