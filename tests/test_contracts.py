@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ class Xor(BytesBytesCodec):
     name = "test.xor"
 
     @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any]) -> Codec:
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         check_keys(configuration, "test", ())
         return cls()
 
@@ -76,7 +76,7 @@ class AnySize(Xor):
 
 class AnyKey(Xor):
     @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any]) -> Codec:
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         return cls()
 
 
@@ -105,7 +105,7 @@ class WrongRegion(ArrayArrayCodec):
     name = "test.reverse"
 
     @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any]) -> Codec:
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         check_keys(configuration, "test", ())
         return cls()
 
