@@ -26,8 +26,10 @@ __all__ = ["NativeArray", "NativeRead", "native_array"]
 
 Array = np.ndarray[Any, Any]
 
-BUDGET_NS = 50_000_000
-"""After this time the library returns to the interpreter, so that signals are handled."""
+BUDGET_NS = 200_000_000
+"""After this time the library returns to the interpreter, so that signals are handled. Each return costs time: the
+threads wait for the one that ends last, and a large chunk takes 20 ms.
+"""
 
 MIN_TASK_NBYTES = 128 << 10
 MIN_TASK_FILES = 32
