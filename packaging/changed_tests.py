@@ -19,7 +19,8 @@ MAIN_BRANCHES = ("origin/main", "main", "origin/master", "master")
 
 TESTS = {
     "benchmarks": "tests/test_synthetic.py",
-    "docs": "tests/test_docs.py tests/test_readme.py",
+    "docs": "tests/test_docs.py tests/test_readme.py tests/test_site.py",
+    "mkdocs.yml": "tests/test_site.py",
     "packaging": "tests/packaging",
     "README.md": "tests/test_readme.py",
     "viewer/zarrfs_viewer": "tests/viewer/core",

@@ -1,0 +1,68 @@
+"""The documentation site is built without warnings, and its generated pages are complete."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.processes import TIMEOUT
+from zarrfs.cli.main import VERBS
+from zarrfs.engine.codecs.registry import known_names
+from zarrfs.mount.views.registry import all_views
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def site_pages() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "packaging" / "site_pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    path = list(sys.path)
+    spec.loader.exec_module(module)
+    sys.path[:] = path
+    return module
+
+
+def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
+    """Links to pages, headings and files that do not exist are warnings, and with --strict errors."""
+    if not all(map(importlib.util.find_spec, ("mkdocs", "material", "mkdocstrings"))):
+        pytest.skip("mkdocs-material and mkdocstrings are not installed (the extra docs)")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    html = (tmp_path / "site" / "reference" / "python" / "index.html").read_text(encoding="utf-8")
+    for name in ("zarrfs.open", "zarrfs.create_array", "zarrfs.Array.resize", "zarrfs.storage.Store"):
+        assert f'id="{name}"' in html, name
+
+
+def test_the_pages_contain_all_commands_views_and_codecs(site_pages: ModuleType) -> None:
+    pages = site_pages.pages()
+    for name in VERBS:
+        assert f"## zarrfs {name}\n" in pages["reference/commands.md"]
+    tables = pages["reference/tables.md"]
+    for view in all_views():
+        assert f"| `{view.suffix}` |" in tables
+    assert [name for name in known_names() if f"| `{name}` |" not in tables] == []
+    assert "| `ngff` |" in tables
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    listed = set(re.findall(r"([\w-]+\.md)", navigation))
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} - listed == set()
