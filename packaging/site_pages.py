@@ -21,6 +21,7 @@ from zarrfs.cli.main import VERBS, main  # noqa: E402
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec  # noqa: E402
 from zarrfs.engine.codecs.registry import codec_class, known_names  # noqa: E402
 from zarrfs.engine.locations import DATABASES, SUFFIXES  # noqa: E402
+from zarrfs.mount.views.base import DirectoryView, View  # noqa: E402
 from zarrfs.mount.views.registry import DIRECTORY_VIEWS, all_views  # noqa: E402
 
 __all__ = ["commands_page", "on_files", "on_page_markdown", "pages", "tables_page"]
@@ -82,7 +83,7 @@ def commands_page() -> str:
 
 def tables_page() -> str:
     """Return the tables of views, codecs, stores and extras."""
-    views = [*all_views(), *DIRECTORY_VIEWS]
+    views: list[View | DirectoryView] = [*all_views(), *DIRECTORY_VIEWS]
     sections = [
         "# Files, codecs, stores and extras",
         "This page is generated from the registries of the program.",
