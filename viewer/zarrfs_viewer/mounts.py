@@ -25,9 +25,14 @@ _numbers = itertools.count()
 
 
 class Mounts:
-    """One mount per location, in a directory of the process. ``close`` unmounts them. Thread-safe."""
+    """One mount per location, in a directory of the process. ``close`` unmounts them. Thread-safe.
+
+    Attributes:
+        suffix: the type of the files that represent arrays, one of the types of files of a mount.
+    """
 
     def __init__(self, directory: Path | None = None) -> None:
+        self.suffix = ".npy"
         runtime = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
         base = directory or Path(runtime) / f"zarrfs-viewer-{os.getuid()}"
         self._directory = base / f"{os.getpid()}-{next(_numbers)}"
@@ -40,11 +45,11 @@ class Mounts:
         return self._directory / f"{display_name(location)}-{suffix}"
 
     def file(self, location: str, path: str, is_array: bool) -> Path:
-        """Return the path in the mount: a group's directory, or an array's ``.npy`` file. Does not mount."""
+        """Return the path in the mount: a group's directory, or an array's file of the type. Does not mount."""
         mount_point = self._mount_point(location)
         if not is_array:
             return mount_point / path if path else mount_point
-        return mount_point / f"{path or root_name(location)}.npy"
+        return mount_point / f"{path or root_name(location)}{self.suffix}"
 
     def mount(self, location: str) -> Path:
         """Mount a location unless it is mounted, and return the mount point. Blocks. Raises MountError."""

@@ -42,7 +42,7 @@ def turn_wheel(window: MainWindow, modifiers: Qt.KeyboardModifier) -> None:
 
 def test_preferences_are_stored(settings: QSettings) -> None:
     assert Preferences.load(settings) == Preferences()
-    changed = Preferences(dark=False, wheel="step", cache_mib=1024)
+    changed = Preferences(dark=False, wheel="step", cache_mib=1024, restore=False, file_type=".nii")
     changed.save(settings)
     assert Preferences.load(settings) == changed
 
@@ -50,6 +50,7 @@ def test_preferences_are_stored(settings: QSettings) -> None:
 def test_invalid_settings_are_replaced(settings: QSettings) -> None:
     settings.setValue("wheel", "backwards")
     settings.setValue("cache_mib", "much")
+    settings.setValue("file_type", ".exe")
     assert Preferences.load(settings) == Preferences()
     settings.setValue("cache_mib", 10**9)
     assert Preferences.load(settings).cache_mib == MAX_CACHE_MIB
@@ -98,3 +99,14 @@ def test_the_defaults_are_restored(qtbot: QtBot) -> None:
     assert reset is not None
     reset.click()
     assert dialog.preferences() == Preferences()
+
+
+def test_arrays_are_dragged_as_files_of_the_chosen_type(window: MainWindow, tmp_path: Path) -> None:
+    location = str(tmp_path / "a.zarr")
+    assert window.mounts.file(location, "x", True).name == "x.npy"
+    dialog = PreferencesDialog(Preferences.load(window.settings), window)
+    dialog.file_type.setCurrentIndex(dialog.file_type.findData(".ome.tif"))
+    window.apply_preferences(dialog.preferences())
+    assert window.mounts.file(location, "x", True).name == "x.ome.tif"
+    assert window.mounts.file(location, "x", False).name == "x"
+    dialog.deleteLater()

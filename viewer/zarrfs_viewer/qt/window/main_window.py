@@ -297,6 +297,7 @@ class MainWindow(QMainWindow):
     def apply_preferences(self, preferences: Preferences) -> None:
         """Apply preferences to this window, and store them for other windows."""
         preferences.save(self.settings)
+        self.mounts.suffix = preferences.file_type
         self.panes.set_wheel_steps(preferences.wheel == "step")
         # Half of the budget is for tiles. The engine's cache has the chunks that several tiles and slices share.
         self.session.streamer.set_budget(preferences.cache_mib << 19)

@@ -22,25 +22,40 @@ WHEEL_ACTIONS: tuple[tuple[str, WheelAction], ...] = (
     ("Next slice; with Ctrl: zooms", "step"),
 )
 
+FILE_TYPES = (
+    ("NumPy (.npy)", ".npy"),
+    ("ImageJ TIFF (.tif)", ".tif"),
+    ("OME-TIFF (.ome.tif)", ".ome.tif"),
+    ("NIfTI (.nii)", ".nii"),
+    ("NRRD (.nrrd)", ".nrrd"),
+    ("MetaImage (.mha)", ".mha"),
+    ("VTK image (.vti)", ".vti"),
+    ("HDF5 (.h5)", ".h5"),
+    ("Raw values (.raw)", ".raw"),
+)
+"""File types of the mount for arrays that are dragged to other programs."""
+
 
 @dataclass(frozen=True)
 class Preferences:
     """The preferences.
 
     ``cache_mib`` is the limit of cached tiles and chunks in MiB. With ``restore`` the windows of the last session are
-    opened when the viewer starts without a location.
+    opened when the viewer starts without a location. ``file_type`` is the suffix of the files of dragged arrays.
     """
 
     dark: bool = True
     wheel: WheelAction = "zoom"
     cache_mib: int = 256
     restore: bool = True
+    file_type: str = ".npy"
 
     @classmethod
     def load(cls, settings: QSettings) -> Preferences:
         """Return the preferences in the settings. Values that are missing or not valid are replaced by the defaults."""
         default = cls()
         wheel = settings.value("wheel", default.wheel)
+        file_type = settings.value("file_type", default.file_type)
         try:
             cache_mib = int(settings.value("cache_mib", default.cache_mib))
         except (TypeError, ValueError):
@@ -50,6 +65,7 @@ class Preferences:
             wheel="step" if wheel == "step" else "zoom",
             cache_mib=min(max(cache_mib, MIN_CACHE_MIB), MAX_CACHE_MIB),
             restore=settings.value("restore", default.restore, bool),
+            file_type=file_type if file_type in (suffix for _, suffix in FILE_TYPES) else default.file_type,
         )
 
     def save(self, settings: QSettings) -> None:
@@ -58,6 +74,7 @@ class Preferences:
         settings.setValue("wheel", self.wheel)
         settings.setValue("cache_mib", self.cache_mib)
         settings.setValue("restore", self.restore)
+        settings.setValue("file_type", self.file_type)
 
 
 class PreferencesDialog(QDialog):
@@ -71,6 +88,9 @@ class PreferencesDialog(QDialog):
             self.theme.addItem(plain(title), dark)
         for title, action in WHEEL_ACTIONS:
             self.wheel.addItem(plain(title), action)
+        self.file_type = QComboBox()
+        for title, suffix in FILE_TYPES:
+            self.file_type.addItem(plain(title), suffix)
         self.cache.setRange(MIN_CACHE_MIB, MAX_CACHE_MIB)
         self.cache.setSingleStep(64)
         self.cache.setSuffix(" MiB")
@@ -80,6 +100,7 @@ class PreferencesDialog(QDialog):
             ("Theme", self.theme),
             ("Mouse wheel", self.wheel),
             ("Memory for caches", self.cache),
+            ("Files of dragged arrays", self.file_type),
         ):
             widget.setAccessibleName(plain(name))
             form.addRow(PlainLabel(plain(name)), widget)
@@ -102,9 +123,14 @@ class PreferencesDialog(QDialog):
         self.wheel.setCurrentIndex(self.wheel.findData(preferences.wheel))
         self.cache.setValue(preferences.cache_mib)
         self.restore.setChecked(preferences.restore)
+        self.file_type.setCurrentIndex(self.file_type.findData(preferences.file_type))
 
     def preferences(self) -> Preferences:
         """Return the preferences in the form."""
         return Preferences(
-            self.theme.currentData(), self.wheel.currentData(), self.cache.value(), self.restore.isChecked()
+            self.theme.currentData(),
+            self.wheel.currentData(),
+            self.cache.value(),
+            self.restore.isChecked(),
+            self.file_type.currentData(),
         )
