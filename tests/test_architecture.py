@@ -163,6 +163,7 @@ ORDER = (
     "zarrfs_viewer.locations",
     "zarrfs_viewer.process_memory",
     "zarrfs_viewer.state",
+    "zarrfs_viewer.url_credentials",
     "zarrfs_viewer.images",
     "zarrfs_viewer.streaming",
     "zarrfs_viewer.display",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer import url_credentials
+from zarrfs_viewer.qt.window.credentials_dialog import CredentialsDialog
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -68,3 +72,33 @@ def test_a_location_that_cannot_be_opened_does_not_prevent_the_others(
     assert top_names(window) == ["a.zarr", "b.zarr"]
     assert window.dataset is not None
     assert window.dataset.location == str(locations[1])
+
+
+def test_the_credentials_dialog_has_the_fields_of_the_protocol(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: dict[str, str] = {}
+    module = SimpleNamespace(set_password=lambda service, name, password: stored.update({name: password}))
+    monkeypatch.setitem(sys.modules, "keyring", module)
+    monkeypatch.setattr(url_credentials, "_known", {})
+
+    def fill(dialog: CredentialsDialog) -> bool:
+        accept = dialog.buttons.button(dialog.buttons.StandardButton.Ok)
+        assert accept is not None
+        assert not accept.isEnabled()
+        dialog.url.setText("https://host/a.zarr")
+        assert list(dialog.fields) == ["user", "password", "token"]
+        dialog.url.setText("s3://bucket/a.zarr")
+        assert list(dialog.fields) == ["key", "secret", "token", "endpoint_url"]
+        assert accept.isEnabled()
+        dialog.fields["key"].setText("k")
+        dialog.fields["secret"].setText("very secret")
+        assert "very" not in dialog.fields["secret"].displayText()
+        return True
+
+    monkeypatch.setattr(CredentialsDialog, "exec", fill)
+    window.actions_by_name["credentials"].trigger()
+    qtbot.waitUntil(lambda: "s3://bucket are used" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+    assert url_credentials.find_options("s3://bucket/b.zarr") == {"key": "k", "secret": "very secret"}
+    assert "very secret" in stored["s3://bucket"]
+    assert "very secret" not in window.notice.text()

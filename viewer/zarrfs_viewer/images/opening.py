@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import zarrfs
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import ZarrError
+from zarrfs.errors import LocationError, ZarrError
 from zarrfs.foreign.opening import open_node
 from zarrfs_viewer.images.dataset import Dataset, describe
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.url_credentials import find_options, origin_of
 
-__all__ = ["OpenedDataset", "open_dataset", "open_first_image", "open_with_labels"]
+__all__ = ["OpenedDataset", "open_dataset", "open_first_image", "open_with_credentials", "open_with_labels"]
+
+MAX_CAUSES = 10
+"""Of an error, this number of causes is examined."""
 
 OpenedDataset = tuple[Dataset, Image | None, tuple[Image, ...], tuple[str, ...]]
 """A dataset, the image to display, the label images, and notes for the user."""
@@ -21,8 +26,34 @@ def open_dataset(location: str | Store, name: str, path: str, image: str | None)
 
     If no image can be opened, the image is None and the notes contain the reason.
     """
-    node = open_node(location, path)
+    node = open_with_credentials(location, path)
     return node, open_first_image(describe(node, name, path), image)
+
+
+def open_with_credentials(location: str | Store, path: str) -> Any:
+    """Open the node at a path of a location, with the credentials of its server. Raises ZarrError.
+
+    The error for a request that was refused states how to give credentials.
+    """
+    options = find_options(location)
+    try:
+        return zarrfs.open(location, path, storage_options=options) if options else open_node(location, path)
+    except ZarrError as error:
+        if origin_of(location) is not None and _is_denied(error):
+            raise LocationError(f"{error}; use 'Credentials of a URL' in the menu File to sign in") from error
+        raise
+
+
+def _is_denied(error: BaseException) -> bool:
+    """Return whether a server refused a request because of missing or wrong credentials."""
+    found: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if found is None:
+            return False
+        if isinstance(found, PermissionError) or getattr(found, "status", None) in (401, 403):
+            return True
+        found = found.__cause__
+    return False
 
 
 def open_first_image(dataset: Dataset, path: str | None, as_labels: bool = False) -> OpenedDataset:

@@ -63,6 +63,7 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
         ActionSpec("open_folder", "&File", "Open &folder...", "Ctrl+O", opener.ask_folder),
         ActionSpec("open_zip", "&File", "Open &file...", "Ctrl+Shift+O", opener.ask_zip),
         ActionSpec("open_location", "&File", "Open &location or link...", "Ctrl+L", opener.ask_location),
+        ActionSpec("credentials", "&File", "&Credentials of a URL...", "Ctrl+Alt+C", opener.ask_credentials),
         ActionSpec("open_sample", "&File", "Open sample &data set", "Ctrl+Shift+S", opener.open_sample),
         ActionSpec("open_recent", "&File", "Open &recent...", "Ctrl+R", opener.ask_recent),
         ActionSpec("paste", "&File", "Open from &clipboard", "Ctrl+V", opener.paste),

@@ -15,7 +15,9 @@ from zarrfs.synthetic import make_picture, write_image
 from zarrfs_viewer.locations import parse_locations
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import plain
+from zarrfs_viewer.qt.window.credentials_dialog import CredentialsDialog
 from zarrfs_viewer.qt.window.recent import RecentLocations
+from zarrfs_viewer.url_credentials import forget, remember
 
 __all__ = ["LocationOpener"]
 
@@ -60,6 +62,28 @@ class LocationOpener(QObject):
         text, accepted = QInputDialog.getText(self._parent, "Open location", "Path, URL or link to a view:")
         if accepted:
             self.open_all(text)
+
+    def ask_credentials(self) -> None:
+        """Ask for the credentials of a server, and use them for its URLs from now on."""
+        dialog = CredentialsDialog(self._parent)
+        if dialog.exec():
+            self.use_credentials(dialog.origin, dialog.values(), dialog.in_keyring.isChecked())
+        dialog.deleteLater()
+
+    def use_credentials(self, origin: str | None, values: dict[str, str], in_keyring: bool) -> None:
+        """Use credentials for an origin; without values they are removed. The keyring is written on a worker thread."""
+        if origin is None:
+            return
+        has_values = any(values.values())
+
+        def apply() -> None:
+            if has_values:
+                remember(origin, values, in_keyring)
+            else:
+                forget(origin)
+
+        text = f"The credentials of {origin} are {'used' if has_values else 'removed'}. Open its locations again."
+        self._session.run_in_worker(apply, lambda _: self._session.show_message(text), "credentials")
 
     def ask_recent(self) -> None:
         """Ask for one of the recent locations and open it."""
