@@ -6,6 +6,7 @@ import errno
 import gc
 import json
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,15 @@ import zarrfs
 from tests.mount.test_tree import Clock, hierarchy, list_names, read_file
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
-from zarrfs.errors import StoreError
+from zarrfs.errors import MountError, StoreError
+from zarrfs.mount.fuse.permissions import Permissions
 from zarrfs.mount.nodes.node_cache import REVALIDATION_SECONDS
 from zarrfs.mount.nodes.node_opening import reopen
 from zarrfs.mount.nodes.node_records import BrokenNode
 from zarrfs.mount.serving.statistics import RequestCounters
 from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.tree import Tree
+from zarrfs.mount.writing.synchronization import check_store
 from zarrfs.testing import CountingStore
 
 
@@ -301,3 +304,28 @@ def test_errors_without_a_number_are_counted_as_unknown() -> None:
     snapshot = counters.snapshot()
     assert snapshot["errors"] == {"EIO": 2, "unknown": 1}
     assert snapshot["queue"] == {"active": 0, "max_active": 1}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_the_permissions_of_an_archive_are_those_of_its_nodes(mode: int, tmp_path: Path) -> None:
+    with zarrfs.open_group(tmp_path / "a.zip", mode="w") as root:
+        root["x"] = np.zeros(1)
+    (tmp_path / "a.zip").chmod(mode)
+    permissions = Permissions(follow_store=True)
+    with zarrfs.open_group(tmp_path / "a.zip") as root:
+        directory = permissions.apply({"st_mode": stat.S_IFDIR | 0o555, "st_uid": 9, "st_gid": 9}, root)
+        file = permissions.apply({"st_mode": stat.S_IFREG | 0o444, "st_uid": 9, "st_gid": 9}, root["x"])
+    readable = mode & 0o444
+    assert directory["st_mode"] == stat.S_IFDIR | readable | readable >> 2
+    assert file["st_mode"] == stat.S_IFREG | readable
+    assert directory["st_uid"] == file["st_uid"] == os.getuid()
+
+
+def test_an_archive_cannot_be_mounted_for_writing(tmp_path: Path) -> None:
+    zarrfs.create_group(tmp_path / "a.zip").store.close()
+    with (
+        zarrfs.open_group(tmp_path / "a.zip") as root,
+        pytest.raises(MountError, match=r"is an archive.*--rw"),
+    ):
+        check_store(root.store)
+    check_store(MemoryStore())

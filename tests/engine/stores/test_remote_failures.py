@@ -21,6 +21,7 @@ from tests.engine.stores.servers import FaultyFTPServer, WebServer, faulty_ftp_s
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.fsspec.file_systems import open_file_system
 from zarrfs.engine.stores.fsspec.ftp import FTPEntry, _list_directory_text
+from zarrfs.engine.stores.fsspec.http import RangeMismatchError, check_content_range
 from zarrfs.engine.stores.fsspec.presence import Presence, classify_error
 from zarrfs.engine.stores.fsspec.store import RemoteStore
 from zarrfs.engine.stores.wrappers.retrying import RetryStore
@@ -124,6 +125,29 @@ def test_an_aborted_ftp_transfer_is_an_error(ftp: FaultyFTPServer) -> None:
             value[10:110],
             value[-3:],
         ]
+
+
+def test_a_range_that_arrives_in_several_blocks_has_its_length(
+    ftp: FaultyFTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zarrfs.engine.stores.fsspec.ftp.RECEIVE_NBYTES", 16)
+    with RemoteStore(ftp.url, read_only=True) as store:
+        value = store.get("plain/c/1/1")
+        assert value is not None
+        for start, length in ((0, 16), (3, 40), (10, 32), (150, 50)):
+            found = store.get_ranges("plain/c/1/1", [ByteRange(start, length)])
+            assert found == [value[start : start + length]]
+
+
+@pytest.mark.parametrize(("reply", "attempts"), [("450 Busy.", 1), ("421 Too many connections.", 2)])
+def test_only_a_lost_ftp_connection_is_opened_again(reply: str, attempts: int, ftp: FaultyFTPServer) -> None:
+    with RemoteStore(ftp.url, read_only=True) as store:
+        store.get("plain/c/1/1")
+        ftp.commands.clear()
+        ftp.replies = {"RETR": reply}
+        with pytest.raises(StoreError, match=reply[:3]):
+            store.get("plain/c/1/1")
+        assert ftp.commands["RETR"] == attempts
 
 
 def test_a_failed_ftp_listing_is_an_error(ftp: FaultyFTPServer) -> None:
@@ -364,3 +388,20 @@ def test_listings_are_not_cached_by_the_file_system() -> None:
     file_system = open_file_system("http://127.0.0.1:9/a", {}, allow_external=False).file_system
     file_system.dircache["a"] = [{"name": "old"}]
     assert "a" not in file_system.dircache
+
+
+@pytest.mark.parametrize(
+    ("requested", "description"),
+    [
+        (ByteRange(3, 4), "requested 4 bytes from 3"),
+        (ByteRange(3), "requested the bytes from 3"),
+        (ByteRange(-3), "requested the last 3 bytes"),
+    ],
+)
+def test_responses_with_another_range_are_refused(requested: ByteRange, description: str) -> None:
+    with pytest.raises(
+        RangeMismatchError, match=rf"{description}, found 2 bytes with the Content-Range 'bytes 0-1/9'"
+    ):
+        check_content_range(requested, "bytes 0-1/9", 2)
+    first, last = requested.resolve(9)
+    check_content_range(requested, f"bytes {first}-{last - 1}/9", last - first)
