@@ -142,6 +142,7 @@ ORDER = (
     "zarrfs.synthetic",
     "zarrfs.tensorstore",
     "zarrfs.foreign",
+    "zarrfs.importing",
     "zarrfs.mount",
     "zarrfs.mount.options",
     "zarrfs.mount.reading",

@@ -94,6 +94,8 @@ COMMANDS = [
     ("cat", "{store}", HOSTILE),
     ("export", "{store}", "{new}.npy"),
     ("export", "{store}", HOSTILE),
+    ("import", HOSTILE, "{new}"),
+    ("import", "{store}", "{new}"),
     ("verify", "{store}"),
     ("verify", "{store}", "{new}"),
     ("verify", "{store}", "{store}", "--json"),

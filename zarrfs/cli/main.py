@@ -36,6 +36,7 @@ VERBS = {
     "ls": "List the members of a group.",
     "du": "Show the stored size of arrays.",
     "cat": "Write the values of an array.",
+    "import": "Write files of other formats to a Zarr hierarchy.",
     "export": "Write an array to a file of another format.",
     "copy": "Copy an array or hierarchy between stores.",
     "convert": "Copy to another format or with another compression.",
@@ -53,6 +54,9 @@ VERBS = {
 }
 """The commands in the order of --help. Each is the module of that name."""
 
+MODULES = {"import": "import_files"}
+"""The modules of commands whose names are Python keywords."""
+
 INTERRUPTED_STATUS = 130
 
 
@@ -65,16 +69,20 @@ class _LocationType(click.types.StringParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
+def _module(name: str) -> str:
+    return f"zarrfs.cli.{MODULES.get(name, name)}"
+
+
 class CommandGroup(click.Group):
     """A group whose commands are modules of this package."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in VERBS if find_spec(f"zarrfs.cli.{name}") is not None]
+        return [name for name in VERBS if find_spec(_module(name)) is not None]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = import_module(f"zarrfs.cli.{cmd_name}").command
+        command: click.Command = import_module(_module(cmd_name)).command
         for parameter in command.params:
             if isinstance(parameter, click.Argument) and parameter.type is click.STRING:
                 parameter.type = _LocationType()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+import tempfile
+from typing import IO, Any
 
 import numpy as np
 
@@ -12,9 +13,11 @@ from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, file_stamp
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, is_presentable, plane_chunks
 
-__all__ = ["open_npy"]
+__all__ = ["array_of_npy", "open_npy", "spooled"]
 
 MAX_RANK = 32
+
+BLOCK_NBYTES = 1 << 20
 
 
 def open_npy(path: str) -> PresentedStore:
@@ -24,16 +27,34 @@ def open_npy(path: str) -> PresentedStore:
     """
     fd = open_regular_file(path)
     try:
-        values, array = _array(fd, path)
-        size = os.fstat(fd).st_size
-        if values.nbytes > size:
-            raise LocationError(
-                f"{path} has {size} bytes; expected more than {values.nbytes} for the shape {array.shape}"
-            )
+        array = array_of_npy(fd, path)
         return PresentedStore(f"file://{path}", {"": array}, lambda: file_stamp(fd), lambda: os.close(fd))
     except BaseException:
         os.close(fd)
         raise
+
+
+def array_of_npy(fd: int, path: str) -> PresentedArray:
+    """Return the array of an open .npy file. Raises as ``open_npy``; ``path`` is named in messages."""
+    values, array = _array(fd, path)
+    size = os.fstat(fd).st_size
+    if values.nbytes > size:
+        raise LocationError(
+            f"{path} has {size} bytes; expected more than {values.nbytes} for the shape {array.shape}"
+        )
+    return array
+
+
+def spooled(stream: IO[bytes], nbytes: int) -> int:
+    """Return the descriptor of an unnamed temporary file with the bytes of a stream, which are ``nbytes`` at most."""
+    with tempfile.TemporaryFile() as file:
+        remaining = nbytes
+        while remaining > 0 and (data := stream.read(min(remaining, BLOCK_NBYTES))):
+            file.write(data)
+            remaining -= len(data)
+        file.flush()
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+        return os.dup(file.fileno())
 
 
 def _array(fd: int, path: str) -> tuple[ContiguousValues, PresentedArray]:

@@ -1,4 +1,4 @@
-"""Opening of locations of other formats: TIFF, NumPy, HDF5, kerchunk references and TensorStore specs."""
+"""Opening of locations of other formats: image files, NumPy, HDF5, kerchunk references and TensorStore specs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,29 @@ import zarrfs
 from zarrfs.engine.locations import HDF5_MAGIC
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError
+from zarrfs.foreign.image_stacks import is_image_file
+from zarrfs.foreign.metaimage import is_metaimage
+from zarrfs.foreign.nifti import is_nifti
 from zarrfs.foreign.presented_store import PresentedStore
 
 __all__ = ["SUFFIXES", "is_spec", "open_node"]
 
-SUFFIXES = (".tif", ".tiff", ".npy", ".h5", ".hdf5", ".nc", ".json")
+SUFFIXES: tuple[str, ...] = (
+    ".tif",
+    ".tiff",
+    ".npy",
+    ".npz",
+    ".h5",
+    ".hdf5",
+    ".nc",
+    ".json",
+    ".nrrd",
+    ".nhdr",
+    ".mha",
+    ".mhd",
+    ".nii",
+)
+SUFFIXES += (".nii.gz", ".png", ".jpg", ".jpeg")
 """The usual suffixes of the files. They are recognized by their content, except for JSON."""
 
 TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
@@ -102,6 +120,9 @@ def _opener(file: str) -> Callable[[str], Any] | None:
     if any(head[offset:].startswith(HDF5_MAGIC) for offset in HDF5_OFFSETS):
         return _hdf5
     name = os.path.basename(file)
+    for opener, is_format in OPENERS:
+        if is_format(head, name):
+            return opener
     is_json = name.lower().endswith(".json") and name not in ("zarr.json", "attributes.json")
     return _json if is_json and head.lstrip()[:1] == b"{" else None
 
@@ -122,6 +143,46 @@ def _hdf5(file: str) -> PresentedStore:
     from zarrfs.foreign.hdf5 import open_hdf5
 
     return open_hdf5(file)
+
+
+def _nrrd(file: str) -> PresentedStore:
+    from zarrfs.foreign.nrrd import open_nrrd
+
+    return open_nrrd(file)
+
+
+def _npz(file: str) -> PresentedStore:
+    from zarrfs.foreign.npz import open_npz
+
+    return open_npz(file)
+
+
+def _nifti(file: str) -> PresentedStore:
+    from zarrfs.foreign.nifti import open_nifti
+
+    return open_nifti(file)
+
+
+def _metaimage(file: str) -> PresentedStore:
+    from zarrfs.foreign.metaimage import open_metaimage
+
+    return open_metaimage(file)
+
+
+def _image_file(file: str) -> PresentedStore:
+    from zarrfs.foreign.image_stacks import open_image_stack
+
+    return open_image_stack([file])
+
+
+OPENERS: tuple[tuple[Callable[[str], PresentedStore], Callable[[bytes, str], bool]], ...] = (
+    (_nrrd, lambda head, name: head.startswith(b"NRRD0")),
+    (_npz, lambda head, name: head.startswith(b"PK") and name.lower().endswith(".npz")),
+    (_nifti, is_nifti),
+    (_metaimage, lambda head, name: is_metaimage(head)),
+    (_image_file, lambda head, name: is_image_file(head)),
+)
+"""The function for each further format, and the function that recognizes it by the first bytes and the file name."""
 
 
 def _json(file: str) -> Any:

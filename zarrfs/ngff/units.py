@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-__all__ = ["convert", "is_length", "is_time"]
+__all__ = ["convert", "is_length", "is_time", "unit_name"]
 
 PREFIXES = {
     "yotta": 24,
@@ -91,6 +91,15 @@ def is_length(unit: str | None) -> bool:
 def is_time(unit: str | None) -> bool:
     """Return whether the unit is a known unit of time."""
     return _find(unit, TIMES) is not None
+
+
+def unit_name(unit: str | None) -> str | None:
+    """Return the name that OME-NGFF uses for a unit, such as ``micrometer`` for ``um``; None for an unknown unit."""
+    for table in (LENGTHS, TIMES):
+        size = _find(unit, table)
+        if size is not None:
+            return next(name for name in table if table[name] == size and len(name) > 3)
+    return None
 
 
 def _find(unit: str | None, table: dict[str, Fraction]) -> Fraction | None:

@@ -1,0 +1,275 @@
+"""Files that other libraries wrote, imported and compared bit for bit; and exports that are imported again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import nibabel
+import nrrd
+import numpy as np
+import pytest
+import SimpleITK
+import tifffile
+from click.testing import CliRunner
+from PIL import Image
+
+import zarrfs
+from zarrfs.cli.main import main
+from zarrfs.errors import LocationError, LocationNotFoundError, NodeTypeError, OptionError, UnsupportedError
+from zarrfs.exporting import export
+from zarrfs.foreign.image_stacks import natural_order
+from zarrfs.importing import import_files
+from zarrfs.ngff import check_node, parse
+
+VALUES = np.random.default_rng(0).integers(0, 60000, (7, 40, 50), "u2")
+SCALE = (2.0, 0.5, 0.25)
+
+
+def itk_image() -> Any:
+    image = SimpleITK.GetImageFromArray(VALUES)
+    image.SetSpacing(SCALE[::-1])
+    return image
+
+
+def write_itk(compress: bool = False) -> Callable[[Path], None]:
+    return lambda path: SimpleITK.WriteImage(itk_image(), str(path), compress)
+
+
+def write_nrrd(encoding: str) -> Callable[[Path], None]:
+    header = {"space directions": np.diag(SCALE[::-1]), "space": "scanner-xyz", "space units": ["mm"] * 3}
+    return lambda path: nrrd.write(str(path), VALUES.T, {**header, "encoding": encoding})
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "raw.nrrd": write_nrrd("raw"),
+    "gzip.nrrd": write_nrrd("gzip"),
+    "bzip2.nhdr": write_nrrd("bzip2"),
+    "plain.mha": write_itk(),
+    "compressed.mha": write_itk(True),
+    "plain.mhd": write_itk(),
+    "compressed.mhd": write_itk(True),
+    "plain.nii": write_itk(),
+    "compressed.nii.gz": write_itk(),
+    "big.nii": lambda path: nibabel.save(
+        nibabel.Nifti2Image(VALUES.astype(">u2").T, np.diag([*SCALE[::-1], 1])), path
+    ),
+    "imagej.tif": lambda path: tifffile.imwrite(
+        path, VALUES, imagej=True, resolution=(4, 2), metadata={"axes": "ZYX", "spacing": 2.0, "unit": "mm"}
+    ),
+    "image.ome.tif": lambda path: tifffile.imwrite(
+        path,
+        VALUES,
+        metadata={
+            "axes": "ZYX",
+            **{f"PhysicalSize{axis}": size for axis, size in zip("ZYX", SCALE, strict=True)},
+            **dict.fromkeys(("PhysicalSizeXUnit", "PhysicalSizeYUnit", "PhysicalSizeZUnit"), "mm"),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+@pytest.mark.parametrize("name", WRITERS)
+def test_an_image_keeps_its_values_and_its_voxel_size(name: str, version: str, tmp_path: Path) -> None:
+    WRITERS[name](tmp_path / name)
+    target = tmp_path / "image.zarr"
+    import_files([tmp_path / name], target, version=version, verify=True)
+    group = zarrfs.open_group(target)
+    np.testing.assert_array_equal(group["0"][...], VALUES)
+    image = parse(group.attrs).multiscales[0]
+    assert [(axis.name, axis.type) for axis in image.axes] == [("z", "space"), ("y", "space"), ("x", "space")]
+    assert image.levels[0].scale == pytest.approx(SCALE)
+    has_units = not name.startswith("big")  # nibabel writes no unit by default
+    assert {axis.unit for axis in image.axes} == ({"millimeter"} if has_units else {None})
+    assert check_node(group).valid
+
+
+@pytest.mark.parametrize(
+    "suffix", [".tif", ".ome.tif", ".nrrd", ".mha", ".mhd", ".nii", ".nii.gz", ".npy", ".npz"]
+)
+def test_an_export_can_be_imported_again(suffix: str, tmp_path: Path) -> None:
+    source = zarrfs.create_array(tmp_path / "a.zarr", data=VALUES, chunks=(3, 16, 16))
+    export(source, tmp_path / f"a{suffix}")
+    import_files([tmp_path / f"a{suffix}"], tmp_path / "b.zarr", plain=suffix == ".npz")
+    group = zarrfs.open_group(tmp_path / "b.zarr")
+    np.testing.assert_array_equal(group["arr_0" if suffix == ".npz" else "0"][...], VALUES)
+
+
+def test_channels_move_before_space_and_keep_their_names(tmp_path: Path) -> None:
+    data = np.random.default_rng(1).integers(0, 255, (3, 5, 40, 50), "u1")
+    names = ["DAPI", "GFP", "RFP"]
+    tifffile.imwrite(tmp_path / "a.ome.tif", data, metadata={"axes": "CZYX", "Channel": {"Name": names}})
+    tifffile.imwrite(tmp_path / "rgb.tif", np.moveaxis(data[:, 0], 0, -1), photometric="rgb")
+    import_files([tmp_path / "a.ome.tif"], tmp_path / "a.zarr")
+    group = zarrfs.open_group(tmp_path / "a.zarr")
+    np.testing.assert_array_equal(group["0"][...], data)
+    omero = parse(group.attrs).omero
+    assert omero is not None
+    assert [channel.label for channel in omero.channels] == names
+    import_files([tmp_path / "rgb.tif"], tmp_path / "rgb.zarr")
+    group = zarrfs.open_group(tmp_path / "rgb.zarr")
+    np.testing.assert_array_equal(group["0"][...], data[:, 0])
+    assert [axis.name for axis in parse(group.attrs).multiscales[0].axes] == ["c", "y", "x"]
+
+
+def test_options_replace_the_axes_of_the_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", VALUES)
+    import_files(
+        [tmp_path / "a.npy"],
+        tmp_path / "a.zarr",
+        axes=["x", "t", "y"],
+        scale=[1, 2, 3],
+        unit="nanometer",
+        levels=1,
+    )
+    group = zarrfs.open_group(tmp_path / "a.zarr")
+    image = parse(group.attrs).multiscales[0]
+    assert [axis.name for axis in image.axes] == ["t", "x", "y"]
+    assert image.levels[0].scale == (2, 1, 3)
+    assert [axis.unit for axis in image.axes] == [None, "nanometer", "nanometer"]
+    np.testing.assert_array_equal(group["0"][...], VALUES.transpose(1, 0, 2))
+    assert group.names() == ["0"]
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "I;16", "1"])
+def test_a_stack_is_sorted_by_numbers(mode: str, tmp_path: Path) -> None:
+    shape = (12, 30, 20, *{"RGB": (3,), "RGBA": (4,)}.get(mode, ()))
+    dtype = {"I;16": "u2", "1": "?"}.get(mode, "u1")
+    data = np.random.default_rng(2).integers(0, 255, shape).astype(dtype)
+    for number, plane in enumerate(data):
+        Image.fromarray(plane).save(tmp_path / f"z{number}.png")
+    import_files([tmp_path / "z*.png"], tmp_path / "a.zarr")
+    group = zarrfs.open_group(tmp_path / "a.zarr")
+    expected = np.moveaxis(data, -1, 0) if data.ndim == 4 else data
+    np.testing.assert_array_equal(group["0"][...], expected)
+    assert natural_order("z2.png") < natural_order("z10.png")
+
+
+@pytest.mark.parametrize("dtype", ["u1", ">f4", "<i8"])
+def test_a_raw_file_with_a_header(dtype: str, tmp_path: Path) -> None:
+    data = VALUES.astype(dtype)
+    (tmp_path / "a.bin").write_bytes(b"header" + data.tobytes())
+    import_files([tmp_path / "a.bin"], tmp_path / "a.zarr", shape=data.shape, dtype=dtype, offset=6)
+    array = zarrfs.open_array(tmp_path / "a.zarr/0")
+    np.testing.assert_array_equal(array[...], data)
+    assert array.dtype == np.dtype(dtype).newbyteorder("=")
+
+
+def test_scaled_values_of_nifti_are_floats(tmp_path: Path) -> None:
+    image = nibabel.Nifti1Image(VALUES.T.astype("i2"), np.eye(4))
+    image.header.set_slope_inter(0.5, 3.0)
+    nibabel.save(image, tmp_path / "a.nii")
+    import_files([tmp_path / "a.nii"], tmp_path / "a.zarr")
+    array = zarrfs.open_array(tmp_path / "a.zarr/0")
+    assert array.dtype == "f8"
+    np.testing.assert_array_equal(array[...].T, np.asarray(nibabel.load(tmp_path / "a.nii").dataobj))
+
+
+def test_hdf5_and_npz_keep_their_names(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["g/x"] = VALUES
+        file["g"].attrs["a"] = 1
+    np.savez_compressed(tmp_path / "b.npz", x=VALUES, y=VALUES[0])
+    import_files([tmp_path / "a.h5"], tmp_path / "a.zarr", verify=True)
+    import_files([tmp_path / "b.npz"], tmp_path / "b.zarr", verify=True, compressors="zstd")
+    first, second = zarrfs.open_group(tmp_path / "a.zarr"), zarrfs.open_group(tmp_path / "b.zarr")
+    np.testing.assert_array_equal(first["g/x"][...], VALUES)
+    assert first["g"].attrs["a"] == 1
+    assert second.names() == ["x", "y"]
+    np.testing.assert_array_equal(second["x"][...], VALUES)
+
+
+def test_several_images_become_a_collection(tmp_path: Path) -> None:
+    with tifffile.TiffWriter(tmp_path / "a.ome.tif", ome=True) as writer:
+        for data in (VALUES, VALUES[:3, :30]):
+            writer.write(data, metadata={"axes": "ZYX"})
+    for version in ("0.4", "0.5"):
+        target = tmp_path / f"{version}.zarr"
+        lines = import_files([tmp_path / "a.ome.tif"], target, version=version)
+        assert lines[0].startswith("0: ")
+        np.testing.assert_array_equal(zarrfs.open_array(target / "0/0")[...], VALUES)
+        np.testing.assert_array_equal(zarrfs.open_array(target / "1/0")[...], VALUES[:3, :30])
+        attributes = zarrfs.open_group(target).attrs
+        assert attributes.get("ome", attributes)["bioformats2raw.layout"] == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "options", "error", "message"),
+    [
+        (None, "missing.tif", {}, LocationError, "no such file"),
+        (None, "*.png", {}, LocationNotFoundError, "no file matches"),
+        (b"NRRD0004\n", "a.nrrd", {}, LocationError, "not a valid NRRD file"),
+        (b"NDims = 3\nDimSize = 4 4\n", "a.mha", {}, LocationError, "ElementDataFile is missing"),
+        (
+            b"ObjectType = Image\nNDims = 2\nDimSize = 4 4\nElementType = MET_UCHAR\nElementDataFile = LOCAL\nabc",
+            "a.mha",
+            {},
+            LocationError,
+            "expected 16 bytes of values",
+        ),
+        (
+            b"ObjectType = Image\nNDims = 2\nDimSize = 4 4\nElementType = MET_UCHAR\nElementDataFile = ../secret\n",
+            "a.mhd",
+            {},
+            LocationError,
+            "only a file of the same directory",
+        ),
+        (b"\x89PNG\r\n\x1a\n", "a.png", {}, LocationError, "cannot be read as PNG"),
+        (b"PK\x03\x04", "a.npz", {}, LocationError, "cannot be read as a NumPy archive"),
+        (b"x" * 400, "a.nii", {}, LocationError, "neither a zip file nor"),
+        (b"x" * 10, "a.raw", {"shape": [4, 4], "dtype": "u1"}, LocationError, "expected 16 bytes"),
+        (b"x" * 10, "a.raw", {"shape": [4, 0], "dtype": "u1"}, OptionError, "at least 1"),
+        (b"x" * 10, "a.raw", {"shape": [4, 4], "dtype": "q9"}, OptionError, "NumPy data type"),
+        (b"x" * 10, "a.raw", {"shape": [4, 4]}, OptionError, "needs both"),
+    ],
+)
+def test_bad_files_and_options_are_refused(
+    content: bytes | None,
+    name: str,
+    options: dict[str, Any],
+    error: type[Exception],
+    message: str,
+    tmp_path: Path,
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(error, match=message):
+        import_files([tmp_path / name], tmp_path / "out.zarr", **options)
+    assert not (tmp_path / "out.zarr").exists()
+
+
+def test_differing_files_and_other_stacks_are_refused(tmp_path: Path) -> None:
+    for number, size in enumerate((10, 11)):
+        Image.fromarray(np.zeros((size, 9), "u1")).save(tmp_path / f"{number}.png")
+        np.save(tmp_path / f"{number}.npy", VALUES)
+    with pytest.raises(UnsupportedError, match="differ in their size or mode"):
+        import_files([tmp_path / "*.png"], tmp_path / "out.zarr")
+    with pytest.raises(OptionError, match="only PNG and JPEG files"):
+        import_files([tmp_path / "*.npy"], tmp_path / "out.zarr")
+    zarrfs.create_array(tmp_path / "a.zarr", data=VALUES)
+    with pytest.raises(NodeTypeError, match="is a Zarr hierarchy"):
+        import_files([tmp_path / "a.zarr"], tmp_path / "out.zarr")
+
+
+def test_the_command_and_an_existing_destination(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", VALUES)
+    arguments = [
+        "import",
+        str(tmp_path / "a.npy"),
+        str(tmp_path / "a.zarr"),
+        "--axes",
+        "zyx",
+        "--levels",
+        "2",
+    ]
+    runner = CliRunner()
+    dry = runner.invoke(main, [*arguments, "--dry-run"], catch_exceptions=False)
+    assert not (tmp_path / "a.zarr").exists()
+    done = runner.invoke(main, arguments, catch_exceptions=False)
+    assert dry.output == "".join(f"would be {line}\n" for line in done.output.splitlines())
+    assert runner.invoke(main, arguments).exit_code != 0
+    assert runner.invoke(main, [*arguments, "--if-exists", "resume"], catch_exceptions=False).exit_code == 0
+    np.testing.assert_array_equal(zarrfs.open_array(tmp_path / "a.zarr/0")[...], VALUES)

@@ -1,0 +1,123 @@
+"""``zarrfs import``: write files of other formats to a Zarr hierarchy."""
+
+from __future__ import annotations
+
+import click
+
+from zarrfs.cli.transfer import print_report, progress_bar
+from zarrfs.cli.values import SizeType, compression, lengths, numbers, storage_option, storage_options
+from zarrfs.importing import import_files
+
+__all__ = ["command"]
+
+
+@click.command("import", short_help="Write files of other formats to a Zarr hierarchy.")
+@click.argument("files", nargs=-1, required=True)
+@click.argument("destination")
+@click.option(
+    "--plain", is_flag=True, help="Copy the arrays as they are, without OME-NGFF metadata and levels."
+)
+@click.option("--axes", help="The names of the dimensions of the file: czyx, or c,z,y,x.")
+@click.option("--scale", help="The distance of two elements along each dimension, such as 1,0.5,0.2,0.2.")
+@click.option("--unit", help="The unit of the spatial dimensions, such as micrometer.")
+@click.option("--name", help="The name of the image.")
+@click.option(
+    "--levels", type=click.IntRange(1), help="The number of levels. Default: until none is longer than 256."
+)
+@click.option(
+    "--ngff", "version", type=click.Choice(["0.4", "0.5"]), help="The OME-NGFF version. Default: 0.5."
+)
+@click.option("--shape", help="The shape of a raw file, such as 64,512,512.")
+@click.option("--dtype", help="The data type of a raw file, such as uint16 or >f4.")
+@click.option(
+    "--offset", type=click.IntRange(0), default=0, help="The size of the header of a raw file in bytes."
+)
+@click.option(
+    "--chunks",
+    help="The chunk shape: 64, 1,256,256, or auto. Default: auto for images, else that of the file.",
+)
+@click.option("--shards", help="The shard shape (format 3), auto, or none.")
+@click.option(
+    "--compressor", help="The compressor: zstd, zstd:5, gzip, blosc or none. Default: zstd for images."
+)
+@click.option(
+    "--if-exists",
+    type=click.Choice(["raise", "replace", "resume"]),
+    default="raise",
+    show_default=True,
+    help="What to do if the destination exists. resume continues an interrupted run.",
+)
+@click.option("--verify", is_flag=True, help="Read the result and compare it with the file.")
+@click.option(
+    "--memory", type=SizeType(1), default="256MiB", show_default=True, help="Memory for values per thread."
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be written.")
+@storage_option
+def command(
+    files: tuple[str, ...],
+    destination: str,
+    plain: bool,
+    axes: str | None,
+    scale: str | None,
+    unit: str | None,
+    name: str | None,
+    levels: int | None,
+    version: str | None,
+    shape: str | None,
+    dtype: str | None,
+    offset: int,
+    chunks: str | None,
+    shards: str | None,
+    compressor: str | None,
+    if_exists: str,
+    verify: bool,
+    memory: int,
+    dry_run: bool,
+    storage: tuple[str, ...],
+) -> None:
+    """Write FILE... to a new Zarr hierarchy at DESTINATION.
+
+    Images become OME-NGFF images with their axes, pixel sizes, units and channels, and further levels of a pyramid:
+    TIFF, OME-TIFF, ImageJ hyperstacks, NRRD, MetaImage, NIfTI, NPY, PNG, JPEG. Several PNG or JPEG files are a stack.
+    A raw file needs --shape and --dtype. HDF5 and NPZ files become groups with the same names.
+
+    A pattern, such as "slices/*.png", denotes a stack; its files are sorted by the numbers in their names.
+
+    Exit codes: 0 success; 1 error; 2 incorrect usage; 130 interrupted.
+
+    \b
+    Examples:
+      zarrfs import stack.ome.tif image.ome.zarr
+      zarrfs import "slices/*.png" image.ome.zarr --scale 2,0.65,0.65 --unit micrometer
+      zarrfs import volume.raw image.ome.zarr --shape 64,512,512 --dtype uint16
+      zarrfs import table.h5 table.zarr
+    """
+    with progress_bar() as progress:
+        report = import_files(
+            files,
+            destination,
+            plain=plain,
+            axes=None if axes is None else _names(axes),
+            scale=None if scale is None else numbers(scale),
+            unit=unit,
+            name=name,
+            levels=levels,
+            version=version,
+            shape=None if shape is None else [int(length) for length in numbers(shape, integers=True)],
+            dtype=dtype,
+            offset=offset,
+            chunks=lengths(chunks),
+            shards=lengths(shards),
+            compressors=compression(compressor),
+            if_exists=if_exists,  # type: ignore[arg-type]  # one of the choices
+            verify=verify,
+            memory=memory,
+            progress=progress,
+            dry_run=dry_run,
+            storage_options=storage_options(storage),
+        )
+    print_report(report, dry_run)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")] if "," in text else list(text)

@@ -1,0 +1,116 @@
+"""PNG and JPEG files, one or a stack of them, as images. They are read with Pillow."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zarrfs.engine.stores.databases.base import load_library
+from zarrfs.engine.stores.regular_files import open_regular_file
+from zarrfs.errors import LocationError, UnsupportedError
+from zarrfs.foreign.contiguous import path_stamp
+from zarrfs.foreign.image_groups import ImageAxis, image_nodes
+from zarrfs.foreign.presented_store import PresentedArray, PresentedStore
+
+__all__ = ["IMAGE_SUFFIXES", "is_image_file", "natural_order", "open_image_stack"]
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
+
+PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
+JPEG_MAGIC = b"\xff\xd8\xff"
+
+MAX_PIXELS = 1 << 30
+"""The largest number of pixels of one file. A small damaged file could otherwise need all memory."""
+
+MODES = {
+    "1": ("bool", 1),
+    "L": ("uint8", 1),
+    "I;16": ("uint16", 1),
+    "I;16B": ("uint16", 1),
+    "I": ("uint16", 1),
+}
+MODES |= {
+    "RGB": ("uint8", 3),
+    "RGBA": ("uint8", 4),
+    "LA": ("uint8", 4),
+    "P": ("uint8", 4),
+    "CMYK": ("uint8", 3),
+}
+"""The data type and the number of samples of each mode of Pillow, after the conversion in ``_read``."""
+
+CONVERTED = {"LA": "RGBA", "P": "RGBA", "CMYK": "RGB"}
+
+
+def is_image_file(head: bytes) -> bool:
+    """Return whether the first bytes of a file are those of a PNG or JPEG file."""
+    return head.startswith((PNG_MAGIC, JPEG_MAGIC))
+
+
+def natural_order(path: str) -> tuple[Any, ...]:
+    """Return a key that sorts the numbers in file names by their value: ``z2.png`` before ``z10.png``."""
+    return tuple(
+        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path) if part
+    )
+
+
+def open_image_stack(paths: Sequence[str]) -> PresentedStore:
+    """Return a store with the image that PNG or JPEG files contain: the planes of a stack, in this order.
+
+    The axes are z, y, x, without z for one file, and c at the end for colours. All files have the same size and mode.
+
+    Raises LocationError for a damaged file, UnsupportedError for modes that are not supported and files that differ.
+    """
+    pillow: Any = load_library("PIL.Image", "images", "reading PNG and JPEG")
+    sizes = {_header(pillow, path) for path in paths}
+    if len(sizes) != 1:
+        raise UnsupportedError(
+            f"{paths[0]} and {len(paths) - 1} other files differ in their size or mode: "
+            + ", ".join(f"{width} x {height} {mode}" for (width, height), mode in sorted(sizes)[:3])
+        )
+    (((width, height), mode),) = sizes
+    name, samples = MODES[mode]
+    colors = (samples,) if samples > 1 else ()
+    plane = (height, width, *colors)
+
+    def read(region: tuple[slice, ...]) -> npt.NDArray[Any]:
+        inner = region[-len(plane) :]
+        numbers = range(region[0].start, region[0].stop) if len(region) > len(plane) else range(1)
+        planes = [_read(pillow, paths[number], mode, name)[inner] for number in numbers]
+        return np.stack(planes) if len(region) > len(plane) else planes[0]
+
+    is_stack = len(paths) > 1
+    shape = (len(paths), *plane) if is_stack else plane
+    array = PresentedArray(shape, (1, *plane) if is_stack else plane, np.dtype(name), read)
+    axes = [ImageAxis(axis) for axis in ("zyx" if is_stack else "yx")] + [ImageAxis("c")] * bool(colors)
+    title = os.path.splitext(os.path.basename(paths[0]))[0]
+    nodes = image_nodes(array, axes, title)
+    return PresentedStore(
+        f"file://{os.path.abspath(paths[0])}", nodes, lambda: tuple(map(path_stamp, paths)), lambda: None
+    )
+
+
+def _header(pillow: Any, path: str) -> tuple[tuple[int, int], str]:
+    os.close(open_regular_file(path))  # not a FIFO or a device
+    try:
+        with pillow.open(path, formats=("PNG", "JPEG")) as image:
+            size, mode = image.size, image.mode
+    except Exception as error:  # Pillow raises errors of many kinds for damaged files
+        raise LocationError(f"{path} cannot be read as PNG or JPEG: {error}") from error
+    if mode not in MODES:
+        raise UnsupportedError(f"{path}: images of mode {mode} are not supported")
+    if size[0] * size[1] > MAX_PIXELS:
+        raise UnsupportedError(f"{path} has {size[0]} x {size[1]} pixels; at most {MAX_PIXELS} are read")
+    return size, mode
+
+
+def _read(pillow: Any, path: str, mode: str, dtype: str) -> npt.NDArray[Any]:
+    with pillow.open(path, formats=("PNG", "JPEG")) as image:
+        if image.mode != mode:
+            raise OSError(0, f"{path} has changed: mode {image.mode}, expected {mode}")
+        converted = image.convert(CONVERTED[mode]) if mode in CONVERTED else image
+        return np.asarray(converted).astype(dtype, copy=False)

@@ -1,0 +1,141 @@
+"""NRRD files (.nrrd, .nhdr) as images. See https://teem.sourceforge.net/nrrd/format.html"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zarrfs.engine.stores.databases.base import load_library
+from zarrfs.errors import LocationError, UnsupportedError, ZarrError
+from zarrfs.foreign.contiguous import path_stamp
+from zarrfs.foreign.image_groups import ImageAxis, image_nodes
+from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, plane_chunks
+from zarrfs.foreign.stored_values import stored_values
+from zarrfs.ngff.units import unit_name
+
+__all__ = ["open_nrrd"]
+
+ENCODINGS: dict[str, str | None] = {
+    "raw": None,
+    "gzip": "gzip",
+    "gz": "gzip",
+    "bzip2": "bzip2",
+    "bz2": "bzip2",
+}
+
+TYPES = {
+    **dict.fromkeys(("signed char", "int8", "int8_t"), "i1"),
+    **dict.fromkeys(("uchar", "unsigned char", "uint8", "uint8_t"), "u1"),
+    **dict.fromkeys(("short", "short int", "signed short", "signed short int", "int16", "int16_t"), "i2"),
+    **dict.fromkeys(("ushort", "unsigned short", "unsigned short int", "uint16", "uint16_t"), "u2"),
+    **dict.fromkeys(("int", "signed int", "int32", "int32_t"), "i4"),
+    **dict.fromkeys(("uint", "unsigned int", "uint32", "uint32_t"), "u4"),
+    **dict.fromkeys(("longlong", "long long", "long long int", "signed long long", "int64", "int64_t"), "i8"),
+    **dict.fromkeys(
+        ("ulonglong", "unsigned long long", "unsigned long long int", "uint64", "uint64_t"), "u8"
+    ),
+    "signed long long int": "i8",
+    "float": "f4",
+    "double": "f8",
+}
+"""The data types of NRRD."""
+
+SAMPLE_KINDS = ("list", "point", "vector", "covariant-vector", "normal")
+COLOR_KINDS = ("color", "matrix", "quaternion", "symmetric")
+
+
+def open_nrrd(path: str) -> PresentedStore:
+    """Return a store with the image of a NRRD file. Values in another file of the same directory are read too.
+
+    Raises LocationError for a damaged file, and UnsupportedError for encodings, types and lists of files that are not
+    supported.
+    """
+    nrrd: Any = load_library("nrrd", "nrrd", "reading NRRD")
+    try:
+        with open(path, "rb") as stream:
+            header = nrrd.read_header(stream)
+            offset = stream.tell()
+        sizes = [int(length) for length in header["sizes"]]
+        dtype = _dtype(header, path)
+        encoding = str(header["encoding"]).lower()
+    except ZarrError:
+        raise
+    except Exception as error:  # pynrrd raises errors of many kinds
+        raise LocationError(f"{path} is not a valid NRRD file: {error}") from error
+    if encoding not in ENCODINGS:
+        raise UnsupportedError(
+            f"{path}: the encoding {encoding!r} is not supported; expected raw, gzip or bzip2"
+        )
+    file, offset = _data_file(path, header, offset)
+    shape = tuple(reversed(sizes))
+    values, fd = stored_values(file, offset, shape, dtype, ENCODINGS[encoding])
+    array = PresentedArray(shape, plane_chunks(shape, dtype.itemsize), dtype.newbyteorder("="), values.read)
+    nodes = image_nodes(array, _axes(header, len(shape)), str(header.get("content", "")))
+    return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
+
+
+def _dtype(header: Mapping[str, Any], path: str) -> np.dtype[Any]:
+    name = TYPES.get(str(header["type"]))
+    if name is None:
+        raise UnsupportedError(f"{path}: the type {header['type']!r} is not supported; expected numbers")
+    endian = str(header.get("endian", "little")).lower()
+    return np.dtype(name).newbyteorder(">" if endian == "big" else "<")
+
+
+def _data_file(path: str, header: Mapping[str, Any], offset: int) -> tuple[str, int]:
+    """Return the file that contains the values, and their offset in it."""
+    if int(header.get("line skip", header.get("lineskip", 0))):
+        raise UnsupportedError(f"{path}: the field 'line skip' is not supported")
+    skipped = int(header.get("byte skip", header.get("byteskip", 0)))
+    name = header.get("data file", header.get("datafile"))
+    if name is None:
+        return path, -1 if skipped == -1 else offset + skipped
+    name = str(name)
+    if name.upper().startswith("LIST") or "%" in name:
+        raise UnsupportedError(f"{path}: values in several files are not supported")
+    if os.path.basename(name) != name:
+        raise LocationError(f"{path}: the values are in {name}; only a file of the same directory is read")
+    return os.path.join(os.path.dirname(path), name), skipped
+
+
+def _axes(header: Mapping[str, Any], ndim: int) -> list[ImageAxis]:
+    """Return the axes from the slowest to the fastest one, which is the last one in C order."""
+    kinds = [str(kind).lower() for kind in header.get("kinds") or ["domain"] * ndim]
+    is_spatial = [not (kind in SAMPLE_KINDS or "-" in kind or kind.endswith(COLOR_KINDS)) for kind in kinds]
+    is_spatial = [spatial and kind != "time" for spatial, kind in zip(is_spatial, kinds, strict=True)]
+    spatial_count = sum(is_spatial)
+    names = iter("xyz" if spatial_count <= 3 else [f"dim{number}" for number in range(spatial_count)])
+    units = _units(header, ndim)
+    axes = []
+    for number in range(ndim):
+        scale = _scale(header, number)
+        if is_spatial[number]:
+            axes.append(ImageAxis(next(names), scale, units[number]))
+        else:
+            axes.append(ImageAxis("t" if kinds[number] == "time" else "c", scale))
+    axes.reverse()
+    return axes
+
+
+def _scale(header: Mapping[str, Any], number: int) -> float:
+    """Return the distance of the elements along a dimension, from its direction or its spacing."""
+    directions: Sequence[Any] | None = header.get("space directions")
+    if directions is not None:
+        vector = directions[number]
+        length = 0.0 if vector is None else math.sqrt(sum(float(part) ** 2 for part in vector))
+        return length if math.isfinite(length) and length > 0 else 1.0
+    spacings = header.get("spacings")
+    spacing = math.nan if spacings is None else float(spacings[number])
+    return spacing if math.isfinite(spacing) and spacing > 0 else 1.0
+
+
+def _units(header: Mapping[str, Any], ndim: int) -> list[str | None]:
+    stated = header.get("space units") or header.get("units") or []
+    known = [unit_name(str(unit).strip('"')) for unit in stated]
+    if len(known) == ndim:
+        return known
+    return [known[0] if known else None] * ndim

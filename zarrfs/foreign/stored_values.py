@@ -1,0 +1,95 @@
+"""Values that a header describes and that another part of the file, or another file, contains, possibly compressed."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import math
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from zarrfs.engine.stores.regular_files import open_regular_file
+from zarrfs.errors import LocationError
+from zarrfs.foreign.contiguous import ContiguousValues
+
+__all__ = ["stored_values"]
+
+BLOCK_NBYTES = 1 << 20
+
+
+def stored_values(
+    path: str, offset: int, shape: Sequence[int], dtype: np.dtype[Any], compression: str | None = None
+) -> tuple[ContiguousValues, int]:
+    """Return the values in a file, in C order of ``shape`` from ``offset``, and the descriptor to close.
+
+    ``compression`` is ``gzip``, ``zlib`` or ``bzip2``. Compressed values are written to a temporary file, because their
+    parts cannot be read separately. An offset of -1 means that the values are the end of the file.
+
+    Raises LocationError if the file is too short or damaged.
+    """
+    nbytes = math.prod(shape) * dtype.itemsize
+    fd = open_regular_file(path)
+    try:
+        size = os.fstat(fd).st_size
+        if compression is not None:
+            plain = _decompressed(fd, max(offset, 0), nbytes, compression, path)
+            os.close(fd)
+            fd, offset = plain, 0
+        elif offset < 0:
+            offset = size - nbytes
+        available = os.fstat(fd).st_size - offset
+        if offset < 0 or available < nbytes:
+            raise LocationError(
+                f"{path}: expected {nbytes} bytes of values for the shape {tuple(shape)}, found {max(0, available)}"
+            )
+    except BaseException:
+        os.close(fd)
+        raise
+    return ContiguousValues(fd, offset, shape, dtype), fd
+
+
+def _decompressed(fd: int, offset: int, nbytes: int, compression: str, path: str) -> int:
+    """Return the descriptor of an unnamed file with the first ``nbytes`` bytes of the compressed data."""
+    openers: dict[str, Callable[[BinaryIO], Any]] = {"gzip": gzip.open, "zlib": _Zlib, "bzip2": bz2.open}
+    with os.fdopen(os.dup(fd), "rb") as stream, tempfile.TemporaryFile() as file:
+        stream.seek(offset)
+        try:
+            with openers[compression](stream) as source:
+                remaining = nbytes
+                while remaining and (data := source.read(min(remaining, BLOCK_NBYTES))):
+                    file.write(data)
+                    remaining -= len(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise LocationError(f"{path}: the compressed values cannot be decoded: {error}") from error
+        file.flush()
+        return os.dup(file.fileno())
+
+
+class _Zlib:
+    """A zlib stream with the interface of a file."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._decoder = zlib.decompressobj()
+
+    def __enter__(self) -> _Zlib:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` bytes; an empty string at the end."""
+        while not self._decoder.eof:
+            data = self._decoder.unconsumed_tail or self._stream.read(BLOCK_NBYTES)
+            if not data:
+                raise EOFError("the zlib stream ends early")
+            decoded = self._decoder.decompress(data, size)
+            if decoded:
+                return decoded
+        return b""

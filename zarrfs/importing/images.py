@@ -1,0 +1,137 @@
+"""The images of a foreign hierarchy, with their axes in the order that OME-NGFF prescribes: time, channel, space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.errors import MetadataError, OptionError
+from zarrfs.foreign.image_groups import ImageAxis, image_nodes
+from zarrfs.foreign.presented_store import PresentedArray, PresentedStore
+from zarrfs.ngff.geometry import axis_type
+from zarrfs.ngff.model import Multiscales
+from zarrfs.ngff.parse import parse
+
+__all__ = ["SourceImage", "find_images", "image_of_array", "image_of_group", "ordered_image"]
+
+DEFAULT_NAMES = "tczyx"
+
+RANKS = {"time": 0, "channel": 1, None: 1, "space": 2}
+
+
+@dataclass(frozen=True)
+class SourceImage:
+    """An array and what is known about it. ``omero`` are the channel metadata of OME-NGFF, or None."""
+
+    array: Array
+    axes: Sequence[ImageAxis]
+    name: str
+    omero: Mapping[str, Any] | None
+
+
+def find_images(node: Array | Group) -> Iterator[tuple[str, Group]]:
+    """Yield the images at a node, with their paths: the node itself, or its members (the series of a file)."""
+    if isinstance(node, Array):
+        return
+    if parse(node.attrs).multiscales:
+        yield "", node
+        return
+    for name in node.names():
+        member = node[name]
+        if isinstance(member, Group) and parse(member.attrs).multiscales:
+            yield name, member
+
+
+def image_of_group(group: Group) -> SourceImage:
+    """Return level 0 of an image."""
+    model = parse(group.attrs)
+    image = model.multiscales[0]
+    array = group[image.levels[0].path]
+    if not isinstance(array, Array):
+        raise MetadataError(f"{group.store.url}: level 0 of the image, {image.levels[0].path!r}, is a group")
+    omero = group.attrs.get("ome", {}).get("omero")
+    return SourceImage(
+        array, _axes(image, array.ndim), image.name, omero if isinstance(omero, dict) else None
+    )
+
+
+def image_of_array(array: Array) -> SourceImage:
+    """Return the image that an array without metadata is. Its axes are the last ones of t, c, z, y, x."""
+    axes = [ImageAxis(name) for name in DEFAULT_NAMES[-array.ndim :]]
+    return SourceImage(array, axes, "", None)
+
+
+def ordered_image(
+    image: SourceImage,
+    names: Sequence[str] | None = None,
+    scale: Sequence[float] | None = None,
+    unit: str | None = None,
+) -> PresentedStore:
+    """Return a store with an image that is transposed so that time precedes channels, and channels precede space.
+
+    ``names`` and ``scale`` replace those of the dimensions, in the order of the file, and ``unit`` that of the spatial
+    ones. Raises OptionError if they do not have one item for each dimension.
+    """
+    array = image.array
+    axes = _replaced(image, names, scale, unit)
+    order = sorted(range(array.ndim), key=lambda number: (RANKS.get(axis_type(axes[number].name), 1), number))
+
+    def read(region: tuple[slice, ...]) -> npt.NDArray[Any]:
+        stored = [slice(None)] * array.ndim
+        for position, number in enumerate(order):
+            stored[number] = region[position]
+        return np.asarray(array[tuple(stored)]).transpose(order)
+
+    presented = PresentedArray(
+        tuple(array.shape[number] for number in order),
+        tuple(_chunk(array, number) for number in order),
+        array.dtype,
+        read,
+    )
+    nodes = image_nodes(presented, [axes[number] for number in order], image.name)
+    attributes = nodes[""]
+    if image.omero is not None and isinstance(attributes, dict):
+        attributes["ome"]["omero"] = dict(image.omero)
+    place = f"{array.store.url}/{array.path}".rstrip("/")
+    return PresentedStore(place, nodes, lambda: array.store.stamp("zarr.json"), lambda: None)
+
+
+def _axes(image: Multiscales, ndim: int) -> list[ImageAxis]:
+    level = image.levels[0]
+    scale = level.scale or (1.0,) * ndim
+    origin = level.translation or (0.0,) * ndim
+    axes = []
+    for number, axis in enumerate(image.axes):
+        name = "c" if axis.name == "s" else axis.name  # the samples of a pixel in TIFF
+        axes.append(ImageAxis(name, scale[number], axis.unit, origin[number]))
+    return axes
+
+
+def _replaced(
+    image: SourceImage, names: Sequence[str] | None, scale: Sequence[float] | None, unit: str | None
+) -> list[ImageAxis]:
+    axes = list(image.axes)
+    for option_name, values in (("axes", names), ("scale", scale)):
+        if values is not None and len(values) != len(axes):
+            raise OptionError(
+                f"{option_name}: expected one item for each dimension of the shape {image.array.shape}, "
+                f"found {len(values)}"
+            )
+    if names is not None:
+        axes = [axis._replace(name=name) for axis, name in zip(axes, names, strict=True)]
+    if scale is not None:
+        axes = [axis._replace(scale=float(step), origin=0.0) for axis, step in zip(axes, scale, strict=True)]
+    if unit is not None:
+        axes = [axis._replace(unit=unit) if axis_type(axis.name) == "space" else axis for axis in axes]
+    return axes
+
+
+def _chunk(array: Array, axis: int) -> int:
+    length = array.chunks[axis]
+    return max(length) if isinstance(length, tuple) else length

@@ -1,0 +1,181 @@
+"""Importing files: open them as a read-only hierarchy, and copy its images and arrays."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy.typing as npt
+
+import zarrfs
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.errors import LocationNotFoundError, NodeTypeError, OptionError
+from zarrfs.foreign.image_stacks import IMAGE_SUFFIXES, natural_order, open_image_stack
+from zarrfs.foreign.opening import open_node
+from zarrfs.foreign.presented_store import PresentedStore
+from zarrfs.foreign.raw import open_raw
+from zarrfs.importing.images import find_images, image_of_array, image_of_group, ordered_image
+from zarrfs.tools import CopyReport, build_pyramid, convert
+from zarrfs.tools.copying.advice import option
+
+__all__ = ["import_files"]
+
+IMAGE_DIMENSIONS = range(2, 6)
+
+
+def import_files(
+    files: Sequence[str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    *,
+    plain: bool = False,
+    axes: Sequence[str] | None = None,
+    scale: Sequence[float] | None = None,
+    unit: str | None = None,
+    name: str | None = None,
+    levels: int | None = None,
+    version: str | None = None,
+    shape: Sequence[int] | None = None,
+    dtype: npt.DTypeLike | None = None,
+    offset: int = 0,
+    chunks: Any = None,
+    shards: Any = None,
+    compressors: Any = None,
+    if_exists: Literal["raise", "replace", "resume"] = "raise",
+    verify: bool = False,
+    memory: int = 256 << 20,
+    progress: Any = None,
+    dry_run: bool = False,
+    storage_options: dict[str, Any] | None = None,
+) -> CopyReport:
+    """Import a file, or a stack of PNG or JPEG files, to a new Zarr hierarchy.
+
+    An image (TIFF, OME-TIFF, ImageJ, NRRD, MetaImage, NIfTI, PNG, JPEG, NPY and raw with 2 to 5 dimensions) becomes an
+    OME-NGFF image with its axes, pixel sizes, units and channels. Its axes are put into the order time, channel, space.
+    A file with several images becomes a group of images. HDF5 and NPZ become a group with the same names.
+
+    Args:
+        files: paths, or patterns of ``glob`` for stacks. Files of a stack are sorted by the numbers in their names.
+        plain: copy the arrays as they are, without OME-NGFF metadata and without further levels.
+        axes: the names of the dimensions of the file, such as ``["z", "y", "x"]``.
+        scale, unit, name, levels, version: as for ``build_pyramid``. The scales are in the order of ``axes``.
+        shape, dtype, offset: of a raw file, which has no header.
+        chunks, compressors: as for ``convert``. By default ``"auto"`` for images, and those of the file for others.
+        shards, if_exists, verify, memory, progress, dry_run, storage_options: as for ``convert``.
+
+    Raises LocationError for damaged files and missing libraries, UnsupportedError for what Zarr or OME-NGFF cannot
+    represent, OptionError for options that do not fit, and the errors of writing.
+    """
+    node = _open(_expanded(files), shape, dtype, offset)
+    copying: dict[str, Any] = {
+        "chunks": chunks,
+        "shards": shards,
+        "compressors": compressors,
+        "if_exists": if_exists,
+        "verify": verify,
+        "memory": memory,
+        "progress": progress,
+        "dry_run": dry_run,
+        "storage_options": storage_options,
+    }
+    pyramid: dict[str, Any] = {"name": name, "levels": levels, "version": version, **copying}
+    # The chunks of files are often planes or strips, and the values that are presented are not compressed.
+    pyramid |= {
+        "chunks": "auto" if chunks is None else chunks,
+        "compressors": "auto" if compressors is None else compressors,
+    }
+    with node:
+        images = {} if plain else dict(find_images(node))
+        if isinstance(node, Array) and not plain and node.ndim in IMAGE_DIMENSIONS:
+            return build_pyramid(ordered_image(image_of_array(node), axes, scale, unit), target, **pyramid)
+        if not images:
+            _check_unused(axes=axes, scale=scale, unit=unit, name=name, levels=levels, version=version)
+            return convert(node, target, **copying)
+        if list(images) == [""]:
+            return build_pyramid(
+                ordered_image(image_of_group(images[""]), axes, scale, unit), target, **pyramid
+            )
+        return _import_series(images, target, axes, scale, unit, pyramid)
+
+
+def _import_series(
+    images: dict[str, Group],
+    target: str | os.PathLike[str],
+    axes: Sequence[str] | None,
+    scale: Sequence[float] | None,
+    unit: str | None,
+    pyramid: dict[str, Any],
+) -> CopyReport:
+    """Import the images of a file as members of a group. See https://ngff.openmicroscopy.org/0.5/#bf2raw"""
+    sources = {
+        path: ordered_image(image_of_group(group), axes, scale, unit) for path, group in images.items()
+    }
+    report = CopyReport()
+    # The dry run finds the errors of options before anything is written.
+    for is_dry in (True,) if pyramid["dry_run"] else (True, False):
+        report.clear()
+        if not is_dry:
+            version = pyramid["version"] or "0.5"
+            layout: dict[str, Any] = {"bioformats2raw.layout": 3}
+            zarrfs.create_group(
+                target,
+                zarr_format=2 if version == "0.4" else 3,
+                attributes=layout if version == "0.4" else {"ome": {"version": version, **layout}},
+                overwrite=pyramid["if_exists"] == "replace",
+                storage_options=pyramid["storage_options"],
+            )
+        for path, source in sources.items():
+            place = f"{os.fspath(target)}/{path}"
+            lines = build_pyramid(source, place, **{**pyramid, "dry_run": is_dry})
+            report += [f"{path}: {line}" for line in lines]
+    return report
+
+
+def _check_unused(**options: object) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise OptionError(
+            f"{given[0]}: the file does not become an OME-NGFF image; it is copied as it is, without this option"
+        )
+
+
+def _expanded(files: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Return the files that paths and patterns denote. A stack is sorted by the numbers in the names."""
+    found: list[str] = []
+    for item in files:
+        text = os.fspath(item)
+        matches = [text] if os.path.lexists(text) or not glob.has_magic(text) else glob.glob(text)
+        if not matches:
+            raise LocationNotFoundError(f"{text}: no file matches the pattern")
+        found += matches
+    if len(found) > 1:
+        found = sorted(dict.fromkeys(found), key=natural_order)
+    return found
+
+
+def _open(
+    files: list[str], shape: Sequence[int] | None, dtype: npt.DTypeLike | None, offset: int
+) -> Array | Group:
+    """Open a file, or the files of a stack."""
+    if not files:
+        raise OptionError("no file was given")
+    if len(files) > 1:
+        other = next((file for file in files if not file.lower().endswith(IMAGE_SUFFIXES)), None)
+        if other is not None:
+            raise OptionError(f"{other}: only PNG and JPEG files can be imported together, as a stack")
+        return zarrfs.open(open_image_stack(files))
+    (file,) = files
+    if shape is not None or dtype is not None:
+        if shape is None or dtype is None:
+            raise OptionError(
+                f"{file}: a raw file needs both {option('shape', 'Z,Y,X')} and {option('dtype', 'uint16')}"
+            )
+        return zarrfs.open(open_raw(file, shape, dtype, offset))
+    node: Array | Group = open_node(file, "")
+    if not isinstance(node.store, PresentedStore):
+        raise NodeTypeError(
+            f"{file} is a Zarr hierarchy; use zarrfs copy or convert, or zarrfs pyramid for an array"
+        )
+    return node
