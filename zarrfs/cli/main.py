@@ -24,7 +24,7 @@ from zarrfs.errors import ZarrError
 from zarrfs.logs import logger
 from zarrfs.text import MAX_MESSAGE, safe_text
 
-__all__ = ["VERBS", "main", "run"]
+__all__ = ["MODULES", "VERBS", "main", "run"]
 
 VERBS = {
     "mount": "Mount Zarr hierarchies as files.",
