@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Hashable
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -102,8 +103,12 @@ class ArrayStream:
         self.nbytes = array.nbytes
         self._document = document_key(array)
         self._stamp = None if self._document is None else array.store.stamp(self._document)
-        max_age = None if array.storage.access.assumes_unchanged_data else REVALIDATION_SECONDS
-        self._decoded = DecodedChunks(array.storage, order, max_age, self.confirm)
+
+    @cached_property
+    def _decoded(self) -> DecodedChunks:
+        # Most files are listed and never read.
+        max_age = None if self._array.storage.access.assumes_unchanged_data else REVALIDATION_SECONDS
+        return DecodedChunks(self._array.storage, self._order, max_age, self.confirm)
 
     def grid(self, max_block_nbytes: int) -> BlockGrid:
         return block_grid(self._array.storage, self._order, max_block_nbytes)

@@ -40,7 +40,7 @@ MAX_ANCESTORS = 3
 multiscale image is usually a member of the image, or of a group of the level.
 """
 
-DIRECTORIES, GEOMETRY, NGFF = "directories", "geometry", "ngff"
+COUNTED_SUFFIX, DIRECTORIES, GEOMETRY, NGFF = "counted suffix", "directories", "geometry", "ngff"
 """Keys of ``NodeRecord.details``."""
 
 
@@ -162,15 +162,19 @@ class Presentation:
         if content is None:
             return None
         usage = self._nodes.sizes.get(record)
-        counted = usage.nbytes if view.suffix == self._counted_suffix(array) else content.memory_nbytes
+        counted = usage.nbytes if view.suffix == self._counted_suffix(record, array) else content.memory_nbytes
         version = usage if self._nodes.sizes.is_exact(record) else None
         return VirtualFile(
             content, counted, usage.modified, array, record.has_attributes, record.path, version
         )
 
-    def _counted_suffix(self, array: Array) -> str:
+    def _counted_suffix(self, record: NodeRecord, array: Array) -> str:
         """Return the suffix of the file for which the stored size of an array counts."""
-        return RawView.suffix if fixed_size_refusal(array) is None else JsonView.suffix
+        found: str | None = record.details.get(COUNTED_SUFFIX)
+        if found is None:
+            found = RawView.suffix if fixed_size_refusal(array) is None else JsonView.suffix
+            record.details[COUNTED_SUFFIX] = found
+        return found
 
     def _view_content(
         self, record: NodeRecord, array: Array, view: View, stem: str, is_accepted: bool
