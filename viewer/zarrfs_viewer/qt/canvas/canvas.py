@@ -273,12 +273,15 @@ class Canvas(QWidget):
         draw_regions(painter, self._viewport, self._regions)
         if self._tools.shape is not None:
             draw_shape(painter, self._viewport, self._tools.shape, self._tools.is_drawing)
+        # Texts have the size that they have in other widgets, whatever the number of device pixels per pixel is.
+        painter.scale(ratio, ratio)
+        logical = replace(self._viewport, width=self.width(), height=self.height())
         if self.show_scale_bar:
             is_turned = self._viewport.turns % 2 == 1
             axis, zoom = self._displayed[not is_turned], self._viewport.zooms[not is_turned]
-            bar = scale_bar(self._image, axis, zoom)
-            draw_scale_bar(painter, self._viewport, bar.pixels, bar.text)
-        draw_status(painter, self._viewport, self._frame, self.title)
+            bar = scale_bar(self._image, axis, zoom / ratio)
+            draw_scale_bar(painter, logical, bar.pixels, bar.text)
+        draw_status(painter, logical, self._frame, self.title)
 
     # -- input -------------------------------------------------------------------------------------------------
 

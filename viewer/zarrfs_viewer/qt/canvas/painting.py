@@ -166,7 +166,8 @@ def _draw_outline(
 def draw_regions(painter: QPainter, viewport: Viewport, regions: Iterable[Region]) -> None:
     """Draw the outlines of regions, with their names at the upper left corner."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    font = QFont(painter.font().family(), 9)
+    font = QFont(painter.font().family())
+    font.setPointSizeF(9 / painter.worldTransform().m11())  # the coordinates are device pixels
     for region in regions:
         _draw_outline(painter, viewport, region.shape, REGION)
         corner = device_rect(viewport, region.shape.rect).topLeft() + QPointF(3, -4)
