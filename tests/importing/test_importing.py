@@ -109,6 +109,7 @@ def test_channels_move_before_space_and_keep_their_names(tmp_path: Path) -> None
     omero = parse(group.attrs).omero
     assert omero is not None
     assert [channel.label for channel in omero.channels] == names
+    assert check_node(group).valid
     import_files([tmp_path / "rgb.tif"], tmp_path / "rgb.zarr")
     group = zarrfs.open_group(tmp_path / "rgb.zarr")
     np.testing.assert_array_equal(group["0"][...], data[:, 0])

@@ -14,6 +14,7 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import MetadataError, OptionError
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore
+from zarrfs.ngff.editing import with_channels
 from zarrfs.ngff.geometry import axis_type
 from zarrfs.ngff.model import Multiscales
 from zarrfs.ngff.parse import parse
@@ -97,7 +98,7 @@ def ordered_image(
     nodes = image_nodes(presented, [axes[number] for number in order], image.name)
     attributes = nodes[""]
     if image.omero is not None and isinstance(attributes, dict):
-        attributes["ome"]["omero"] = dict(image.omero)
+        attributes["ome"]["omero"] = _complete(image.omero, array.dtype)
     place = f"{array.store.url}/{array.path}".rstrip("/")
     return PresentedStore(place, nodes, lambda: array.store.stamp("zarr.json"), lambda: None)
 
@@ -130,6 +131,21 @@ def _replaced(
     if unit is not None:
         axes = [axis._replace(unit=unit) if axis_type(axis.name) == "space" else axis for axis in axes]
     return axes
+
+
+def _complete(omero: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Return channel metadata in which each channel has the members that OME-NGFF requires: a colour and a window.
+
+    The contrast limits of a channel without them are the range of integers, and 0 to 1 for other numbers.
+    """
+    lowest, highest = (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) if dtype.kind in "iu" else (0, 1)
+    listed = omero.get("channels")
+    channels = [dict(item) for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    defaults = with_channels({"multiscales": []}, len(channels), lowest, highest)["omero"]["channels"]
+    return {
+        **omero,
+        "channels": [{**default, **item} for default, item in zip(defaults, channels, strict=True)],
+    }
 
 
 def _chunk(array: Array, axis: int) -> int:
