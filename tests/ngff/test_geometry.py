@@ -200,8 +200,8 @@ def test_the_prefixes_of_units_are_those_of_astropy() -> None:
     for prefix in PREFIXES:
         for unit in ("meter", "second"):
             expected = float(astropy.units.Unit(f"{prefix}{unit}").to(unit))
-            assert convert(1.0, f"{prefix}{unit}", unit) == pytest.approx(expected, rel=1e-12)
+            assert convert(1.0, f"{prefix}{unit}", unit) == pytest.approx(expected, rel=1e-12, abs=0)
     for prefix in SYMBOL_PREFIXES:
         for unit in ("m", "s"):
             expected = float(astropy.units.Unit(f"{prefix}{unit}").to(unit))
-            assert convert(1.0, f"{prefix}{unit}", unit) == pytest.approx(expected, rel=1e-12)
+            assert convert(1.0, f"{prefix}{unit}", unit) == pytest.approx(expected, rel=1e-12, abs=0)
