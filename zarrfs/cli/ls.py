@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import zarrfs
-from zarrfs.cli.console import print_json, print_table
+from zarrfs.cli.console import MAX_LINE, print_json, print_table, safe
 from zarrfs.cli.tree import Broken, member_object, members
 from zarrfs.cli.values import document_option, storage_option, storage_options
 from zarrfs.engine.nodes.summary import array_metadata_summary
@@ -34,18 +34,24 @@ def command(
     access = zarrfs.Access(max_document=max_document)
     node = zarrfs.open(location, path, storage_options=storage_options(storage), access=access)
     with node:
-        entries = [(node.basename or "/", node)] if isinstance(node, zarrfs.Array) else members(node)
+        entries: list[tuple[str, zarrfs.Array | zarrfs.Group | Broken]] = (
+            [(node.basename or "/", node)] if isinstance(node, zarrfs.Array) else list(members(node))
+        )
         if as_json:
             print_json({name: member_object(member, 0) for name, member in entries})
             return
         print_table(
             ("name", "kind", "shape", "data type", "chunks"), [_row(name, item) for name, item in entries]
         )
+    # Reasons are sentences, which would make the columns of the table very wide.
+    for name, item in entries:
+        if isinstance(item, Broken):
+            click.echo(safe(f"{name}: {item.reason}", MAX_LINE), err=True)
 
 
 def _row(name: str, member: zarrfs.Array | zarrfs.Group | Broken) -> tuple[str, ...]:
     if isinstance(member, Broken):
-        return name, "broken", member.reason, "", ""
+        return name, "broken", "", "", ""
     if isinstance(member, zarrfs.Group):
         return name, "group", "", "", ""
     facts = array_metadata_summary(member)
