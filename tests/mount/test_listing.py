@@ -187,23 +187,31 @@ def file_of(usage: Usage | None, content: VirtualFileContent) -> VirtualFile:
 def test_pages_are_kept_if_nothing_has_changed_for_some_time() -> None:
     clock, content = Clock(), VirtualFileContent([BytesSegment(b"x")])
     versions = PageVersions(clock, lambda: 1000.0)
+    reading: set[int] = set()
+
+    def are_current(usage: Usage | None, content: VirtualFileContent = content) -> bool:
+        return versions.are_current("/a.npy", file_of(usage, content), lambda: bool(reading))
+
     old, new = Usage(2, 100, 10.0), Usage(2, 100, 999.9)
-    assert not versions.are_current("/a.npy", file_of(old, content)), "the first opening"
-    assert versions.are_current("/a.npy", file_of(old, content))
-    assert not versions.are_current("/a.npy", file_of(new, content))
-    assert versions.are_current("/a.npy", file_of(new, content)), "the pages were dropped a moment ago"
+    assert not are_current(old), "the first opening"
+    assert are_current(old)
+    assert not are_current(new)
+    assert not are_current(new), "cached data may be older than the change"
+    reading.add(1)
+    assert are_current(new), "dropping the pages would wait for the read"
     clock.now += MAX_AGE_SECONDS
-    assert not versions.are_current("/a.npy", file_of(new, content)), (
-        "cached data may be older than the change"
-    )
+    assert not are_current(new)
+    reading.clear()
     clock.now += SETTLING_SECONDS + 1
-    assert not versions.are_current("/a.npy", file_of(new, content)), "pages of the time before are dropped"
-    assert versions.are_current("/a.npy", file_of(new, content))
-    assert not versions.are_current("/a.npy", file_of(None, content)), "changes are not known"
-    assert versions.are_current("/a.npy", file_of(None, content)), "the pages were dropped a moment ago"
+    assert not are_current(new), "pages of the time before are dropped"
+    assert are_current(new)
+    for _ in range(2):
+        assert not are_current(None), "changes are not known"
+    reading.add(1)
+    assert are_current(None)
     clock.now += MAX_AGE_SECONDS
-    assert not versions.are_current("/a.npy", file_of(None, content)), "changes are not known"
-    assert not versions.are_current("/a.npy", file_of(new, VirtualFileContent([BytesSegment(b"y")])))
+    assert not are_current(None)
+    assert not are_current(new, VirtualFileContent([BytesSegment(b"y")]))
 
 
 @pytest.mark.parametrize("count", [3, 300])

@@ -252,9 +252,14 @@ class ZarrOperations:
             raise os_error(errno.EISDIR)
         handle = next(self._handles)
         file = OpenFile(entry.content, self._pool, self._tree.follower(path, entry))
-        file.keeps_pages = self._page_versions.are_current(path, entry)
+        file.keeps_pages = self._page_versions.are_current(path, entry, lambda: self._is_being_read(entry))
         self._files[handle] = file
         return handle
+
+    def _is_being_read(self, entry: VirtualFile) -> bool:
+        return any(
+            file.content is entry.content and file.is_being_read for file in list(self._files.values())
+        )
 
     def keeps_pages(self, handle: int) -> bool:
         """Return whether the pages of an open file that the kernel has cached before it was opened are current."""

@@ -23,8 +23,8 @@ attributes of files in network file systems, are cached for a second or more.
 
 
 MAX_AGE_SECONDS = 1.0
-"""A file that is opened again within this time keeps its pages if no change is known. The kernel drops pages only when
-all reads of them have ended, so dropping them each time would make each opening wait for the slowest reader.
+"""A file that is opened again within this time, while it is being read, keeps its pages if no change is known. The
+kernel drops pages only when all reads of them have ended, so each opening would wait for the slowest reader.
 """
 
 
@@ -58,10 +58,11 @@ class PageVersions:
         self._now = now
         self._versions: OrderedDict[str, _Version] = OrderedDict()
 
-    def are_current(self, path: str, file: VirtualFile) -> bool:
+    def are_current(self, path: str, file: VirtualFile, is_being_read: Callable[[], bool]) -> bool:
         """Return whether the pages that the kernel may have of a file that is being opened are those of its content.
 
-        They may be up to ``MAX_AGE_SECONDS`` old if it is not known whether a chunk has changed.
+        ``is_being_read`` returns whether a read of the file is in progress. If so, the pages may be up to
+        ``MAX_AGE_SECONDS`` old if it is not known whether a chunk has changed.
         """
         stored = file.version
         modified = stored.modified if stored is not None else None
@@ -77,7 +78,7 @@ class PageVersions:
             if len(self._versions) > MAX_FILES:
                 self._versions.popitem(last=False)
             return False
-        if known.is_settled or clock - known.dropped < MAX_AGE_SECONDS:
+        if known.is_settled or (clock - known.dropped < MAX_AGE_SECONDS and is_being_read()):
             return True
         known.dropped = clock
         known.is_settled = stored is not None and clock - known.since > SETTLING_SECONDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 from zarrfs.errors import ZarrError
@@ -41,12 +42,27 @@ class OpenFile:
         self._follow = follow
         self._pool = pool
         self._pattern = AccessPattern()
+        self._readers: set[int] = set()
 
     def read(self, offset: int, size: int) -> Any:
         """Return the bytes at ``offset``, at most ``size`` and as far as the file goes, as a ctypes array of bytes.
 
         The array may refer to the memory of a block and must not be changed.
         """
+        # Adding to a set and removing from it is atomic; each thread changes its own item.
+        thread = get_ident()
+        self._readers.add(thread)
+        try:
+            return self._read_current(offset, size)
+        finally:
+            self._readers.discard(thread)
+
+    @property
+    def is_being_read(self) -> bool:
+        """Whether a read is in progress."""
+        return bool(self._readers)
+
+    def _read_current(self, offset: int, size: int) -> Any:
         follow = self._follow
         if follow is None:
             return self._read(offset, size)
