@@ -16,7 +16,6 @@ SCRIPT = """
 import json, os, resource, sys, traceback
 from pathlib import Path
 import zarrfs
-from zarrfs import open_array  # imported on first use
 from tests.engine.stores.every_store import STORES
 from zarrfs.engine.locations import open_store  # modules are imported before: an import needs a descriptor
 from zarrfs.engine.stores.base import ByteRange
