@@ -67,7 +67,7 @@ def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _milliseconds(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.2g}"
+    return f"{value:.0f}" if value >= 99.5 else f"{value:.2g}"
 
 
 def _ratio_table(results: list[Result]) -> str:

@@ -49,7 +49,7 @@ def markdown(document: dict[str, Any], name_part: str = "") -> str:
 
 
 def _format_milliseconds(milliseconds: float) -> str:
-    return f"{milliseconds:.0f}" if milliseconds >= 100 else f"{milliseconds:.2g}"
+    return f"{milliseconds:.0f}" if milliseconds >= 99.5 else f"{milliseconds:.2g}"
 
 
 if __name__ == "__main__":
