@@ -67,8 +67,9 @@ def chart(results: list[dict[str, Any]]) -> str:
                 elements.append(
                     f'<rect x="{LABEL_WIDTH}" y="{y}" width="{length:.1f}" height="{BAR_HEIGHT - 2}" fill="{color}"/>'
                 )
+                text = f"{cells[name]:.0f}" if cells[name] >= 99.5 else f"{cells[name]:.3g}"
                 elements.append(
-                    f'<text x="{LABEL_WIDTH + length + 4:.1f}" y="{y + 9}" font-size="10">{cells[name]:.3g}</text>'
+                    f'<text x="{LABEL_WIDTH + length + 4:.1f}" y="{y + 9}" font-size="10">{text}</text>'
                 )
             y += BAR_HEIGHT
         if LIMIT in cells:
