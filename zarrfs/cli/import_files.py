@@ -5,7 +5,15 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.transfer import print_report, progress_bar
-from zarrfs.cli.values import SizeType, compression, lengths, numbers, storage_option, storage_options
+from zarrfs.cli.values import (
+    SizeType,
+    axis_names,
+    compression,
+    lengths,
+    numbers,
+    storage_option,
+    storage_options,
+)
 from zarrfs.importing import import_files
 
 __all__ = ["command"]
@@ -97,7 +105,7 @@ def command(
             files,
             destination,
             plain=plain,
-            axes=None if axes is None else _names(axes),
+            axes=None if axes is None else axis_names(axes),
             scale=None if scale is None else numbers(scale),
             unit=unit,
             name=name,
@@ -117,7 +125,3 @@ def command(
             storage_options=storage_options(storage),
         )
     print_report(report, dry_run)
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")] if "," in text else list(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.transfer import execution_options, print_report, progress_bar
-from zarrfs.cli.values import compression, lengths, numbers, storage_options
+from zarrfs.cli.values import axis_names, compression, lengths, numbers, storage_options
 from zarrfs.tools import build_pyramid
 
 __all__ = ["command"]
@@ -102,7 +102,7 @@ def command(
             factors=_factors(factors),
             levels=levels,
             max_length=max_length,
-            axes=None if axes is None else _axes(axes),
+            axes=None if axes is None else axis_names(axes),
             scale=None if scale is None else numbers(scale),
             unit=unit,
             name=name,
@@ -118,10 +118,6 @@ def command(
             dask=dask,
         )
     print_report(report, dry_run)
-
-
-def _axes(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")] if "," in text else list(text)
 
 
 def _factors(texts: tuple[str, ...]) -> list[int] | list[list[int]] | None:

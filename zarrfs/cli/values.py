@@ -13,6 +13,7 @@ from zarrfs.text import short_repr
 __all__ = [
     "SizeType",
     "allows_external",
+    "axis_names",
     "compression",
     "document_option",
     "format_name",
@@ -108,6 +109,11 @@ def lengths(text: str | None) -> Any:
             f"{short_repr(text)} is not a shape; expected integers such as 64 or 1,256,256"
         ) from None
     return values[0] if len(values) == 1 else values
+
+
+def axis_names(text: str) -> list[str]:
+    """Parse the names of dimensions: ``czyx`` or ``c,z,y,x``."""
+    return [name.strip() for name in text.split(",")] if "," in text else list(text)
 
 
 def numbers(text: str, integers: bool = False) -> list[float]:

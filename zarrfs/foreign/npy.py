@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +12,9 @@ from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, file_stamp
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, is_presentable, plane_chunks
 
-__all__ = ["array_of_npy", "open_npy", "spooled"]
+__all__ = ["array_of_npy", "open_npy"]
 
 MAX_RANK = 32
-
-BLOCK_NBYTES = 1 << 20
 
 
 def open_npy(path: str) -> PresentedStore:
@@ -43,18 +40,6 @@ def array_of_npy(fd: int, path: str) -> PresentedArray:
             f"{path} has {size} bytes; expected more than {values.nbytes} for the shape {array.shape}"
         )
     return array
-
-
-def spooled(stream: IO[bytes], nbytes: int) -> int:
-    """Return the descriptor of an unnamed temporary file with the bytes of a stream, which are ``nbytes`` at most."""
-    with tempfile.TemporaryFile() as file:
-        remaining = nbytes
-        while remaining > 0 and (data := stream.read(min(remaining, BLOCK_NBYTES))):
-            file.write(data)
-            remaining -= len(data)
-        file.flush()
-        os.lseek(file.fileno(), 0, os.SEEK_SET)
-        return os.dup(file.fileno())
 
 
 def _array(fd: int, path: str) -> tuple[ContiguousValues, PresentedArray]:

@@ -17,7 +17,7 @@ from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError
 from zarrfs.foreign.contiguous import ContiguousValues
 
-__all__ = ["stored_values"]
+__all__ = ["spooled", "stored_values"]
 
 BLOCK_NBYTES = 1 << 20
 
@@ -56,17 +56,27 @@ def stored_values(
 def _decompressed(fd: int, offset: int, nbytes: int, compression: str, path: str) -> int:
     """Return the descriptor of an unnamed file with the first ``nbytes`` bytes of the compressed data."""
     openers: dict[str, Callable[[BinaryIO], Any]] = {"gzip": gzip.open, "zlib": _Zlib, "bzip2": bz2.open}
-    with os.fdopen(os.dup(fd), "rb") as stream, tempfile.TemporaryFile() as file:
+    with os.fdopen(os.dup(fd), "rb") as stream:
         stream.seek(offset)
         try:
             with openers[compression](stream) as source:
-                remaining = nbytes
-                while remaining and (data := source.read(min(remaining, BLOCK_NBYTES))):
-                    file.write(data)
-                    remaining -= len(data)
+                return spooled(source, nbytes)
         except (OSError, EOFError, zlib.error) as error:
             raise LocationError(f"{path}: the compressed values cannot be decoded: {error}") from error
+
+
+def spooled(stream: Any, nbytes: int) -> int:
+    """Return the descriptor of an unnamed temporary file with the first ``nbytes`` bytes of a stream, or all of fewer.
+
+    ``stream`` has the method ``read``. The descriptor is at the start of the file.
+    """
+    with tempfile.TemporaryFile() as file:
+        remaining = nbytes
+        while remaining > 0 and (data := stream.read(min(remaining, BLOCK_NBYTES))):
+            file.write(data)
+            remaining -= len(data)
         file.flush()
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
         return os.dup(file.fileno())
 
 

@@ -32,6 +32,7 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import MAX_NAME, PlainLabel, plain, plain_lines, plain_name
 from zarrfs_viewer.qt.support.png import write_png
+from zarrfs_viewer.qt.support.widgets import close_progress_dialog
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_projection
 
 __all__ = ["ExportDialog", "ExportFormat", "Exporter"]
@@ -238,10 +239,7 @@ class Exporter(QObject):
 
     def _close_dialog(self) -> None:
         dialog, self._dialog = self._dialog, None
-        if dialog is not None:
-            dialog.canceled.disconnect()
-            dialog.close()
-            dialog.deleteLater()
+        close_progress_dialog(dialog)
 
     def _report_finished(self, file: Path) -> None:
         self._close_dialog()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from PyQt6.QtCore import QModelIndex, QSortFilterProxyModel, Qt, QTimer, pyqtSignal
-from PyQt6.QtGui import QKeyEvent, QShowEvent
+from PyQt6.QtGui import QShowEvent
 from PyQt6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
     QComboBox,
     QHBoxLayout,
     QPushButton,
-    QTableView,
     QVBoxLayout,
     QWidget,
 )
@@ -22,28 +21,17 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.panels.label_table_model import LabelTableModel
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_name
-from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, ignore_wheel_unless_focused, search_box
+from zarrfs_viewer.qt.support.widgets import (
+    ConfirmingTableView,
+    copy_to_clipboard,
+    ignore_wheel_unless_focused,
+    search_box,
+)
 
 __all__ = ["LabelTablePanel"]
 
 COUNT_DELAY_MILLISECONDS = 300
 """The labels are counted when the position has not changed for this long."""
-
-
-class LabelTableView(QTableView):
-    """A table whose Enter key activates the current row.
-
-    Signals:
-        confirmed: the user pressed Enter.
-    """
-
-    confirmed = pyqtSignal()
-
-    def keyPressEvent(self, event: QKeyEvent | None) -> None:
-        if event is not None and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.confirmed.emit()
-            return
-        super().keyPressEvent(event)
 
 
 class LabelTablePanel(QWidget):
@@ -65,7 +53,7 @@ class LabelTablePanel(QWidget):
         self.filtered.setSourceModel(self.model)
         self.filtered.setFilterKeyColumn(-1)
         self.filtered.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        self.view = LabelTableView()
+        self.view = ConfirmingTableView()
         self.view.setAccessibleName("Labels")
         self.view.setModel(self.filtered)
         self.view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from PyQt6.QtCore import QSize, Qt, pyqtSignal
-from PyQt6.QtGui import QIcon, QKeyEvent, QResizeEvent, QShowEvent
+from PyQt6.QtCore import QSize
+from PyQt6.QtGui import QIcon, QResizeEvent, QShowEvent
 from PyQt6.QtWidgets import (
     QAbstractItemView,
     QListView,
     QListWidget,
     QListWidgetItem,
-    QTableView,
     QVBoxLayout,
     QWidget,
 )
@@ -21,6 +20,7 @@ from zarrfs_viewer.qt.panels.plate_panel import PlatePanel
 from zarrfs_viewer.qt.panels.thumbnails import ThumbnailLoader, placeholder
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain_name, tooltip
+from zarrfs_viewer.qt.support.widgets import ConfirmingTableView
 
 __all__ = ["FieldStrip", "PlateOverview"]
 
@@ -30,29 +30,13 @@ MAX_FIELDS = 200
 """The strip has at most this number of fields; the selector in the dock has all of them."""
 
 
-class WellView(QTableView):
-    """The grid of wells.
-
-    Signals:
-        confirmed: the user pressed Enter.
-    """
-
-    confirmed = pyqtSignal()
-
-    def keyPressEvent(self, event: QKeyEvent | None) -> None:
-        if event is not None and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.confirmed.emit()
-            return
-        super().keyPressEvent(event)
-
-
 class PlateOverview(QWidget):
     """All wells of a plate, as large as the window permits. A double click or Enter displays a well."""
 
     def __init__(self, plate: PlatePanel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._plate = plate
-        self.view = WellView()
+        self.view = ConfirmingTableView()
         self.view.setAccessibleName("Wells of the plate")
         self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)

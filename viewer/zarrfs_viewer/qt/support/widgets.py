@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from PyQt6.QtCore import QEvent, QObject, Qt
-from PyQt6.QtGui import QGuiApplication
-from PyQt6.QtWidgets import QAbstractSpinBox, QLineEdit, QToolButton, QWidget
+from PyQt6.QtCore import QEvent, QObject, Qt, pyqtSignal
+from PyQt6.QtGui import QGuiApplication, QKeyEvent
+from PyQt6.QtWidgets import (
+    QAbstractSpinBox,
+    QLineEdit,
+    QProgressDialog,
+    QTableView,
+    QToolButton,
+    QWidget,
+)
 
 from zarrfs_viewer.qt.support.plain_text import button_text, plain, tooltip
 
 __all__ = [
+    "ConfirmingTableView",
+    "close_progress_dialog",
     "copy_to_clipboard",
     "ignore_wheel_unless_focused",
     "return_focus_on_enter",
@@ -22,6 +31,30 @@ def copy_to_clipboard(text: str) -> None:
     clipboard = QGuiApplication.clipboard()
     if clipboard is not None:
         clipboard.setText(text)
+
+
+class ConfirmingTableView(QTableView):
+    """A table whose Enter key activates the current item.
+
+    Signals:
+        confirmed: the user pressed Enter.
+    """
+
+    confirmed = pyqtSignal()
+
+    def keyPressEvent(self, event: QKeyEvent | None) -> None:
+        if event is not None and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.confirmed.emit()
+            return
+        super().keyPressEvent(event)
+
+
+def close_progress_dialog(dialog: QProgressDialog | None) -> None:
+    """Close and delete a progress dialog without the signal that the user cancelled it."""
+    if dialog is not None:
+        dialog.canceled.disconnect()
+        dialog.close()
+        dialog.deleteLater()
 
 
 class _WheelFilter(QObject):

@@ -17,6 +17,7 @@ from zarrfs_viewer.export.writers import Cancelled
 from zarrfs_viewer.qt.panels.export_dialog import file_name
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_lines
+from zarrfs_viewer.qt.support.widgets import close_progress_dialog
 
 __all__ = ["PyramidActions"]
 
@@ -114,10 +115,7 @@ class PyramidActions(QObject):
 
     def _close_dialog(self) -> None:
         dialog, self._dialog = self._dialog, None
-        if dialog is not None:
-            dialog.canceled.disconnect()
-            dialog.close()
-            dialog.deleteLater()
+        close_progress_dialog(dialog)
 
     def _report_finished(self, location: str) -> None:
         self._close_dialog()
