@@ -24,6 +24,7 @@ from tests.mount.mounted import BINDINGS, is_library_missing, mounted, needs_fus
 from tests.processes import TIMEOUT, running, wait_until
 from zarrfs.errors import MountError
 from zarrfs.mount import MountOptions, is_mounted, mount, mounts, unmount
+from zarrfs.mount.serving.serving import _Ending
 from zarrfs.mount.system.listing import list_mounts, read_statistics
 from zarrfs.mount.system.records import find_record
 
@@ -164,6 +165,29 @@ def test_the_process_has_exited_when_umount_returns(store: Path, tmp_path: Path)
         unmount(str(tmp_path / "mnt"))
         status = Path(f"/proc/{pid}/stat")
         assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_an_unmount_by_another_program_at_the_same_time_is_no_error(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("umount", "fusermount", "fusermount3"):
+        found = shutil.which(name)
+        if found is not None:
+            text = f'#!/bin/sh\n{found} "$@"\necho "not mounted" >&2\nexit 1\n'
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+    with mounted(store, tmp_path / "mnt"):
+        with monkeypatch.context() as patch:
+            patch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+            unmount(str(tmp_path / "mnt"))
+        assert not is_mounted(str(tmp_path / "mnt"))
+    # A signal can arrive after the unmount, and before the process has exited.
+    ending = _Ending(str(tmp_path / "mnt"), False, False)
+    ending.stop()
+    ending.finish()
+    assert caplog.records == []
 
 
 # -- mounts ----------------------------------------------------------------------------------------------------

@@ -161,7 +161,9 @@ class _Ending:
         try:
             unmount(self.target, lazy=True, timeout=EXIT_SECONDS, waits_for_process=False)
         except ZarrError as error:
-            logger.error("%s", error)
+            # Another program may have unmounted it, such as `zarrfs umount` before SIGTERM.
+            if is_mounted(self.target):
+                logger.error("%s", error)
         self.exit_soon()
 
     def exit_soon(self) -> None:

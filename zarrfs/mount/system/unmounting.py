@@ -37,7 +37,8 @@ def unmount(
     message = _run_commands(target, lazy)
     if message is not None and "busy" in message.lower() and not lazy and is_stale(target):
         message = _run_commands(target, lazy=True)
-    if message is not None:
+    # Another program may have unmounted it at the same time.
+    if message is not None and is_mounted(target):
         hint = (
             ". Close the files that are open (lsof lists them) or use --lazy"
             if "busy" in message.lower()
