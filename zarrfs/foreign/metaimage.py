@@ -31,6 +31,7 @@ TYPES = {
 }
 
 MAX_HEADER_NBYTES = 1 << 20
+HEAD_NBYTES = 256
 MAX_DIMENSIONS = 16
 LOCAL = "LOCAL"
 """The value of ElementDataFile if the values follow the header."""
@@ -38,8 +39,9 @@ LOCAL = "LOCAL"
 
 def is_metaimage(head: bytes) -> bool:
     """Return whether the first bytes of a file are those of a MetaImage header."""
-    first = head[:256].lstrip().partition(b"=")[0].strip()
-    return first in (b"ObjectType", b"NDims", b"Comment") and b"=" in head[:256]
+    head = head[:HEAD_NBYTES]
+    first = head.lstrip().partition(b"=")[0].strip()
+    return first in (b"ObjectType", b"NDims", b"Comment") and b"=" in head
 
 
 def open_metaimage(path: str) -> PresentedStore:
@@ -77,6 +79,11 @@ def _header(path: str) -> tuple[dict[str, str], int]:
     """Return the fields of the header, and the offset of its end. ElementDataFile is the last field."""
     fields: dict[str, str] = {}
     with os.fdopen(open_regular_file(path), "rb") as stream:
+        if not is_metaimage(stream.read(HEAD_NBYTES)):
+            raise LocationError(
+                f"{path} is not a valid MetaImage file: it does not begin with a field of its header"
+            )
+        stream.seek(0)
         while "ElementDataFile" not in fields:
             line = stream.readline(MAX_HEADER_NBYTES)
             if not line or stream.tell() > MAX_HEADER_NBYTES:

@@ -33,8 +33,9 @@ def is_nifti(head: bytes, name: str) -> bool:
 def open_nifti(path: str) -> PresentedStore:
     """Return a store with the image of a NIfTI file. Values are scaled as the header states, to float64.
 
-    The orientation is not represented: axes keep the names x, y, z, t, c in the order of the file. Raises LocationError
-    for a damaged file, and UnsupportedError for types that are not numbers.
+    The orientation is not represented: axes keep the names x, y, z, t, c in the order of the file. The position is that
+    of the affine transformation if the axes are parallel to those of space and point in the same directions, else 0.
+    Raises LocationError for a damaged file, and UnsupportedError for types that are not numbers.
     """
     nibabel: Any = load_library("nibabel", "nifti", "reading NIfTI")
     try:
@@ -45,6 +46,7 @@ def open_nifti(path: str) -> PresentedStore:
         slope, intercept = float(proxy.slope), float(proxy.inter)
         zooms = [float(zoom) for zoom in header.get_zooms()]
         units = header.get_xyzt_units()
+        origins = [*_position(np.asarray(image.affine, float)), float(header["toffset"]), 0.0]
         name = bytes(header["descrip"]).split(b"\0")[0].decode("utf-8", "replace")
     except ZarrError:
         raise
@@ -72,12 +74,24 @@ def open_nifti(path: str) -> PresentedStore:
 
     dtype = np.dtype("f8") if is_scaled else stored.newbyteorder("=")
     array = PresentedArray(shape, plane_chunks(shape, dtype.itemsize), dtype, read)
-    axes = [_axis(AXES[number], zooms[number], units) for number in range(len(sizes))]
+    axes = [_axis(AXES[number], zooms[number], units, origins[number]) for number in range(len(sizes))]
     nodes = image_nodes(array, axes[::-1], name)
     return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
 
 
-def _axis(name: str, zoom: float, units: tuple[str, str]) -> ImageAxis:
+def _position(affine: npt.NDArray[Any]) -> list[float]:
+    """Return the position of the first voxel, or zeros for an affine transformation with a rotation or reflection."""
+    matrix, position = affine[:3, :3], affine[:3, 3]
+    scale = np.diag(matrix)
+    is_parallel = np.allclose(
+        matrix, np.diag(scale), rtol=0, atol=1e-6 * float(np.abs(matrix).max(initial=0))
+    )
+    if not (np.isfinite(affine).all() and is_parallel and (scale > 0).all()):
+        return [0.0, 0.0, 0.0]
+    return [float(number) for number in position]
+
+
+def _axis(name: str, zoom: float, units: tuple[str, str], origin: float) -> ImageAxis:
     unit = units[0] if name in "xyz" else units[1] if name == "t" else None
     scale = zoom if math.isfinite(zoom) and zoom > 0 else 1.0
-    return ImageAxis(name, scale, unit_name(unit))
+    return ImageAxis(name, scale, unit_name(unit), origin if math.isfinite(origin) else 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.stores.databases.base import load_library
+from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import path_stamp
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
@@ -44,6 +46,8 @@ TYPES = {
 }
 """The data types of NRRD."""
 
+MAX_HEADER_NBYTES = 1 << 20
+
 SAMPLE_KINDS = ("list", "point", "vector", "covariant-vector", "normal")
 COLOR_KINDS = ("color", "matrix", "quaternion", "symmetric")
 
@@ -56,9 +60,10 @@ def open_nrrd(path: str) -> PresentedStore:
     """
     nrrd: Any = load_library("nrrd", "nrrd", "reading NRRD")
     try:
-        with open(path, "rb") as stream:
-            header = nrrd.read_header(stream)
-            offset = stream.tell()
+        with os.fdopen(open_regular_file(path), "rb") as source:
+            stream = io.BytesIO(source.read(MAX_HEADER_NBYTES))
+        header = nrrd.read_header(stream)
+        offset = stream.tell()
         sizes = [int(length) for length in header["sizes"]]
         dtype = _dtype(header, path)
         encoding = str(header["encoding"]).lower()
@@ -114,9 +119,10 @@ def _axes(header: Mapping[str, Any], ndim: int) -> list[ImageAxis]:
     for number in range(ndim):
         scale = _scale(header, number)
         if is_spatial[number]:
-            axes.append(ImageAxis(next(names), scale, units[number]))
+            axes.append(ImageAxis(next(names), scale, units[number], _position(header, number)))
         else:
-            axes.append(ImageAxis("t" if kinds[number] == "time" else "c", scale))
+            name = "t" if kinds[number] == "time" else "c"
+            axes.append(ImageAxis(name, scale, origin=_position(header, number)))
     axes.reverse()
     return axes
 
@@ -131,6 +137,21 @@ def _scale(header: Mapping[str, Any], number: int) -> float:
     spacings = header.get("spacings")
     spacing = math.nan if spacings is None else float(spacings[number])
     return spacing if math.isfinite(spacing) and spacing > 0 else 1.0
+
+
+def _position(header: Mapping[str, Any], number: int) -> float:
+    """Return the position of the first element along a dimension. 0 if the dimension is not parallel to an axis of
+    space, or points in the opposite direction.
+    """
+    directions, origin = header.get("space directions"), header.get("space origin")
+    vector = None if directions is None else directions[number]
+    if vector is None or origin is None:
+        return 0.0
+    along = [place for place, part in enumerate(vector) if float(part) != 0.0]
+    if len(along) != 1 or not float(vector[along[0]]) > 0 or along[0] >= len(origin):
+        return 0.0
+    position = float(origin[along[0]])
+    return position if math.isfinite(position) else 0.0
 
 
 def _units(header: Mapping[str, Any], ndim: int) -> list[str | None]:

@@ -60,7 +60,13 @@ def _decompressed(fd: int, offset: int, nbytes: int, compression: str, path: str
         stream.seek(offset)
         try:
             with openers[compression](stream) as source:
-                return spooled(source, nbytes)
+                plain = spooled(source, nbytes)
+                try:
+                    source.read(1)  # This compares the checksum after the data.
+                except BaseException:
+                    os.close(plain)
+                    raise
+                return plain
         except (OSError, EOFError, zlib.error) as error:
             raise LocationError(f"{path}: the compressed values cannot be decoded: {error}") from error
 

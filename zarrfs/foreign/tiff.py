@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -31,35 +34,61 @@ SEPARATE = 2
 """The value of the tag PlanarConfiguration for samples in separate planes."""
 
 
-def open_tiff(path: str) -> PresentedStore:
+def open_tiff(path: str, *, is_complete: bool = False) -> PresentedStore:
     """Return a store with the images of a TIFF file: one image at the root, or several as series.
+
+    Planes that OME-XML lists and no file contains read as zeros, and planes that tifffile does not find are omitted.
+    With ``is_complete`` they are an error, and ``path`` may be a link to a file without a name.
 
     Raises LocationError if the file cannot be read or tifffile is missing, and UnsupportedError if nothing in it can be
     displayed.
     """
     tifffile = load_library("tifffile", "tiff", "reading TIFF")
-    os.close(open_regular_file(path))  # not a FIFO or a device
+    # Not a FIFO or a device. The reader closes it.
+    stream = open(path, "rb", opener=lambda name, _: open_regular_file(name))  # noqa: SIM115
+    reader = None
     try:
-        file = tifffile.TiffFile(path)
-    except Exception as error:  # tifffile raises errors of many kinds for damaged files
-        raise LocationError(f"{path} cannot be read as TIFF: {error}") from error
-    reader = _Reader(tifffile, file, path)
-    try:
-        nodes = reader.nodes()
-    except ZarrError:
-        reader.close()
-        raise
-    except Exception as error:
-        reader.close()
+        with _reported_errors() as reported:
+            file = tifffile.TiffFile(stream if is_complete else path)
+            reader = _Reader(tifffile, file, path, stream, is_complete)
+            nodes = reader.nodes()
+        if is_complete and reported:
+            raise LocationError(f"{path} is not a complete TIFF file: {reported[0]}")
+    except BaseException as error:  # tifffile raises errors of many kinds for damaged files
+        stream.close() if reader is None else reader.close()
+        if isinstance(error, ZarrError) or not isinstance(error, Exception):
+            raise
         raise LocationError(f"{path} cannot be read as TIFF: {error}") from error
     return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), reader.close)
+
+
+@contextmanager
+def _reported_errors() -> Iterator[list[str]]:
+    """Collect the errors that tifffile only logs, such as pages outside of the file. The block runs on one thread."""
+    found: list[str] = []
+    thread = threading.get_ident()
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.thread == thread:
+                found.append(record.getMessage())
+
+    handler = Collector(logging.ERROR)
+    logger = logging.getLogger("tifffile")
+    logger.addHandler(handler)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)
 
 
 class _Reader:
     """An open TIFF file. Its pages and handles are used by one thread at a time; segments are decoded without lock."""
 
-    def __init__(self, tifffile: Any, file: Any, path: str) -> None:
+    def __init__(self, tifffile: Any, file: Any, path: str, stream: BinaryIO, is_complete: bool) -> None:
         self._tifffile, self._file, self._path = tifffile, file, path
+        self._stream = stream
+        self._is_complete = is_complete
         self._lock = threading.Lock()
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._is_closed = False
@@ -70,6 +99,7 @@ class _Reader:
             if not self._is_closed:
                 self._is_closed = True
                 self._file.close()
+                self._stream.close()
                 os.close(self._fd)
 
     def nodes(self) -> dict[str, Any]:
@@ -93,6 +123,8 @@ class _Reader:
 
     def _image(self, number: int, series: Any) -> dict[str, Any]:
         """Return the nodes of one image: the group with its metadata, and the array of each pyramid level."""
+        if self._is_complete and any(page is None for page in series.pages):
+            raise LocationError(f"{self._path}: planes of the image are missing, or are in other files")
         levels = [self._array(level) for level in series.levels]
         first = levels[0]
         arrays = [level for level in levels if len(level.shape) == len(first.shape)]
@@ -185,6 +217,8 @@ class _Reader:
                 handle.open()
             handle.seek(offset)
             data = handle.read(count)
+        if len(data) != count:
+            raise OSError(0, f"the file ends after {offset + len(data)} bytes; expected {offset + count}")
         options = {} if keyframe.jpegtables is None else {"jpegtables": keyframe.jpegtables}
         decoded, _, shape = keyframe.decode(data, segment, **options)
         return None if decoded is None else decoded[0, : shape[1], : shape[2], : shape[3]]

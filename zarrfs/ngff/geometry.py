@@ -1,7 +1,8 @@
 """The geometry of an array: what each of its dimensions means, and where its elements are in space and time.
 
-The sources are, in this order: the OME-NGFF multiscales metadata of a group that contains the array, the attributes
-that N5 software writes, the names and units of the dimensions, and the position of the dimensions. No chunk is read.
+The sources are, in this order: the OME-NGFF multiscales metadata of a group that contains the array, the attribute
+``transform`` of the array, the attributes that N5 software writes, the names and units of the dimensions, and the
+position of the dimensions. No chunk is read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 from zarrfs.engine.model import ArraySpec
+from zarrfs.ngff.array_transforms import TRANSFORM, parse_transform
 from zarrfs.ngff.model import Axis, Channel, Level, Multiscales, Ngff
 from zarrfs.ngff.reader import is_number
 from zarrfs.ngff.units import convert, is_length, is_time
@@ -158,6 +160,9 @@ def array_geometry(spec: ArraySpec, ancestors: Iterable[Ancestor] = ()) -> Geome
             if axes is not None:
                 omero = ancestor.ngff.omero
                 return Geometry(_with_roles(axes), multiscales.name, omero.channels if omero else ())
+    transform_axes = _transform_axes(spec)
+    if transform_axes is not None:
+        return Geometry(_with_roles(transform_axes))
     n5_axes = _n5_axes(spec, ancestors[0].attributes if ancestors else {})
     return Geometry(_named_axes(spec) if n5_axes is None else _with_roles(n5_axes))
 
@@ -226,6 +231,18 @@ def _split_unit(unit: str | None) -> tuple[float, str | None]:
         return float(number), base.strip() or None
     except ValueError:
         return 1.0, unit or None
+
+
+def _transform_axes(spec: ArraySpec) -> tuple[ArrayAxis, ...] | None:
+    """Return the axes by the attribute ``transform``, or None without a valid one."""
+    transform = parse_transform(spec.attributes.get(TRANSFORM), len(spec.shape))
+    if transform is None:
+        return None
+    axes = []
+    for axis, (name, unit, scale, translation) in zip(_named_axes(spec), transform, strict=True):
+        name, unit = name or axis.name, unit or axis.unit
+        axes.append(_checked(ArrayAxis(name, _type_of(name, unit), unit, scale, translation)))
+    return tuple(axes)
 
 
 def _n5_axes(spec: ArraySpec, parent: Mapping[str, Any]) -> tuple[ArrayAxis, ...] | None:

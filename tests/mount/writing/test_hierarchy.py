@@ -185,7 +185,7 @@ def test_names_that_cannot_be_stored_are_refused(
     store: MemoryStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     operations = operations_of(store)
-    for name in ("notes.txt", "image.tif", "image.nii", "name"):
+    for name in ("notes.txt", "image.tiff", "image.nii.gz", "name"):
         assert errno_of(operations.create, f"/{name}", 0o644) == errno.EOPNOTSUPP
     assert "a new file must be an array" in caplog.text
     assert errno_of(operations.create, "/nothing/a.npy", 0o644) == errno.ENOENT

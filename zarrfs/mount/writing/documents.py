@@ -32,6 +32,18 @@ CREATION_OPTIONS = (
 )
 """The members of a JSON file that creates an array, and the extended attributes of a new file (``user.zarr.*``)."""
 
+DESCRIPTION = (
+    "shape",
+    "dtype",
+    "fill_value",
+    "chunks",
+    "shards",
+    "dimension_names",
+    "dimension_units",
+    "attributes",
+)
+"""The members of the JSON file of an array in a mount that describe a copy of it."""
+
 DERIVED = ("views", "not_available")
 """Members of the JSON file of an array that are not metadata. They are ignored."""
 
@@ -71,8 +83,13 @@ def edited_attributes(path: str, document: Mapping[str, Any], node: Array | Grou
 def new_array_options(path: str, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of the array that a new JSON file describes. Raises RefusedError.
 
-    The file has at least the members ``shape`` and ``dtype``.
+    The file has at least the members ``shape`` and ``dtype``. In the JSON file of an array of another mount, members
+    that are derived from others are ignored, and so are the format and the codecs, which the other format may not have.
     """
+    if document.get("kind") == "array" and "data_type" in document:
+        document = {name: document[name] for name in DESCRIPTION if document.get(name) is not None}
+        if any(isinstance(side, list) for side in document.get("chunks", ())):
+            document = {name: value for name, value in document.items() if name not in ("chunks", "shards")}
     missing = [name for name in ("shape", "dtype") if name not in document]
     if missing:
         raise RefusedError(
@@ -80,11 +97,26 @@ def new_array_options(path: str, document: Mapping[str, Any]) -> dict[str, Any]:
             f"missing: {', '.join(missing)}",
             errno.EINVAL,
         )
-    unknown = [name for name in document if name not in (*CREATION_OPTIONS, "attributes")]
+    unknown = [name for name in document if name not in (*CREATION_OPTIONS, *DESCRIPTION)]
     if unknown:
         raise RefusedError(
             f"{path}: unknown members of a new array: {', '.join(map(repr, unknown))}; expected "
             f"{', '.join((*CREATION_OPTIONS, 'attributes'))}",
             errno.EINVAL,
         )
-    return dict(document)
+    fields = {"dtype": _dtype_option(document["dtype"])}
+    if isinstance(document["dtype"], list) and isinstance(document.get("fill_value"), list):
+        fields["fill_value"] = tuple(document["fill_value"])
+    return {**document, **fields}
+
+
+def _dtype_option(value: Any) -> Any:
+    """Return the fields of a structured data type as NumPy expects them: tuples instead of the lists of JSON."""
+    if not isinstance(value, list):
+        return value
+    return [
+        (field[0], _dtype_option(field[1]), *(tuple(shape) for shape in field[2:]))
+        if isinstance(field, list) and len(field) in (2, 3)
+        else field
+        for field in value
+    ]

@@ -29,6 +29,7 @@ from zarrfs.mount.writing.new_files import (
     CREATED_SUFFIXES,
     IncompleteFileError,
     check_creatable,
+    created_suffix,
     store_file,
 )
 from zarrfs.mount.writing.pending import PendingFile, PendingFiles
@@ -260,7 +261,21 @@ class FileOperations(ZarrOperations):
             self._show_stem(file.path)
             self._pending.remove(file)
             self._continue_in_place(file)
+            if file.path.endswith(".json"):
+                self._store_elements(file.path.removesuffix(".json") + ".raw")
         return True
+
+    def _store_elements(self, path: str) -> None:
+        """Store a pending .raw file that was written before the JSON file of its array, if it fits."""
+        elements = self._pending.get(path)
+        if elements is not None and elements.is_changed and elements.size:
+            elements.acquire()
+            try:
+                self._store(elements)
+            except RefusedError as error:
+                logger.error("%s", error)
+            finally:
+                elements.release()
 
     def _show_names(self, stem: str) -> None:
         """Stop hiding the names that begin with a path."""
@@ -286,8 +301,8 @@ class FileOperations(ZarrOperations):
 
     def _show_stem(self, path: str) -> None:
         """Show all names of the node that a stored file presents, and let open files of it look up their content."""
-        stem = path.removesuffix(GROUP_DOCUMENT).rpartition(".")[0]
-        self._show_names(f"{stem}.")
+        stem = path.removesuffix(GROUP_DOCUMENT if path.endswith(GROUP_DOCUMENT) else created_suffix(path))
+        self._show_names(f"{stem.rstrip('.')}.")
         self._mark_stale(stem)
 
     @errors_to_errno

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,6 +40,21 @@ KEPT_OPTIONS = (
     "zarr_format",
 )
 """The options of an array that its replacement of the same data type and number of dimensions has, too."""
+
+
+class Values(Protocol):
+    """Elements that are read in parts: regions in the order of the chunks of another array in C order."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    @property
+    def ndim(self) -> int: ...
+
+    def __getitem__(self, region: tuple[slice, ...]) -> np.ndarray[Any, Any]: ...
 
 
 @dataclass
@@ -136,12 +151,14 @@ class HierarchyEditor:
     def create_array(
         self,
         path: str,
-        data: np.ndarray[Any, Any] | None,
+        data: np.ndarray[Any, Any] | Values | None,
         given: Mapping[str, str] | None = None,
         attributes: Mapping[str, Any] | None = None,
         document: Mapping[str, Any] | None = None,
     ) -> None:
         """Create the array at a path from its elements or a document, or replace it. A failure changes nothing.
+
+        Elements that are not in memory are copied in parts.
 
         ``given`` contains options as the text of extended attributes. A replacement keeps the attributes, and, if data
         type and number of dimensions are equal, chunks and codecs. Raises RefusedError with EINVAL for invalid options.
@@ -160,10 +177,12 @@ class HierarchyEditor:
             options["attributes"] = dict(attributes)
         options |= dict(document or {})
         options |= {name: _parsed(value) for name, value in (given or {}).items() if name in CREATION_OPTIONS}
-        if data is not None:
+        if isinstance(data, np.ndarray):
             options["data"] = data
             for name in ("shape", "dtype"):
                 options.pop(name, None)
+        elif data is not None:
+            options |= {"copy_from": data, "shape": data.shape, "dtype": data.dtype}
         parent, _, name = path.rpartition("/")
         group = self.node(parent)
         if not isinstance(group, Group):

@@ -13,13 +13,23 @@ from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
 from zarrfs.mount.writing.documents import edited_attributes, new_array_options, parse_document
 from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
+from zarrfs.mount.writing.image_file import IMAGE_SUFFIXES, ImageFileError, opened_image
 from zarrfs.mount.writing.npy_file import IncompleteNpyError, NpyError, read_npy
 from zarrfs.mount.writing.pending import PendingFile
 
-__all__ = ["CREATED_SUFFIXES", "IncompleteFileError", "check_creatable", "is_temporary", "store_file"]
+__all__ = [
+    "CREATED_SUFFIXES",
+    "IncompleteFileError",
+    "check_creatable",
+    "created_suffix",
+    "is_temporary",
+    "store_file",
+]
 
-CREATED_SUFFIXES = (".npy", ".raw", ".json")
+CREATED_SUFFIXES = (".npy", ".raw", ".json", *IMAGE_SUFFIXES)
 """The suffixes of files that can create or replace an array."""
+
+UNPRESENTED_SUFFIXES = (".nii.gz", ".tiff", ".mhd", ".nhdr", ".h5", ".png", ".jpg", ".npz")
 
 TEMPORARY_NAME = re.compile(
     r"\..*|.*~|#.*#|.*\.(tmp|temp|part|partial|swp|swo|swx|bak|new|lock|[0-9]+)|[0-9]+|sed\w{6}|tmp\w{8}",
@@ -38,13 +48,24 @@ def is_temporary(path: str) -> bool:
     return name != GROUP_DOCUMENT and TEMPORARY_NAME.fullmatch(name) is not None
 
 
+def created_suffix(path: str) -> str:
+    """Return the suffix by which a file becomes an array, or an empty string."""
+    return next((suffix for suffix in CREATED_SUFFIXES if path.endswith(suffix)), "")
+
+
 def check_creatable(path: str) -> None:
     """Raise RefusedError with EOPNOTSUPP if a file of this name can neither become an array nor be temporary."""
     name = path.rpartition("/")[2]
     if name == GROUP_DOCUMENT or is_temporary(path):
         return
-    if any(name.endswith(suffix) and name != suffix for suffix in CREATED_SUFFIXES):
+    if created_suffix(name) not in ("", name):
         return
+    if name.endswith(UNPRESENTED_SUFFIXES):
+        raise RefusedError(
+            f"{path}: no file of a mount has this suffix, so that the file would not exist afterwards; write it as "
+            ".nii or .tif, or use `zarrfs import`",
+            errno.EOPNOTSUPP,
+        )
     raise RefusedError(
         f"{path}: a new file must be an array ({', '.join(CREATED_SUFFIXES)}) or have the name of a temporary file "
         "(.NAME, NAME~, NAME.tmp)",
@@ -78,6 +99,8 @@ def store_file(file: PendingFile, editor: HierarchyEditor) -> bool:
             _store_npy(file, editor, path.removesuffix(".npy"))
         elif name.endswith(".raw"):
             _store_raw(file, editor, path.removesuffix(".raw"))
+        elif name.endswith(IMAGE_SUFFIXES):
+            _store_image(file, editor, path)
         else:
             return False
         file.is_changed = False
@@ -109,6 +132,21 @@ def _store_npy(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
     except NpyError as error:
         raise RefusedError(f"{file.path}: the file cannot become an array: {error}", errno.EINVAL) from error
     editor.create_array(path, data, file.options, file.attributes)
+
+
+def _store_image(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
+    suffix = next(suffix for suffix in IMAGE_SUFFIXES if path.endswith(suffix))
+    try:
+        with opened_image(file, suffix) as image:
+            editor.create_array(
+                path.removesuffix(suffix),
+                image.values,
+                file.options,
+                {**image.attributes, **file.attributes},
+                {} if image.dimension_names is None else {"dimension_names": image.dimension_names},
+            )
+    except ImageFileError as error:
+        raise RefusedError(f"{file.path}: the file cannot become an array: {error}", errno.EINVAL) from error
 
 
 def _store_raw(file: PendingFile, editor: HierarchyEditor, path: str) -> None:

@@ -9,6 +9,8 @@ import os
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any, Literal
 
@@ -91,6 +93,18 @@ class PendingFile:
         with self.lock, os.fdopen(os.dup(self._file.fileno()), "rb") as opened:
             self._file.flush()
             return np.memmap(opened, dtype, "r", offset, shape, order)
+
+    @contextmanager
+    def linked(self, name: str) -> Iterator[str]:
+        """Yield a path of the file, whose last part is ``name``, in a directory that contains nothing else.
+
+        Programs that open files by path and recognize them by their names can read it.
+        """
+        with self.lock, tempfile.TemporaryDirectory(prefix="zarrfs-") as directory:
+            path = os.path.join(directory, name)
+            os.symlink(f"/proc/self/fd/{self._file.fileno()}", path)
+            self._file.flush()
+            yield path
 
     def acquire(self) -> None:
         """Add a user: an open handle, or the directory that contains the file."""
