@@ -402,6 +402,15 @@ NOT_LOADED = {
         "zarrfs.mount",
         *(name for name in HEAVY if name != "click"),
     ],
+    "import zarrfs_viewer.qt.window.application": [
+        "zarrfs.engine.nodes",
+        "zarrfs.engine.open",
+        "zarrfs.mount",
+        "zarrfs.ngff.checks",
+        "zarrfs.tools",
+        "numcodecs",
+        "pyqtgraph",
+    ],
     "import zarrfs.mount.serving.serving": [
         *HEAVY,
         *SERVER_LIBRARIES,
@@ -411,7 +420,7 @@ NOT_LOADED = {
         "zarrfs.tools",
     ],
 }
-"""Program -> modules that it must not load: each costs time when a command starts."""
+"""Program -> modules that it must not load: each costs time when a command, or the viewer, starts."""
 
 
 @pytest.mark.parametrize("program", NOT_LOADED)

@@ -14,8 +14,6 @@ import threading
 from pathlib import Path
 
 from zarrfs.logs import logger
-from zarrfs.mount import MountOptions, is_mounted, mount
-from zarrfs.mount.serving.sources import root_name
 from zarrfs_viewer.locations import display_name
 from zarrfs_viewer.mount_guard import MountGuard, remove_mounts
 
@@ -46,6 +44,8 @@ class Mounts:
 
     def file(self, location: str, path: str, is_array: bool) -> Path:
         """Return the path in the mount: a group's directory, or an array's file of the type. Does not mount."""
+        from zarrfs.mount.serving.sources import root_name  # the mount takes long to import
+
         mount_point = self._mount_point(location)
         if not is_array:
             return mount_point / path if path else mount_point
@@ -53,6 +53,8 @@ class Mounts:
 
     def mount(self, location: str) -> Path:
         """Mount a location unless it is mounted, and return the mount point. Blocks. Raises MountError."""
+        from zarrfs.mount import MountOptions, is_mounted, mount
+
         mount_point = self._mount_point(location)
         with self._lock:
             if not is_mounted(str(mount_point)):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from zarrfs.engine.nodes.group import Group
+from typing import TYPE_CHECKING
+
 from zarrfs.errors import StoreError
 from zarrfs.logs import logger
 from zarrfs.ngff.load import load
+
+if TYPE_CHECKING:
+    from zarrfs.engine.nodes.group import Group
 
 __all__ = ["member_names", "named_members"]
 

@@ -9,8 +9,7 @@ from itertools import islice
 from typing import Any
 
 import zarrfs
-from zarrfs.engine.nodes.summary import array_summary, group_summary
-from zarrfs.ngff.checks.report import pointer
+from zarrfs.engine.json_checks import pointer
 
 __all__ = ["ComparedValue", "compare_nodes", "compare_values", "node_values"]
 
@@ -48,6 +47,8 @@ def compare_nodes(
 
 def node_values(node: zarrfs.Array | zarrfs.Group) -> dict[str, str]:
     """Return the properties and attributes of a node as texts by name."""
+    from zarrfs.engine.nodes.summary import array_summary, group_summary
+
     summary = array_summary(node) if isinstance(node, zarrfs.Array) else group_summary(node)
     attributes = summary.pop("attributes")
     facts = {key: _text(value) for key, value in summary.items() if value is not None and key != "path"}
@@ -71,7 +72,7 @@ def _flattened(value: Any, place: str, depth: int) -> Iterator[tuple[str, str]]:
         return
     members = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inner in members:
-        yield from _flattened(inner, place + pointer(str(key)), depth + 1)
+        yield from _flattened(inner, pointer(place, str(key)), depth + 1)
 
 
 def _text(value: Any) -> str:

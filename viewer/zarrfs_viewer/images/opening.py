@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import zarrfs
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, ZarrError
-from zarrfs.foreign.opening import open_node
 from zarrfs_viewer.images.dataset import Dataset, describe
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.process_memory import release_free_memory
 from zarrfs_viewer.url_credentials import find_options, origin_of
 
-__all__ = ["OpenedDataset", "open_dataset", "open_first_image", "open_with_credentials", "open_with_labels"]
+__all__ = [
+    "OpenedDataset",
+    "import_engine",
+    "open_dataset",
+    "open_first_image",
+    "open_with_credentials",
+    "open_with_labels",
+]
+
+ENGINE_MODULES = (
+    "zarrfs.foreign.opening",
+    "zarrfs.engine.open",
+    "zarrfs.engine.nodes.summary",
+    "zarrfs.engine.io.native_reading",
+)
 
 MAX_CAUSES = 10
 """Of an error, this number of causes is examined."""
 
 OpenedDataset = tuple[Dataset, Image | None, tuple[Image, ...], tuple[str, ...]]
 """A dataset, the image to display, the label images, and notes for the user."""
+
+
+def import_engine() -> None:
+    """Import what opening the first data set and reading its first tile need.
+
+    The modules of a window do not import it, because it takes as long as everything else that a window needs.
+    """
+    for name in ENGINE_MODULES:
+        import_module(name)
+    from zarrfs.engine.codecs.libraries import import_library
+    from zarrfs.engine.native.library import native_library
+
+    import_library("numcodecs")
+    native_library()
+    release_free_memory()
 
 
 def open_dataset(location: str | Store, name: str, path: str, image: str | None) -> tuple[Any, OpenedDataset]:
@@ -35,6 +65,8 @@ def open_with_credentials(location: str | Store, path: str) -> Any:
 
     The error for a request that was refused states how to give credentials.
     """
+    from zarrfs.foreign.opening import open_node  # the engine takes long to import
+
     options = find_options(location)
     try:
         return zarrfs.open(location, path, storage_options=options) if options else open_node(location, path)

@@ -17,7 +17,13 @@ from zarrfs.errors import ZarrError
 from zarrfs_viewer.display.overlay import translate_intent
 from zarrfs_viewer.images.dataset import Dataset, describe, initial_intent
 from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.images.opening import OpenedDataset, open_dataset, open_first_image, open_with_labels
+from zarrfs_viewer.images.opening import (
+    OpenedDataset,
+    import_engine,
+    open_dataset,
+    open_first_image,
+    open_with_labels,
+)
 from zarrfs_viewer.locations import absolute_location, within
 from zarrfs_viewer.qt.support.worker import Worker
 from zarrfs_viewer.saved_views.views import View, fitted_intent, from_link
@@ -90,6 +96,10 @@ class Session(QObject):
         """Stop the threads, without waiting for running reads."""
         self.streamer.close(timeout=0.0)
         self.worker.close()
+
+    def import_engine(self) -> None:
+        """Import on a worker thread what opening a location needs. Call it when the window is visible."""
+        self.worker.submit(import_engine, lambda _: None, self.show_error)
 
     def show_message(self, text: str, is_warning: bool = False) -> None:
         """Show a message to the user. An empty text clears the message."""

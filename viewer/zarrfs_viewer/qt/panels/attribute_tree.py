@@ -11,7 +11,7 @@ from typing import Any
 from PyQt6.QtCore import Qt
 from PyQt6.QtWidgets import QTreeWidgetItem
 
-from zarrfs.ngff.checks.report import pointer
+from zarrfs.engine.json_checks import pointer
 from zarrfs_viewer.qt.support.plain_text import MAX_TEXT, plain, tooltip
 
 __all__ = ["POINTER", "VALUE", "Value", "add_all", "item_at", "show_matching"]
@@ -65,7 +65,7 @@ def add_all(parent: QTreeWidgetItem, values: Mapping[str, Any]) -> None:
         if not queue:
             return
         holder, key, value, parent_pointer, depth = queue.popleft()
-        item_pointer = parent_pointer + pointer(key)
+        item_pointer = pointer(parent_pointer, key)
         item = QTreeWidgetItem(holder, [plain(key), ""])
         item.setData(0, POINTER, item_pointer)
         item.setData(0, VALUE, Value(value))

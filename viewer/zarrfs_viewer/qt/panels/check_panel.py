@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PyQt6.QtCore import Qt, pyqtSignal
 from PyQt6.QtWidgets import QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
 import zarrfs
-from zarrfs.ngff import Report, check_node
+
+if TYPE_CHECKING:
+    from zarrfs.ngff import Report
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_lines, tooltip
 
@@ -67,6 +69,8 @@ class CheckPanel(QWidget):
         node = self._node
         if node is None or self._checked:
             return
+        from zarrfs.ngff import check_node  # takes long to import
+
         self._checked = True
         self.verdict.setText("Checking...")
         self._session.worker.cancel("check")

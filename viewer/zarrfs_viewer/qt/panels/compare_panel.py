@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from PyQt6.QtGui import QFont
 from PyQt6.QtWidgets import (
     QCheckBox,
@@ -22,7 +24,7 @@ HINT = "Select a node and set it as reference. Then select another node to compa
 MAX_VALUE = 400
 """Characters of a value in a cell. The tooltip contains more."""
 
-Node = zarrfs.Array | zarrfs.Group
+Node: TypeAlias = "zarrfs.Array | zarrfs.Group"
 
 
 class ComparePanel(QWidget):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PyQt6.QtCore import Qt, pyqtSignal
 from PyQt6.QtGui import QFontDatabase, QKeySequence
@@ -20,10 +20,12 @@ from PyQt6.QtWidgets import (
 )
 
 from zarrfs.errors import ZarrError
-from zarrfs.ngff import Report
 from zarrfs_viewer.qt.panels.image_metadata_form import ImageMetadataForm
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, document_text, plain, plain_lines
 from zarrfs_viewer.state.attribute_edits import AttributeEdits
+
+if TYPE_CHECKING:
+    from zarrfs.ngff import Report
 
 __all__ = ["MetadataEditor"]
 
@@ -184,6 +186,8 @@ class MetadataEditor(QDialog):
 
     def show_problem(self, text: str) -> None:
         """Show why the attributes could not be checked or saved. The user can save."""
+        from zarrfs.ngff import Report
+
         self._report = self._report or Report(False, None, ())
         self.save.setEnabled(True)
         self.verdict.setText(plain_lines(text))

@@ -20,7 +20,6 @@ from PyQt6.QtWidgets import (
 )
 
 import zarrfs
-from zarrfs.engine.nodes.summary import array_summary, group_summary, json_safe
 from zarrfs_viewer.analysis.image_summary import image_summary, stored_summary
 from zarrfs_viewer.images.dataset import describe
 from zarrfs_viewer.images.image import Image
@@ -54,7 +53,8 @@ class MetadataPanel(QWidget):
         self._fill_timer = QTimer(self)
         self._fill_timer.setSingleShot(True)
         self._fill_timer.setInterval(0)
-        self._fill_timer.timeout.connect(self._show_node)
+        self._fill_timer.timeout.connect(self._fill_next)
+        self._unfilled: list[Callable[[], None]] = []
         self.check = CheckPanel(session)
         self.check.pointer_activated.connect(self.go_to)
         self.compare = ComparePanel()
@@ -114,10 +114,11 @@ class MetadataPanel(QWidget):
     def show_node(self, node: zarrfs.Array | zarrfs.Group) -> None:
         """Display the metadata of a node. The image of a group, and stored sizes, are added by a worker thread.
 
-        The panel is filled by a later event, so that the picture of an opened image is not delayed.
+        The panel is filled by later events, one part by each, so that the picture of an opened image is not delayed.
         """
         self._session.worker.cancel("stored")
         self._node = node
+        self._unfilled = self._parts(node)
         self._fill_timer.start()
 
     @property
@@ -125,20 +126,40 @@ class MetadataPanel(QWidget):
         """Whether the panel displays the node that was passed to ``show_node`` last, and not an earlier one."""
         return not self._fill_timer.isActive()
 
-    def _show_node(self) -> None:
-        node = self._node
-        if node is None:
-            return
-        facts = array_summary(node) if isinstance(node, zarrfs.Array) else group_summary(node)
-        attributes = facts.pop("attributes")
-        self._fill(self.facts, {key: _readable(value) for key, value in facts.items() if value is not None})
-        self._fill(self.attributes, attributes)
-        text = json.dumps(json_safe(node.metadata), indent=2, ensure_ascii=False)
-        self.document.setPlainText(document_text(text))
-        self.check.show_node(node)
-        self.compare.show_node(node)
-        self.edit.setEnabled(True)
-        self._filter(self.search.text())
+    def _fill_next(self) -> None:
+        """Fill the next part. The others follow in later events."""
+        if self._unfilled:
+            self._unfilled.pop(0)()
+        if self._unfilled:
+            self._fill_timer.start()
+
+    def _parts(self, node: zarrfs.Array | zarrfs.Group) -> list[Callable[[], None]]:
+        """Return the functions that fill the parts of the panel."""
+        from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
+
+        def show_facts() -> None:
+            is_array = isinstance(node, zarrfs.Array)
+            facts = array_metadata_summary(node) if is_array else group_metadata_summary(node)
+            shown = {key: _readable(value) for key, value in facts.items() if value is not None}
+            self._fill(self.facts, shown)
+
+        def show_attributes() -> None:
+            self._fill(self.attributes, json_safe(node.attrs.asdict()))
+
+        def show_document() -> None:
+            text = json.dumps(json_safe(node.metadata), indent=2, ensure_ascii=False)
+            self.document.setPlainText(document_text(text))
+
+        def show_others() -> None:
+            self.check.show_node(node)
+            self.compare.show_node(node)
+            self.edit.setEnabled(True)
+            self._filter(self.search.text())
+
+        return [show_facts, show_attributes, show_document, show_others, lambda: self._request_others(node)]
+
+    def _request_others(self, node: zarrfs.Array | zarrfs.Group) -> None:
+        """Request what a worker thread determines."""
         if isinstance(node, zarrfs.Array):
             self._add_later(lambda: _stored(node))
         else:

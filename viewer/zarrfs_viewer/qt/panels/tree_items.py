@@ -88,7 +88,8 @@ class HierarchyItem:
 
     @property
     def is_group(self) -> bool:
-        return isinstance(self.node, zarrfs.Group)
+        # An empty tree does not import the engine.
+        return self.node is not None and isinstance(self.node, zarrfs.Group)
 
 
 def children_of(item: HierarchyItem) -> list[HierarchyItem]:

@@ -53,7 +53,7 @@ class ContrastActions(QObject):
         )
 
     def forget_slice(self) -> None:
-        """Another image is displayed: its first histogram is requested by the panel."""
+        """Another image is displayed: its first histogram is computed after its first complete picture."""
         self._histogram_source = None
         self._timer.stop()
 
@@ -63,7 +63,7 @@ class ContrastActions(QObject):
         source = frame.state.image.uid, intent.displayed, intent.position, intent.projection
         if frame.settled and source != self._histogram_source:
             is_first, self._histogram_source = self._histogram_source is None, source
-            if not is_first and not self._channels.volume.isChecked():
+            if is_first or not self._channels.volume.isChecked():
                 self._timer.start()
 
     def stop(self) -> None:
@@ -72,8 +72,8 @@ class ContrastActions(QObject):
 
     def _load_histogram(self, number: int, volume: bool) -> None:
         image, intent = self._session.image, self._session.intent
-        if image is None or intent is None or image.rgb_axis is not None:
-            return
+        if image is None or intent is None or image.rgb_axis is not None or self._histogram_source is None:
+            return  # the first picture is not delayed by a histogram
         self._session.worker.cancel("histogram")
         self._session.worker.submit(
             with_pyqtgraph(lambda: histogram(channel_values(image, intent.channels[number], intent, volume))),

@@ -73,6 +73,7 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.settings = settings if settings is not None else QSettings("zarrfs", "viewer")
         self.session = Session(self)
+        self._was_shown = False
         self.mounts = Mounts()
         self.recent = RecentLocations(self.settings)
         self.opener = LocationOpener(self.session, self.settings, self.recent, self)
@@ -249,7 +250,7 @@ class MainWindow(QMainWindow):
     def _show_intent(self) -> None:
         intent = self.session.intent
         if intent is not None:
-            self.channels.show_settings(intent.channels)
+            self.side.show_channel_settings(intent.channels)
             self.labels.show_settings(intent.labels)
             self.dimensions.show_intent(intent)
             self.image_actions.measure_again()
@@ -332,6 +333,9 @@ class MainWindow(QMainWindow):
     def showEvent(self, event: QShowEvent | None) -> None:
         super().showEvent(event)
         self.focus_canvas()
+        if not self._was_shown:
+            self._was_shown = True
+            self.session.import_engine()
 
     def dragEnterEvent(self, event: QDragEnterEvent | None) -> None:
         data = event.mimeData() if event is not None else None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from PyQt6.QtCore import QObject, Qt
 from PyQt6.QtWidgets import QTabWidget, QWidget
 
 import zarrfs
 from zarrfs.errors import ReadOnlyError
-from zarrfs.ngff import check_attributes
 from zarrfs_viewer.images.dataset import initial_intent
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.opening import open_with_labels
@@ -21,7 +20,7 @@ from zarrfs_viewer.state.reloaded import with_edited_channels
 
 __all__ = ["MetadataEditing"]
 
-Node = zarrfs.Array | zarrfs.Group
+Node: TypeAlias = "zarrfs.Array | zarrfs.Group"
 Attributes = dict[str, Any]
 
 
@@ -83,6 +82,8 @@ class MetadataEditing(QObject):
         editor.show()
 
     def _check(self, editor: MetadataEditor) -> None:
+        from zarrfs.ngff import check_attributes  # the checks take long to import
+
         attributes = editor.edits.current
         worker = self._session.worker
         worker.cancel("edit-check")

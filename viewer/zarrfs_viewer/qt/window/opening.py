@@ -10,8 +10,6 @@ from PyQt6.QtCore import QMimeData, QObject, QSettings, QUrl
 from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
-from zarrfs.foreign.opening import SUFFIXES
-from zarrfs.synthetic import make_picture, write_image
 from zarrfs_viewer.locations import parse_locations
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import plain
@@ -45,6 +43,8 @@ class LocationOpener(QObject):
 
     def ask_zip(self) -> None:
         """Ask for zip files, metadata documents or files of other formats, and open them."""
+        from zarrfs.foreign.opening import SUFFIXES
+
         files, _ = QFileDialog.getOpenFileNames(
             self._parent,
             "Open file",
@@ -128,6 +128,8 @@ class LocationOpener(QObject):
         sample = self._sample
 
         def create() -> None:
+            from zarrfs.synthetic import make_picture, write_image
+
             if not sample.exists():
                 sample.parent.mkdir(parents=True, exist_ok=True)
                 partial = sample.with_name(f"sample-{os.getpid()}.partial.zarr")

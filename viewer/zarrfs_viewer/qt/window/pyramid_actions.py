@@ -10,9 +10,7 @@ from typing import Any
 from PyQt6.QtCore import QObject, pyqtSignal
 from PyQt6.QtWidgets import QFileDialog, QMessageBox, QProgressDialog, QWidget
 
-from zarrfs.engine.stores.local import LocalStore
 from zarrfs.errors import ZarrError
-from zarrfs.tools import build_pyramid
 from zarrfs_viewer.export.writers import Cancelled
 from zarrfs_viewer.qt.panels.export_dialog import file_name
 from zarrfs_viewer.qt.session import Session
@@ -91,12 +89,18 @@ class PyramidActions(QObject):
         dialog.setAutoReset(False)
         dialog.canceled.connect(self._stop.set)
         self._session.worker.submit(
-            lambda: build_pyramid(source, target, if_exists="resume", progress=self._report),
+            lambda: self._build_levels(source, target),
             lambda _: self._report_finished(location),
             self._report_error,
             "pyramid",
             low_priority=True,
         )
+
+    def _build_levels(self, source: Any, target: str | None) -> None:
+        """Build the levels. Called on a worker thread."""
+        from zarrfs.tools import build_pyramid  # takes long to import
+
+        build_pyramid(source, target, if_exists="resume", progress=self._report)
 
     def close(self) -> None:
         """Cancel the run. It is continued by the next one."""
@@ -134,6 +138,8 @@ class PyramidActions(QObject):
 
 def _writable_image(node: Any) -> Path | None:
     """Return the directory of an OME-NGFF image to which levels can be added, or None."""
+    from zarrfs.engine.stores.local import LocalStore
+
     store = getattr(node, "store", None)
     if not isinstance(store, LocalStore) or hasattr(node, "dtype"):
         return None

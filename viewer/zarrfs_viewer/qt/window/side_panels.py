@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PyQt6.QtCore import QSettings, Qt
+from PyQt6.QtCore import QSettings, Qt, QTimer
 from PyQt6.QtWidgets import QMainWindow, QTabWidget
 
 from zarrfs_viewer.images.dataset import Dataset
@@ -44,6 +44,11 @@ class SidePanels:
         self.measure = MeasurePanel(session)
         self.metadata = MetadataPanel(session)
         self.log = LogPanel()
+        # The rows of the channels are created by a later event, so that the picture is requested before.
+        self._channels_timer = QTimer(window)
+        self._channels_timer.setSingleShot(True)
+        self._channels_timer.setInterval(0)
+        self._channels_timer.timeout.connect(self._show_channels)
         self.tabs = QTabWidget()
         bar = self.tabs.tabBar()
         if bar is not None:
@@ -94,6 +99,19 @@ class SidePanels:
             dock.setVisible(visible)
         self.docks.arrange()
 
+    def _show_channels(self) -> None:
+        image, intent = self._session.image, self._session.intent
+        if image is None or intent is None:
+            self.channels.show_channels((), "u", False)
+        else:
+            self.channels.show_channels(intent.channels, image.dtype.kind, image.rgb_axis is not None)
+            self.channels.show_settings(intent.channels)
+
+    def show_channel_settings(self, channels: tuple[ChannelSettings, ...]) -> None:
+        """Show settings of channels that were changed elsewhere."""
+        if not self._channels_timer.isActive():
+            self.channels.show_settings(channels)
+
     def show_label_images(self) -> None:
         """Show the settings of the label images of the session."""
         intent = self._session.intent
@@ -105,11 +123,10 @@ class SidePanels:
         """Show the settings of the image of the session, or none."""
         image, intent = self._session.image, self._session.intent
         self.measure.clear()
+        self._channels_timer.start()
         if image is None or intent is None:
-            self.channels.show_channels((), "u", False)
             self.labels.show_labels((), ())
             return
-        self.channels.show_channels(intent.channels, image.dtype.kind, image.rgb_axis is not None)
         self.show_label_images()
         if self.tabs.currentWidget() is not self.measure:
             only_labels = not intent.channels and intent.labels
