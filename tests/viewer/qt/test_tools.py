@@ -299,7 +299,7 @@ def test_a_cancelled_export_leaves_no_file(
     qtbot.waitUntil(lambda: bool(window.notice.text()), timeout=TIMEOUT_MILLISECONDS)
     stopped = "cancelled" in window.notice.text()
     assert stopped or "Exported" in window.notice.text()
-    files = [file.name for file in tmp_path.iterdir() if file.name != "settings.ini"]
+    files = [file.name for file in tmp_path.iterdir() if file.name not in ("settings.ini", "thumbnails")]
     assert files == ([] if stopped else ["x.npy"])
 
 
