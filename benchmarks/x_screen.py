@@ -172,6 +172,11 @@ class Screen:
         self._test.XTestFakeMotionEvent(self._display, 0, x, y, c_ulong(0))
         self._x.XFlush(self._display)
 
+    def press_button(self, number: int, pressed: bool) -> None:
+        """Press or release a button of the pointer; 1 is the left one."""
+        self._test.XTestFakeButtonEvent(self._display, c_uint(number), pressed, c_ulong(0))
+        self._x.XFlush(self._display)
+
     def focus(self, window: int) -> None:
         """Give the keyboard focus to a window if no window has it. A window manager, if there is one, gave it."""
         focused, revert = c_ulong(), c_int()

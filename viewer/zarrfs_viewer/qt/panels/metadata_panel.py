@@ -138,8 +138,10 @@ class MetadataPanel(QWidget):
         from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
 
         def show_facts() -> None:
-            is_array = isinstance(node, zarrfs.Array)
-            facts = array_metadata_summary(node) if is_array else group_metadata_summary(node)
+            if isinstance(node, zarrfs.Array):
+                facts = array_metadata_summary(node)
+            else:
+                facts = group_metadata_summary(node)
             shown = {key: _readable(value) for key, value in facts.items() if value is not None}
             self._fill(self.facts, shown)
 
