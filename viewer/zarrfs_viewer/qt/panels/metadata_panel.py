@@ -138,11 +138,12 @@ class MetadataPanel(QWidget):
         from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
 
         def show_facts() -> None:
-            if isinstance(node, zarrfs.Array):
-                facts = array_metadata_summary(node)
-            else:
-                facts = group_metadata_summary(node)
-            shown = {key: _readable(value) for key, value in facts.items() if value is not None}
+            found = (
+                array_metadata_summary(node)
+                if isinstance(node, zarrfs.Array)
+                else group_metadata_summary(node)
+            )
+            shown = {key: _readable(value) for key, value in found.items() if value is not None}
             self._fill(self.facts, shown)
 
         def show_attributes() -> None:
