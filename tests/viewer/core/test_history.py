@@ -37,6 +37,22 @@ def test_steps_are_undone_and_redone_in_order() -> None:
     assert history.undo() == first
 
 
+def test_regions_are_undone_with_the_settings() -> None:
+    history = new_history()
+    zoomed = with_level_lock(START, 1)
+    history.record(START, 0.0, ("a",))
+    history.record(START, 0.1, ("a", "b"))
+    history.record(zoomed, 0.2, ("a", "b"))
+    assert (history.undo(), history.regions) == (START, ("a", "b"))
+    assert (history.undo(), history.regions) == (START, ("a",))
+    assert (history.undo(), history.regions) == (START, ())
+    assert history.undo() is None
+    assert (history.redo(), history.regions) == (START, ("a",))
+    history.record(START, 0.3, ("a", "c"))
+    assert history.redo() is None
+    assert (history.undo(), history.regions) == (START, ("a",))
+
+
 def test_a_drag_is_one_step_and_later_changes_of_the_same_setting_are_another() -> None:
     history = new_history()
     intent = START

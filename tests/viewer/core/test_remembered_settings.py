@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from zarrfs_viewer.analysis.regions import Region
+from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.saved_views import image_settings
 from zarrfs_viewer.saved_views.image_settings import ImageSettings
 from zarrfs_viewer.saved_views.views import View
@@ -70,9 +72,30 @@ def test_a_pipe_instead_of_a_file_does_not_block(tmp_path: Path) -> None:
     assert load_windows(tmp_path / "images.json") == ()
 
 
+REGIONS = (
+    (
+        (("y", 40), ("x", 60)),
+        (
+            Region("cell", Shape("polygon", ((1.0, 2.0), (3.5, 4.0), (5.0, 1.0)))),
+            Region("spot", Shape("point", ((7.0, 8.0),))),
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("points", [[1.0, 2.0], [1.0, 2.0, 3.0], "no", [None]])
+def test_damaged_regions_of_a_window_are_ignored_with_it(tmp_path: Path, points: object) -> None:
+    file = tmp_path / "session.json"
+    save_windows(file, [WindowState(locations=("/data/a.zarr",), regions=REGIONS)])
+    document = json.loads(file.read_text())
+    document["windows"][0]["regions"][0]["regions"][0]["points"] = points
+    file.write_text(json.dumps(document))
+    assert load_windows(file) == ()
+
+
 def test_windows_are_saved_and_loaded(tmp_path: Path) -> None:
     windows = (
-        WindowState("00ff", ("/data/a.zarr", "s3://b/c.zarr"), "sub", VIEW, 2, True),
+        WindowState("00ff", ("/data/a.zarr", "s3://b/c.zarr"), "sub", VIEW, 2, True, REGIONS),
         WindowState(locations=("/data/b.zarr",)),
     )
     file = tmp_path / "folder" / "session.json"

@@ -17,6 +17,7 @@ from zarrfs_viewer.qt.window.banner import Banner
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.qt.window.recent import MAX_RECENT, RecentLocations
 from zarrfs_viewer.qt.window.start_page import LOCATION, MAX_SHOWN, StartPage
+from zarrfs_viewer.state.view_state import Projection, with_projection
 
 import zarrfs
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_opened
@@ -129,14 +130,16 @@ def test_docks_regain_their_width_when_the_window_grows_again(
     for width in (900, 700):
         window.resize(width, 700)
         assert window.width() == width
-        wait_for_docks(lambda widths, width=width: all(150 <= dock <= width / 3 for dock in widths.values()))
+        wait_for_docks(
+            lambda widths, width=width: all(150 <= dock <= max(240, width / 3) for dock in widths.values())
+        )
         qtbot.waitUntil(lambda: window.canvas.width() >= 200, timeout=TIMEOUT_MILLISECONDS)
     window.resize(100, 100)
     assert window.width() == 700
     window.resize(1280, 900)
     wait_for_docks(lambda widths: widths == chosen)
     window.resize(700, 700)
-    wait_for_docks(lambda widths: max(widths.values()) < 240)
+    wait_for_docks(lambda widths: max(widths.values()) <= 240)
     window.close()
     again = MainWindow(window.settings)
     again.resize(1280, 900)
@@ -147,6 +150,27 @@ def test_docks_regain_their_width_when_the_window_grows_again(
     wait_for_docks(lambda widths: widths == chosen, again)
     again.close()
     again.deleteLater()
+
+
+@pytest.mark.parametrize("projection", [None, Projection(0, "max", 4)])
+def test_a_narrow_window_has_whole_tabs_and_wide_docks(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path, projection: Projection | None
+) -> None:
+    zarrfs.create_array(
+        tmp_path / "a.zarr", data=np.zeros((8, 24, 32), "u2"), dimension_names=["z", "y", "x"]
+    )
+    window = open_in_window(tmp_path / "a.zarr")
+    assert window.intent is not None
+    window.session.change(with_projection(window.intent, projection))
+    window.panels.setCurrentWidget(window.metadata)
+    window.resize(700, 600)
+    qtbot.waitUntil(lambda: docks(window) == {"Hierarchy": 175, "Image": 240}, timeout=TIMEOUT_MILLISECONDS)
+    for tabs in (window.panels, window.metadata.tabs):
+        bar = tabs.tabBar()
+        assert bar is not None
+        for number in range(bar.count()):
+            text = bar.tabText(number)
+            assert bar.tabRect(number).width() >= bar.fontMetrics().horizontalAdvance(text), text
 
 
 def test_the_toolbar_has_icons_and_shortcuts_and_shows_the_active_tool(window: MainWindow) -> None:

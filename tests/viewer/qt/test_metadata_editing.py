@@ -141,6 +141,23 @@ def test_changes_of_another_writer_are_not_overwritten(
     assert not editor.isVisible()
 
 
+def test_a_zip_file_shows_its_new_metadata(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path, tmp_path: Path
+) -> None:
+    zarrfs.copy_store(zarrfs.open(cells).store, zarrfs.storage.ZipStore(tmp_path / "cells.zip", mode="w"))
+    window = open_in_window(tmp_path / "cells.zip")
+    window.session.change_channel(1, limits=(3.0, 99.0))
+    editor = open_editor(qtbot, window)
+    set_cell(qtbot, editor, "channels", 0, 0, "DAPI")
+    save(qtbot, editor)
+    qtbot.waitUntil(
+        lambda: window.image is not None and window.image.channels[0].label == "DAPI",
+        timeout=TIMEOUT_MILLISECONDS,
+    )
+    assert window.intent is not None
+    assert window.intent.channels[1].limits == (3.0, 99.0)
+
+
 def test_a_store_that_cannot_be_written_is_refused(
     qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
 ) -> None:

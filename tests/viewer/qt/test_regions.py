@@ -15,6 +15,7 @@ from PyQt6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.qt.panels.regions_panel import RegionsPanel
+from zarrfs_viewer.qt.window.last_session import restore_window, window_state
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -195,3 +196,31 @@ def test_regions_are_saved_to_and_loaded_from_files(
     (tmp_path / "bad.geojson").write_text("{")
     actions.load(tmp_path / "bad.geojson")
     qtbot.waitUntil(lambda: "not a valid file" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+
+
+def test_regions_are_undone_and_are_part_of_the_last_session(
+    qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path
+) -> None:
+    window = open_in_window(ramp / "one")
+    panel = list_of(window)
+    shapes = [Shape("rectangle", ((2.0, 3.0), (10.0, 12.0))), Shape("line", ((0.0, 0.0), (9.0, 9.0)))]
+    for shape in shapes:
+        window.canvas.show_shape(shape)
+        window.actions_by_name["add_region"].trigger()
+        panel.select(None)
+    both = panel.by_plane
+    assert [region.shape for region in panel.regions] == shapes
+    window.actions_by_name["undo"].trigger()
+    assert [region.shape for region in panel.regions] == shapes[:1]
+    window.actions_by_name["redo"].trigger()
+    assert panel.by_plane == both
+    panel.remove(0)
+    assert [region.shape for region in panel.regions] == shapes[1:]
+    window.actions_by_name["undo"].trigger()
+    assert panel.by_plane == both
+    assert window_state(window).regions == both
+    other = open_in_window(ramp / "two")
+    restore_window(other, window_state(window))
+    assert list_of(other).by_plane == both
+    wait_until_exact(qtbot, other, lambda: other.dimensions.set_position(0, 2))
+    assert [region.shape for region in list_of(other).regions] == shapes

@@ -28,6 +28,8 @@ from zarrfs_viewer.state.view_state import ViewIntent, with_position, with_proje
 
 __all__ = [
     "MAX_PIXELS",
+    "PlaneKey",
+    "PlaneRegions",
     "Region",
     "RegionStatistics",
     "axis_profile",
@@ -51,6 +53,13 @@ class Region:
 
     name: str
     shape: Shape
+
+
+PlaneKey = tuple[tuple[str, int], tuple[str, int]]
+"""The name and the size of the row axis and of the column axis."""
+
+PlaneRegions = tuple[PlaneKey, tuple[Region, ...]]
+"""The regions of one plane."""
 
 
 @dataclass(frozen=True)

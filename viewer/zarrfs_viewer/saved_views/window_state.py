@@ -11,7 +11,9 @@ from typing import Any
 
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import MetadataError
+from zarrfs_viewer.analysis.regions import PlaneRegions
 from zarrfs_viewer.saved_views.fields import Fields
+from zarrfs_viewer.saved_views.saved_regions import regions_from_json, regions_to_json
 from zarrfs_viewer.saved_views.views import View, from_json, to_json
 
 __all__ = ["WindowState", "load_windows", "save_windows"]
@@ -25,7 +27,8 @@ class WindowState:
 
     ``geometry`` is a hexadecimal text of Qt. ``locations`` are the open locations. ``path`` is the path of the
     displayed node in the location of ``view``; the view is None if no image was displayed. ``panel`` is the
-    number of the visible panel, and ``is_linked`` whether three linked panes were displayed.
+    number of the visible panel, and ``is_linked`` whether three linked panes were displayed. ``regions`` are those of
+    all planes.
     """
 
     geometry: str = ""
@@ -34,6 +37,7 @@ class WindowState:
     view: View | None = None
     panel: int = 0
     is_linked: bool = False
+    regions: tuple[PlaneRegions, ...] = ()
 
 
 def save_windows(file: Path, windows: Sequence[WindowState]) -> None:
@@ -75,6 +79,7 @@ def _to_json(window: WindowState) -> dict[str, Any]:
         "view": None if window.view is None else to_json(window.view),
         "panel": window.panel,
         "linked": window.is_linked,
+        "regions": regions_to_json(window.regions),
     }
 
 
@@ -91,4 +96,5 @@ def _from_json(document: Any) -> WindowState:
         view=None if view is None else from_json(view),
         panel=fields.integer("panel", 0) or 0,
         is_linked=fields.boolean("linked", False),
+        regions=regions_from_json(fields, "regions"),
     )

@@ -1,8 +1,8 @@
-"""Undo and redo of the settings of one image."""
+"""Undo and redo of the settings of one image, and of the regions that are drawn on it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import fields, replace
 
 from zarrfs_viewer.state.view_state import ViewIntent
@@ -21,11 +21,15 @@ class History:
 
     Changes of the position are one step until another setting changes: stepping through slices is not undone slice by
     slice. Limits that auto-contrast sets are not a step.
+
+    Attributes:
+        regions: the regions that belong to the current settings: any value that can be compared.
     """
 
     def __init__(self) -> None:
-        self._undo: list[ViewIntent] = []
-        self._redo: list[ViewIntent] = []
+        self._undo: list[tuple[ViewIntent, Hashable]] = []
+        self._redo: list[tuple[ViewIntent, Hashable]] = []
+        self.regions: Hashable = ()
         self._current: ViewIntent | None = None
         self._last_change: frozenset[str] = frozenset()
         self._last_time = 0.0
@@ -38,42 +42,49 @@ class History:
     def can_redo(self) -> bool:
         return bool(self._redo)
 
-    def clear(self, current: ViewIntent | None) -> None:
+    def clear(self, current: ViewIntent | None, regions: Hashable = ()) -> None:
         """Forget all steps: another image is displayed."""
         self._undo.clear()
         self._redo.clear()
-        self._current, self._last_change = current, frozenset()
+        self._current, self._last_change, self.regions = current, frozenset(), regions
 
-    def record(self, intent: ViewIntent, time: float) -> None:
-        """Add a change at a time in seconds. Intents that are equal to the current one are ignored."""
+    def record(self, intent: ViewIntent, time: float, regions: Hashable = ()) -> None:
+        """Add a change at a time in seconds. Settings and regions that are equal to the current ones are ignored."""
         current, self._current = self._current, intent
-        if current is None or current == intent:
+        regions_before, self.regions = self.regions, regions
+        if current is None or (current == intent and regions_before == regions):
             return
-        if _with_limits_of(current, intent) == intent:
+        if _with_limits_of(current, intent) == intent and regions_before == regions:
             return
         change = frozenset(_changed(current, intent))
+        if regions_before != regions:
+            change |= {"regions"}
         is_continued = change == self._last_change and (
-            change == {"position"} or time - self._last_time < MAX_PAUSE_SECONDS
+            change == {"position"} or (change != {"regions"} and time - self._last_time < MAX_PAUSE_SECONDS)
         )
         self._last_change, self._last_time = change, time
         if not (is_continued and self._undo):
-            self._undo.append(current)
+            self._undo.append((current, regions_before))
             del self._undo[:-MAX_STEPS]
         self._redo.clear()
 
     def undo(self) -> ViewIntent | None:
-        """Return the settings before the last step, or None if there is no step."""
+        """Return the settings before the last step, or None if there is no step. ``regions`` are those before it."""
         return self._move(self._undo, self._redo)
 
     def redo(self) -> ViewIntent | None:
-        """Return the settings after the step that was undone last, or None if there is no step."""
+        """Return the settings after the step that was undone last, or None if there is no step. ``regions`` are those
+        after it.
+        """
         return self._move(self._redo, self._undo)
 
-    def _move(self, source: list[ViewIntent], target: list[ViewIntent]) -> ViewIntent | None:
+    def _move(
+        self, source: list[tuple[ViewIntent, Hashable]], target: list[tuple[ViewIntent, Hashable]]
+    ) -> ViewIntent | None:
         if not source or self._current is None:
             return None
-        target.append(self._current)
-        self._current = source.pop()
+        target.append((self._current, self.regions))
+        self._current, self.regions = source.pop()
         self._last_change = frozenset()
         return self._current
 

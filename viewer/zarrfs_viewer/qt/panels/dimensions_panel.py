@@ -9,7 +9,6 @@ from PyQt6.QtCore import Qt, QTimer, pyqtSignal
 from PyQt6.QtWidgets import (
     QComboBox,
     QGridLayout,
-    QHBoxLayout,
     QSlider,
     QSpinBox,
     QToolButton,
@@ -19,6 +18,7 @@ from PyQt6.QtWidgets import (
 
 from zarrfs_viewer.analysis.readout import short_unit
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.support.flow_layout import FlowLayout
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_name, tooltip
 from zarrfs_viewer.qt.support.steady_label import SteadyLabel
 from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
@@ -33,6 +33,9 @@ SLAB_MODES = (("Single slice", None), ("Maximum of slab", "max"), ("Mean of slab
 REPEATS = (("Loop", "loop"), ("Bounce", "bounce"), ("Once", "once"))
 DEFAULT_THICKNESS = 10
 MAX_LABEL = 40
+MIN_SLIDER_WIDTH = 40
+SPACING = 6
+"""Pixels between the widgets of the slab."""
 LABEL_WIDTH = 80
 """Pixels. The label becomes wider for longer texts, but not narrower again, so that the slider does not move."""
 MAX_AXIS = 20
@@ -93,11 +96,9 @@ class DimensionsPanel(QWidget):
         self.physical = PlainLabel()
         ignore_wheel_unless_focused(self.mode, self.axis, self.thickness)
         return_focus_on_enter(self.thickness)
-        row = QHBoxLayout(self.slab)
-        row.setContentsMargins(0, 0, 0, 0)
+        row = FlowLayout(self.slab, SPACING)
         for widget in (PlainLabel("Show"), self.mode, self.axis, self.thickness, self.physical):
             row.addWidget(widget)
-        row.addStretch(1)
         self.rate = QSpinBox()
         self.rate.setAccessibleName("Slices per second of playback")
         self.rate.setToolTip("Slices per second of playback")
@@ -167,6 +168,7 @@ class DimensionsPanel(QWidget):
         slider = QSlider(Qt.Orientation.Horizontal)
         slider.setAccessibleName(plain(f"Slice along {name}"))
         slider.setRange(0, last)
+        slider.setMinimumWidth(MIN_SLIDER_WIDTH)
         slider.setPageStep(max(1, last // 10))
         box = QSpinBox()
         box.setAccessibleName(plain(f"Slice number along {name}"))

@@ -13,7 +13,6 @@ from PyQt6.QtWidgets import (
     QMenu,
     QPlainTextEdit,
     QPushButton,
-    QTabWidget,
     QTreeWidget,
     QVBoxLayout,
     QWidget,
@@ -29,6 +28,7 @@ from zarrfs_viewer.qt.panels.check_panel import CheckPanel
 from zarrfs_viewer.qt.panels.compare_panel import ComparePanel
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import button_text, document_text, plain
+from zarrfs_viewer.qt.support.tabs import NarrowTabWidget
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, search_box
 
 __all__ = ["MetadataPanel"]
@@ -76,11 +76,7 @@ class MetadataPanel(QWidget):
         self.document.setAccessibleName("Metadata document")
         self.document.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self.document.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.tabs = QTabWidget()
-        bar = self.tabs.tabBar()
-        if bar is not None:
-            bar.setUsesScrollButtons(False)
-            bar.setElideMode(Qt.TextElideMode.ElideRight)  # lets the panel become narrower than its tabs
+        self.tabs = NarrowTabWidget()
         for widget, title in (
             (self.facts, "Summary"),
             (self.attributes, "Attributes"),

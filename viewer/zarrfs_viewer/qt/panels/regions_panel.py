@@ -18,7 +18,15 @@ from PyQt6.QtWidgets import (
 )
 
 from zarrfs_viewer.analysis.readout import format_value, short_unit
-from zarrfs_viewer.analysis.regions import Region, RegionStatistics, measure_region, regions_csv, unique_name
+from zarrfs_viewer.analysis.regions import (
+    PlaneKey,
+    PlaneRegions,
+    Region,
+    RegionStatistics,
+    measure_region,
+    regions_csv,
+    unique_name,
+)
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.session import Session
@@ -27,9 +35,6 @@ from zarrfs_viewer.qt.support.widgets import copy_to_clipboard
 from zarrfs_viewer.state.view_state import ViewIntent
 
 __all__ = ["RegionsPanel"]
-
-PlaneKey = tuple[tuple[str, int], tuple[str, int]]
-"""The name and the size of the row axis and of the column axis."""
 
 COLUMNS = ("Region", "Channel", "Size", "Mean", "Std", "Min", "Max", "Median")
 STATISTICS = ("mean", "std", "minimum", "maximum", "median")
@@ -110,6 +115,21 @@ class RegionsPanel(QWidget):
     def regions(self) -> tuple[Region, ...]:
         """The regions of the displayed plane."""
         return tuple(self._by_plane.get(self._plane, ())) if self._plane is not None else ()
+
+    @property
+    def by_plane(self) -> tuple[PlaneRegions, ...]:
+        """The regions of all planes that have some."""
+        return tuple((plane, tuple(regions)) for plane, regions in self._by_plane.items() if regions)
+
+    def restore(self, by_plane: Sequence[PlaneRegions]) -> None:
+        """Replace the regions of all planes. None is selected."""
+        if tuple(by_plane) == self.by_plane:
+            return
+        self._by_plane = {plane: list(regions) for plane, regions in by_plane}
+        if self.selected is not None:
+            self.selected = None
+            self.region_selected.emit(None)
+        self._update()
 
     def show_plane(self, image: Image | None, intent: ViewIntent | None) -> None:
         """Show the regions of the displayed plane of an image."""

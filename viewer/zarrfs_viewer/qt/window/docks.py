@@ -10,8 +10,15 @@ from zarrfs_viewer.qt.support.plain_text import plain
 __all__ = ["DockLayout"]
 
 DEFAULT_WIDTH = 320
-MIN_WIDTH = 180
-MAX_WINDOW_PART = 0.28
+MIN_WIDTHS = {
+    Qt.DockWidgetArea.LeftDockWidgetArea: 160,
+    Qt.DockWidgetArea.RightDockWidgetArea: 240,
+}
+"""The controls of a channel and the titles of the panels need the width at the right."""
+MAX_WINDOW_PARTS = {
+    Qt.DockWidgetArea.LeftDockWidgetArea: 0.25,
+    Qt.DockWidgetArea.RightDockWidgetArea: 0.29,
+}
 """A dock at the side becomes at most this part of the window's width when the window shrinks."""
 
 WIDTH_KEYS = {
@@ -74,7 +81,7 @@ class DockLayout(QObject):
         for area in self._widths:
             # The widths in the state are those of the window's last size, not those that the user chose.
             self._widths[area] = max(
-                MIN_WIDTH, self._settings.value(WIDTH_KEYS[area], self._widths[area], int)
+                MIN_WIDTHS[area], self._settings.value(WIDTH_KEYS[area], self._widths[area], int)
             )
         self.arrange()
 
@@ -102,8 +109,8 @@ class DockLayout(QObject):
         if not self.are_shown:
             return
         self._is_arranging = True
-        limit = max(MIN_WIDTH, round(self._window_width * MAX_WINDOW_PART))
         for area, width in self._widths.items():
+            limit = max(MIN_WIDTHS[area], round(self._window_width * MAX_WINDOW_PARTS[area]))
             docks = self._side(area)
             if docks:
                 self._window.resizeDocks(docks[:1], [min(width, limit)], Qt.Orientation.Horizontal)
@@ -128,7 +135,7 @@ class DockLayout(QObject):
             and self._window.width() == self._window_width
         ):
             area = self._window.dockWidgetArea(watched)
-            if area in self._widths and watched.width() >= MIN_WIDTH and self._is_dragged():
+            if area in self._widths and watched.width() >= MIN_WIDTHS[area] and self._is_dragged():
                 self._widths[area] = watched.width()
         return False
 

@@ -44,14 +44,14 @@ class Features:
         exporter: Exporter,
     ) -> None:
         file = Path(settings.fileName()).with_name("images.json")
-        self.history = SettingsHistory(session, ImageSettings(file), panes)
+        self.regions = RegionActions(session, panes, side.measure, stack)
+        self.history = SettingsHistory(session, ImageSettings(file), self.regions.panel, panes)
         self.plates = PlateNavigation(session, side.plate, stack)
         self.second = SecondImageView(session, panes, side, stack)
         self.colormaps = ColormapActions(
             session, settings, (side.channels, self.second.panel.channels), stack
         )
         self.pyramids = PyramidActions(session, stack)
-        self.regions = RegionActions(session, panes, side.measure, stack)
         self.values = ValuesPage(session, panes, side, stack)
         self.editing = MetadataEditing(session, panes, side.tabs, stack)
         side.metadata.edit_requested.connect(self.editing.edit)

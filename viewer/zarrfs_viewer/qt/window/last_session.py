@@ -46,6 +46,7 @@ class LastSession(QObject):
         window.installEventFilter(self)
         window.session.image_changed.connect(self._timer.start)
         window.session.opened.connect(lambda *_: self._timer.start())
+        window.features.regions.panel.changed.connect(self._timer.start)
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
         if event is not None and event.type() == QEvent.Type.Close and watched in self._windows:
@@ -78,6 +79,7 @@ def window_state(window: MainWindow) -> WindowState:
         locations=tuple(item.location for item in window.tree_panel.model.tops),
         panel=window.panels.currentIndex(),
         is_linked=window.panes.linked,
+        regions=window.features.regions.panel.by_plane,
     )
     dataset, image, intent = session.dataset, session.image, session.intent
     if dataset is None or image is None or intent is None:
@@ -90,6 +92,7 @@ def restore_window(window: MainWindow, state: WindowState) -> None:
     """Open what a window displayed. Returns at once; locations that do not exist any more are reported."""
     if state.geometry:
         window.restoreGeometry(QByteArray.fromHex(state.geometry.encode()))
+    window.features.regions.panel.restore(state.regions)
     view, session = state.view, window.session
     for location in state.locations:
         if view is None or location != view.location:

@@ -122,6 +122,18 @@ class MetadataEditing(QObject):
             self._reload(image, *saved.image)
         self._session.show_metadata(node)
         if not saved.is_visible:
+            self._open_again(node)
+
+    def _open_again(self, node: Node) -> None:
+        """Open the displayed location again, with the user's settings: the open store, a zip file, does not show the
+        change.
+        """
+        dataset = self._session.dataset
+        view = self._session.view("", self._panes.main.canvas.viewport)
+        is_shown = dataset is not None and not dataset.path and dataset.node.store.url == node.store.url
+        if view is not None and is_shown:
+            self._session.open_view(view)
+        else:
             self._session.show_message("Saved. Open the location again to see the change.")
 
     def _reload(

@@ -1,4 +1,4 @@
-"""Undo, redo and reset of the settings of the displayed image, and the settings of images displayed before."""
+"""Undo, redo and reset of the settings and regions of the displayed image, and the settings of former images."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from time import monotonic
 
 from PyQt6.QtCore import QObject, QTimer
 
+from zarrfs_viewer.analysis.regions import PlaneRegions
 from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.qt.panels.regions_panel import RegionsPanel
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.saved_views.image_settings import ImageSettings
 from zarrfs_viewer.saved_views.views import View
 from zarrfs_viewer.state.history import History
+from zarrfs_viewer.state.view_state import ViewIntent
 
 __all__ = ["SettingsHistory"]
 
@@ -22,9 +25,14 @@ SAVE_DELAY_MILLISECONDS = 1000
 class SettingsHistory(QObject):
     """Records every change of the settings of a session's image, and saves those that the user changed."""
 
-    def __init__(self, session: Session, settings: ImageSettings, parent: QObject) -> None:
+    def __init__(
+        self, session: Session, settings: ImageSettings, regions: RegionsPanel, parent: QObject
+    ) -> None:
         super().__init__(parent)
         self._session = session
+        self._regions = regions
+        self._is_restoring = False
+        self._image = session.image
         self._settings = settings
         self._history = History()
         self._unsaved: View | None = None
@@ -35,6 +43,7 @@ class SettingsHistory(QObject):
         session.find_settings = settings.get
         session.image_changed.connect(self._show_image)
         session.intent_changed.connect(self._record)
+        regions.changed.connect(self._record)
         session.worker.submit(settings.load, lambda _: None, lambda _: None)
 
     def undo(self) -> None:
@@ -43,7 +52,7 @@ class SettingsHistory(QObject):
         if intent is None:
             self._session.show_message("There is nothing to undo.")
         else:
-            self._session.change(intent)
+            self._restore(intent)
 
     def redo(self) -> None:
         """Apply the change that was undone last."""
@@ -51,7 +60,15 @@ class SettingsHistory(QObject):
         if intent is None:
             self._session.show_message("There is nothing to redo.")
         else:
-            self._session.change(intent)
+            self._restore(intent)
+
+    def _restore(self, intent: ViewIntent) -> None:
+        """Apply settings of the history, and its regions."""
+        regions: tuple[PlaneRegions, ...] = self._history.regions  # type: ignore[assignment]
+        self._is_restoring = True
+        self._session.change(intent)
+        self._regions.restore(regions)
+        self._is_restoring = False
 
     def reset(self) -> None:
         """Apply the initial settings of the image: those of its metadata, and automatic contrast limits."""
@@ -70,13 +87,14 @@ class SettingsHistory(QObject):
 
     def _show_image(self) -> None:
         self._remember()
-        self._history.clear(self._session.intent)
+        self._image = self._session.image
+        self._history.clear(self._session.intent, self._regions.by_plane)
 
     def _record(self) -> None:
         intent = self._session.intent
-        if intent is None:
-            return
-        self._history.record(intent, monotonic())
+        if intent is None or self._is_restoring or self._session.image is not self._image:
+            return  # with another image, the regions change before ``_show_image`` is called
+        self._history.record(intent, monotonic(), self._regions.by_plane)
         if self._history.can_undo or self._history.can_redo:
             self._unsaved = self._session.view("", None)
             self._timer.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PyQt6.QtCore import QSettings, Qt, QTimer
-from PyQt6.QtWidgets import QMainWindow, QTabWidget
+from PyQt6.QtWidgets import QMainWindow
 
 from zarrfs_viewer.images.dataset import Dataset
 from zarrfs_viewer.mounts import Mounts
@@ -17,6 +17,7 @@ from zarrfs_viewer.qt.panels.plate_panel import PlatePanel
 from zarrfs_viewer.qt.panels.tree_panel import TreePanel
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import button_text
+from zarrfs_viewer.qt.support.tabs import NarrowTabWidget
 from zarrfs_viewer.qt.window.docks import DockLayout
 from zarrfs_viewer.state.view_state import ChannelSettings
 
@@ -49,11 +50,7 @@ class SidePanels:
         self._channels_timer.setSingleShot(True)
         self._channels_timer.setInterval(0)
         self._channels_timer.timeout.connect(self._show_channels)
-        self.tabs = QTabWidget()
-        bar = self.tabs.tabBar()
-        if bar is not None:
-            bar.setUsesScrollButtons(False)
-            bar.setElideMode(Qt.TextElideMode.ElideRight)  # lets the panel become narrower than its tabs
+        self.tabs = NarrowTabWidget()
         for widget, title in (
             (self.channels, "Channels"),
             (self.labels, "Labels"),
