@@ -142,7 +142,7 @@ def test_regions_of_contiguous_values_are_exact(data: st.DataObject) -> None:
         os.close(fd)
 
 
-def test_the_datasets_of_an_hdf5_file_are_arrays(tmp_path: Path) -> None:
+def test_the_datasets_of_an_hdf5_file_are_arrays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = image(4, 30, 40)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         chunked = file.create_dataset("images/raw", data=data, chunks=(2, 16, 16), compression="gzip")
@@ -156,6 +156,7 @@ def test_the_datasets_of_an_hdf5_file_are_arrays(tmp_path: Path) -> None:
         file["other"] = h5py.ExternalLink("b.h5", "/x")
     root = open_node(str(tmp_path / "a.h5"), "")
     assert sorted(root) == ["images", "number"]
+    assert {record.getMessage().split("'")[1] for record in caplog.records} == {"other", "text"}
     raw = root["images/raw"]
     assert raw.chunks == (2, 16, 16)
     assert list(raw.dimension_names) == ["z", "y", "x"]

@@ -60,6 +60,11 @@ __all__ = ["command"]
     "--memory", type=SizeType(1), default="256MiB", show_default=True, help="Memory for values per thread."
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be written.")
+@click.option(
+    "--skip-broken",
+    is_flag=True,
+    help="Omit images and arrays that Zarr cannot represent. The exit code is 3 then.",
+)
 @storage_option
 def command(
     files: tuple[str, ...],
@@ -81,6 +86,7 @@ def command(
     verify: bool,
     memory: int,
     dry_run: bool,
+    skip_broken: bool,
     storage: tuple[str, ...],
 ) -> None:
     """Write FILE... to a new Zarr hierarchy at DESTINATION.
@@ -91,7 +97,7 @@ def command(
 
     A pattern, such as "slices/*.png", denotes a stack; its files are sorted by the numbers in their names.
 
-    Exit codes: 0 success; 1 error; 2 incorrect usage; 130 interrupted.
+    Exit codes: 0 success; 1 error; 2 incorrect usage; 3 members were skipped (--skip-broken); 130 interrupted.
 
     \b
     Examples:
@@ -122,6 +128,7 @@ def command(
             memory=memory,
             progress=progress,
             dry_run=dry_run,
+            skip_broken=skip_broken,
             storage_options=storage_options(storage),
         )
     print_report(report, dry_run)

@@ -21,7 +21,7 @@ from click.shell_completion import CompletionItem
 from zarrfs.cli.mount_options import is_helper_call, mount_arguments
 from zarrfs.credentials import hide_credentials
 from zarrfs.errors import ZarrError
-from zarrfs.logs import logger
+from zarrfs.logs import SafeRecords, logger
 from zarrfs.text import MAX_MESSAGE, safe_text
 
 __all__ = ["MODULES", "VERBS", "main", "run"]
@@ -144,6 +144,12 @@ def main(log_level: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("zarrfs: %(levelname)s: %(message)s"))
     logger.handlers[:] = [handler]
+    # Libraries such as tifffile log texts of damaged files.
+    others = logging.StreamHandler()
+    others.setLevel(logging.WARNING)
+    others.setFormatter(logging.Formatter("zarrfs: %(levelname)s: %(name)s: %(message)s"))
+    others.addFilter(SafeRecords())
+    logging.lastResort = others
     logger.setLevel(log_level.upper())
 
 

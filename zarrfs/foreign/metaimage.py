@@ -101,6 +101,8 @@ def _data_file(path: str, fields: Mapping[str, str], offset: int) -> tuple[str, 
         skipped = int(fields.get("HeaderSize", "0"))
     except ValueError as error:
         raise LocationError(f"{path}: HeaderSize is {fields['HeaderSize']!r}, expected an integer") from error
+    if skipped < -1:
+        raise LocationError(f"{path}: HeaderSize is {skipped}, expected -1 or more")
     if name.upper() == LOCAL:
         return path, offset
     if name.upper().startswith("LIST") or "%" in name:

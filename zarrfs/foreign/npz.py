@@ -7,7 +7,7 @@ import zipfile
 from typing import Any
 
 from zarrfs.engine.stores.regular_files import open_regular_file
-from zarrfs.errors import LocationError, UnsupportedError
+from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import path_stamp
 from zarrfs.foreign.npy import array_of_npy
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore
@@ -21,12 +21,12 @@ MAX_MEMBERS = 10_000
 def open_npz(path: str) -> PresentedStore:
     """Return a store with the numeric arrays of a .npz file, as ``numpy.savez`` and ``savez_compressed`` write it.
 
-    Compressed members are written to temporary files. Raises LocationError for a damaged file.
+    Members are written to temporary files. Those that are not numeric raise UnsupportedError when they are opened.
+    Raises LocationError for a damaged file.
     """
     os.close(open_regular_file(path))  # not a FIFO or a device
-    nodes: dict[str, PresentedArray | dict[str, Any]] = {}
+    nodes: dict[str, PresentedArray | dict[str, Any] | ZarrError] = {}
     descriptors: list[int] = []
-    reasons: list[str] = []
 
     def close() -> None:
         while descriptors:
@@ -38,22 +38,28 @@ def open_npz(path: str) -> PresentedStore:
             if len(members) > MAX_MEMBERS:
                 raise LocationError(f"{path} has {len(members)} arrays; at most {MAX_MEMBERS} are presented")
             for item in members:
-                with archive.open(item) as stream:
-                    fd = spooled(stream, item.file_size)
-                descriptors.append(fd)
+                where = f"{path}: {item.filename}"
                 try:
-                    nodes[item.filename.removesuffix(".npy")] = array_of_npy(fd, f"{path}: {item.filename}")
+                    with archive.open(item) as stream:
+                        fd = spooled(stream, item.file_size)
+                    descriptors.append(fd)
+                    node: PresentedArray | ZarrError = array_of_npy(fd, where)
                 except UnsupportedError as error:
-                    reasons.append(str(error))
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+                    node = error
+                except LocationError as error:
+                    raise LocationError(f"{where}: {error}") from error
+                nodes[item.filename.removesuffix(".npy")] = node
+    except ZarrError:
         close()
-        if isinstance(error, LocationError):
-            raise
+        raise
+    except Exception as error:  # zipfile and the decompressors raise errors of many kinds for damaged files
+        close()
         raise LocationError(f"{path} cannot be read as a NumPy archive: {error}") from error
     except BaseException:
         close()
         raise
-    if not nodes:
+    errors = [node for node in nodes.values() if isinstance(node, ZarrError)]
+    if len(errors) == len(nodes):
         close()
-        raise UnsupportedError(reasons[0] if reasons else f"{path} contains no arrays")
+        raise errors[0] if errors else UnsupportedError(f"{path} contains no arrays")
     return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), close)

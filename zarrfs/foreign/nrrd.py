@@ -67,6 +67,8 @@ def open_nrrd(path: str) -> PresentedStore:
         sizes = [int(length) for length in header["sizes"]]
         dtype = _dtype(header, path)
         encoding = str(header["encoding"]).lower()
+        file, offset = _data_file(path, header, offset)
+        axes = _axes(header, len(sizes))
     except ZarrError:
         raise
     except Exception as error:  # pynrrd raises errors of many kinds
@@ -75,11 +77,10 @@ def open_nrrd(path: str) -> PresentedStore:
         raise UnsupportedError(
             f"{path}: the encoding {encoding!r} is not supported; expected raw, gzip or bzip2"
         )
-    file, offset = _data_file(path, header, offset)
     shape = tuple(reversed(sizes))
     values, fd = stored_values(file, offset, shape, dtype, ENCODINGS[encoding])
     array = PresentedArray(shape, plane_chunks(shape, dtype.itemsize), dtype.newbyteorder("="), values.read)
-    nodes = image_nodes(array, _axes(header, len(shape)), str(header.get("content", "")))
+    nodes = image_nodes(array, axes, str(header.get("content", "")))
     return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
 
 
@@ -96,6 +97,8 @@ def _data_file(path: str, header: Mapping[str, Any], offset: int) -> tuple[str, 
     if int(header.get("line skip", header.get("lineskip", 0))):
         raise UnsupportedError(f"{path}: the field 'line skip' is not supported")
     skipped = int(header.get("byte skip", header.get("byteskip", 0)))
+    if skipped < -1:
+        raise LocationError(f"{path}: the field 'byte skip' is {skipped}, expected -1 or more")
     name = header.get("data file", header.get("datafile"))
     if name is None:
         return path, -1 if skipped == -1 else offset + skipped

@@ -46,10 +46,10 @@ MAX_SPEC_NBYTES = 1 << 20
 MAX_REFERENCES_NBYTES = 1 << 30
 
 
-def open_node(location: str | Store, path: str) -> Any:
+def open_node(location: str | Store, path: str, allow_external: bool = False) -> Any:
     """Open the node at a path of a location: any location of ``zarrfs.open``, or one of the formats of this package.
 
-    Blocks. Raises ZarrError.
+    ``allow_external`` follows links of HDF5 files to other files. Blocks. Raises ZarrError.
     """
     if isinstance(location, str):
         if is_spec(location):
@@ -57,7 +57,7 @@ def open_node(location: str | Store, path: str) -> Any:
         found = _find_file(location)
         if found is not None:
             opener, file, inner = found
-            node = opener(file)
+            node = open_external_hdf5(file) if allow_external and opener is _hdf5 else opener(file)
             full = "/".join(filter(None, (inner, path)))
             return zarrfs.open(node, full) if isinstance(node, Store) else node[full] if full else node
     return zarrfs.open(location, path)
@@ -143,6 +143,13 @@ def _hdf5(file: str) -> PresentedStore:
     from zarrfs.foreign.hdf5 import open_hdf5
 
     return open_hdf5(file)
+
+
+def open_external_hdf5(file: str) -> PresentedStore:
+    """Open an HDF5 file, and follow its links to other files."""
+    from zarrfs.foreign.hdf5 import open_hdf5
+
+    return open_hdf5(file, allow_external=True)
 
 
 def _nrrd(file: str) -> PresentedStore:

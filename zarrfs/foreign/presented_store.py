@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zarrfs.engine.stores.base import Buffer, Listing, Store
-from zarrfs.errors import StoreError, ZarrError
+from zarrfs.errors import StoreError, UnsupportedError, ZarrError
 
 __all__ = ["MAX_CHUNK_NBYTES", "PresentedArray", "PresentedStore", "is_presentable", "plane_chunks"]
 
@@ -34,6 +34,9 @@ MAX_CHUNK_NBYTES = 1 << 26
 CHUNK_NBYTES = 1 << 19
 """The approximate size of the chunks of files that have none."""
 
+MAX_LISTED_CHUNKS = 10_000_000
+"""The keys of more chunks are not listed. A small file can declare any number of chunks."""
+
 MAX_KEPT_NBYTES = 1 << 25
 """The bytes of chunks that are kept, because the engine reads ranges of a chunk one after the other."""
 
@@ -43,6 +46,7 @@ class PresentedArray:
     """An array of a file.
 
     ``read`` returns the values of a region with the data type ``dtype``; it is called from several threads at once.
+    ``stored`` returns the coordinates of the chunks that the file contains; the others are 0. None: it contains all.
     """
 
     shape: tuple[int, ...]
@@ -51,6 +55,7 @@ class PresentedArray:
     read: Callable[[Region], npt.NDArray[Any]]
     names: tuple[str, ...] | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    stored: Callable[[], Iterator[tuple[int, ...]]] | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the metadata document of the array. See the Zarr v3 core specification, "Array metadata"."""
@@ -79,6 +84,19 @@ class PresentedArray:
     def chunk_nbytes(self) -> int:
         """The size of each chunk in bytes."""
         return math.prod(self.chunks) * self.dtype.itemsize
+
+    def listed(self) -> Iterator[tuple[int, ...]]:
+        """Yield the coordinates of the chunks that the file contains. Raises UnsupportedError if they are too many."""
+        if self.stored is not None:
+            yield from self.stored()
+            return
+        count = math.prod(self.grid)
+        if count > MAX_LISTED_CHUNKS:
+            raise UnsupportedError(
+                f"the shape {self.shape} has {count:,} chunks; at most {MAX_LISTED_CHUNKS:,} are listed"
+            )
+        if count:
+            yield from itertools.product(*map(range, self.grid))
 
     def chunk(self, coordinates: Sequence[int]) -> bytes:
         """Return the bytes of a chunk. One at the edge is filled up with zeros."""
@@ -115,8 +133,9 @@ def plane_chunks(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 class PresentedStore(Store):
     """The arrays and groups of a file.
 
-    ``nodes`` are arrays by path, and the attributes of groups; groups between them are added. ``stamp`` returns the
-    version of the file; ``close_file`` is called once.
+    ``nodes`` are arrays by path, and the attributes of groups; groups between them are added. An error instead is
+    raised when the metadata of that node are read. ``stamp`` returns the version of the file; ``close_file`` is called
+    once.
     """
 
     read_only = True
@@ -124,7 +143,7 @@ class PresentedStore(Store):
     def __init__(
         self,
         url: str,
-        nodes: Mapping[str, PresentedArray | Mapping[str, Any]],
+        nodes: Mapping[str, PresentedArray | Mapping[str, Any] | ZarrError],
         stamp: Callable[[], Hashable | None],
         close_file: Callable[[], None],
     ) -> None:
@@ -134,7 +153,10 @@ class PresentedStore(Store):
         self._finalizer = weakref.finalize(self, close_file)
         self._arrays = {path: node for path, node in nodes.items() if isinstance(node, PresentedArray)}
         self._documents: dict[str, bytes] = {}
-        groups = {path: dict(node) for path, node in nodes.items() if not isinstance(node, PresentedArray)}
+        self._errors = {
+            _join(path, "zarr.json"): node for path, node in nodes.items() if isinstance(node, ZarrError)
+        }
+        groups = {path: dict(node) for path, node in nodes.items() if isinstance(node, Mapping)}
         for path in [*nodes]:
             while path:
                 path = path.rpartition("/")[0]
@@ -146,7 +168,7 @@ class PresentedStore(Store):
         for path, array in self._arrays.items():
             self._documents[_join(path, "zarr.json")] = _encoded(array.document(), url)
         self._children: dict[str, set[str]] = {}
-        for path in (*groups, *self._arrays):
+        for path in dict.fromkeys((*groups, *nodes)):
             if path:
                 parent, _, name = path.rpartition("/")
                 self._children.setdefault(parent, set()).add(name)
@@ -160,7 +182,7 @@ class PresentedStore(Store):
 
     def get(self, key: str) -> Buffer | None:
         self._check_open()
-        document = self._documents.get(key)
+        document = self._document(key)
         if document is not None:
             return document
         found = self._find_chunk(key)
@@ -170,6 +192,13 @@ class PresentedStore(Store):
         with self._lock:
             kept = self._kept.get(version)
         return kept if kept is not None else self._read(key, version, *found)
+
+    def _document(self, key: str) -> bytes | None:
+        """Return the document with this key, or None if the key is not that of a document."""
+        error = self._errors.get(key)
+        if error is not None:
+            raise type(error)(*error.args) from error
+        return self._documents.get(key)
 
     def _read(
         self, key: str, version: Hashable, array: PresentedArray, coordinates: tuple[int, ...]
@@ -207,7 +236,7 @@ class PresentedStore(Store):
 
     def size(self, key: str) -> int | None:
         self._check_open()
-        document = self._documents.get(key)
+        document = self._document(key)
         if document is not None:
             return len(document)
         found = self._find_chunk(key)
@@ -218,7 +247,8 @@ class PresentedStore(Store):
 
     def list_dir(self, prefix: str = "") -> Listing:
         self._check_open()
-        keys = ["zarr.json"] if _join(prefix, "zarr.json") in self._documents else []
+        name = _join(prefix, "zarr.json")
+        keys = ["zarr.json"] if name in self._documents or name in self._errors else []
         prefixes = sorted(self._children.get(prefix, ()))
         array = self._arrays.get(prefix)
         if array is not None:
@@ -234,17 +264,23 @@ class PresentedStore(Store):
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
         self._check_open()
         start = f"{prefix}/" if prefix else ""
-        for key in self._documents:
+        for key in (*self._documents, *self._errors):
             if key.startswith(start):
                 yield key
         for path, array in self._arrays.items():
             base = _join(path, "c")
             if not (base.startswith(start) or start.startswith(f"{base}/")):
                 continue
-            for coordinates in itertools.product(*map(range, array.grid)):
+            for coordinates in self._listed(path, array):
                 key = "/".join((base, *map(str, coordinates)))
                 if key.startswith(start):
                     yield key
+
+    def _listed(self, path: str, array: PresentedArray) -> Iterator[tuple[int, ...]]:
+        try:
+            yield from array.listed()
+        except (OSError, RuntimeError, ValueError, UnsupportedError) as error:
+            raise StoreError(f"{self._url}: the chunks of {path or '/'} cannot be listed: {error}") from error
 
     def close(self) -> None:
         if not self._closed:

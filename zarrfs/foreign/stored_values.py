@@ -6,6 +6,7 @@ import bz2
 import gzip
 import math
 import os
+import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -21,6 +22,9 @@ __all__ = ["spooled", "stored_values"]
 
 BLOCK_NBYTES = 1 << 20
 
+MIN_FREE_NBYTES = 1 << 28
+"""The space that temporary files leave free on their volume."""
+
 
 def stored_values(
     path: str, offset: int, shape: Sequence[int], dtype: np.dtype[Any], compression: str | None = None
@@ -32,10 +36,14 @@ def stored_values(
 
     Raises LocationError if the file is too short or damaged.
     """
+    if any(length < 0 for length in shape):
+        raise LocationError(f"{path}: the shape {tuple(shape)} is not valid; expected lengths of at least 0")
     nbytes = math.prod(shape) * dtype.itemsize
     fd = open_regular_file(path)
     try:
         size = os.fstat(fd).st_size
+        if not -1 <= offset <= size:
+            raise LocationError(f"{path}: the values begin at {offset}; expected an offset from 0 to {size}")
         if compression is not None:
             plain = _decompressed(fd, max(offset, 0), nbytes, compression, path)
             os.close(fd)
@@ -67,6 +75,8 @@ def _decompressed(fd: int, offset: int, nbytes: int, compression: str, path: str
                     os.close(plain)
                     raise
                 return plain
+        except LocationError as error:
+            raise LocationError(f"{path}: {error}") from error
         except (OSError, EOFError, zlib.error) as error:
             raise LocationError(f"{path}: the compressed values cannot be decoded: {error}") from error
 
@@ -74,9 +84,16 @@ def _decompressed(fd: int, offset: int, nbytes: int, compression: str, path: str
 def spooled(stream: Any, nbytes: int) -> int:
     """Return the descriptor of an unnamed temporary file with the first ``nbytes`` bytes of a stream, or all of fewer.
 
-    ``stream`` has the method ``read``. The descriptor is at the start of the file.
+    ``stream`` has the method ``read``. The descriptor is at the start of the file. Raises LocationError if the volume
+    of the temporary files has not enough free space: a small compressed file can contain any number of bytes.
     """
     with tempfile.TemporaryFile() as file:
+        free = max(0, shutil.disk_usage(file.fileno()).free - MIN_FREE_NBYTES)
+        if nbytes > free:
+            raise LocationError(
+                f"the decompressed values have {nbytes:,} bytes, but only {free:,} bytes are free for temporary "
+                f"files; set TMPDIR to a directory with more free space"
+            )
         remaining = nbytes
         while remaining > 0 and (data := stream.read(min(remaining, BLOCK_NBYTES))):
             file.write(data)

@@ -24,6 +24,7 @@ from zarrfs.foreign.presented_store import (
     is_presentable,
     plane_chunks,
 )
+from zarrfs.foreign.tiff_checks import check_expansion, check_files, check_pages
 from zarrfs.foreign.tiff_metadata import image_attributes
 from zarrfs.plugins import install_hint
 
@@ -37,11 +38,12 @@ SEPARATE = 2
 def open_tiff(path: str, *, is_complete: bool = False) -> PresentedStore:
     """Return a store with the images of a TIFF file: one image at the root, or several as series.
 
-    Planes that OME-XML lists and no file contains read as zeros, and planes that tifffile does not find are omitted.
-    With ``is_complete`` they are an error, and ``path`` may be a link to a file without a name.
+    Files of the same directory that contain parts of the images are read too. Planes that OME-XML does not list read as
+    zeros. With ``is_complete`` they are an error and so are other files, and ``path`` may be a link to a file without a
+    name.
 
-    Raises LocationError if the file cannot be read or tifffile is missing, and UnsupportedError if nothing in it can be
-    displayed.
+    Raises LocationError if a file is damaged, missing or in another directory, or tifffile is missing, and
+    UnsupportedError if nothing in it can be displayed.
     """
     tifffile = load_library("tifffile", "tiff", "reading TIFF")
     # Not a FIFO or a device. The reader closes it.
@@ -51,6 +53,9 @@ def open_tiff(path: str, *, is_complete: bool = False) -> PresentedStore:
         with _reported_errors() as reported:
             file = tifffile.TiffFile(stream if is_complete else path)
             reader = _Reader(tifffile, file, path, stream, is_complete)
+            check_pages(file, path)
+            if not is_complete:
+                check_files(file, path, tifffile)
             nodes = reader.nodes()
         if is_complete and reported:
             raise LocationError(f"{path} is not a complete TIFF file: {reported[0]}")
@@ -105,14 +110,20 @@ class _Reader:
     def nodes(self) -> dict[str, Any]:
         """Return the images as nodes of a hierarchy. Raises ZarrError."""
         images: list[dict[str, Any]] = []
-        reasons: list[str] = []
-        for number, series in enumerate(self._file.series[:MAX_SERIES]):
+        reasons: list[UnsupportedError] = []
+        series = self._file.series
+        if len(series) > MAX_SERIES:
+            raise LocationError(
+                f"{self._path} has {len(series)} images; at most {MAX_SERIES} images of a file are presented"
+            )
+        for number, one in enumerate(series):
             try:
-                images.append(self._image(number, series))
+                images.append(self._image(number, one))
             except UnsupportedError as error:
-                reasons.append(str(error))
-        if not images:
-            raise UnsupportedError(reasons[0] if reasons else f"{self._path} contains no images")
+                reasons.append(error)
+                images.append({"": error})
+        if len(reasons) == len(images):
+            raise reasons[0] if reasons else UnsupportedError(f"{self._path} contains no images")
         if len(images) == 1:
             return images[0]
         nodes: dict[str, Any] = {"": {"ome": {"version": "0.5", "bioformats2raw.layout": 3}}}
@@ -135,6 +146,8 @@ class _Reader:
         dtype, shape = level.dtype, tuple(level.shape)
         if dtype is None or not is_presentable(np.dtype(dtype)):
             raise UnsupportedError(f"{self._path}: the data type {dtype} is not supported; expected numbers")
+        if min(shape, default=1) < 1 or any(length < 1 for length in _segment_shape(level.keyframe)):
+            raise LocationError(f"{self._path}: an image of shape {shape} is not valid; the file is damaged")
         letters = tuple(name.lower() for name in level.axes)
         names = letters if len(set(letters)) == len(letters) else None
         keyframe = level.keyframe
@@ -207,18 +220,24 @@ class _Reader:
             if self._is_closed:
                 raise OSError(0, "the file is closed")
             page = level.pages[number]
-            if page is None or segment >= len(page.dataoffsets):
+            if page is None:
                 return None
+            if segment >= len(page.dataoffsets) or segment >= len(page.databytecounts):
+                raise OSError(0, f"page {number} has {len(page.dataoffsets)} strips or tiles; expected more")
             offset, count = page.dataoffsets[segment], page.databytecounts[segment]
             if not count:
                 return None
             handle = page.parent.filehandle
             if handle.closed:
                 handle.open()
+            if offset + count > handle.size:
+                raise OSError(0, f"the file ends after {handle.size} bytes; expected {offset + count}")
             handle.seek(offset)
             data = handle.read(count)
-        if len(data) != count:
-            raise OSError(0, f"the file ends after {offset + len(data)} bytes; expected {offset + count}")
+        height, width = _segment_shape(keyframe)
+        samples = keyframe.samplesperpixel if keyframe.planarconfig != SEPARATE else 1
+        nbytes = height * width * samples * keyframe.dtype.itemsize
+        check_expansion(data, int(keyframe.compression), nbytes)
         options = {} if keyframe.jpegtables is None else {"jpegtables": keyframe.jpegtables}
         decoded, _, shape = keyframe.decode(data, segment, **options)
         return None if decoded is None else decoded[0, : shape[1], : shape[2], : shape[3]]

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-__all__ = ["image_attributes"]
+from zarrfs.foreign.tiff_checks import MAX_XML
 
-MAX_XML = 1 << 26
-"""Characters of OME-XML. A longer document is ignored."""
+__all__ = ["image_attributes"]
 
 AXIS_TYPES = {"X": "space", "Y": "space", "Z": "space", "T": "time", "C": "channel", "S": "channel"}
 

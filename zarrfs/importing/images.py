@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.errors import MetadataError, OptionError
+from zarrfs.errors import MetadataError, OptionError, ZarrError
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore
 from zarrfs.ngff.editing import with_channels
 from zarrfs.ngff.geometry import axis_type
 from zarrfs.ngff.model import Multiscales
 from zarrfs.ngff.parse import parse
+from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 
 __all__ = ["SourceImage", "find_images", "image_of_array", "image_of_group", "ordered_image"]
 
@@ -36,17 +37,30 @@ class SourceImage:
     omero: Mapping[str, Any] | None
 
 
-def find_images(node: Array | Group) -> Iterator[tuple[str, Group]]:
-    """Yield the images at a node, with their paths: the node itself, or its members (the series of a file)."""
+def find_images(node: Array | Group, skip_broken: bool, report: CopyReport) -> dict[str, Group]:
+    """Return the images at a node by their paths: the node itself, or its members (the series of a file).
+
+    Members that cannot be opened are added to ``report.skipped``. Raises IncompleteCopyError for them, unless
+    ``skip_broken`` is set.
+    """
     if isinstance(node, Array):
-        return
+        return {}
     if parse(node.attrs).multiscales:
-        yield "", node
-        return
+        return {"": node}
+    images: dict[str, Group] = {}
     for name in node.names():
-        member = node[name]
+        try:
+            member = node[name]
+        except ZarrError as error:
+            report.skipped[name] = str(error)
+            continue
         if isinstance(member, Group) and parse(member.attrs).multiscales:
-            yield name, member
+            images[name] = member
+    if not images:
+        report.skipped.clear()  # the node is copied as it is, which reports them
+    elif report.skipped and not skip_broken:
+        raise incomplete_copy_error(node.store.url, "nothing was written", report.skipped)
+    return images
 
 
 def image_of_group(group: Group) -> SourceImage:

@@ -48,6 +48,7 @@ def import_files(
     memory: int = 256 << 20,
     progress: Any = None,
     dry_run: bool = False,
+    skip_broken: bool = False,
     storage_options: dict[str, Any] | None = None,
 ) -> CopyReport:
     """Import a file, or a stack of PNG or JPEG files, to a new Zarr hierarchy.
@@ -64,11 +65,14 @@ def import_files(
         shape, dtype, offset: of a raw file, which has no header.
         chunks, compressors: as for ``convert``. By default ``"auto"`` for images, and those of the file for others.
         shards, if_exists, verify, memory, progress, dry_run, storage_options: as for ``convert``.
+        skip_broken: omit images and arrays that cannot be represented. They are in ``skipped`` of the result.
 
     Raises LocationError for damaged files and missing libraries, UnsupportedError for what Zarr or OME-NGFF cannot
-    represent, OptionError for options that do not fit, and the errors of writing.
+    represent, OptionError for options that do not fit, IncompleteCopyError for members that cannot be represented, and
+    the errors of writing.
     """
-    node = _open(_expanded(files), shape, dtype, offset)
+    allow_external = bool((storage_options or {}).get("allow_external"))
+    node = _open(_expanded(files), shape, dtype, offset, allow_external)
     copying: dict[str, Any] = {
         "chunks": chunks,
         "shards": shards,
@@ -87,17 +91,18 @@ def import_files(
         "compressors": "auto" if compressors is None else compressors,
     }
     with node:
-        images = {} if plain else dict(find_images(node))
+        report = CopyReport()
+        images = {} if plain else find_images(node, skip_broken, report)
         if isinstance(node, Array) and not plain and node.ndim in IMAGE_DIMENSIONS:
             return build_pyramid(ordered_image(image_of_array(node), axes, scale, unit), target, **pyramid)
         if not images:
             _check_unused(axes=axes, scale=scale, unit=unit, name=name, levels=levels, version=version)
-            return convert(node, target, **copying)
+            return convert(node, target, skip_broken=skip_broken, **copying)
         if list(images) == [""]:
             return build_pyramid(
                 ordered_image(image_of_group(images[""]), axes, scale, unit), target, **pyramid
             )
-        return _import_series(images, target, axes, scale, unit, pyramid)
+        return _import_series(images, target, axes, scale, unit, pyramid, report)
 
 
 def _import_series(
@@ -107,12 +112,12 @@ def _import_series(
     scale: Sequence[float] | None,
     unit: str | None,
     pyramid: dict[str, Any],
+    report: CopyReport,
 ) -> CopyReport:
     """Import the images of a file as members of a group. See https://ngff.openmicroscopy.org/0.5/#bf2raw"""
     sources = {
         path: ordered_image(image_of_group(group), axes, scale, unit) for path, group in images.items()
     }
-    report = CopyReport()
     # The dry run finds the errors of options before anything is written.
     for is_dry in (True,) if pyramid["dry_run"] else (True, False):
         report.clear()
@@ -156,7 +161,11 @@ def _expanded(files: Sequence[str | os.PathLike[str]]) -> list[str]:
 
 
 def _open(
-    files: list[str], shape: Sequence[int] | None, dtype: npt.DTypeLike | None, offset: int
+    files: list[str],
+    shape: Sequence[int] | None,
+    dtype: npt.DTypeLike | None,
+    offset: int,
+    allow_external: bool,
 ) -> Array | Group:
     """Open a file, or the files of a stack."""
     if not files:
@@ -173,7 +182,7 @@ def _open(
                 f"{file}: a raw file needs both {option('shape', 'Z,Y,X')} and {option('dtype', 'uint16')}"
             )
         return zarrfs.open(open_raw(file, shape, dtype, offset))
-    node: Array | Group = open_node(file, "")
+    node: Array | Group = open_node(file, "", allow_external)
     if not isinstance(node.store, PresentedStore):
         raise NodeTypeError(
             f"{file} is a Zarr hierarchy; use zarrfs copy or convert, or zarrfs pyramid for an array"

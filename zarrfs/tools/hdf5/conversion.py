@@ -27,7 +27,14 @@ from zarrfs.errors import NodeExistsError, StoreError, UnsupportedError, ZarrErr
 from zarrfs.tools.copying.block_grid import Block, blocks_to_copy, stored_regions
 from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 from zarrfs.tools.copying.walking import readable_nodes
-from zarrfs.tools.hdf5.objects import BLOCK_NBYTES, Entry, check_internal, objects, stored_blocks
+from zarrfs.tools.hdf5.objects import (
+    BLOCK_NBYTES,
+    Entry,
+    check_internal,
+    dimension_labels,
+    objects,
+    stored_blocks,
+)
 from zarrfs.tools.hdf5.output import HDF5Output
 
 __all__ = ["from_hdf5", "is_hdf5", "to_hdf5"]
@@ -171,9 +178,9 @@ def _chunk_shape(chunks: Any) -> tuple[int, ...]:
 
 def _dimension_names(item: Any) -> list[str | None] | None:
     names: list[str | None] = []
-    for dimension in item.dims:
+    for dimension, label in zip(item.dims, dimension_labels(item), strict=True):
         scale = dimension[0].name.rpartition("/")[2] if len(dimension) else ""
-        names.append(dimension.label or scale or None)
+        names.append(label or scale or None)
     if not any(names):
         own = item.name.rpartition("/")[2]
         return [own] if item.is_scale and len(item.shape) == 1 else None

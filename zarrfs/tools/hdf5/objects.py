@@ -7,16 +7,27 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from zarrfs.engine.locations import METADATA_NAMES
-from zarrfs.errors import UnsupportedError
+from zarrfs.errors import StoreError, UnsupportedError
 from zarrfs.tools.copying.advice import option
 from zarrfs.tools.copying.block_grid import Block, blocks_to_copy
 
-__all__ = ["Entry", "check_internal", "objects", "stored_blocks"]
+__all__ = [
+    "Entry",
+    "check_internal",
+    "dimension_labels",
+    "is_node_name",
+    "objects",
+    "stored_blocks",
+    "stored_regions",
+]
 
 MAX_BLOCKS = 10_000_000
 """The maximum number of blocks that are copied of a dataset."""
 
 BLOCK_NBYTES = 64 << 20
+
+ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError)
+"""The errors of h5py for damaged files."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +52,11 @@ def objects(h5py: Any, root: Any, allow_external: bool) -> Iterator[Entry]:
     """Yield every name below a group, groups before their members. An object with several names is yielded as an object
     once, and as a link for each other name. This includes groups that contain themselves.
     """
-    seen = {_address(h5py, root): "/"}
-    stack = [("", root, iter(_names(root)))]
+    try:
+        seen = {_address(h5py, root): "/"}
+        stack = [("", root, iter(list(root)))]
+    except ERRORS as error:
+        raise StoreError(f"{root.file.filename}: the root group cannot be read: {error}") from error
     while stack:
         parent, group, names = stack[-1]
         name = next(names, None)
@@ -50,19 +64,32 @@ def objects(h5py: Any, root: Any, allow_external: bool) -> Iterator[Entry]:
             stack.pop()
             continue
         entry = _entry(h5py, group, name, f"{parent}/{name}".strip("/"), seen, allow_external)
+        members: list[str] = []
+        if entry.kind == "group":
+            try:
+                members = list(entry.item)
+            except ERRORS as error:
+                entry = Entry(entry.path, "broken", None, f"its members cannot be listed: {error}")
         yield entry
         if entry.kind == "group":
-            stack.append((entry.path, entry.item, iter(_names(entry.item))))
+            stack.append((entry.path, entry.item, iter(members)))
 
 
-def _names(group: Any) -> list[str]:
-    return list(group)
+def is_node_name(name: str) -> bool:
+    """Return whether the name of an object is a valid name of a Zarr node."""
+    last = name.rpartition("/")[2]
+    return (
+        bool(last.strip("."))
+        and not last.startswith("__")
+        and "\\" not in last
+        and last not in METADATA_NAMES
+    )
 
 
 def _entry(
     h5py: Any, group: Any, name: str, path: str, seen: dict[tuple[int, int], str], allow_external: bool
 ) -> Entry:
-    if not name.strip(".") or name.startswith("__") or "\\" in name or name in METADATA_NAMES:
+    if not is_node_name(name):
         return Entry(
             path,
             "broken",
@@ -86,7 +113,7 @@ def _entry(
             )
         item = group[name]
         address = _address(h5py, item)
-    except (KeyError, OSError, RuntimeError, TypeError, ValueError) as error:
+    except ERRORS as error:
         return Entry(path, "broken", None, f"it cannot be opened: {error}")
     if address in seen:
         return Entry(path, "link", None, f"another name of {seen[address]}")
@@ -115,13 +142,27 @@ def check_internal(item: Any) -> None:
         )
 
 
+def dimension_labels(item: Any) -> list[str]:
+    """Return the label of each dimension of a dataset; empty texts if it has none, or if they are damaged.
+
+    The attribute is read, because ``H5DSget_label`` of the HDF5 library crashes if it is damaged.
+    """
+    unknown = [""] * len(item.shape)
+    try:
+        found = item.attrs.get("DIMENSION_LABELS", unknown)
+        labels = [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in found]
+    except ERRORS:
+        return unknown
+    return labels if len(labels) == len(unknown) else unknown
+
+
 def stored_blocks(item: Any, step: Sequence[int], *, include_missing: bool) -> Sequence[Block]:
     """Return the blocks of a dataset to copy: those with stored values, or all with ``include_missing``. ``step`` is
     the shape of the smallest block.
 
     Raises UnsupportedError if there are more than ``MAX_BLOCKS``.
     """
-    regions = None if include_missing else _stored_regions(item)
+    regions = None if include_missing else stored_regions(item)
     blocks = blocks_to_copy(item.shape, step, max(1, item.dtype.itemsize), BLOCK_NBYTES, regions)
     if len(blocks) > MAX_BLOCKS:
         raise UnsupportedError(
@@ -130,7 +171,7 @@ def stored_blocks(item: Any, step: Sequence[int], *, include_missing: bool) -> S
     return blocks
 
 
-def _stored_regions(item: Any) -> Iterator[Block] | None:
+def stored_regions(item: Any) -> Iterator[Block] | None:
     """Return an iterator over the stored regions, to be consumed while the file is open; None if they are unknown."""
     if item.is_virtual:
         return _virtual_regions(item)

@@ -1,0 +1,101 @@
+"""Checks of a TIFF file before its images are read: tifffile reads the parts of a damaged file without an error."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+from zarrfs.engine.stores.regular_files import open_regular_file
+from zarrfs.errors import LocationError
+
+__all__ = ["MAX_XML", "check_expansion", "check_files", "check_pages"]
+
+MAX_XML = 1 << 26
+"""Characters of OME-XML. A longer document is ignored."""
+
+MAX_TAGS = 4096
+"""Tags of a page. tifffile has the same limit."""
+
+MAX_SEGMENT_NBYTES = 1 << 28
+"""A segment that may be decoded to more bytes is decompressed once to count them."""
+
+ZLIB = (8, 32946, 50013)
+"""The values of the tag Compression for zlib."""
+
+BLOCK_NBYTES = 1 << 20
+MAX_DEFLATE_RATIO = 1032
+
+
+def check_pages(file: Any, path: str) -> None:
+    """Raise LocationError if the chain of pages is damaged: tifffile would omit the pages after the damage."""
+    if file.is_lsm or file.is_scanimage:
+        return  # their offsets are wrong above 4 GB, and tifffile corrects them
+    tiff, handle = file.tiff, file.filehandle
+    offset, number, seen = int(file.pages.first.offset), 0, set[int]()
+    while offset:
+        if offset in seen:
+            raise LocationError(f"{path}: page {number} is followed by an earlier page")
+        seen.add(offset)
+        handle.seek(offset)
+        head = handle.read(tiff.tagnosize)
+        count = struct.unpack(tiff.tagnoformat, head)[0] if len(head) == tiff.tagnosize else -1
+        handle.seek(offset + tiff.tagnosize + max(0, count) * tiff.tagsize)
+        tail = handle.read(tiff.offsetsize)
+        if not 0 < count <= MAX_TAGS or len(tail) != tiff.offsetsize:
+            raise LocationError(
+                f"{path}: page {number} at offset {offset} cannot be read; the file is truncated or damaged"
+            )
+        offset, number = int(struct.unpack(tiff.offsetformat, tail)[0]), number + 1
+
+
+def check_files(file: Any, path: str, tifffile: Any) -> None:
+    """Raise LocationError if an image needs files that are missing, not regular, or in another directory."""
+    directory = os.path.dirname(os.path.abspath(path))
+    names = list(_ome_files(file))
+    if file.is_ndtiff:
+        index = tifffile.read_ndtiff_index(os.path.join(directory, "NDTiff.index"))
+        names += [str(entry[1]) for entry in index]
+    for name in dict.fromkeys(names):
+        if os.path.basename(name) != name or name in ("", ".", ".."):
+            raise LocationError(
+                f"{path}: a part of the image is in {name}; only files of the same directory are read"
+            )
+        if name != os.path.basename(path):
+            try:
+                os.close(open_regular_file(os.path.join(directory, name)))
+            except OSError as error:
+                raise LocationError(
+                    f"{path}: a part of the image is in {name}, which cannot be read: {error.strerror or error}"
+                ) from error
+
+
+def _ome_files(file: Any) -> Iterator[str]:
+    """Yield the names of the files that contain planes of the images. See OME-XML, TiffData."""
+    text = file.ome_metadata
+    if not isinstance(text, str) or len(text) > MAX_XML:
+        return
+    try:
+        root = ElementTree.fromstring(text)
+    except (ElementTree.ParseError, ValueError):
+        return
+    own = root.get("UUID")
+    for element in root.iter():
+        if element.tag.rpartition("}")[2] == "UUID" and "FileName" in element.attrib and element.text != own:
+            yield element.attrib["FileName"]
+
+
+def check_expansion(data: bytes, compression: int, nbytes: int) -> None:
+    """Raise ValueError if a zlib stream that may be very large has more than ``nbytes`` bytes when it is decoded."""
+    if compression not in ZLIB or len(data) * MAX_DEFLATE_RATIO <= max(nbytes, MAX_SEGMENT_NBYTES):
+        return
+    decoder, count, rest = zlib.decompressobj(), 0, data
+    while rest and not decoder.eof:
+        decoded = decoder.decompress(rest, BLOCK_NBYTES)
+        count += len(decoded)
+        if count > nbytes:
+            raise ValueError(f"the strip or tile has more than {nbytes} bytes; expected at most {nbytes}")
+        rest = decoder.unconsumed_tail
