@@ -37,12 +37,15 @@ class SourceImage:
     omero: Mapping[str, Any] | None
 
 
-def find_images(node: Array | Group, skip_broken: bool, report: CopyReport) -> dict[str, Group]:
+def find_images(
+    node: Array | Group, *, skip_broken: bool = False, report: CopyReport | None = None
+) -> dict[str, Group]:
     """Return the images at a node by their paths: the node itself, or its members (the series of a file).
 
     Members that cannot be opened are added to ``report.skipped``. Raises IncompleteCopyError for them, unless
     ``skip_broken`` is set.
     """
+    report = CopyReport() if report is None else report
     if isinstance(node, Array):
         return {}
     if parse(node.attrs).multiscales:

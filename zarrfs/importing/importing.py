@@ -92,7 +92,7 @@ def import_files(
     }
     with node:
         report = CopyReport()
-        images = {} if plain else find_images(node, skip_broken, report)
+        images = {} if plain else find_images(node, skip_broken=skip_broken, report=report)
         if isinstance(node, Array) and not plain and node.ndim in IMAGE_DIMENSIONS:
             return build_pyramid(ordered_image(image_of_array(node), axes, scale, unit), target, **pyramid)
         if not images:

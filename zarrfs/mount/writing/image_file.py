@@ -79,8 +79,7 @@ def opened_image(file: PendingFile, suffix: str) -> Iterator[SourceImage]:
 
 
 def _image_of(store: PresentedStore) -> SourceImage:
-    node = zarrfs.open(store)
-    images = {} if isinstance(node, Array) else dict(find_images(node))
+    images = find_images(zarrfs.open(store))
     if len(images) != 1:
         raise ImageFileError(
             f"it contains {len(images)} images, expected one; `zarrfs import` writes a group of several images"
