@@ -13,7 +13,7 @@ import pytest
 
 import zarrfs
 from zarrfs.engine import locations
-from zarrfs.engine.locations import METADATA_NAMES, open_store, split_options
+from zarrfs.engine.locations import METADATA_NAMES, local, open_store, split_options
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.databases import dbm
 from zarrfs.engine.stores.databases.dbm import DBMStore
@@ -197,7 +197,7 @@ def test_a_dbm_database_in_one_file_is_recognized_by_its_content(
         opened.append(arguments)
         return MemoryStore()
 
-    monkeypatch.setattr(locations, "_open_database", record)
+    monkeypatch.setattr(local, "open_database", record)
     with pytest.raises(LocationError, match="is neither a zip file nor a database"):
         locations.open_store(path)
     monkeypatch.setattr(dbm, "find_library_name", lambda name: "dbm.gnu" if name == str(path) else None)

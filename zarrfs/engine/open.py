@@ -1,18 +1,14 @@
 """The public functions that open and create nodes at a location: ``open``, ``open_array``, ``create_array`` ...
 
-Writing of new nodes to a store is in ``nodes/creation.py``. Opening of stores is in ``locations.py``.
+Their options are checked in ``open_options.py``. Existing nodes are opened in ``located_nodes.py``, new ones are
+written in ``nodes/creation.py``, and stores are opened in ``locations/``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, Literal, Unpack, cast
+from collections.abc import Mapping
+from typing import Any, Unpack, cast
 
-import numpy as np
-
-from zarrfs.engine.cache import ChunkCache, default_cache
 from zarrfs.engine.creation.array_options import (
     ArrayOptions,
     OpenArrayOptions,
@@ -21,20 +17,32 @@ from zarrfs.engine.creation.array_options import (
     with_options_signature,
     without_defaults,
 )
-from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import normalize_path
 from zarrfs.engine.io.access import Access
-from zarrfs.engine.locations import Location, open_store
+from zarrfs.engine.located_nodes import (
+    check_opened,
+    chosen_cache,
+    closing_on_failure,
+    located_store,
+    open_existing,
+)
+from zarrfs.engine.locations import Location
 from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group, make_node
-from zarrfs.engine.nodes.node import OpenStore, StoredNode
-from zarrfs.engine.options import check_option_names, check_option_type
-from zarrfs.engine.stores.base import Store
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.open_options import (
+    FOR_OPENING,
+    OPEN_OPTIONS,
+    Mode,
+    check_array_names,
+    check_common,
+    check_group_names,
+    chosen_access,
+    chosen_mode,
+)
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore, Synchronizer
-from zarrfs.engine.values import describe_value
-from zarrfs.errors import LocationError, MetadataError, NodeNotFoundError, NodeTypeError, OptionError
+from zarrfs.engine.stores.wrappers.synchronizers import Synchronizer
+from zarrfs.errors import LocationError, NodeNotFoundError, NodeTypeError, OptionError
 
 __all__ = [
     "Location",
@@ -47,38 +55,6 @@ __all__ = [
     "open_consolidated",
     "open_group",
 ]
-
-Mode = Literal["r", "r+", "a", "w", "w-", "x"]
-
-MODES = ("r", "r+", "a", "w", "w-")
-
-MODE_ALIASES = {"x": "w-"}
-
-DEFAULT_MODE: Mode = "r"
-"""The mode if none is given and there are no options for creating a node. zarr-python uses ``"a"``: a mistyped path
-then creates an empty group, and data that are only to be read can be changed by mistake.
-"""
-
-FOR_OPENING = (
-    "config",
-    "write_empty_chunks",
-    "cache_metadata",
-    "cache_attrs",
-    "partial_decompress",
-    "access",
-)
-"""Options of ``ArrayOptions`` that also apply to an existing node."""
-
-OPEN_OPTIONS = {
-    "path",
-    "mode",
-    "cache_size",
-    "allow_pickle",
-    "allow_external",
-    "storage_options",
-    "synchronizer",
-}
-"""Options that only the functions that open nodes have, for suggestions in messages about unknown names."""
 
 
 @with_options_signature(ArrayOptions)
@@ -134,10 +110,10 @@ def open(
         OptionError: the mode is invalid, or an option is unknown or has an invalid value.
         StoreError: the store failed.
     """
-    _check_common(cache_size, storage_options, synchronizer, options.get("access"))
-    _check_names("open()", options)
+    check_common(cache_size, storage_options, synchronizer, options.get("access"))
+    check_array_names("open()", options)
     given = without_defaults(options)
-    chosen = _mode(mode, store, given)
+    chosen = chosen_mode(mode, store, given)
     zarr_format = given.get("zarr_format", given.get("zarr_version"))
     creating = {name: value for name, value in given.items() if name not in FOR_OPENING}
     invalid = [name for name in creating if name not in ("zarr_format", "zarr_version")]
@@ -146,15 +122,15 @@ def open(
             f"mode {chosen!r} opens an existing node and does not accept {', '.join(invalid)}; use mode 'a', 'w' or "
             "'w-' to create a node"
         )
-    access = _access(given, allow_pickle, allow_external, use_consolidated)
+    access = chosen_access(given, allow_pickle, allow_external, use_consolidated)
     if chosen in ("r", "r+", "a") and store is not None:
         try:
-            node = _open(store, path or "", chosen, cache_size, storage_options, synchronizer, access)
+            node = open_existing(store, path or "", chosen, cache_size, storage_options, synchronizer, access)
         except (NodeNotFoundError, LocationError):
             if chosen != "a":
                 raise
         else:
-            _check_opened(node, zarr_format, use_consolidated)
+            check_opened(node, zarr_format, use_consolidated)
             return node
     common: dict[str, Any] = {
         "cache_size": cache_size,
@@ -168,74 +144,6 @@ def open(
     return create_group(place, path, **{**creating, "access": access, **common})
 
 
-def _mode(mode: str | None, store: Location | None, given: Mapping[str, Any]) -> str:
-    if mode is None:
-        creating = [name for name in given if name not in (*FOR_OPENING, "zarr_format", "zarr_version")]
-        return "a" if creating or store is None else DEFAULT_MODE
-    mode = MODE_ALIASES.get(mode, mode)
-    if mode not in MODES:
-        raise OptionError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
-    if store is None and mode in ("r", "r+"):
-        raise OptionError(f"mode {mode!r} opens an existing node and needs a location")
-    return mode
-
-
-def _access(
-    given: Mapping[str, Any], allow_pickle: bool, allow_external: bool, use_consolidated: bool | None
-) -> Access:
-    """Return the access options that result from all options of a call."""
-    translated = engine_options({name: given[name] for name in FOR_OPENING if name in given})
-    access: Access = translated.get("access") or Access()
-    changes: dict[str, Any] = {}
-    if "write_empty_chunks" in translated and translated["write_empty_chunks"] is not None:
-        changes["write_empty_chunks"] = translated["write_empty_chunks"]
-    if allow_pickle:
-        changes["allow_pickle"] = True
-    if allow_external:
-        changes["allow_external"] = True
-    if use_consolidated is not None:
-        changes["use_consolidated"] = use_consolidated
-    return replace(access, **changes) if changes else access
-
-
-def _check_opened(node: Array | Group, zarr_format: Any, use_consolidated: bool | None) -> None:
-    """Raise unless the node has the requested format and, if required, consolidated metadata."""
-    if zarr_format is not None and node.zarr_format != zarr_format:
-        raise NodeNotFoundError(
-            f"{node.store.url}: {node.name} has zarr_format {node.zarr_format!r}, expected {zarr_format!r}"
-        )
-    if use_consolidated and isinstance(node, Group) and node.spec.consolidated is None:
-        raise MetadataError(
-            f"{node.store.url}: {node.name} has no consolidated metadata; create them with consolidate_metadata, or "
-            "open the group without use_consolidated"
-        )
-
-
-def _open(
-    location: Location,
-    path: str,
-    mode: str,
-    cache_size: int | None,
-    storage_options: dict[str, Any] | None,
-    synchronizer: Synchronizer | None,
-    access: Access,
-) -> Array | Group:
-    """Open an existing node. Raises NodeNotFoundError if there is none."""
-    store, inner, shared = _store(
-        location, "r" if mode == "r" else "r+", storage_options, synchronizer, access
-    )
-    with _closing_on_failure(store, location):
-        full = "/".join(part for part in (inner, normalize_path(path)) if part)
-        spec = formats.read_node(
-            store, full, use_consolidated=access.use_consolidated is not False, **access.reading
-        )
-        if spec is None:
-            hint = f"; to set the mode, use mode={path!r}" if path in (*MODES, *MODE_ALIASES) else ""
-            raise NodeNotFoundError(_not_found_message(store, full) + hint)
-        node = make_node(store, full, spec, _cache(cache_size), mode == "r" or store.read_only, access)
-        return node._share_store(shared)
-
-
 @with_options_signature(OpenArrayOptions)
 def open_array(
     store: Location | None = None,
@@ -247,7 +155,7 @@ def open_array(
 
     Creating an array requires the option ``shape`` or ``data``. Raises NodeTypeError if there is a group at the path.
     """
-    _check_names("open_array()", options)
+    check_array_names("open_array()", options)
     unshaped = options.get("shape") is None and options.get("data") is None
     if unshaped and (mode in ("w", "w-", "x") or store is None):
         raise OptionError(
@@ -278,7 +186,7 @@ def open_group(
     Raises NodeTypeError if there is an array at the path. ``attributes`` are the attributes of a new group.
     ``cache_attrs``, ``chunk_store`` and ``meta_array`` are accepted for compatibility with zarr-python.
     """
-    _check_group_names("open_group()", options)
+    check_group_names("open_group()", options)
     node = open(store, path, mode, **options)
     if isinstance(node, Array):
         raise NodeTypeError(f"{node.store.url}: {node.name} is an array, expected a group; use open_array")
@@ -337,7 +245,7 @@ def create_group(
     ``open``. ``overwrite`` replaces an existing node with everything below it; otherwise NodeExistsError is raised.
     Raises NodeTypeError if an ancestor is an array.
     """
-    _check_common(cache_size, storage_options, synchronizer, access)
+    check_common(cache_size, storage_options, synchronizer, access)
     translated = engine_options(
         {
             "zarr_format": zarr_format,
@@ -347,13 +255,13 @@ def create_group(
         }
     )
     location: Location = MemoryStore() if store is None else store
-    place, inner, shared = _store(location, "a", storage_options, synchronizer, access)
-    with _closing_on_failure(place, location):
+    place, inner, shared = located_store(location, "a", storage_options, synchronizer, access)
+    with closing_on_failure(place, location):
         full = "/".join(part for part in (inner, normalize_path(path or "")) if part)
         spec = creation.create_group_node(
             place, full, translated.get("zarr_format", 3), attributes or {}, overwrite
         )
-        return Group(place, full, spec, _cache(cache_size), False, access)._share_store(shared)
+        return Group(place, full, spec, chosen_cache(cache_size), False, access)._share_store(shared)
 
 
 @with_options_signature(ArrayOptions)
@@ -390,90 +298,15 @@ def create_array(
         DataError: a value of ``data`` does not fit the data type.
         LocationError, StoreError: the store cannot be opened or written.
     """
-    _check_common(cache_size, storage_options, synchronizer, options.get("access"))
-    _check_names("create_array()", options)
+    check_common(cache_size, storage_options, synchronizer, options.get("access"))
+    check_array_names("create_array()", options)
     if name is not None and path:
         raise OptionError(f"give either path or name, found {path!r} and {name!r}")
     translated = engine_options(options)
     location: Location = MemoryStore() if store is None else store
-    place, inner, shared = _store(location, "a", storage_options, synchronizer, options.get("access"))
-    with _closing_on_failure(place, location):
+    place, inner, shared = located_store(location, "a", storage_options, synchronizer, options.get("access"))
+    with closing_on_failure(place, location):
         full = "/".join(part for part in (inner, normalize_path(name or path or "")) if part)
-        array = creation.create_array_node(place, full, _cache(cache_size), **translated)
+        array = creation.create_array_node(place, full, chosen_cache(cache_size), **translated)
         array._read_only = bool(options.get("read_only"))
         return array._share_store(shared)
-
-
-def _check_names(function: str, options: Mapping[str, Any]) -> None:
-    known = set(ArrayOptions.__annotations__) | creation.ARRAY_OPTIONS
-    check_option_names(function, options, known if function == "create_array()" else known | OPEN_OPTIONS)
-
-
-def _check_group_names(function: str, options: Mapping[str, Any]) -> None:
-    check_option_names(function, options, OpenGroupOptions.__annotations__)
-
-
-def _check_common(cache_size: Any, storage_options: Any, synchronizer: Any, access: Any) -> None:
-    check_option_type(
-        "cache_size",
-        cache_size,
-        (int, np.integer),
-        "a number of bytes, 0 to cache nothing, or None for the shared cache",
-    )
-    if cache_size is not None and cache_size < 0:
-        raise OptionError(f"cache_size must be at least 0, found {cache_size}; 0 caches nothing")
-    check_option_type("storage_options", storage_options, Mapping, "a mapping of names to values")
-    check_option_type("access", access, Access, "an Access")
-    if synchronizer is not None and not hasattr(synchronizer, "lock"):
-        raise OptionError(
-            f"synchronizer must be a ProcessSynchronizer or ThreadSynchronizer, found {describe_value(synchronizer)}"
-        )
-
-
-def _store(
-    location: Location,
-    mode: str,
-    storage_options: dict[str, Any] | None,
-    synchronizer: Synchronizer | None,
-    access: Access | None,
-) -> tuple[Store, str, OpenStore | None]:
-    """Return the store of a location, the path in it, and the owner of the store: None if the caller passed it."""
-    external = access is not None and access.allow_external
-    store, inner = open_store(location, mode=mode, storage_options=storage_options, allow_external=external)
-    if isinstance(location, StoredNode):
-        shared = location._open_store
-    else:
-        shared = None if isinstance(location, Store) else OpenStore(store)
-    return (store if synchronizer is None else SynchronizedStore(store, synchronizer)), inner, shared
-
-
-@contextmanager
-def _closing_on_failure(store: Store, location: Location) -> Iterator[None]:
-    """If the block raises, close a store that was opened for the location. An archive is not changed."""
-    try:
-        yield
-    except BaseException:
-        if not isinstance(location, Store | StoredNode):
-            getattr(store, "discard", store.close)()
-        raise
-
-
-def _cache(cache_size: int | None) -> ChunkCache:
-    return default_cache() if cache_size is None else ChunkCache(cache_size)
-
-
-def _not_found_message(store: Store, path: str) -> str:
-    where = f"{store.url}/{path}" if path else store.url
-    message = f"{where}: no Zarr array or group here (no zarr.json, .zarray or .zgroup)"
-    if not store.listable:
-        return message
-    listing = store.list_dir(path)
-    names = [*listing.prefixes, *listing.keys]
-    if not names:
-        return f"{message}; the location is empty"
-    nodes = [
-        name for name in listing.prefixes[:50] if formats.read_kind(store, f"{path}/{name}" if path else name)
-    ]
-    if nodes:
-        return f"{message}; open one of its members: {', '.join(map(repr, nodes[:5]))}"
-    return f"{message}; found {', '.join(map(repr, names[:5]))}{' ...' if len(names) > 5 else ''}"

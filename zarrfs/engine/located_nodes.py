@@ -1,0 +1,109 @@
+"""Existing nodes at a location, and the store that is opened for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from zarrfs.engine.cache import ChunkCache, default_cache
+from zarrfs.engine.formats import api as formats
+from zarrfs.engine.formats.paths import normalize_path
+from zarrfs.engine.io.access import Access
+from zarrfs.engine.locations import Location, open_store
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group, make_node
+from zarrfs.engine.nodes.node import OpenStore, StoredNode
+from zarrfs.engine.open_options import MODE_ALIASES, MODES
+from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore, Synchronizer
+from zarrfs.errors import MetadataError, NodeNotFoundError
+
+__all__ = ["check_opened", "chosen_cache", "closing_on_failure", "located_store", "open_existing"]
+
+
+def open_existing(
+    location: Location,
+    path: str,
+    mode: str,
+    cache_size: int | None,
+    storage_options: dict[str, Any] | None,
+    synchronizer: Synchronizer | None,
+    access: Access,
+) -> Array | Group:
+    """Open an existing node. Raises NodeNotFoundError if there is none."""
+    store, inner, shared = located_store(
+        location, "r" if mode == "r" else "r+", storage_options, synchronizer, access
+    )
+    with closing_on_failure(store, location):
+        full = "/".join(part for part in (inner, normalize_path(path)) if part)
+        spec = formats.read_node(
+            store, full, use_consolidated=access.use_consolidated is not False, **access.reading
+        )
+        if spec is None:
+            hint = f"; to set the mode, use mode={path!r}" if path in (*MODES, *MODE_ALIASES) else ""
+            raise NodeNotFoundError(_not_found_message(store, full) + hint)
+        node = make_node(store, full, spec, chosen_cache(cache_size), mode == "r" or store.read_only, access)
+        return node._share_store(shared)
+
+
+def check_opened(node: Array | Group, zarr_format: Any, use_consolidated: bool | None) -> None:
+    """Raise unless the node has the requested format and, if required, consolidated metadata."""
+    if zarr_format is not None and node.zarr_format != zarr_format:
+        raise NodeNotFoundError(
+            f"{node.store.url}: {node.name} has zarr_format {node.zarr_format!r}, expected {zarr_format!r}"
+        )
+    if use_consolidated and isinstance(node, Group) and node.spec.consolidated is None:
+        raise MetadataError(
+            f"{node.store.url}: {node.name} has no consolidated metadata; create them with consolidate_metadata, or "
+            "open the group without use_consolidated"
+        )
+
+
+def located_store(
+    location: Location,
+    mode: str,
+    storage_options: dict[str, Any] | None,
+    synchronizer: Synchronizer | None,
+    access: Access | None,
+) -> tuple[Store, str, OpenStore | None]:
+    """Return the store of a location, the path in it, and the owner of the store: None if the caller passed it."""
+    external = access is not None and access.allow_external
+    store, inner = open_store(location, mode=mode, storage_options=storage_options, allow_external=external)
+    if isinstance(location, StoredNode):
+        shared = location._open_store
+    else:
+        shared = None if isinstance(location, Store) else OpenStore(store)
+    return (store if synchronizer is None else SynchronizedStore(store, synchronizer)), inner, shared
+
+
+@contextmanager
+def closing_on_failure(store: Store, location: Location) -> Iterator[None]:
+    """If the block raises, close a store that was opened for the location. An archive is not changed."""
+    try:
+        yield
+    except BaseException:
+        if not isinstance(location, Store | StoredNode):
+            getattr(store, "discard", store.close)()
+        raise
+
+
+def chosen_cache(cache_size: int | None) -> ChunkCache:
+    return default_cache() if cache_size is None else ChunkCache(cache_size)
+
+
+def _not_found_message(store: Store, path: str) -> str:
+    where = f"{store.url}/{path}" if path else store.url
+    message = f"{where}: no Zarr array or group here (no zarr.json, .zarray or .zgroup)"
+    if not store.listable:
+        return message
+    listing = store.list_dir(path)
+    names = [*listing.prefixes, *listing.keys]
+    if not names:
+        return f"{message}; the location is empty"
+    nodes = [
+        name for name in listing.prefixes[:50] if formats.read_kind(store, f"{path}/{name}" if path else name)
+    ]
+    if nodes:
+        return f"{message}; open one of its members: {', '.join(map(repr, nodes[:5]))}"
+    return f"{message}; found {', '.join(map(repr, names[:5]))}{' ...' if len(names) > 5 else ''}"

@@ -1,0 +1,62 @@
+"""Opening of URLs with fsspec."""
+
+from __future__ import annotations
+
+from zarrfs.engine.locations.local import METADATA_NAMES
+from zarrfs.engine.locations.storage_options import Options
+from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.fsspec.protocols import is_known_protocol
+from zarrfs.engine.stores.fsspec.store import RemoteStore
+from zarrfs.engine.stores.zip.remote import RemoteZipStore
+from zarrfs.errors import LocationError
+
+__all__ = ["open_remote"]
+
+
+def open_remote(
+    url: str, scheme: str, read_only: bool, storage_options: Options, external: bool
+) -> tuple[Store, str]:
+    """Open a URL with fsspec. A zip file is opened as an archive; the name of a metadata document refers to the
+    directory that contains it.
+    """
+    if not all(is_known_protocol(part) for part in scheme.split("::")):
+        raise LocationError(
+            f"{url}: {scheme!r} URLs are not supported; expected a path, or a URL such as file://, https:// or s3://"
+        )
+    if "durable" in (storage_options or {}):
+        raise LocationError(
+            f"a {scheme} location does not accept the storage option 'durable'; it applies to local files only"
+        )
+    if scheme.startswith("zip::"):
+        return _open_remote_zip(url.removeprefix("zip::"), read_only, storage_options, external), ""
+    if scheme == "zip" and "::" in url:  # zip://path/in/it::s3://bucket/a.zip
+        inner, _, archive = url.removeprefix("zip://").partition("::")
+        return _open_remote_zip(archive, read_only, storage_options, external), inner.strip("/")
+    bare, mark, query = url.partition("?")
+    head, _, last = bare.rpartition("/")
+    if last in METADATA_NAMES:
+        bare = head
+    elif last.endswith(".zip") and "::" not in scheme:
+        return _open_remote_zip(url, read_only, storage_options, external), ""
+    return RemoteStore(
+        bare + mark + query, read_only=read_only, storage_options=storage_options, allow_external=external
+    ), ""
+
+
+def _open_remote_zip(url: str, read_only: bool, storage_options: Options, external: bool) -> Store:
+    """Open a zip file at a URL. Options for the protocol ``zip`` of fsspec are ignored."""
+    if not read_only:
+        raise LocationError(f"zip::{url}: a remote zip file cannot be changed; open it with mode 'r'")
+    bare, mark, query = url.partition("?")
+    folder, _, name = bare.rpartition("/")
+    if folder.endswith(":/"):  # memory://image.zip
+        folder += "/"
+    if not name:
+        raise LocationError(
+            f"zip::{url} has no file name; expected a URL such as zip::https://host/image.zip"
+        )
+    options = {key: value for key, value in (storage_options or {}).items() if key != "zip"}
+    store = RemoteStore(
+        folder + mark + query, read_only=True, storage_options=options, allow_external=external
+    )
+    return RemoteZipStore(store, name)

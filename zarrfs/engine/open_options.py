@@ -1,0 +1,118 @@
+"""The options of the functions that open and create nodes: the modes, the checks, and the resulting ``Access``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from zarrfs.engine.creation.array_options import ArrayOptions, OpenGroupOptions, engine_options
+from zarrfs.engine.io.access import Access
+from zarrfs.engine.locations import Location
+from zarrfs.engine.nodes import creation
+from zarrfs.engine.options import check_option_names, check_option_type
+from zarrfs.engine.values import describe_value
+from zarrfs.errors import OptionError
+
+__all__ = [
+    "FOR_OPENING",
+    "MODES",
+    "MODE_ALIASES",
+    "OPEN_OPTIONS",
+    "Mode",
+    "check_array_names",
+    "check_common",
+    "check_group_names",
+    "chosen_access",
+    "chosen_mode",
+]
+
+Mode = Literal["r", "r+", "a", "w", "w-", "x"]
+
+MODES = ("r", "r+", "a", "w", "w-")
+
+MODE_ALIASES = {"x": "w-"}
+
+DEFAULT_MODE: Mode = "r"
+"""The mode if none is given and there are no options for creating a node. zarr-python uses ``"a"``: a mistyped path
+then creates an empty group, and data that are only to be read can be changed by mistake.
+"""
+
+FOR_OPENING = (
+    "config",
+    "write_empty_chunks",
+    "cache_metadata",
+    "cache_attrs",
+    "partial_decompress",
+    "access",
+)
+"""Options of ``ArrayOptions`` that also apply to an existing node."""
+
+OPEN_OPTIONS = {
+    "path",
+    "mode",
+    "cache_size",
+    "allow_pickle",
+    "allow_external",
+    "storage_options",
+    "synchronizer",
+}
+"""Options that only the functions that open nodes have, for suggestions in messages about unknown names."""
+
+
+def chosen_mode(mode: str | None, store: Location | None, given: Mapping[str, Any]) -> str:
+    if mode is None:
+        creating = [name for name in given if name not in (*FOR_OPENING, "zarr_format", "zarr_version")]
+        return "a" if creating or store is None else DEFAULT_MODE
+    mode = MODE_ALIASES.get(mode, mode)
+    if mode not in MODES:
+        raise OptionError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
+    if store is None and mode in ("r", "r+"):
+        raise OptionError(f"mode {mode!r} opens an existing node and needs a location")
+    return mode
+
+
+def chosen_access(
+    given: Mapping[str, Any], allow_pickle: bool, allow_external: bool, use_consolidated: bool | None
+) -> Access:
+    """Return the access options that result from all options of a call."""
+    translated = engine_options({name: given[name] for name in FOR_OPENING if name in given})
+    access: Access = translated.get("access") or Access()
+    changes: dict[str, Any] = {}
+    if "write_empty_chunks" in translated and translated["write_empty_chunks"] is not None:
+        changes["write_empty_chunks"] = translated["write_empty_chunks"]
+    if allow_pickle:
+        changes["allow_pickle"] = True
+    if allow_external:
+        changes["allow_external"] = True
+    if use_consolidated is not None:
+        changes["use_consolidated"] = use_consolidated
+    return replace(access, **changes) if changes else access
+
+
+def check_array_names(function: str, options: Mapping[str, Any]) -> None:
+    known = set(ArrayOptions.__annotations__) | creation.ARRAY_OPTIONS
+    check_option_names(function, options, known if function == "create_array()" else known | OPEN_OPTIONS)
+
+
+def check_group_names(function: str, options: Mapping[str, Any]) -> None:
+    check_option_names(function, options, OpenGroupOptions.__annotations__)
+
+
+def check_common(cache_size: Any, storage_options: Any, synchronizer: Any, access: Any) -> None:
+    check_option_type(
+        "cache_size",
+        cache_size,
+        (int, np.integer),
+        "a number of bytes, 0 to cache nothing, or None for the shared cache",
+    )
+    if cache_size is not None and cache_size < 0:
+        raise OptionError(f"cache_size must be at least 0, found {cache_size}; 0 caches nothing")
+    check_option_type("storage_options", storage_options, Mapping, "a mapping of names to values")
+    check_option_type("access", access, Access, "an Access")
+    if synchronizer is not None and not hasattr(synchronizer, "lock"):
+        raise OptionError(
+            f"synchronizer must be a ProcessSynchronizer or ThreadSynchronizer, found {describe_value(synchronizer)}"
+        )
