@@ -22,7 +22,7 @@ from zarrfs.engine.chunking.chunk_grids import (
     chunk_grid_from_json,
     chunk_grid_to_json,
 )
-from zarrfs.engine.indexing.projections import Axis, RegularAxis
+from zarrfs.engine.indexing.axes import Axis, RegularAxis
 from zarrfs.errors import MetadataError, UnsupportedError
 
 HERE = "image.zarr/zarr.json: /chunk_grid"

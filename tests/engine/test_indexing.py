@@ -12,16 +12,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from zarrfs.engine.chunking.chunk_grids import RunsAxis
-from zarrfs.engine.indexing.projections import RegularAxis, chunk_projections, count_chunks, flat_boxes
+from zarrfs.engine.indexing.axes import RegularAxis
+from zarrfs.engine.indexing.fields import pop_fields
+from zarrfs.engine.indexing.flat_ranges import flat_boxes
+from zarrfs.engine.indexing.normalized import OrthogonalSelection
+from zarrfs.engine.indexing.projections import chunk_projections, count_chunks
 from zarrfs.engine.indexing.selections import (
-    OrthogonalSelection,
     basic_selection,
     block_selection,
     coordinate_selection,
     fancy_selection,
     mask_selection,
     orthogonal_selection,
-    pop_fields,
 )
 from zarrfs.errors import SelectionError
 
@@ -174,7 +176,7 @@ def test_block_selections_select_chunks(data: st.DataObject, shape: tuple[int, .
             stop = max(start, stop)
         index.append(slice(e[start], e[stop]))
     array = numbered(shape)
-    selection = block_selection(tuple(entries), shape, edges)
+    selection = block_selection(tuple(entries), shape, axes, tuple(len(e) - 1 for e in edges))
     np.testing.assert_array_equal(read(array, axes, selection), array[tuple(index)])
 
 

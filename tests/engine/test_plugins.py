@@ -23,7 +23,7 @@ from zarrfs.engine.chunking.chunk_grids import ChunkGrid
 from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding
 from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec, CodecError
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily
-from zarrfs.engine.indexing.projections import RegularAxis
+from zarrfs.engine.indexing.axes import RegularAxis
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.views.base import View

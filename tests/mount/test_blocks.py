@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import zarrfs
 from tests.processes import TIMEOUT
 from zarrfs.engine.counters import decoded
-from zarrfs.engine.indexing.projections import FlatOrder, flat_axes
+from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
 from zarrfs.engine.io.flat import block_grid
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError

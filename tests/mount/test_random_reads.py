@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import zarrfs
 from tests.mount.test_blocks import KIB, MIB, Clock
-from zarrfs.engine.indexing.projections import FlatOrder, flat_axes
+from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
 from zarrfs.engine.io.decoded import DecodedChunks
 from zarrfs.engine.io.flat import strided_window
 from zarrfs.engine.stores.local import LocalStore

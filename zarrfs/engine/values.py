@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.dtypes import DataType
-from zarrfs.errors import DataError, DataShapeError, FillValueError
+from zarrfs.errors import DataError, DataShapeError, FillValueError, SelectionError
 
 __all__ = ["as_values", "assign_fields", "converted", "describe_value", "fill_scalar"]
 
@@ -42,6 +42,27 @@ def describe_value(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
     return f"{_repr.repr(value)} ({type(value).__name__})"
+
+
+def readable_memory(data: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Return contiguous memory as its bytes, without a copy. Raises SelectionError if ``data`` is not contiguous."""
+    try:
+        return np.frombuffer(data, np.uint8) if len(memoryview(data)) else np.empty(0, np.uint8)
+    except (TypeError, ValueError, AttributeError, BufferError) as error:
+        raise SelectionError(f"data must be contiguous memory, found {type(data).__name__}") from error
+
+
+def writable_memory(buffer: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Return writable contiguous memory as its bytes, without a copy. Raises SelectionError for any other object."""
+    try:
+        view = np.frombuffer(buffer, np.uint8)
+    except (TypeError, ValueError, AttributeError, BufferError) as error:
+        raise SelectionError(
+            f"buffer must be writable contiguous memory, found {type(buffer).__name__}"
+        ) from error
+    if not view.flags.writeable:
+        raise SelectionError(f"buffer must be writable, found {type(buffer).__name__}, which is read-only")
+    return view
 
 
 def as_values(value: Any, data_type: DataType, shape: tuple[int, ...], where: str) -> Array:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from zarrfs.engine.chunking.chunk_grids import ChunkGrid
 from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding
-from zarrfs.engine.indexing.projections import Axis
+from zarrfs.engine.indexing.axes import Axis
 
 __all__ = ["Axis", "ChunkGrid", "ChunkKeyEncoding"]

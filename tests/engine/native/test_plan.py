@@ -12,13 +12,10 @@ from hypothesis import strategies as st
 
 import zarrfs
 from tests.engine.native.executors import require_library
-from zarrfs.engine.indexing.projections import (
-    ChunkProjection,
-    RegularAxis,
-    chunk_projections,
-    span_projections,
-)
-from zarrfs.engine.indexing.selections import OrthogonalSelection, Span, fancy_selection
+from zarrfs.engine.indexing.axes import RegularAxis
+from zarrfs.engine.indexing.normalized import OrthogonalSelection, Span
+from zarrfs.engine.indexing.projections import ChunkProjection, chunk_projections, span_projections
+from zarrfs.engine.indexing.selections import fancy_selection
 from zarrfs.engine.io.native_plan import NativeRead, native_array
 
 

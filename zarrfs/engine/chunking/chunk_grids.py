@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from zarrfs.engine.indexing.projections import Axis, RegularAxis
-from zarrfs.engine.indexing.selections import Indices
+from zarrfs.engine.indexing.axes import Axis, RegularAxis
+from zarrfs.engine.indexing.normalized import Indices
 from zarrfs.engine.json_checks import (
     MAX_LENGTH,
     check_keys,

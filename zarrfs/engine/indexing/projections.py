@@ -10,68 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, product
 from math import prod
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from zarrfs.engine.codecs.base import Region
-from zarrfs.engine.indexing.selections import CoordinateSelection, Indices, OrthogonalSelection, Span
+from zarrfs.engine.indexing.axes import Axis, RegularAxis
+from zarrfs.engine.indexing.normalized import CoordinateSelection, Indices, OrthogonalSelection, Span
 
 __all__ = [
-    "Axis",
     "ChunkProjection",
-    "FlatOrder",
-    "RegularAxis",
     "SpanProjections",
     "chunk_projections",
     "count_chunks",
-    "flat_axes",
-    "flat_boxes",
     "select_projections",
     "span_projections",
 ]
-
-FlatOrder = Literal["C", "F"] | tuple[int, ...]
-"""The order of the elements in a flat stream: C or F order, or the dimensions from the slowest to the fastest one."""
-
-
-class Axis(Protocol):
-    """The division of one dimension into chunks."""
-
-    @property
-    def length(self) -> int:
-        """The length of the dimension."""
-
-    def locate(self, indices: Indices) -> Indices:
-        """Return the number of the chunk that contains each index."""
-
-    def find(self, index: int) -> int:
-        """Return the number of the chunk that contains the index."""
-
-    def begin(self, chunk: int) -> int:
-        """Return the first index of the chunk."""
-
-    def size(self, chunk: int) -> int:
-        """Return the length of the chunk in this dimension, including any part beyond the array."""
-
-
-class RegularAxis(NamedTuple):
-    """A dimension with chunks of equal length."""
-
-    length: int
-    chunk: int
-
-    def locate(self, indices: Indices) -> Indices:
-        return indices // self.chunk
-
-    def find(self, index: int) -> int:
-        return index // self.chunk
-
-    def begin(self, chunk: int) -> int:
-        return chunk * self.chunk
-
-    def size(self, chunk: int) -> int:
-        return self.chunk
 
 
 class ChunkProjection(NamedTuple):
@@ -318,45 +272,3 @@ def _coordinate_projections(
             region.append(slice(first, last + 1, 1))
             local.append(inside - first)
         yield ChunkProjection(coords, tuple(region), tuple(local), members, False)
-
-
-def flat_axes(order: FlatOrder, ndim: int) -> tuple[int, ...]:
-    """Return the dimensions from the slowest to the fastest one. Raises ValueError for an unknown order."""
-    if order == "C":
-        return tuple(range(ndim))
-    if order == "F":
-        return tuple(reversed(range(ndim)))
-    if not isinstance(order, tuple) or sorted(order) != list(range(ndim)):
-        raise ValueError(f"order must be 'C', 'F' or a permutation of the {ndim} dimensions, found {order!r}")
-    return order
-
-
-def flat_boxes(start: int, stop: int, shape: Sequence[int]) -> Iterator[tuple[int, tuple[slice, ...]]]:
-    """Divide the elements ``start`` to ``stop``, counted in C order, into boxes that are contiguous in C order.
-
-    Yields (flat index of the first element of the box, box as slices). There are at most two boxes per dimension.
-    """
-    if start >= stop:
-        return
-    if not shape:
-        yield start, ()
-        return
-    inner = prod(shape[1:])
-    if inner == 0:
-        return
-    first, first_rest = divmod(start, inner)
-    last, last_rest = divmod(stop, inner)
-    rest = shape[1:]
-    if first == last:
-        for position, box in flat_boxes(first_rest, last_rest, rest):
-            yield first * inner + position, (slice(first, first + 1), *box)
-        return
-    if first_rest:
-        for position, box in flat_boxes(first_rest, inner, rest):
-            yield first * inner + position, (slice(first, first + 1), *box)
-        first += 1
-    if last > first:
-        yield first * inner, (slice(first, last), *(slice(0, length) for length in rest))
-    if last_rest:
-        for position, box in flat_boxes(0, last_rest, rest):
-            yield last * inner + position, (slice(last, last + 1), *box)

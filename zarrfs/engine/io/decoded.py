@@ -19,7 +19,7 @@ from zarrfs.engine.cache import MAX_RECENT_READS
 from zarrfs.engine.codecs.base import BytesBytesCodec
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
 from zarrfs.engine.codecs.sharding.fetching import MISSING
-from zarrfs.engine.indexing.projections import FlatOrder, flat_axes, flat_boxes
+from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes, flat_boxes
 from zarrfs.engine.io.flat import MAX_SURPLUS_FACTOR, Box, enclosing_box
 from zarrfs.engine.io.storage import ArrayStorage
 

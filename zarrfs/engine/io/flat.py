@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from zarrfs.engine.indexing.projections import FlatOrder, flat_axes, flat_boxes
+from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes, flat_boxes
 from zarrfs.engine.io.storage import ArrayStorage
 
 __all__ = [

@@ -14,8 +14,9 @@ import numpy as np
 
 from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding
 from zarrfs.engine.codecs.base import Region
-from zarrfs.engine.indexing.projections import RegularAxis, SpanProjections, span_projections
-from zarrfs.engine.indexing.selections import Span
+from zarrfs.engine.indexing.axes import RegularAxis
+from zarrfs.engine.indexing.normalized import Span
+from zarrfs.engine.indexing.projections import SpanProjections, span_projections
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.native.chains import NativeChain, native_chain
 from zarrfs.engine.native.library import NativeLibrary

@@ -19,8 +19,8 @@ import numpy as np
 
 from zarrfs.engine.cache import CacheEntry
 from zarrfs.engine.counters import decoded
+from zarrfs.engine.indexing.normalized import OrthogonalSelection, Span
 from zarrfs.engine.indexing.projections import ChunkProjection
-from zarrfs.engine.indexing.selections import OrthogonalSelection, Span
 from zarrfs.engine.io.native_plan import NativeArray, NativeRead, native_array
 from zarrfs.engine.io.planning import ReadPlan, choose_native_methods, natively_decoded_share
 from zarrfs.engine.io.storage import ArrayStorage

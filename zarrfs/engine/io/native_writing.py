@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from zarrfs.engine.codecs.base import CodecError
-from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSelection, Span
+from zarrfs.engine.indexing.normalized import CoordinateSelection, OrthogonalSelection, Span
 from zarrfs.engine.io.native_plan import (
     BUDGET_NS,
     MAX_SCRATCH_NBYTES,

@@ -28,8 +28,8 @@ from typing import NamedTuple
 from zarrfs.engine.cache import MAX_RECENT_READS, MAX_SHARE, CacheEntry
 from zarrfs.engine.codecs.base import Region
 from zarrfs.engine.codecs.pipeline.chain import CodecChain
+from zarrfs.engine.indexing.normalized import CoordinateSelection, OrthogonalSelection
 from zarrfs.engine.indexing.projections import ChunkProjection, chunk_projections, count_chunks
-from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSelection
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import CORES
 

@@ -15,8 +15,9 @@ import numpy as np
 from zarrfs.engine.cache import CacheEntry
 from zarrfs.engine.codecs.base import BufferSource, ByteSource, CodecError, Region
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
-from zarrfs.engine.indexing.projections import ChunkProjection, FlatOrder, flat_axes, flat_boxes
-from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSelection, Span
+from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes, flat_boxes
+from zarrfs.engine.indexing.normalized import CoordinateSelection, OrthogonalSelection, Span
+from zarrfs.engine.indexing.projections import ChunkProjection
 from zarrfs.engine.io.planning import ChunkMethod, ReadPlan, choose_method, decoded_share, plan_read
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import for_each, limit_threads

@@ -23,7 +23,7 @@ from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec, ChunkSpe
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
 from zarrfs.engine.dtypes import default_fill
-from zarrfs.engine.indexing.projections import Axis, RegularAxis
+from zarrfs.engine.indexing.axes import Axis, RegularAxis
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.stores.base import Store, StoredValue

@@ -21,14 +21,14 @@ from zarrfs.engine.codecs.fill_values import is_filled
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.codecs.pipeline.scratch import new_chunk
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
+from zarrfs.engine.indexing.axes import RegularAxis
+from zarrfs.engine.indexing.normalized import CoordinateSelection, OrthogonalSelection, Span
 from zarrfs.engine.indexing.projections import (
     ChunkProjection,
-    RegularAxis,
     chunk_projections,
     count_chunks,
     select_projections,
 )
-from zarrfs.engine.indexing.selections import CoordinateSelection, OrthogonalSelection, Span
 from zarrfs.engine.io.planning import MIN_PARALLEL_COMPRESSED_NBYTES, MIN_PARALLEL_UNCOMPRESSED_NBYTES
 from zarrfs.engine.io.reading import read_region
 from zarrfs.engine.io.storage import ArrayStorage

@@ -1,31 +1,29 @@
 """The public ``Array`` class: metadata, indexing, reading and writing.
 
-Properties that follow from the metadata alone are in ``array_properties.py``, casting and field views in
-``array_view.py``.
+The class has the methods and their documentation; the work is done elsewhere. Properties that follow from the metadata
+are in ``array_properties.py``, casting and field views in ``array_view.py``, checks of new shapes in ``resizing.py``,
+index expressions in ``indexing/``, and reading and writing in ``io/``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import prod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.indexing.projections import FlatOrder
+from zarrfs.engine.indexing.fields import check_fields, pop_fields
+from zarrfs.engine.indexing.flat_ranges import FlatOrder
+from zarrfs.engine.indexing.normalized import CoordinateSelection, OrthogonalSelection
 from zarrfs.engine.indexing.selections import (
-    CoordinateSelection,
-    OrthogonalSelection,
     basic_selection,
     block_selection,
-    check_fields,
     coordinate_selection,
     fancy_selection,
     mask_selection,
     orthogonal_selection,
-    pop_fields,
     vectorized_selection,
 )
 from zarrfs.engine.io.access import Access
@@ -34,6 +32,7 @@ from zarrfs.engine.io.reading import check_flat, read_flat, read_out, read_selec
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.io.writing import write_selection
 from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.nodes import resizing
 from zarrfs.engine.nodes.array_properties import ArrayProperties
 from zarrfs.engine.nodes.array_view import ArrayView, field_dtype
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
@@ -41,8 +40,8 @@ from zarrfs.engine.nodes.digest import stored_digest
 from zarrfs.engine.nodes.node import StoredNode, difference
 from zarrfs.engine.nodes.summary import Info, array_summary
 from zarrfs.engine.stores.base import Buffer, Store
-from zarrfs.engine.values import as_values, assign_fields, converted
-from zarrfs.errors import DataShapeError, SelectionError
+from zarrfs.engine.values import as_values, assign_fields, converted, readable_memory, writable_memory
+from zarrfs.errors import SelectionError
 
 __all__ = ["Array"]
 
@@ -122,73 +121,6 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
     @shape.setter
     def shape(self, lengths: int | tuple[int, ...]) -> None:
         self.resize(lengths)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self._spec.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype of arrays that reading returns; object for variable-length elements."""
-        return self._storage.dtype
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return prod(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        """The size of one element in memory in bytes."""
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """The size of all elements in memory in bytes; of the references only, for variable-length elements."""
-        return self.size * self.itemsize
-
-    @property
-    def chunks(self) -> tuple[int, ...] | tuple[tuple[int, ...], ...]:
-        """The chunk shape; the inner chunk shape, if the array is sharded.
-
-        If the chunks of the grid have different shapes, a tuple of chunk lengths for each dimension.
-        """
-        storage = self._current_storage
-        sharding = storage.sharding()
-        if sharding is not None:
-            return sharding[1]
-        if storage.chunk_shape is not None:
-            return storage.chunk_shape
-        return tuple(
-            tuple(axis.size(i) for i in range(n))
-            for axis, n in zip(storage.axes, storage.grid_shape, strict=True)
-        )
-
-    @property
-    def shards(self) -> tuple[int, ...] | None:
-        """The shard shape, or None if the array is not sharded."""
-        return self._storage.chunk_shape if self._storage.sharding() is not None else None
-
-    @property
-    def fill_value(self) -> Any:
-        """The value of elements of missing chunks; None if the metadata do not define it."""
-        return self._spec.fill_value
-
-    @property
-    def order(self) -> Literal["C", "F"]:
-        """The memory order of the elements in an encoded chunk."""
-        return self._spec.order
-
-    @property
-    def dimension_names(self) -> tuple[str | None, ...] | None:
-        """The name of each dimension, None for an unnamed one; None if no dimension has a name."""
-        return self._current_storage.spec.dimension_names
-
-    @property
-    def dimension_units(self) -> tuple[str | None, ...] | None:
-        """The unit of each dimension, such as ``"4 nm"``, None for one without a unit; None if there are no units."""
-        return self._current_storage.spec.dimension_units
 
     @property
     def info(self) -> Info:
@@ -294,12 +226,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         return buffer.reshape(selection.shape)
 
     def _select_blocks(self, selection: Any, shape: tuple[int, ...]) -> OrthogonalSelection:
-        grid = self._storage.grid_shape
-        edges = [
-            _ChunkEdges(axis.begin, axis.length, count)
-            for axis, count in zip(self._storage.axes, grid, strict=True)
-        ]
-        return block_selection(selection, shape, edges)
+        return block_selection(selection, shape, self._storage.axes, self._storage.grid_shape)
 
     @property
     def oindex(self) -> _Indexer:
@@ -394,16 +321,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         SelectionError if the buffer is not writable and contiguous, and as ``read_bytes``.
         """
         self._recheck()
-        try:
-            view = np.frombuffer(buffer, np.uint8)
-        except (TypeError, ValueError, AttributeError, BufferError) as error:
-            raise SelectionError(
-                f"buffer must be writable contiguous memory, found {type(buffer).__name__}"
-            ) from error
-        if not view.flags.writeable:
-            raise SelectionError(
-                f"buffer must be writable, found {type(buffer).__name__}, which is read-only"
-            )
+        view = writable_memory(buffer)
         count = check_flat(self._storage, offset, len(view), order)
         read_flat(self._storage, offset, view[:count], order, keep_chunks=keep_chunks)
         return count
@@ -421,10 +339,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         """
         self._check_writable("writing data")
         self._recheck()
-        try:
-            view = np.frombuffer(data, np.uint8) if len(memoryview(data)) else np.empty(0, np.uint8)
-        except (TypeError, ValueError, AttributeError, BufferError) as error:
-            raise SelectionError(f"data must be contiguous memory, found {type(data).__name__}") from error
+        view = readable_memory(data)
         count = check_flat(self._storage, offset, len(view), order)
         if count:
             write_flat(self._storage, offset, view[:count], order, self.write_empty_chunks)
@@ -503,16 +418,11 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         share a ``ProcessSynchronizer``. Raises SelectionError for an invalid shape, ReadOnlyError and StoreError.
         """
         self._check_writable("resizing")
-        new = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else tuple(shape)
-        if len(new) != self.ndim or not all(isinstance(n, int | np.integer) and n >= 0 for n in new):
-            raise SelectionError(
-                f"{self._storage.where}: {new} is not a valid shape for an array of {self.ndim} dimensions; expected "
-                f"{self.ndim} integers of at least 0"
-            )
+        new = resizing.checked_shape(shape, self.ndim, self._storage.where)
         keys = self._document_keys()
         with self._locked_metadata("resizing", *keys):
             self.refresh()
-            self._resize(tuple(int(n) for n in new), delete)  # type: ignore[arg-type]
+            self._resize(new, delete)
 
     def _resize(self, lengths: tuple[int, ...], delete: bool) -> ArrayStorage:
         """Change the shape and return the new storage. The caller holds the locks of all documents of the array."""
@@ -524,10 +434,7 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
             self._set_spec(formats.write_node(self._store, self._path, spec))
             warn_of_change(self._store, self._path, self.zarr_format)
             storage = self._storage
-        grid = storage.grid_shape
-        for coords in stored:
-            if any(c >= n for c, n in zip(coords, grid, strict=True)):
-                self._store.delete(old.key(coords))
+        resizing.delete_outside(old, stored, storage.grid_shape)
         return storage
 
     def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
@@ -540,35 +447,20 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         Raises SelectionError for an invalid axis, DataShapeError for data of another shape, and DataError.
         """
         self._check_writable("appending")
-        if not self.ndim:
-            raise SelectionError(
-                f"{self._storage.where}: nothing can be appended to an array without dimensions"
-            )
-        if not isinstance(axis, int | np.integer) or not -self.ndim <= axis < self.ndim:
-            raise SelectionError(
-                f"{self._storage.where}: axis {axis!r} is out of range for an array of {self.ndim} dimensions; "
-                f"expected an integer from {-self.ndim} to {self.ndim - 1}"
-            )
-        axis = int(axis) % self.ndim
+        axis = resizing.checked_axis(axis, self.ndim, self._storage.where)
         values = data if isinstance(data, np.ndarray) else self._converted(data)
         first, *rest = self._document_keys()
         with self._locked_metadata("appending", first):
             with self._locked_metadata("appending", *rest):
                 self.refresh()
-                others = [n for i, n in enumerate(self._spec.shape) if i != axis]
-                if values.ndim != self.ndim or [n for i, n in enumerate(values.shape) if i != axis] != others:
-                    raise DataShapeError(
-                        f"{self._storage.where}: data of shape {values.shape} cannot be appended to {self._spec.shape} "
-                        f"in dimension {axis}; the other dimensions must be the same"
-                    )
-                old_length = self._spec.shape[axis]
-                new_shape = tuple(
-                    n + values.shape[axis] if i == axis else n for i, n in enumerate(self._spec.shape)
-                )
+                old_shape = self._spec.shape
+                new_shape = resizing.appended_shape(old_shape, values.shape, axis, self._storage.where)
                 storage = self._resize(new_shape, delete=False)
             # Use the storage that belongs to this append: once the other documents are unlocked, another thread may
             # refresh or resize this object.
-            region = tuple(slice(old_length, None) if i == axis else slice(None) for i in range(self.ndim))
+            region = tuple(
+                slice(old_shape[axis], None) if i == axis else slice(None) for i in range(self.ndim)
+            )
             self._write(storage, basic_selection(region, new_shape), values)
         return new_shape
 
@@ -579,24 +471,6 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         if self.dtype.hasobject:
             return np.asarray(data, object)
         return converted(data, self._spec.data_type, self._storage.where)
-
-
-class _ChunkEdges:
-    """The sequence of the first index of each chunk in a dimension, then the length of the dimension.
-
-    Items are computed on access, because there may be 10^9 chunks.
-    """
-
-    def __init__(self, begin: Callable[[int], int], length: int, count: int) -> None:
-        self._begin = begin
-        self._length = length
-        self._count = count
-
-    def __len__(self) -> int:
-        return self._count + 1
-
-    def __getitem__(self, chunk: int) -> int:
-        return self._length if chunk >= self._count else self._begin(chunk)
 
 
 class _Indexer:

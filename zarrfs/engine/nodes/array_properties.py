@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,9 +21,79 @@ __all__ = ["ArrayProperties"]
 
 
 class ArrayProperties:
-    """Properties of an array under the names of zarr-python. A base class of ``Array``."""
+    """The properties of an array that follow from its metadata, under the names of zarr-python.
 
-    # -- shape -------------------------------------------------------------------------------------------------
+    A base class of ``Array``.
+    """
+
+    # -- shape and data type -----------------------------------------------------------------------------------
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._spec.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of arrays that reading returns; object for variable-length elements."""
+        return self._storage.dtype
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """The size of one element in memory in bytes."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all elements in memory in bytes; of the references only, for variable-length elements."""
+        return self.size * self.itemsize
+
+    @property
+    def chunks(self) -> tuple[int, ...] | tuple[tuple[int, ...], ...]:
+        """The chunk shape; the inner chunk shape, if the array is sharded.
+
+        If the chunks of the grid have different shapes, a tuple of chunk lengths for each dimension.
+        """
+        storage = self._current_storage
+        sharding = storage.sharding()
+        if sharding is not None:
+            return sharding[1]
+        if storage.chunk_shape is not None:
+            return storage.chunk_shape
+        return tuple(
+            tuple(axis.size(i) for i in range(n))
+            for axis, n in zip(storage.axes, storage.grid_shape, strict=True)
+        )
+
+    @property
+    def shards(self) -> tuple[int, ...] | None:
+        """The shard shape, or None if the array is not sharded."""
+        return self._storage.chunk_shape if self._storage.sharding() is not None else None
+
+    @property
+    def fill_value(self) -> Any:
+        """The value of elements of missing chunks; None if the metadata do not define it."""
+        return self._spec.fill_value
+
+    @property
+    def order(self) -> Literal["C", "F"]:
+        """The memory order of the elements in an encoded chunk."""
+        return self._spec.order
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """The name of each dimension, None for an unnamed one; None if no dimension has a name."""
+        return self._current_storage.spec.dimension_names
+
+    @property
+    def dimension_units(self) -> tuple[str | None, ...] | None:
+        """The unit of each dimension, such as ``"4 nm"``, None for one without a unit; None if there are no units."""
+        return self._current_storage.spec.dimension_units
 
     @property
     def cdata_shape(self) -> tuple[int, ...]:
@@ -155,6 +225,8 @@ class ArrayProperties:
 
         @property
         def _current_storage(self) -> ArrayStorage: ...
+        @property
+        def shape(self) -> tuple[int, ...]: ...
 
 
 def _v2_codecs(spec: ArraySpec) -> tuple[list[Any], Any]:

@@ -7,7 +7,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from zarrfs.engine.indexing.selections import check_fields, fancy_selection
+from zarrfs.engine.indexing.fields import check_fields
+from zarrfs.engine.indexing.selections import fancy_selection
 from zarrfs.engine.nodes.attributes import Attributes
 from zarrfs.engine.nodes.protocols import IndexableArray
 from zarrfs.errors import ReadOnlyError, SelectionError

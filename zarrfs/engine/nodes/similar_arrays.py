@@ -18,7 +18,7 @@ from zarrfs.engine.codecs.sharding.codec import ShardingCodec
 from zarrfs.engine.creation.array_options import AUTOMATIC, engine_options
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v2_codecs import chain_to_v2
-from zarrfs.engine.indexing.projections import Axis
+from zarrfs.engine.indexing.axes import Axis
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
 

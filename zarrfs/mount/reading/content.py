@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from zarrfs.engine.indexing.projections import FlatOrder
+from zarrfs.engine.indexing.flat_ranges import FlatOrder
 from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.reading.block_reader import BlockReader
 from zarrfs.mount.reading.blocks import BlockPool

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from zarrfs.engine.formats.api import document_keys
-from zarrfs.engine.indexing.projections import FlatOrder, flat_axes
+from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
 from zarrfs.engine.io.decoded import DecodedChunks
 from zarrfs.engine.io.flat import BlockGrid, Window, block_grid, box_version, flat_version, strided_window
 from zarrfs.engine.io.reading import read_flat_box

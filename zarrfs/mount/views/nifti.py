@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from zarrfs.engine.indexing.projections import FlatOrder
+from zarrfs.engine.indexing.flat_ranges import FlatOrder
 from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.byte_order import byte_order

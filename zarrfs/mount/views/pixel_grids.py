@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.engine.indexing.projections import FlatOrder
+from zarrfs.engine.indexing.flat_ranges import FlatOrder
 from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.views.base import PresentedArray, fixed_size_refusal
 from zarrfs.ngff.geometry import Geometry

@@ -14,7 +14,7 @@ from itertools import product
 from math import prod
 from typing import ClassVar
 
-from zarrfs.engine.indexing.projections import FlatOrder
+from zarrfs.engine.indexing.flat_ranges import FlatOrder
 from zarrfs.mount.reading.content import ArraySegment, BytesSegment, PartSegment, Segment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.byte_order import byte_order

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.indexing.projections import FlatOrder
+from zarrfs.engine.indexing.flat_ranges import FlatOrder
 from zarrfs.engine.io.patching import Patch
 from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.writing.tiles import ElementBytes, TilePart, swapped, tile_axes, tile_parts

@@ -12,14 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zarrfs.engine.indexing.projections import (
-    Axis,
-    FlatOrder,
-    chunk_projections,
-    flat_axes,
-    flat_boxes,
-)
-from zarrfs.engine.indexing.selections import OrthogonalSelection, Span
+from zarrfs.engine.indexing.axes import Axis
+from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes, flat_boxes
+from zarrfs.engine.indexing.normalized import OrthogonalSelection, Span
+from zarrfs.engine.indexing.projections import chunk_projections
 from zarrfs.engine.io.patching import shard_codec
 from zarrfs.engine.io.storage import ArrayStorage
 

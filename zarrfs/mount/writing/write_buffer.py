@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.indexing.projections import FlatOrder
+from zarrfs.engine.indexing.flat_ranges import FlatOrder
 from zarrfs.engine.io.patching import write_patches
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import NodeNotFoundError, StoreError, describe_error
