@@ -35,7 +35,7 @@ from zarrfs.errors import (
 )
 from zarrfs.testing import FailingStore
 from zarrfs.tools import build_pyramid, convert, rechunk
-from zarrfs.tools.copying.dask_cluster import IN_FLIGHT_PER_THREAD, Cluster
+from zarrfs.tools.copying.cluster.cluster import IN_FLIGHT_PER_THREAD, Cluster
 
 RNG = np.random.default_rng(0)
 DATA = RNG.integers(1, 999, (40, 50)).astype("u2")
@@ -178,7 +178,7 @@ def test_stores_that_differ_between_processes_are_rejected(
 
 def test_an_invalid_scheduler_address_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create_hierarchy(tmp_path / "s")
-    monkeypatch.setattr("zarrfs.tools.copying.dask_cluster.ANSWER_TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr("zarrfs.tools.copying.cluster.cluster.ANSWER_TIMEOUT_SECONDS", 1)
     with web_server(tmp_path) as web:
         for invalid_address in (
             "nonsense",
@@ -271,7 +271,7 @@ def test_tasks_in_flight_are_bounded(client: distributed.Client, tmp_path: Path)
 
 def test_a_cluster_without_workers_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create_hierarchy(tmp_path / "s")
-    monkeypatch.setattr("zarrfs.tools.copying.dask_cluster.WORKER_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("zarrfs.tools.copying.cluster.cluster.WORKER_TIMEOUT_SECONDS", 0.1)
     with scheduler(tmp_path / "scheduler.log") as (address, _):
         with pytest.raises(LocationError, match="has no workers; start some: dask worker tcp://"):
             convert(tmp_path / "s", tmp_path / "t", dask=address)

@@ -15,7 +15,15 @@ import numpy as np
 from zarrfs.engine.dtypes import DataType
 from zarrfs.errors import DataError, DataShapeError, FillValueError, SelectionError
 
-__all__ = ["as_values", "assign_fields", "converted", "describe_value", "fill_scalar"]
+__all__ = [
+    "as_values",
+    "assign_fields",
+    "converted",
+    "describe_value",
+    "fill_scalar",
+    "readable_memory",
+    "writable_memory",
+]
 
 Array = np.ndarray[Any, Any]
 

@@ -8,16 +8,13 @@ they can be distinguished from errors of Dask and are raised unchanged in this p
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import pickle
 import secrets
 import signal
 import threading
-from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,11 +22,11 @@ from zarrfs._version import __version__
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.hierarchy import STAGING
-from zarrfs.engine.parallel import limit_threads
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, StoreError, UnsupportedError, ZarrError
 from zarrfs.logs import logger
 from zarrfs.plugins import install_hint
+from zarrfs.tools.copying.cluster.worker import check_source, check_target, reply_key, run_batch, stop_job
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -134,18 +131,18 @@ class Cluster:
                 )
         payload = _pickled((source, target))
         self._wait_for_workers()
-        self._check_workers(_check_source, __version__, payload, repr(source.metadata))
+        self._check_workers(check_source, __version__, payload, repr(source.metadata))
         probe_key = f"{STAGING}{secrets.token_hex(4)}"
         try:
             target.set(probe_key, b"")
-            self._check_workers(_check_target, payload, probe_key)
+            self._check_workers(check_target, payload, probe_key)
             for worker in self.client.nthreads():
-                if target.get(_reply_key(probe_key, worker)) is None:
+                if target.get(reply_key(probe_key, worker)) is None:
                     raise _worker_error(
                         worker, f"this process cannot read what the worker writes to {target.url}"
                     )
         finally:
-            for key in [probe_key, *(_reply_key(probe_key, worker) for worker in self.client.nthreads())]:
+            for key in [probe_key, *(reply_key(probe_key, worker) for worker in self.client.nthreads())]:
                 target.delete(key)
 
     def _wait_for_workers(self) -> None:
@@ -194,7 +191,7 @@ class Cluster:
 
         def submit(batch: Sequence[T]) -> Future:
             return self.client.submit(
-                _run_batch, payload, job, batch, key=f"zarrfs-{secrets.token_hex(8)}", pure=False
+                run_batch, payload, job, batch, key=f"zarrfs-{secrets.token_hex(8)}", pure=False
             )
 
         with _deferred_interrupt() as interrupted:
@@ -261,7 +258,7 @@ class Cluster:
         # Workers that are unreachable cannot be waited for. The caller raises the first error.
         with suppress(Exception):
             self.client.cancel(futures, force=True)
-            self.client.run(_stop_job, job, on_error="ignore")
+            self.client.run(stop_job, job, on_error="ignore")
 
 
 @contextmanager
@@ -306,97 +303,8 @@ def _batches(items: Sequence[T], threads: int) -> Iterator[Sequence[T]]:
     return (items[start : start + count] for start in range(0, len(items), count))
 
 
-def _reply_key(probe_key: str, worker: str) -> str:
-    return f"{probe_key}-{hashlib.sha256(worker.encode()).hexdigest()[:16]}"
-
-
 def _worker_error(worker: str, reason: str) -> StoreError:
     return StoreError(
         f"the Dask worker {worker} cannot be used, and nothing was copied: {reason}. Every worker must access source "
         "and destination by the same locations: a file system that all machines share, a database or a URL"
     )
-
-
-# -- on a worker -----------------------------------------------------------------------------------------------
-
-_running_tasks: Counter[str] = Counter()
-"""The number of running Dask tasks in this process, by job."""
-
-_stopped_jobs: deque[str] = deque(maxlen=64)
-"""Jobs of which no further item is started: a task may arrive after its cancellation."""
-
-_changed = threading.Condition()
-
-
-async def _check_source(version: str, payload: bytes, document: str) -> str | None:
-    """Check that the worker reads the same source. Return an error message, or None."""
-
-    def check() -> str | None:
-        try:
-            source, _ = pickle.loads(payload)
-        except ZarrError as error:
-            return str(error)
-        if repr(source.metadata) != document:
-            return f"it reads a different node at {source.store.url}, {source.name}"
-        return None
-
-    if version != __version__:
-        return f"it has zarrfs {__version__}, this process has {version}"
-    return await asyncio.to_thread(check)
-
-
-async def _check_target(payload: bytes, probe_key: str, dask_worker: Any) -> str | None:
-    """Read the probe key in the target and write the reply key. Return an error message, or None."""
-
-    def reply() -> str | None:
-        try:
-            _, target = pickle.loads(payload)
-            if target.get(probe_key) is None:
-                return f"it cannot read what this process writes to {target.url}"
-            target.set(_reply_key(probe_key, dask_worker.address), b"")
-        except ZarrError as error:
-            return str(error)
-        return None
-
-    return await asyncio.to_thread(reply)
-
-
-@lru_cache(maxsize=4)
-def _unpickled(payload: bytes) -> Callable[[Any], object]:
-    work: Callable[[Any], object] = pickle.loads(payload)
-    return work
-
-
-def _run_batch(payload: bytes, job: str, items: Sequence[Any]) -> tuple[int, ZarrError | None]:
-    """Process the items. Return the number of processed items, and the error that stopped the batch or None."""
-    with _changed:
-        _running_tasks[job] += 1
-    count = 0
-    try:
-        work = _unpickled(payload)
-        with limit_threads(1):  # each thread of the worker runs a task of its own
-            for item in items:
-                if job in _stopped_jobs:
-                    break
-                work(item)
-                count += 1
-    except ZarrError as error:
-        return count, error
-    finally:
-        with _changed:
-            _running_tasks[job] -= 1
-            if not _running_tasks[job]:
-                del _running_tasks[job]
-            _changed.notify_all()
-    return count, None
-
-
-async def _stop_job(job: str) -> None:
-    """Start no further items of a job, and return when none is running in this process."""
-    _stopped_jobs.append(job)
-    await asyncio.to_thread(_wait_until_idle, job)
-
-
-def _wait_until_idle(job: str) -> None:
-    with _changed:
-        _changed.wait_for(lambda: job not in _running_tasks)

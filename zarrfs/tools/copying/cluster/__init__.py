@@ -1,0 +1,1 @@
+"""Execution of the tasks of a copy on a Dask cluster."""

@@ -1,0 +1,104 @@
+"""The functions that run on the workers of a Dask cluster. A worker unpickles the task of a job once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import pickle
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from zarrfs._version import __version__
+from zarrfs.engine.parallel import limit_threads
+from zarrfs.errors import ZarrError
+
+__all__ = ["check_source", "check_target", "reply_key", "run_batch", "stop_job"]
+
+_running_tasks: Counter[str] = Counter()
+"""The number of running Dask tasks in this process, by job."""
+
+_stopped_jobs: deque[str] = deque(maxlen=64)
+"""Jobs of which no further item is started: a task may arrive after its cancellation."""
+
+_changed = threading.Condition()
+
+
+def reply_key(probe_key: str, worker: str) -> str:
+    return f"{probe_key}-{hashlib.sha256(worker.encode()).hexdigest()[:16]}"
+
+
+async def check_source(version: str, payload: bytes, document: str) -> str | None:
+    """Check that the worker reads the same source. Return an error message, or None."""
+
+    def check() -> str | None:
+        try:
+            source, _ = pickle.loads(payload)
+        except ZarrError as error:
+            return str(error)
+        if repr(source.metadata) != document:
+            return f"it reads a different node at {source.store.url}, {source.name}"
+        return None
+
+    if version != __version__:
+        return f"it has zarrfs {__version__}, this process has {version}"
+    return await asyncio.to_thread(check)
+
+
+async def check_target(payload: bytes, probe_key: str, dask_worker: Any) -> str | None:
+    """Read the probe key in the target and write the reply key. Return an error message, or None."""
+
+    def reply() -> str | None:
+        try:
+            _, target = pickle.loads(payload)
+            if target.get(probe_key) is None:
+                return f"it cannot read what this process writes to {target.url}"
+            target.set(reply_key(probe_key, dask_worker.address), b"")
+        except ZarrError as error:
+            return str(error)
+        return None
+
+    return await asyncio.to_thread(reply)
+
+
+@lru_cache(maxsize=4)
+def _unpickled(payload: bytes) -> Callable[[Any], object]:
+    work: Callable[[Any], object] = pickle.loads(payload)
+    return work
+
+
+def run_batch(payload: bytes, job: str, items: Sequence[Any]) -> tuple[int, ZarrError | None]:
+    """Process the items. Return the number of processed items, and the error that stopped the batch or None."""
+    with _changed:
+        _running_tasks[job] += 1
+    count = 0
+    try:
+        work = _unpickled(payload)
+        with limit_threads(1):  # each thread of the worker runs a task of its own
+            for item in items:
+                if job in _stopped_jobs:
+                    break
+                work(item)
+                count += 1
+    except ZarrError as error:
+        return count, error
+    finally:
+        with _changed:
+            _running_tasks[job] -= 1
+            if not _running_tasks[job]:
+                del _running_tasks[job]
+            _changed.notify_all()
+    return count, None
+
+
+async def stop_job(job: str) -> None:
+    """Start no further items of a job, and return when none is running in this process."""
+    _stopped_jobs.append(job)
+    await asyncio.to_thread(_wait_until_idle, job)
+
+
+def _wait_until_idle(job: str) -> None:
+    with _changed:
+        _changed.wait_for(lambda: job not in _running_tasks)

@@ -1,0 +1,127 @@
+"""The execution of the plan of a copy: nodes are created, chunks or values are copied, and copies are verified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.formats import api as formats
+from zarrfs.engine.model import ArraySpec, GroupSpec
+from zarrfs.engine.nodes import creation
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.nodes.hierarchy import replacing
+from zarrfs.engine.parallel import CORES
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import MetadataError, StoreError
+from zarrfs.tools.copying.block_grid import Block, ChunkCoords, Coords
+from zarrfs.tools.copying.copy_plan import CopyOptions, CopyStep, group_replaces_array, have_equal_fill_values
+from zarrfs.tools.copying.copy_tasks import CompareBlock, CopyBlock, CopyChunk
+from zarrfs.tools.copying.planning import copy_blocks
+from zarrfs.tools.copying.progress import ProgressCounter
+
+__all__ = ["execute_copy", "has_same_encoding"]
+
+
+def execute_copy(plan: list[CopyStep], store: Store, path: str, options: CopyOptions) -> None:
+    top = plan[0].node
+    options.executor.check(top, store)
+    if options.if_exists == "replace" and group_replaces_array(top, store, path):
+        with replacing(store, path) as staging_store:
+            _run_steps(plan, staging_store, options)
+    else:
+        _run_steps(plan, store, options)
+
+
+def _run_steps(plan: list[CopyStep], store: Store, options: CopyOptions) -> None:
+    for step in plan:
+        if isinstance(step.node, Group):
+            if isinstance(step.spec, GroupSpec) and formats.read_kind(store, step.path) is None:
+                creation.create_group_node(
+                    store, step.path, step.spec.zarr_format, step.spec.attributes, False
+                )
+            continue
+        # The existing array is deleted after the copy is complete.
+        with replacing(store, step.path) if step.replaces else nullcontext(store) as target_store:
+            if isinstance(step.spec, ArraySpec):
+                target = _target_array(step.spec, target_store, step)
+                (_copy_chunks if step.copies_chunks else _copy_values)(
+                    step.node, target, step.resumes, options
+                )
+            if options.verify:
+                _verify(step, target_store, options)
+
+
+def _target_array(spec: ArraySpec, store: Store, step: CopyStep) -> Array:
+    """Return the target array: a new one, or the existing one if the copy is resumed."""
+    cache, path = ChunkCache(0), step.path
+    if step.resumes:
+        existing = formats.read_node(store, path)
+        if not isinstance(existing, ArraySpec) or not has_same_encoding(existing, spec):
+            raise MetadataError(
+                f"{store.url}: {path or '/'!r} is not an interrupted copy of this array: its metadata differ"
+            )
+        return Array(store, path, existing, cache, False)
+    formats.check_path(store, path, spec.zarr_format)
+    creation.create_ancestors(store, path, spec.zarr_format)
+    written = formats.write_node(store, path, spec)
+    warn_of_change(store, path, spec.zarr_format)
+    return Array(store, path, written, cache, False)
+
+
+def has_same_encoding(existing: ArraySpec, spec: ArraySpec) -> bool:
+    """Return whether two arrays have equal metadata apart from attributes and dimension names."""
+    return (
+        (existing.zarr_format, existing.shape, existing.data_type.name, existing.chunk_grid, existing.codecs)
+        == (spec.zarr_format, spec.shape, spec.data_type.name, spec.chunk_grid, spec.codecs)
+    ) and repr(existing.fill_value) == repr(spec.fill_value)
+
+
+def _workers(*stores: Store) -> int:
+    return max(CORES, *(store.concurrency for store in stores))
+
+
+def _copy_chunks(source: Array, target: Array, resume: bool, options: CopyOptions) -> None:
+    """Copy the encoded bytes of every chunk."""
+    storage = source.storage
+    coords: Sequence[Coords] = (
+        sorted(storage.stored_chunks()) if source.store.listable else ChunkCoords(storage.grid_shape)
+    )
+    progress_counter = ProgressCounter(target.name, len(coords), options.progress)
+    workers = _workers(source.store, target.store)
+    options.executor.run(CopyChunk(source, target, resume), coords, workers, progress_counter.add)
+
+
+def _copy_values(source: Array, target: Array, resume: bool, options: CopyOptions) -> None:
+    """Copy values block by block. Each target chunk is written once."""
+    blocks = _blocks(source, target, options)
+    progress_counter = ProgressCounter(target.name, len(blocks), options.progress)
+    options.executor.run(CopyBlock(source, target, resume), blocks, CORES, progress_counter.add)
+
+
+def _blocks(source: Array, target: Array, options: CopyOptions) -> Sequence[Block]:
+    """Return the blocks to read. Blocks without stored chunks are omitted if both arrays have the same fill value."""
+    include_missing = not have_equal_fill_values(source.spec, target.spec)
+    return copy_blocks(target, source, options.memory, include_missing=include_missing)
+
+
+def _verify(step: CopyStep, store: Store, options: CopyOptions) -> None:
+    source, path = step.node, step.path
+    existing = formats.read_node(store, path)
+    if not isinstance(source, Array) or not isinstance(existing, ArraySpec):
+        raise StoreError(f"{store.url}: {path or '/'!r} is not an array, but its source is")
+    for property_name, expected, actual in (
+        ("shape", source.shape, existing.shape),
+        ("data type", source.spec.data_type.name, existing.data_type.name),
+    ):
+        if expected != actual and not (property_name == "data type" and step.lossy):
+            raise StoreError(
+                f"{store.url}: {path or '/'!r} differs from the source: "
+                f"found {property_name} {actual}, expected {expected}"
+            )
+    target = Array(store, path, existing, ChunkCache(0), True)
+    blocks = _blocks(source, target, options)
+    progress_counter = ProgressCounter(f"{target.name} (verifying)", len(blocks), options.progress)
+    options.executor.run(CompareBlock(source, target), blocks, CORES, progress_counter.add)

@@ -1,0 +1,250 @@
+"""The plan of a copy: one step per node, decided before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Literal
+
+from zarrfs.engine.creation.array_spec import array_spec
+from zarrfs.engine.formats import api as formats
+from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import KeyNameError, MetadataError, NodeExistsError, UnsupportedError
+from zarrfs.ngff.versions import VersionChange, for_zarr_format
+from zarrfs.tools.copying.advice import option
+from zarrfs.tools.copying.conventions import convert_conventions, effective_fill_value
+from zarrfs.tools.copying.executors import Executor, Threads
+from zarrfs.tools.copying.planning import (
+    TargetOptions,
+    describe_losses,
+    spec_for_chunk_copy,
+    spec_for_reencoding,
+)
+from zarrfs.tools.copying.progress import Progress
+from zarrfs.tools.copying.reports import CopyReport
+from zarrfs.tools.copying.walking import readable_nodes
+
+__all__ = [
+    "CACHE_NBYTES",
+    "CopyOptions",
+    "CopyStep",
+    "IfExists",
+    "group_replaces_array",
+    "have_equal_fill_values",
+    "plan_copy",
+]
+
+IfExists = Literal["raise", "replace", "skip", "resume"]
+"""What to do if a node exists at the destination: raise an error, replace it, keep it, or resume an interrupted copy of
+the same array. On resume, chunks that exist are not copied again.
+"""
+
+CACHE_NBYTES = 256 << 20
+
+MAX_NAMED_NODES = 10
+"""The maximum number of nodes that an error names."""
+
+
+@dataclass(frozen=True)
+class CopyOptions:
+    """The options of ``convert``, and the executor."""
+
+    form: TargetOptions
+    if_exists: IfExists
+    verify: bool = False
+    memory: int = CACHE_NBYTES
+    progress: Progress | None = None
+    dry_run: bool = False
+    skip_broken: bool = False
+    keep_ngff: bool = False
+    executor: Executor = field(default_factory=Threads)
+
+
+@dataclass(frozen=True)
+class CopyStep:
+    """One node of a copy.
+
+    Attributes:
+        path: the path of the copy in its store.
+        node: the source.
+        spec: the spec of the copy; None if the existing node is kept.
+        replaces: whether an existing node is replaced.
+        resumes: whether an interrupted copy is resumed.
+        copies_chunks: whether encoded chunks are copied unchanged.
+        lossy: whether the copy has another data type.
+    """
+
+    path: str
+    node: Array | Group
+    spec: NodeSpec | None
+    replaces: bool = False
+    resumes: bool = False
+    copies_chunks: bool = False
+    lossy: bool = False
+
+
+def plan_copy(
+    node: Array | Group, store: Store, path: str, options: CopyOptions, report: CopyReport
+) -> list[CopyStep]:
+    """Return the steps of a copy to ``path`` of a store, and add a line for each to the report. Writes nothing.
+
+    Raises the errors of ``convert`` that are raised before anything is written.
+    """
+    _check_not_nested(node, store, path)
+    pairs = [(path, node)]
+    if isinstance(node, Group):
+        members = readable_nodes(node, options.skip_broken, report)
+        pairs += [("/".join(p for p in (path, below) if p), member) for below, member in members]
+    if options.if_exists == "raise":
+        _check_no_nodes(store, [path_in_target for path_in_target, _ in pairs])
+    _check_compressors(options.form)
+    replaces_all = options.if_exists == "replace" and group_replaces_array(node, store, path)
+    steps: list[CopyStep] = []
+    rejected: dict[str, str] = {}
+    axes: dict[str, tuple[str, ...]] = {}
+    skipped_paths: list[str] = []
+    for path_in_target, member in pairs:
+        if any(path_in_target.startswith(f"{skipped}/") for skipped in skipped_paths):
+            continue  # it is below a node that is skipped and reported
+        kind = None if replaces_all else formats.read_kind(store, path_in_target)
+        try:
+            formats.check_path(store, path_in_target, options.form.format_of(member.zarr_format))
+            if isinstance(member, Group):
+                step, line = _group_step(member, path_in_target, kind, options, axes)
+            else:
+                step, line = _array_step(member, path_in_target, kind, options, axes.get(path_in_target))
+        except (UnsupportedError, KeyNameError) as error:
+            rejected[path_in_target or "/"] = str(error)
+            skipped_paths.append(path_in_target)
+            continue
+        except MetadataError as error:
+            raise MetadataError(f"{member.name}: {error}; nothing was written") from error
+        steps.append(step)
+        report.append(f"{path_in_target or '/'}: {line}")
+    if rejected and not (options.skip_broken and path not in rejected and (path or "/") not in rejected):
+        raise _rejection_error(node, rejected)
+    for path_in_target, reason in rejected.items():
+        report.skipped[path_in_target] = reason
+        report.append(f"{path_in_target}: skipped: {reason}")
+    return steps
+
+
+def _rejection_error(node: Array | Group, rejected: Mapping[str, str]) -> UnsupportedError:
+    """Return the error for nodes that the destination cannot represent."""
+    reasons = "; ".join(
+        f"{rejected_path}: {reason}" for rejected_path, reason in list(rejected.items())[:MAX_NAMED_NODES]
+    )
+    more = f"; and {len(rejected) - MAX_NAMED_NODES} more" if len(rejected) > MAX_NAMED_NODES else ""
+    advice = f". Skip such members with {option('skip_broken')}" if isinstance(node, Group) else ""
+    return UnsupportedError(
+        f"{node.store.url}: these nodes cannot be written, and nothing was written: {reasons}{more}{advice}"
+    )
+
+
+def _check_no_nodes(store: Store, paths_in_target: Sequence[str]) -> None:
+    """Raise NodeExistsError if a node exists at one of the paths."""
+    for path_in_target in paths_in_target:
+        if formats.read_kind(store, path_in_target) is not None:
+            raise NodeExistsError(
+                f"{store.url}: a node exists at {path_in_target or '/'!r}; use {option('if_exists', 'replace')}, "
+                f"{option('if_exists', 'skip')} or {option('if_exists', 'resume')}"
+            )
+
+
+def _check_compressors(form: TargetOptions) -> None:
+    """Raise MetadataError for compressors that are invalid for every array."""
+    if form.compressors is not None and form.compressors != "none":
+        array_spec(shape=(1,), dtype="u1", chunks=(1,), compressors=form.compressors, zarr_format=3)
+
+
+def _group_step(
+    group: Group,
+    path_in_target: str,
+    kind: str | None,
+    options: CopyOptions,
+    axes: dict[str, tuple[str, ...]],
+) -> tuple[CopyStep, str]:
+    target_format = options.form.format_of(group.zarr_format)
+    change = _ngff_change(group, target_format, options)
+    axes.update(
+        {"/".join(p for p in (path_in_target, below) if p): names for below, names in change.axes.items()}
+    )
+    if kind is not None:
+        return CopyStep(path_in_target, group, None), "group"
+    spec = GroupSpec(target_format, change.attributes)
+    formats.check_writable(spec)
+    return CopyStep(path_in_target, group, spec), f"group; {change.note}" if change.note else "group"
+
+
+def _ngff_change(group: Group, target_format: int | str, options: CopyOptions) -> VersionChange:
+    if options.keep_ngff or target_format == formats.writable_format(group.zarr_format):
+        return VersionChange(dict(group.attrs))
+    return for_zarr_format(group.attrs, group.basename, target_format)
+
+
+def _array_step(
+    source: Array, path_in_target: str, kind: str | None, options: CopyOptions, axes: tuple[str, ...] | None
+) -> tuple[CopyStep, str]:
+    if kind is not None and options.if_exists == "skip":
+        return CopyStep(path_in_target, source, None), "skipped: it exists"
+    replaces = kind is not None and options.if_exists == "replace"
+    resumes = kind is not None and options.if_exists == "resume"
+    target_format = options.form.format_of(source.zarr_format)
+    spec = convert_conventions(source.spec, target_format, lambda: _all_stored(source))
+    if (
+        formats.features(target_format).dimension_names
+        and axes is not None
+        and spec.dimension_names is None
+        and len(axes) == len(spec.shape)
+    ):
+        spec = replace(spec, dimension_names=axes)
+    same_chunks_spec = (
+        spec_for_chunk_copy(spec, options.form) if _missing_chunks_read_equal(source, spec) else None
+    )
+    if same_chunks_spec is not None:
+        return CopyStep(
+            path_in_target, source, same_chunks_spec, replaces, resumes, True
+        ), "chunks copied unchanged"
+    target_spec = spec_for_reencoding(source, spec, options.form)
+    if not options.form.allow_loss and target_spec.data_type.name != source.spec.data_type.name:
+        raise UnsupportedError(
+            f"format {target_format} does not support data type {source.spec.data_type.name}; "
+            f"{option('allow_loss')} converts it to {target_spec.data_type.name}"
+        )
+    losses = describe_losses(source, target_spec, options.form)
+    lossy = target_spec.data_type.name != source.spec.data_type.name
+    line = "; ".join(["re-encoded", *losses])
+    return CopyStep(path_in_target, source, target_spec, replaces, resumes, False, lossy), line
+
+
+def _all_stored(array: Array) -> bool:
+    storage = array.storage
+    return array.store.listable and sum(1 for _ in storage.stored_chunks()) == prod(storage.grid_shape)
+
+
+def _missing_chunks_read_equal(source: Array, spec: ArraySpec) -> bool:
+    """Return whether missing chunks read the same in a copy with the fill value of ``spec``, or none are missing."""
+    return have_equal_fill_values(source.spec, spec) or _all_stored(source)
+
+
+def have_equal_fill_values(one: ArraySpec, other: ArraySpec) -> bool:
+    # The repr of NaN equals that of NaN, and the reprs of 0.0 and -0.0 differ.
+    return repr(effective_fill_value(one)) == repr(effective_fill_value(other))
+
+
+def group_replaces_array(node: Array | Group, store: Store, path: str) -> bool:
+    """Return whether a group would replace an array."""
+    return isinstance(node, Group) and formats.read_kind(store, path) == "array"
+
+
+def _check_not_nested(node: Array | Group, store: Store, path: str) -> None:
+    """Raise NodeExistsError if the target is the source or below it: such a copy would not terminate."""
+    source_url, target_url = (
+        f"{s.url.rstrip('/')}/{p}".rstrip("/") + "/" for s, p in ((node.store, node.path), (store, path))
+    )
+    if target_url.startswith(source_url):
+        raise NodeExistsError(f"{store.url}: {node.path or '/'!r} cannot be copied to itself or into itself")
