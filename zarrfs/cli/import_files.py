@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import print_report, progress_bar
-from zarrfs.cli.values import (
-    SizeType,
-    axis_names,
-    compression,
-    lengths,
-    numbers,
-    storage_option,
-    storage_options,
-)
+from zarrfs.cli.transfer import block_options, image_options, print_report, progress_bar
+from zarrfs.cli.values import axis_names, compression, lengths, numbers, storage_options
 from zarrfs.importing import import_files
 
 __all__ = ["command"]
@@ -25,13 +17,6 @@ __all__ = ["command"]
 @click.option(
     "--plain", is_flag=True, help="Copy the arrays as they are, without OME-NGFF metadata and levels."
 )
-@click.option("--axes", help="The names of the dimensions of the file: czyx, or c,z,y,x.")
-@click.option("--scale", help="The distance of two elements along each dimension, such as 1,0.5,0.2,0.2.")
-@click.option("--unit", help="The unit of the spatial dimensions, such as micrometer.")
-@click.option("--name", help="The name of the image.")
-@click.option(
-    "--levels", type=click.IntRange(1), help="The number of levels. Default: until none is longer than 256."
-)
 @click.option(
     "--ngff", "version", type=click.Choice(["0.4", "0.5"]), help="The OME-NGFF version. Default: 0.5."
 )
@@ -40,32 +25,13 @@ __all__ = ["command"]
 @click.option(
     "--offset", type=click.IntRange(0), default=0, help="The size of the header of a raw file in bytes."
 )
-@click.option(
-    "--chunks",
-    help="The chunk shape: 64, 1,256,256, or auto. Default: auto for images, else that of the file.",
-)
-@click.option("--shards", help="The shard shape (format 3), auto, or none.")
-@click.option(
-    "--compressor", help="The compressor: zstd, zstd:5, gzip, blosc or none. Default: zstd for images."
-)
-@click.option(
-    "--if-exists",
-    type=click.Choice(["raise", "replace", "resume"]),
-    default="raise",
-    show_default=True,
-    help="What to do if the destination exists. resume continues an interrupted run.",
-)
-@click.option("--verify", is_flag=True, help="Read the result and compare it with the file.")
-@click.option(
-    "--memory", type=SizeType(1), default="256MiB", show_default=True, help="Memory for values per thread."
-)
-@click.option("--dry-run", is_flag=True, help="Print what would be written.")
+@image_options
 @click.option(
     "--skip-broken",
     is_flag=True,
     help="Omit images and arrays that Zarr cannot represent. The exit code is 3 then.",
 )
-@storage_option
+@block_options
 def command(
     files: tuple[str, ...],
     destination: str,

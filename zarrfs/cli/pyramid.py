@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import execution_options, print_report, progress_bar
+from zarrfs.cli.transfer import execution_options, image_options, print_report, progress_bar
 from zarrfs.cli.values import axis_names, compression, lengths, numbers, storage_options
 from zarrfs.tools import build_pyramid
 
@@ -32,7 +32,6 @@ __all__ = ["command"]
     multiple=True,
     help="The factors of the dimensions, such as 1,2,2. Repeat for each level. Default: from the voxel size.",
 )
-@click.option("--levels", type=int, help="The number of levels, including level 0.")
 @click.option(
     "--max-length",
     type=click.IntRange(1),
@@ -40,20 +39,7 @@ __all__ = ["command"]
     show_default=True,
     help="Without --levels: add levels until no spatial dimension is longer.",
 )
-@click.option("--axes", help="The names of the dimensions: czyx, or c,z,y,x.")
-@click.option("--scale", help="The distance of two elements along each dimension, such as 1,0.5,0.2,0.2.")
-@click.option("--unit", help="The unit of the spatial dimensions, such as micrometer.")
-@click.option("--name", help="The name of the image.")
-@click.option("--chunks", help="The chunk shape: 64, 1,256,256, or auto. Default: that of the array.")
-@click.option("--shards", help="The shard shape (format 3), auto, or none.")
-@click.option("--compressor", help="The compressor: zstd, zstd:5, gzip, blosc or none.")
-@click.option(
-    "--if-exists",
-    type=click.Choice(["raise", "replace", "resume"]),
-    default="raise",
-    show_default=True,
-    help="What to do if the destination or a level exists. resume continues an interrupted run.",
-)
+@image_options
 @execution_options
 def command(
     location: str,

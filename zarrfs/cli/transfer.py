@@ -16,7 +16,15 @@ from zarrfs.cli.values import SizeType, storage_option, storage_options
 from zarrfs.tools.copying.advice import command_line
 from zarrfs.tools.copying.reports import CopyReport
 
-__all__ = ["CopyOptions", "copy_options", "execution_options", "print_report", "progress_bar"]
+__all__ = [
+    "CopyOptions",
+    "block_options",
+    "copy_options",
+    "execution_options",
+    "image_options",
+    "print_report",
+    "progress_bar",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -66,6 +74,18 @@ def copy_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def execution_options(function: F) -> F:
+    """Add the options of all commands that write arrays block by block, in threads or on a Dask cluster."""
+    return _with_options(
+        block_options(function),
+        click.option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Use the Dask cluster with this scheduler address, such as tcp://host:8786.",
+        ),
+    )
+
+
+def block_options(function: F) -> F:
     """Add the options of all commands that write arrays block by block."""
     return _with_options(
         storage_option(function),
@@ -79,10 +99,35 @@ def execution_options(function: F) -> F:
             default=256 << 20,
             help="Memory for decoded values per thread, such as 1GiB. Default: 256MiB.",
         ),
+    )
+
+
+def image_options(function: F) -> F:
+    """Add the options of the commands that write OME-NGFF images."""
+    return _with_options(
+        function,
+        click.option("--axes", help="The names of the dimensions of the source: czyx, or c,z,y,x."),
         click.option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Use the Dask cluster with this scheduler address, such as tcp://host:8786.",
+            "--scale", help="The distance of two elements along each dimension, such as 1,0.5,0.2,0.2."
+        ),
+        click.option("--unit", help="The unit of the spatial dimensions, such as micrometer."),
+        click.option("--name", help="The name of the image."),
+        click.option("--levels", type=click.IntRange(1), help="The number of levels, including level 0."),
+        click.option(
+            "--chunks",
+            help="The chunk shape: 64, 1,256,256, or auto. Default: that of the source, or auto for image files.",
+        ),
+        click.option("--shards", help="The shard shape (format 3), auto, or none."),
+        click.option(
+            "--compressor",
+            help="The compressor: zstd, zstd:5, gzip, blosc or none. Default: that of the source, or zstd for files.",
+        ),
+        click.option(
+            "--if-exists",
+            type=click.Choice(["raise", "replace", "resume"]),
+            default="raise",
+            show_default=True,
+            help="What to do if the destination or a level exists. resume continues an interrupted run.",
         ),
     )
 

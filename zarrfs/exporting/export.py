@@ -20,9 +20,10 @@ from zarrfs.exporting.presented_files import (
     write_gzip,
     write_npz,
 )
-from zarrfs.exporting.sources import member_arrays, presented_array
+from zarrfs.exporting.sources import presented_array
 from zarrfs.mount.views.base import PresentedArray
 from zarrfs.mount.views.registry import all_views
+from zarrfs.tools.member_arrays import member_arrays
 
 __all__ = ["SUFFIXES", "export"]
 

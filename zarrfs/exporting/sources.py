@@ -10,17 +10,16 @@ import zarrfs
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.errors import NodeTypeError, OptionError, StoreError, ZarrError
+from zarrfs.errors import OptionError, StoreError, ZarrError
 from zarrfs.mount.views.base import PresentedArray
 from zarrfs.ngff.geometry import Ancestor, array_geometry
 from zarrfs.ngff.parse import parse
+from zarrfs.tools.member_arrays import only_array
 
-__all__ = ["member_arrays", "presented_array"]
+__all__ = ["presented_array"]
 
 MAX_ANCESTORS = 4
 """The number of groups around an array that are searched for its metadata."""
-
-MAX_NAMED_ARRAYS = 8
 
 
 def presented_array(node: Array | Group, level: int, name: str) -> PresentedArray:
@@ -42,23 +41,7 @@ def presented_array(node: Array | Group, level: int, name: str) -> PresentedArra
         member = node[levels[level].path]
         if isinstance(member, Array):
             return _presented(member, name)
-    arrays = dict(member_arrays(node))
-    if len(arrays) != 1:
-        names = ", ".join(sorted(arrays)[:MAX_NAMED_ARRAYS]) or "none"
-        raise NodeTypeError(
-            f"{node.store.url}: {node.name} is not an image, and has {len(arrays)} arrays ({names}); give the "
-            "location of an array"
-        )
-    ((_, array),) = arrays.items()
-    return _presented(array, name)
-
-
-def member_arrays(group: Group) -> Iterator[tuple[str, Array]]:
-    """Yield the arrays that are direct members of a group, by name. Raises ZarrError for a broken member."""
-    for name in group.names():
-        member = group[name]
-        if isinstance(member, Array):
-            yield name, member
+    return _presented(only_array(node)[1], name)
 
 
 def _presented(array: Array, name: str) -> PresentedArray:

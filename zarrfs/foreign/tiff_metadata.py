@@ -8,31 +8,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 from zarrfs.foreign.tiff_checks import MAX_XML
+from zarrfs.ngff.units import unit_name
 
 __all__ = ["image_attributes"]
 
 AXIS_TYPES = {"X": "space", "Y": "space", "Z": "space", "T": "time", "C": "channel", "S": "channel"}
-
-UNITS = {
-    "µm": "micrometer",
-    "μm": "micrometer",
-    "um": "micrometer",
-    "micron": "micrometer",
-    "microns": "micrometer",
-    "\\u00B5m": "micrometer",
-    "nm": "nanometer",
-    "mm": "millimeter",
-    "cm": "centimeter",
-    "m": "meter",
-    "Å": "angstrom",
-    "pm": "picometer",
-    "inch": "inch",
-    "s": "second",
-    "sec": "second",
-    "ms": "millisecond",
-    "min": "minute",
-}
-"""The symbols of OME-XML and ImageJ -> the names of OME-NGFF."""
 
 Sizes = dict[str, tuple[float, str | None]]
 """The size of a pixel and its unit, by axis."""
@@ -148,4 +128,5 @@ def _positive(value: Any) -> float | None:
 
 
 def _unit(symbol: str) -> str | None:
-    return UNITS.get(symbol.strip(), symbol.strip() if symbol.strip() in UNITS.values() else None)
+    """Return the OME-NGFF name of a unit; None for an unknown one. ImageJ writes the micro sign as ``\\u00B5``."""
+    return unit_name(symbol.strip().replace("\\u00B5", "\u00b5"))

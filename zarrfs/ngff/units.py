@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-__all__ = ["convert", "is_length", "is_time", "unit_name"]
+__all__ = ["PREFIXES", "convert", "is_length", "is_time", "unit_name"]
 
 PREFIXES = {
     "yotta": 24,

@@ -2,40 +2,11 @@
 
 from __future__ import annotations
 
+from zarrfs.ngff.units import PREFIXES
+
 __all__ = ["SPACE_UNITS", "TIME_UNITS"]
 
-PREFIXES = [
-    "yocto",
-    "zepto",
-    "atto",
-    "femto",
-    "pico",
-    "nano",
-    "micro",
-    "milli",
-    "centi",
-    "deci",
-    "hecto",
-    "kilo",
-    "mega",
-    "giga",
-    "tera",
-    "peta",
-    "exa",
-    "zetta",
-    "yotta",
-]
-
 SPACE_UNITS = frozenset(
-    [
-        "meter",
-        *(prefix + "meter" for prefix in PREFIXES),
-        "angstrom",
-        "foot",
-        "inch",
-        "mile",
-        "parsec",
-        "yard",
-    ]
+    [*(f"{prefix}meter" for prefix in PREFIXES), "angstrom", "foot", "inch", "mile", "parsec", "yard"]
 )
-TIME_UNITS = frozenset(["second", *(prefix + "second" for prefix in PREFIXES), "minute", "hour", "day"])
+TIME_UNITS = frozenset([*(f"{prefix}second" for prefix in PREFIXES), "minute", "hour", "day"])

@@ -1,4 +1,4 @@
-"""Executors of the tasks of a copy: the protocol, and threads of this process. ``dask_cluster`` has another."""
+"""Executors of the tasks of a copy: the protocol, and threads of this process. ``cluster`` has another."""
 
 from __future__ import annotations
 

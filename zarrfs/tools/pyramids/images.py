@@ -10,15 +10,14 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.model import GroupSpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.errors import MetadataError, NodeTypeError, StoreError, UnsupportedError, ZarrError
+from zarrfs.errors import MetadataError, NodeTypeError, UnsupportedError
 from zarrfs.ngff.geometry import Ancestor, Geometry, array_geometry
 from zarrfs.ngff.model import Ngff
 from zarrfs.ngff.parse import parse
+from zarrfs.tools.member_arrays import only_array
 from zarrfs.tools.pyramids.downsampling import Method
 
 __all__ = ["SourceImage", "source_image"]
-
-MAX_NAMED_ARRAYS = 8
 
 
 @dataclass(frozen=True)
@@ -92,29 +91,8 @@ def _image_of_group(group: Group) -> SourceImage:
             raise NodeTypeError(
                 f"{group.store.url}: {group.name} is {part}, not an image; give the location of an image in it"
             )
-    arrays = _member_arrays(group)
-    if len(arrays) != 1:
-        names = ", ".join(sorted(arrays)[:MAX_NAMED_ARRAYS]) or "none"
-        raise NodeTypeError(
-            f"{group.store.url}: {group.name} is not an image, and has {len(arrays)} arrays ({names}); give the "
-            "location of an array"
-        )
-    ((name, array),) = arrays.items()
+    name, array = only_array(group)
     return _image(array, group.path, name, group.attrs, ngff)
-
-
-def _member_arrays(group: Group) -> dict[str, Array]:
-    arrays = {}
-    for name in group.names():
-        try:
-            member = group[name]
-        except StoreError:
-            raise
-        except ZarrError:
-            continue  # a broken member is not the image
-        if isinstance(member, Array):
-            arrays[name] = member
-    return arrays
 
 
 def _image(

@@ -1,0 +1,37 @@
+"""The arrays that are direct members of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.errors import NodeTypeError
+
+__all__ = ["member_arrays", "only_array"]
+
+MAX_NAMED_ARRAYS = 8
+"""The maximum number of arrays that an error names."""
+
+
+def member_arrays(group: Group) -> Iterator[tuple[str, Array]]:
+    """Yield the arrays that are direct members of a group, by name. Raises ZarrError for a member that is broken."""
+    for name in group.names():
+        member = group.get(name)
+        if isinstance(member, Array):
+            yield name, member
+
+
+def only_array(group: Group) -> tuple[str, Array]:
+    """Return the name and the array of a group that has exactly one array.
+
+    Raises NodeTypeError for another group, and ZarrError if a member is broken: it could be the array that is meant.
+    """
+    arrays = dict(member_arrays(group))
+    if len(arrays) != 1:
+        names = ", ".join(sorted(arrays)[:MAX_NAMED_ARRAYS]) or "none"
+        raise NodeTypeError(
+            f"{group.store.url}: {group.name} is not an image, and has {len(arrays)} arrays ({names}); give the "
+            "location of an array"
+        )
+    return next(iter(arrays.items()))
