@@ -206,7 +206,7 @@ HEAVY = [
 ]
 HEAVY += ["ml_dtypes", "asyncio", "importlib.metadata", "zarr", "tensorstore"]
 
-MAX_IMPORTED_MODULES = 165
+MAX_IMPORTED_MODULES = 175
 """What opening an array loads besides NumPy, empty modules of packages included."""
 
 FUSE_BINDINGS = {"mfusepy", "fuse"}
