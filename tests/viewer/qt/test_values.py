@@ -11,6 +11,7 @@ import pytest
 from PyQt6.QtCore import Qt
 from PyQt6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.values_view import PageModel
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -120,3 +121,28 @@ def test_a_string_array_of_a_group_is_displayed_on_activation(
     view = window.features.values.view
     qtbot.waitUntil(lambda: view.model.page is not None, timeout=TIMEOUT_MILLISECONDS)
     assert window.features.values.is_shown
+
+
+def test_the_columns_of_a_wide_table_fit_their_values_without_measuring_every_cell(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.zeros((300, 400), "i8")
+    values[150, :] = -123_456_789_012
+    zarrfs.create_array(tmp_path / "a.zarr", data=values)
+    window = open_in_window(tmp_path / "a.zarr")
+    calls = []
+    original = PageModel.data
+
+    def data(model: PageModel, *arguments: Any) -> Any:
+        calls.append(1)
+        return original(model, *arguments)
+
+    monkeypatch.setattr(PageModel, "data", data)
+    view = window.features.values.view
+    view.hide()  # painting asks for values too
+    window.features.values.view.show_array(window.features.values._array(), "a")
+    qtbot.waitUntil(lambda: view.model.page is not None, timeout=TIMEOUT_MILLISECONDS)
+    assert len(calls) < 1000
+    widths = {view.table.columnWidth(column) for column in (0, 100, 399)}
+    assert len(widths) == 1
+    assert widths.pop() >= view.table.fontMetrics().horizontalAdvance("-123456789012")

@@ -52,6 +52,10 @@ BACKGROUND = QColor(18, 18, 22)
 ZOOM_STEP = 1.0015
 KEY_ZOOM = 1.25
 KEY_PAN = 60
+MAX_SCALE_BAR, MAX_SCALE_BAR_PART = 120.0, 0.4
+"""The length of the scale bar in pixels, and as a part of the width of the pane."""
+MIN_WIDTH_OF_ROW, STATUS_HEIGHT = 320, 40
+"""Pixels. In narrower panes the scale bar and the state are not beside each other."""
 MAX_CLICK_DISTANCE = 4
 """Pixels. A press and release at a smaller distance is a click."""
 
@@ -279,8 +283,12 @@ class Canvas(QWidget):
         if self.show_scale_bar:
             is_turned = self._viewport.turns % 2 == 1
             axis, zoom = self._displayed[not is_turned], self._viewport.zooms[not is_turned]
-            bar = scale_bar(self._image, axis, zoom / ratio)
-            draw_scale_bar(painter, logical, bar.pixels, bar.text)
+            target = min(MAX_SCALE_BAR, MAX_SCALE_BAR_PART * logical.width)
+            bar = scale_bar(self._image, axis, zoom / ratio, target)
+            # In a narrow pane the bar is above the state.
+            is_narrow = logical.width < MIN_WIDTH_OF_ROW
+            above = replace(logical, height=logical.height - STATUS_HEIGHT) if is_narrow else logical
+            draw_scale_bar(painter, above, bar.pixels, bar.text)
         draw_status(painter, logical, self._frame, self.title)
 
     # -- input -------------------------------------------------------------------------------------------------

@@ -32,6 +32,10 @@ MAX_NUMBER = 2000
 MEASURED_ROWS = 40
 """The widths of columns follow from the texts of this number of rows."""
 MAX_COLUMN_WIDTH = 320
+MAX_MEASURED_CELLS = 1200
+"""Measuring a cell takes 20 us: the columns of larger pages have one width, which follows from this number of cells."""
+CELL_MARGIN = 14
+"""Pixels beside the text of a cell."""
 BOX_WIDTH = 84
 MAX_LEADING = 8
 """Axes with a number box. Further ones are at index 0."""
@@ -200,10 +204,23 @@ class ValuesView(QWidget):
             self.number.setText(plain_lines(page.text(0, 0), MAX_NUMBER))
             return
         self.model.show_page(page)
-        self.table.resizeColumnsToContents()
+        self._fit_columns(page)
         self.plot.setVisible(values is not None and values.size > 1)
         if values is not None and values.size > 1:
             self._draw(array, page.first, values)
+
+    def _fit_columns(self, page: ValuePage) -> None:
+        """Set the widths of the columns."""
+        columns, cells = len(page.columns), page.row_count * len(page.columns)
+        header = self.table.horizontalHeader()
+        if columns * MEASURED_ROWS <= MAX_MEASURED_CELLS or header is None:
+            self.table.resizeColumnsToContents()
+            return
+        step = -(-cells // MAX_MEASURED_CELLS)
+        texts = [page.text(*divmod(cell, columns)) for cell in range(0, cells, step)]
+        longest = max((*texts, page.columns[-1]), key=len)[:MAX_COLUMN_WIDTH]
+        width = self.table.fontMetrics().horizontalAdvance(plain(longest)) + CELL_MARGIN
+        header.setDefaultSectionSize(min(width, MAX_COLUMN_WIDTH))
 
     def _draw(self, array: SourceArray, first: int, values: npt.NDArray[np.float64]) -> None:
         is_first = not self.plot.is_created
