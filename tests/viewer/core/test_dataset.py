@@ -328,7 +328,7 @@ def test_the_shared_test_data_can_be_opened_and_drawn(shared_data: Path) -> None
     expected = {
         "dna_conf_wf_v04.ome.zarr": ("image", "0.4", 3, 2),
         "golgi_timelapse_v05.ome.zarr": ("image", "0.5", 2, 1),
-        "nuclei_labels.zarr.zip": ("group", None, 1, 1),
+        "nuclei_labels.zarr.zip": ("group", None, 1, 0),
         "xy_8bit__nuclei_PLK1_control.ome.zarr": ("image", "0.4", 3, 1),
     }
     for name, (kind, version, levels, channels) in expected.items():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from zarrfs_viewer.analysis import label_table as module
 from zarrfs_viewer.analysis.label_table import label_position, label_table, table_csv
 from zarrfs_viewer.images.dataset import describe, open_dataset
-from zarrfs_viewer.images.label_images import can_be_labels, is_below_labels
+from zarrfs_viewer.images.label_images import can_be_labels, is_among_labels
 from zarrfs_viewer.images.open_image import image_from_array
 
 import zarrfs
@@ -111,10 +111,10 @@ def test_labels_of_the_metadata_are_listed_even_if_they_do_not_occur() -> None:
 def test_integers_can_be_labels_and_are_labels_below_a_labels_group(tmp_path: Path) -> None:
     assert can_be_labels(np.dtype("?"))
     assert not can_be_labels(np.dtype("f4"))
-    assert is_below_labels("/home/a/x.zarr", "labels/cells/0")
-    assert is_below_labels("/home/a/x.zarr/labels/cells", "")
-    assert not is_below_labels("/home/labels/x.zarr", "0")
-    assert not is_below_labels("/home/a/x.zarr", "labels")
+    assert is_among_labels("/home/a/x.zarr", "labels/cells/0")
+    assert is_among_labels("/home/a/x.zarr/labels/cells", "")
+    assert not is_among_labels("/home/labels/x.zarr", "0")
+    assert is_among_labels("/home/a/x.zarr", "labels")
     group = zarrfs.create_group(tmp_path / "x.zarr")
     group.create_array("labels/cells", data=np.ones((4, 4), "u2"), chunks=(4, 4))
     group.create_array("labels/distance", data=np.ones((4, 4), "f4"), chunks=(4, 4))

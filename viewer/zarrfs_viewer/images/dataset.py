@@ -15,7 +15,7 @@ from zarrfs.errors import NodeNotFoundError, UnsupportedError, ZarrError
 from zarrfs.ngff import Ngff, Plate, load
 from zarrfs.ngff.members import member_names
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel
-from zarrfs_viewer.images.label_images import is_below_labels
+from zarrfs_viewer.images.label_images import is_among_labels
 from zarrfs_viewer.images.n5_pyramid import image_metadata
 from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales
 from zarrfs_viewer.images.reading import SourceArray
@@ -79,7 +79,7 @@ class Dataset:
 
         ``path`` can be any path below the dataset of an array, a multiscale image or a label image. ``PATH#2``
         is the third multiscale image of a group. Integers are a label image if ``as_labels`` is set, and below a
-        group ``labels``.
+        group ``labels`` or with this name.
         """
         if path is None:
             if not self.images:
@@ -89,7 +89,7 @@ class Dataset:
         inner, _, number = path.partition("#")
         node = _member(self.node, inner)
         name = inner.rpartition("/")[2] or self.name
-        as_labels = as_labels or is_below_labels(self.location, _join(self.path, inner))
+        as_labels = as_labels or is_among_labels(self.location, _join(self.path, inner))
         if hasattr(node, "dtype"):
             return image_from_array(node, name, path, as_labels)
         ngff = image_metadata(node)

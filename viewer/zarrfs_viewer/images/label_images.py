@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["can_be_labels", "is_below_labels"]
+__all__ = ["can_be_labels", "is_among_labels"]
 
 STORE_MARKS = (".zarr", ".n5", ".zip")
 """A component of a location with one of these texts is the root of a store, or is within it."""
@@ -17,12 +17,12 @@ def can_be_labels(dtype: np.dtype[Any]) -> bool:
     return dtype.names is None and dtype.kind in "iub"
 
 
-def is_below_labels(location: str, path: str) -> bool:
-    """Return whether a node is below a group ``labels`` of its store.
+def is_among_labels(location: str, path: str) -> bool:
+    """Return whether a node is below a group ``labels`` of its store, or has this name itself.
 
     ``path`` is the path of the node below ``location``. Directories above the store do not count.
     """
     parts = [part for part in location.split("/") if part]
     roots = [number for number, part in enumerate(parts) if any(mark in part for mark in STORE_MARKS)]
     inside = parts[roots[0] + 1 :] if roots else []
-    return "labels" in [*inside, *(part for part in path.split("/") if part)][:-1]
+    return "labels" in [*inside, *(part for part in path.split("/") if part)]

@@ -54,7 +54,7 @@ KEY_ZOOM = 1.25
 KEY_PAN = 60
 MAX_SCALE_BAR, MAX_SCALE_BAR_PART = 120.0, 0.4
 """The length of the scale bar in pixels, and as a part of the width of the pane."""
-MIN_WIDTH_OF_ROW, STATUS_HEIGHT = 320, 40
+MIN_WIDTH_OF_ROW, STATUS_HEIGHT = 260, 40
 """Pixels. In narrower panes the scale bar and the state are not beside each other."""
 MAX_CLICK_DISTANCE = 4
 """Pixels. A press and release at a smaller distance is a click."""

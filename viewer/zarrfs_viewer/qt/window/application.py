@@ -228,7 +228,7 @@ def take_screenshot(
 
         def finish(polls: int) -> None:
             """Quit when the panels, such as the histogram, are complete, or after a number of polls."""
-            if window.session.worker.is_idle or not polls:
+            if (window.session.worker.is_idle and window.contrast.is_current) or not polls:
                 # The event loop needs some time to paint the results.
                 QTimer.singleShot(150, application.quit)
             else:

@@ -66,6 +66,11 @@ class ContrastActions(QObject):
             if is_first or not self._channels.volume.isChecked():
                 self._timer.start()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the histogram of the displayed slice has been requested."""
+        return not self._timer.isActive()
+
     def stop(self) -> None:
         """Stop the timer."""
         self._timer.stop()
