@@ -88,10 +88,12 @@ def _answer(values: dict[str, float]) -> None:
 def run_viewer(location: str) -> None:
     """Run the viewer of zarrfs until its window is closed."""
     from PyQt6.QtCore import QSettings, QSocketNotifier, QTimer
+    from zarrfs_viewer.qt.support.garbage import GuiThreadCollector
     from zarrfs_viewer.qt.window.application import make_application
     from zarrfs_viewer.qt.window.main_window import MainWindow
 
     application = make_application()
+    collector = GuiThreadCollector(application)
     with tempfile.TemporaryDirectory() as scratch:
         window = MainWindow(QSettings(f"{scratch}/settings.ini", QSettings.Format.IniFormat))
         window.show()
@@ -115,6 +117,7 @@ def run_viewer(location: str) -> None:
         application.exec()
         notifier.setEnabled(False)
         timer.stop()
+        collector.stop()
 
 
 def run_napari(location: str) -> None:

@@ -55,5 +55,7 @@ def test_a_worker_thread_does_not_collect(collector: GuiThreadCollector, qtbot: 
 
 def test_the_automatic_collection_is_enabled_again(collector: GuiThreadCollector) -> None:
     assert not gc.isenabled()
+    assert gc.get_freeze_count(), "the objects of modules are examined by each collection"
     collector.stop()
     assert gc.isenabled()
+    assert not gc.get_freeze_count()

@@ -18,7 +18,7 @@ INTERVAL_MILLISECONDS = 500
 class GuiThreadCollector(QObject):
     """Replaces the automatic garbage collection of the process by one that runs in the event loop.
 
-    Create it in the GUI thread. It uses the thresholds of the automatic collection, and one step of the event loop
+    Create it in the GUI thread, before the windows. It uses the thresholds of the automatic collection, and one step of the event loop
     collects one generation. ``stop`` enables the automatic collection again.
     """
 
@@ -28,6 +28,9 @@ class GuiThreadCollector(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(INTERVAL_MILLISECONDS)
         self._timer.timeout.connect(self.collect)
+        # The objects of imported modules live as long as the process. Without them a collection blocks for a third of the
+        # time.
+        gc.freeze()
         gc.disable()
         self._timer.start()
 
@@ -42,5 +45,6 @@ class GuiThreadCollector(QObject):
     def stop(self) -> None:
         """End the collection in the event loop."""
         self._timer.stop()
+        gc.unfreeze()
         if self._was_enabled:
             gc.enable()
