@@ -18,8 +18,8 @@ INTERVAL_MILLISECONDS = 500
 class GuiThreadCollector(QObject):
     """Replaces the automatic garbage collection of the process by one that runs in the event loop.
 
-    Create it in the GUI thread, before the windows. It uses the thresholds of the automatic collection, and one step of the event loop
-    collects one generation. ``stop`` enables the automatic collection again.
+    Create it in the GUI thread, before the windows. It uses the thresholds of the automatic collection, and one step of
+    the event loop collects one generation. ``stop`` enables the automatic collection again.
     """
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -28,7 +28,7 @@ class GuiThreadCollector(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(INTERVAL_MILLISECONDS)
         self._timer.timeout.connect(self.collect)
-        # The objects of imported modules live as long as the process. Without them a collection blocks for a third of the
+        # The objects of imported modules live as long as the process. Without them a collection takes a third of the
         # time.
         gc.freeze()
         gc.disable()
