@@ -68,7 +68,8 @@ if TYPE_CHECKING:
     )
     from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer, ThreadSynchronizer
     from zarrfs.tools.consolidation import consolidate_metadata
-    from zarrfs.tools.node_copies import copy, copy_all, copy_store
+    from zarrfs.tools.key_copies import copy_store
+    from zarrfs.tools.node_copies import copy, copy_all
 
 __all__ = [
     "Access",
@@ -142,7 +143,7 @@ _LAZY_IMPORTS = {
     "consolidate_metadata": "zarrfs.tools.consolidation:consolidate_metadata",
     "copy": "zarrfs.tools.node_copies:copy",
     "copy_all": "zarrfs.tools.node_copies:copy_all",
-    "copy_store": "zarrfs.tools.node_copies:copy_store",
+    "copy_store": "zarrfs.tools.key_copies:copy_store",
     "create": "zarrfs.engine.routines:create",
     "create_array": "zarrfs.engine.open:create_array",
     "create_group": "zarrfs.engine.open:create_group",

@@ -21,7 +21,9 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError
 from zarrfs.tensorstore.context import Context
 from zarrfs.tensorstore.kvstores import open_kvstore, spec_of_url
-from zarrfs.tensorstore.metadata import FORMATS, check, constraints_from_json, creation_options
+from zarrfs.tensorstore.matching import check_array
+from zarrfs.tensorstore.metadata import FORMATS, constraints_from_json
+from zarrfs.tensorstore.new_arrays import creation_options
 from zarrfs.tensorstore.schema import Schema, merge_schemas, schema_from_json
 from zarrfs.tensorstore.units import units_from_json
 
@@ -121,7 +123,7 @@ def open(
         existing, read_at = _read(store, path, access, metadata_cache)
         if existing is not None:
             opened = array(existing)
-            check(opened, constraints)
+            check_array(opened, constraints)
             metadata_cache.put(store, path, existing, read_at)
             return opened
         if not open_mode.create:

@@ -1,54 +1,41 @@
-"""``copy``, ``copy_all`` and ``copy_store`` of zarr-python 2: copying nodes between groups, and keys between stores.
+"""``copy`` and ``copy_all`` of zarr-python 2: copying nodes between groups.
 
 ``convert`` in ``copying.conversion`` copies to a location, and can verify, resume and use a cluster.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import IO, Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.formats.paths import normalize_path
-from zarrfs.engine.locations import Location, open_store
 from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.hierarchy import replacing
 from zarrfs.engine.nodes.similar_arrays import copy_values, options_like
-from zarrfs.engine.parallel import CORES, for_each
+from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError, NodeTypeError
+from zarrfs.tools.copy_log import Copied, Log, line_writer
 from zarrfs.tools.copying.copy_tasks import CopyChunk
 from zarrfs.tools.copying.executors import Threads
 from zarrfs.tools.copying.planning import TargetOptions, spec_for_chunk_copy
 from zarrfs.tools.copying.reports import CopyReport
 from zarrfs.tools.copying.walking import readable_nodes
 
-__all__ = ["Copied", "IfPresent", "copy", "copy_all", "copy_store"]
+__all__ = ["IfPresent", "copy", "copy_all"]
 
 IfPresent = Literal["raise", "replace", "skip", "skip_initialized"]
 """What to do if a node exists at the destination: raise an error, replace it, skip it, or skip it only if all its
 chunks are stored and replace it otherwise.
 """
-
-Log = str | IO[str] | Callable[[str], object] | None
-"""Receives a line for each node or key: the path of a file, an open text file, or a function. None disables it."""
-
-
-class Copied(NamedTuple):
-    """The number of nodes or keys copied and skipped, and the number of bytes of the copied values."""
-
-    copied: int
-    skipped: int
-    nbytes: int
 
 
 def copy(
@@ -81,7 +68,7 @@ def copy(
     """
     _check(dest, if_exists)
     _check_readable(source, shallow, skip_broken)
-    with _line_writer(log) as write:
+    with line_writer(log) as write:
         operation = _CopyOperation(shallow, without_attrs, if_exists, dry_run, options, write)
         operation.node(source, dest, name or _name(source), is_root=True)
         return operation.finish()
@@ -105,7 +92,7 @@ def copy_all(
             f"the source of copy_all must be a group, found {source!r}; use copy for an array"
         )
     _check_readable(source, shallow, skip_broken)
-    with _line_writer(log) as write:
+    with line_writer(log) as write:
         operation = _CopyOperation(shallow, without_attrs, if_exists, dry_run, options, write)
         for name in source:
             operation.node(source[name], dest, name, is_root=False)
@@ -271,116 +258,3 @@ def _is_within(dest: Group, name: str, source: Group) -> bool:
     if dest.store != source.store and dest.store.url != source.store.url:
         return False
     return f"{dest._join(name)}/".startswith(f"{source.path}/" if source.path else "")
-
-
-@contextmanager
-def _line_writer(log: Log) -> Iterator[Callable[[str], object]]:
-    """Yield a function that writes a line to ``log``."""
-    if log is None:
-        yield lambda line: None
-    elif isinstance(log, str):
-        with open(log, "w", encoding="utf-8") as file:
-            yield lambda line: file.write(line + "\n")
-    elif callable(log):
-        yield log
-    elif hasattr(log, "write"):
-        given = log
-        yield lambda line: given.write(line + "\n")
-    else:
-        raise TypeError(f"log must be a path, a file or a function, found {log!r}")
-
-
-# -- keys ------------------------------------------------------------------------------------------------------
-
-
-def copy_store(
-    source: Location,
-    dest: Location,
-    source_path: str = "",
-    dest_path: str = "",
-    excludes: str | list[str] | None = None,
-    includes: str | list[str] | None = None,
-    flags: int = 0,
-    if_exists: Literal["raise", "replace", "skip"] = "raise",
-    dry_run: bool = False,
-    log: Log = None,
-) -> Copied:
-    """Copy keys and values between stores unchanged.
-
-    Args:
-        excludes, includes: regular expressions. A key that matches one of ``excludes`` is skipped, unless it matches
-            one of ``includes``. ``flags`` are those of ``re.compile``.
-
-    Raises NodeExistsError before anything is copied if a key exists in the destination.
-    """
-    if if_exists not in ("raise", "replace", "skip"):
-        raise ValueError(f"if_exists must be 'raise', 'replace' or 'skip', found {if_exists!r}")
-    source_store, source_root = open_store(source, mode="r")
-    dest_store, dest_root = open_store(dest, mode="a")
-    source_prefix = "/".join(part for part in (source_root, normalize_path(source_path)) if part)
-    dest_prefix = "/".join(part for part in (dest_root, normalize_path(dest_path)) if part)
-    try:
-        is_selected = _key_selector(excludes, includes, flags)
-        return _copy_keys(
-            source_store, dest_store, source_prefix, dest_prefix, is_selected, if_exists, dry_run, log
-        )
-    finally:
-        for store, given in ((source_store, source), (dest_store, dest)):
-            if isinstance(given, str) or hasattr(given, "__fspath__"):
-                store.close()
-
-
-def _key_selector(
-    excludes: str | list[str] | None, includes: str | list[str] | None, flags: int
-) -> Callable[[str], bool]:
-    exclude_patterns, include_patterns = (
-        [re.compile(pattern, flags) for pattern in ([given] if isinstance(given, str) else given or ())]
-        for given in (excludes, includes)
-    )
-
-    def is_selected(key: str) -> bool:
-        return not any(p.search(key) for p in exclude_patterns) or any(
-            p.search(key) for p in include_patterns
-        )
-
-    return is_selected
-
-
-def _copy_keys(
-    source: Store,
-    dest: Store,
-    source_prefix: str,
-    dest_prefix: str,
-    is_selected: Callable[[str], bool],
-    if_exists: str,
-    dry_run: bool,
-    log: Log,
-) -> Copied:
-    prefix_length = len(source_prefix) + 1 if source_prefix else 0
-    keys = {
-        key: "/".join(part for part in (dest_prefix, key[prefix_length:]) if part)
-        for key in sorted(source.list_prefix(source_prefix))
-        if is_selected(key)
-    }
-    existing = {key for key, new in keys.items() if dest.exists(new)}
-    if existing and if_exists == "raise":
-        raise NodeExistsError(
-            f"{dest.url}: key {keys[min(existing)]!r} and {len(existing) - 1} more exist already; "
-            "use if_exists='replace' or 'skip'"
-        )
-    selected = [key for key in keys if if_exists != "skip" or key not in existing]
-    with _line_writer(log) as write:
-        for key, new in keys.items():
-            write(f"{'copy' if if_exists != 'skip' or key not in existing else 'skip'} {key} -> {new}")
-        if dry_run:
-            return Copied(len(selected), len(keys) - len(selected), 0)
-        nbytes: list[int] = []
-
-        def copy_key(key: str) -> None:
-            value = source.get(key)
-            if value is not None:
-                dest.set(keys[key], value)
-                nbytes.append(len(value))
-
-        for_each(copy_key, selected, max(CORES, source.concurrency, dest.concurrency))
-    return Copied(len(nbytes), len(keys) - len(selected), sum(nbytes))

@@ -77,9 +77,9 @@ def _check_document(path: str) -> None:
 
 def _is_being_written(path: str) -> bool:
     """Return whether a store of this process is writing an archive at the path. The file exists only after a flush."""
-    if "zarrfs.engine.stores.zip.store" not in sys.modules:
+    if "zarrfs.engine.stores.zip.writer" not in sys.modules:
         return False
-    from zarrfs.engine.stores.zip.store import is_being_written
+    from zarrfs.engine.stores.zip.writer import is_being_written
 
     return is_being_written(path)
 

@@ -28,7 +28,7 @@ value are omitted.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, ClassVar, Self
 
@@ -37,7 +37,6 @@ import numpy as np
 from zarrfs.engine.codecs.base import (
     Buffer,
     BufferSource,
-    ByteRange,
     ByteSource,
     ChunkSpec,
     Codec,
@@ -49,15 +48,15 @@ from zarrfs.engine.codecs.fill_values import is_filled
 from zarrfs.engine.codecs.pipeline.chain import RegionCodec
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
-from zarrfs.engine.codecs.sharding.encoding import INDEX_DTYPE, OpenShard
+from zarrfs.engine.codecs.sharding.encoding import OpenShard
 from zarrfs.engine.codecs.sharding.fetching import (
-    MISSING,
     InnerChunk,
     PartSource,
     check_bounds,
     fetch_inner_chunks,
     shard_end,
 )
+from zarrfs.engine.codecs.sharding.layout import ShardLayout
 from zarrfs.engine.json_checks import MAX_RANK
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.errors import MetadataError, UnsupportedError
@@ -71,53 +70,6 @@ MIN_PARALLEL_DECODED_NBYTES = 128 << 10
 
 MIN_PARALLEL_ENCODED_NBYTES = 32 << 10
 """Smaller inner chunks are compressed on one thread. The limit is lower because compression is slower."""
-
-MAX_INDEX_NBYTES = 1 << 30
-"""The largest supported index, that of 67 million inner chunks. It bounds the memory that metadata can request."""
-
-
-class ShardLayout:
-    """The inner chunks of shards of one shape.
-
-    Raises MetadataError on construction if the inner chunks do not fit the shard, or the index has no fixed size.
-
-    Attributes:
-        grid: the number of inner chunks per dimension.
-        chunk_spec: the decoded inner chunk.
-        pipeline: the codecs of the inner chunks.
-        index_pipeline: the codecs of the index.
-        index_nbytes: the size of the encoded index.
-    """
-
-    def __init__(self, codec: ShardingCodec, spec: ChunkSpec) -> None:
-        inner = codec.chunk_shape
-        if len(inner) != len(spec.shape):
-            raise MetadataError(
-                f"sharding_indexed: chunk_shape {list(inner)} has {len(inner)} dimensions, "
-                f"the shard {list(spec.shape)} has {len(spec.shape)}; expected equal numbers"
-            )
-        for axis, (part, length) in enumerate(zip(inner, spec.shape, strict=True)):
-            if length % part:
-                raise MetadataError(
-                    f"sharding_indexed: inner chunk length {part} does not divide the shard length {length} in "
-                    f"dimension {axis}"
-                )
-        self.grid = tuple(length // part for part, length in zip(inner, spec.shape, strict=True))
-        self.chunk_spec = ChunkSpec(inner, spec.dtype, spec.fill_value)
-        self.pipeline = CodecPipeline(codec.codecs, self.chunk_spec)
-        index_spec = ChunkSpec((*self.grid, 2), INDEX_DTYPE, INDEX_DTYPE.type(MISSING))
-        self.index_pipeline = CodecPipeline(codec.index_codecs, index_spec)
-        if self.index_pipeline.chain.encoded_size is None:
-            raise MetadataError(
-                f"sharding_indexed: index_codecs {[c.name for c in codec.index_codecs]} encode to a size that depends "
-                "on the data; the index must have a fixed size and cannot be compressed"
-            )
-        self.index_nbytes = self.index_pipeline.chain.encoded_size
-        if self.index_nbytes > MAX_INDEX_NBYTES:
-            raise MetadataError(
-                f"sharding_indexed: a shard of {list(spec.shape)} in inner chunks of {list(inner)} needs an index of "
-                f"{self.index_nbytes:,} bytes, expected at most {MAX_INDEX_NBYTES:,}"
-            )
 
 
 class ShardingCodec(RegionCodec):
@@ -199,7 +151,9 @@ class ShardingCodec(RegionCodec):
             or layout.chunk_spec.fill_value is not spec.fill_value
         ):
             with self._lock:
-                layout = self._shard_layouts[key] = ShardLayout(self, spec)
+                layout = self._shard_layouts[key] = ShardLayout(
+                    self.chunk_shape, self.codecs, self.index_codecs, self.index_location, spec
+                )
         return layout
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -208,12 +162,12 @@ class ShardingCodec(RegionCodec):
         self, source: ByteSource, region: Region, spec: ChunkSpec, out: Array, reader: InnerChunkReader
     ) -> bool:
         layout = self.shard_layout(spec)
-        index = reader.index(lambda: self._read_index(source, layout))
+        index = reader.index(lambda: layout.read_index(source))
         if index is None:
             return False
         requested: list[InnerChunk] = []
         inner = layout.pipeline
-        for chunk in self._inner_chunks(index, region):
+        for chunk in layout.inner_chunks(index, region):
             if chunk.is_missing:
                 out[chunk.target] = spec.fill_value
                 continue
@@ -248,10 +202,10 @@ class ShardingCodec(RegionCodec):
 
     def first_missing(self, source: ByteSource, region: Region, spec: ChunkSpec) -> tuple[int, ...] | None:
         layout = self.shard_layout(spec)
-        index = self._read_index(source, layout)
+        index = layout.read_index(source)
         if index is None:
             raise CodecError("the shard was deleted while it was being read")
-        for chunk in self._inner_chunks(index, region):
+        for chunk in layout.inner_chunks(index, region):
             if chunk.is_missing:
                 return chunk.coords
             if layout.pipeline.chain.sharded:
@@ -260,47 +214,6 @@ class ShardingCodec(RegionCodec):
                 if below is not None:
                     return (*chunk.coords, *below)
         return None
-
-    def _read_index(self, source: ByteSource, layout: ShardLayout) -> Array | None:
-        """Return the index, an array of shape (*grid, 2), or None when the shard is missing."""
-        size = layout.index_nbytes
-        byte_range = ByteRange(0, size) if self.index_location == "start" else ByteRange(-size)
-        ranges = source.read_ranges([byte_range])
-        if ranges is None:
-            return None
-        if len(ranges[0]) != size:
-            raise CodecError(
-                f"the shard has {len(ranges[0])} bytes, expected at least the {size} bytes of its index "
-                f"({layout.grid} inner chunks): it is truncated, or chunk_shape or index_codecs are wrong"
-            )
-        return np.ascontiguousarray(layout.index_pipeline.decoder.decode(ranges[0]), INDEX_DTYPE)
-
-    def _inner_chunks(self, index: Array, region: Region) -> Iterator[InnerChunk]:
-        """Yield the inner chunks that the region intersects, in C order."""
-        spans = []
-        axes = []
-        for part, length in zip(region, self.chunk_shape, strict=True):
-            if part.stop <= part.start:
-                return
-            first, last = part.start // length, (part.stop - 1) // length
-            spans.append(slice(first, last + 1))
-            axis = []
-            for i in range(first, last + 1):
-                begin = i * length
-                low, high = max(part.start, begin), min(part.stop, begin + length)
-                axis.append(
-                    (i, slice(low - begin, high - begin, 1), slice(low - part.start, high - part.start, 1))
-                )
-            axes.append(axis)
-        entries = index[tuple(spans)].reshape(-1, 2).tolist()
-        for (offset, nbytes), parts in zip(entries, product(*axes), strict=True):
-            yield InnerChunk(
-                tuple(p[0] for p in parts),
-                offset,
-                nbytes,
-                tuple(p[1] for p in parts),
-                tuple(p[2] for p in parts),
-            )
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> Array:
         out = np.empty(spec.shape, spec.dtype)
@@ -343,9 +256,7 @@ class ShardingCodec(RegionCodec):
     def open_shard(self, data: Buffer | None, spec: ChunkSpec) -> OpenShard:
         """Return a stored shard, or an empty one if ``data`` is None, whose inner chunks can be changed."""
         layout = self.shard_layout(spec)
-        return OpenShard(
-            layout.grid, data, None if data is None else self._read_index(BufferSource(data), layout)
-        )
+        return OpenShard(layout.grid, data, None if data is None else layout.read_index(BufferSource(data)))
 
     def assemble(self, shard: OpenShard, spec: ChunkSpec) -> list[Buffer]:
         """Return the encoded shard, in parts that the caller concatenates."""

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import weakref
 import zipfile
 import zlib
@@ -39,49 +38,23 @@ from zarrfs.engine.stores.base import Buffer, Listing, Usage, check_key
 from zarrfs.engine.stores.regular_files import check_regular_file, open_regular_file
 from zarrfs.engine.stores.temporary_files import is_abandoned, remove_abandoned
 from zarrfs.engine.stores.zip.archive import ArchiveState, ArchiveStore
-from zarrfs.engine.stores.zip.records import ArchiveFile, Member
-from zarrfs.engine.stores.zip.spool import OldArchive, Spool
+from zarrfs.engine.stores.zip.records import ArchiveFile
+from zarrfs.engine.stores.zip.spool import OldArchive
+from zarrfs.engine.stores.zip.writer import (
+    WriterState,
+    file_identity,
+    find_writer,
+    register_writer,
+    writers_lock,
+)
 from zarrfs.errors import KeyNameError, LocationError, OptionError, StoreError
 from zarrfs.logs import logger
 
-__all__ = ["ZipStore", "is_being_written"]
+__all__ = ["ZipStore"]
 
 T = TypeVar("T")
 
 MAX_NAME_NBYTES = 0xFFFF
-
-
-class WriterState(ArchiveState):
-    """An archive that is being written. All stores of this process that write to one file share it.
-
-    Attributes:
-        target_path: the path of the file, with symbolic links resolved.
-        process_id: the id of the writing process.
-        lock: held while the state changes.
-        old: the existing archive; None for a new one.
-        spool: the temporary file for new values; None until the first value is set.
-        write_count: the number of values that were written.
-        identity: the identity of the file when it was opened or completed.
-        is_dirty: whether there are changes that the archive does not contain yet.
-        durable: whether one of the stores requires fsync.
-    """
-
-    def __init__(self, target_path: str) -> None:
-        super().__init__()
-        self.target_path = target_path
-        self.process_id = os.getpid()
-        self.lock = threading.RLock()
-        self.old: OldArchive | None = None
-        self.spool: Spool | None = None
-        self.write_count = 0
-        self.identity: tuple[int, ...] | None = None
-        self.is_dirty = False
-        self.durable = False
-
-    def __del__(self) -> None:
-        # The last store of this state was closed. It has completed the archive, or discarded its changes, or failed.
-        if self.spool is not None and self.process_id == os.getpid():
-            self.spool.discard()
 
 
 class ZipStore(ArchiveStore):
@@ -112,7 +85,7 @@ class ZipStore(ArchiveStore):
         target_path = os.path.realpath(self.path)
         self._writer: WriterState | None = None
         if self.read_only:
-            writer = _writers.get(target_path)
+            writer = find_writer(target_path)
             if writer is not None:
                 # If this fails, the reader opens the old archive, and the writer gets the error when it is closed.
                 with suppress(StoreError):
@@ -120,18 +93,18 @@ class ZipStore(ArchiveStore):
             self._open_archive(target_path)
             self._closed = False
             return
-        with _writers_lock:
-            writer = _writers.get(target_path)
+        with writers_lock:
+            writer = find_writer(target_path)
             if (
                 writer is None
                 or writer.process_id != os.getpid()
-                or writer.identity != _file_identity(target_path)
+                or writer.identity != file_identity(target_path)
             ):
                 # There is no writer, or another process has replaced the file.
                 writer = self._create_writer(target_path, mode == "w")
-                _writers[target_path] = writer
+                register_writer(writer)
             elif mode == "w":
-                _clear(writer)
+                writer.clear()
             writer.durable |= durable
             self._state = self._writer = writer
             self._closed = False
@@ -147,7 +120,7 @@ class ZipStore(ArchiveStore):
     def _create_writer(self, target_path: str, truncate: bool) -> WriterState:
         """Return the state of an archive that no other store of this process writes to."""
         self._state = writer = WriterState(target_path)
-        writer.identity = _file_identity(target_path)
+        writer.identity = file_identity(target_path)
         if truncate and writer.identity is not None:
             with self._opening_errors():
                 _as_location_error(check_regular_file, target_path)
@@ -213,18 +186,18 @@ class ZipStore(ArchiveStore):
             self._check_open()
             try:
                 writer.write_count += 1
-                member = _get_spool(writer).write(key, parts, size, crc, writer.write_count)
+                member = writer.get_spool().write(key, parts, size, crc, writer.write_count)
             except OSError as error:
                 raise StoreError(f"{self.path} cannot be written: {error.strerror}", error.errno) from error
-            _replace_member(writer, key, member)
-            _compact(writer)
+            writer.replace_member(key, member)
+            writer.compact()
 
     def delete(self, key: str) -> None:
         writer = self._require_writer(f"deleting {key!r}")
         with writer.lock:
             self._check_open()
             if key in writer.members:
-                _replace_member(writer, key, None)
+                writer.replace_member(key, None)
 
     def _require_writer(self, operation: str) -> WriterState:
         writer = self._writer
@@ -249,16 +222,16 @@ class ZipStore(ArchiveStore):
         with writer.lock:
             if not writer.is_dirty:
                 return
-            if _file_identity(writer.target_path) != writer.identity:
+            if file_identity(writer.target_path) != writer.identity:
                 raise StoreError(
                     f"{self.path} was changed by another process after this store opened it: it is not replaced, and "
                     "the changes of this store are lost; write to a zip file from one process at a time"
                 )
             try:
-                members, old = _get_spool(writer).complete(writer.members, writer.target_path, writer.durable)
+                members, old = writer.get_spool().complete(writer.members, writer.target_path, writer.durable)
             except OSError as error:
                 raise StoreError(f"{self.path} cannot be written: {error.strerror}", error.errno) from error
-            writer.identity = _file_identity(writer.target_path)
+            writer.identity = file_identity(writer.target_path)
             writer.spool, writer.members, writer.is_dirty = None, members, False
             writer.old, writer.size = old, old.end
 
@@ -309,85 +282,11 @@ class ZipStore(ArchiveStore):
 
 _open_for_writing: weakref.WeakSet[ZipStore] = weakref.WeakSet()
 
-_writers: weakref.WeakValueDictionary[str, WriterState] = weakref.WeakValueDictionary()
-"""The writers by the real path of the archive. An entry exists as long as a store uses it."""
-
-_writers_lock = threading.RLock()
-"""Held while a writer is looked up or created. It is never acquired while the lock of a writer is held."""
-
-
-def is_being_written(path: str) -> bool:
-    """Return whether a store of this process has the archive open for writing. The file need not exist yet."""
-    writer = _writers.get(os.path.realpath(path))
-    return writer is not None and writer.process_id == os.getpid()
-
-
-def _clear(writer: WriterState) -> None:
-    """Remove all members."""
-    with writer.lock:
-        if writer.spool is not None:
-            writer.spool.discard()
-        writer.members, writer.listing, writer.spool, writer.old = {}, None, None, None
-        writer.is_dirty = True
-
-
-def _get_spool(writer: WriterState) -> Spool:
-    """Return the temporary file for new values. Creates it if needed."""
-    if writer.spool is None:
-        directory = os.path.dirname(writer.target_path)
-        remove_abandoned(directory)
-        writer.spool = Spool(directory, writer.old)
-    return writer.spool
-
-
-def _replace_member(writer: WriterState, key: str, member: Member | None) -> None:
-    old = writer.members.get(key)
-    if old is None or member is None:
-        writer.listing = None
-    if member is None:
-        del writer.members[key]
-    else:
-        writer.members[key] = member
-    if old is not None and writer.spool is not None:
-        writer.spool.drop(old)
-    writer.is_dirty = True
-
-
-def _compact(writer: WriterState) -> None:
-    """Remove the unused bytes of the temporary file if they are many. Without space on the disk they remain."""
-    spool = writer.spool
-    if spool is None or not spool.needs_compaction:
-        return
-    with suppress(OSError):
-        writer.spool, moved = spool.compacted(writer.members)
-        writer.members.update(moved)
-        spool.discard()
-
 
 @atexit.register
 def _close_all() -> None:
     for store in list(_open_for_writing):
         store._close_and_log_errors()
-
-
-_forking_writers: list[WriterState] = []
-
-
-def _before_fork() -> None:
-    _writers_lock.acquire()
-    _forking_writers[:] = list(_writers.values())
-    for writer in _forking_writers:
-        writer.lock.acquire()
-
-
-def _after_fork() -> None:
-    while _forking_writers:
-        _forking_writers.pop().lock.release()
-    _writers_lock.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def _as_location_error(check: Callable[[str], T], path: str) -> T:
@@ -396,12 +295,3 @@ def _as_location_error(check: Callable[[str], T], path: str) -> T:
         return check(path)
     except StoreError as error:
         raise LocationError(str(error)) from error
-
-
-def _file_identity(path: str) -> tuple[int, ...] | None:
-    """Return values that change when the file is replaced or modified; None if the file does not exist."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
