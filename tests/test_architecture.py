@@ -96,6 +96,7 @@ ORDER = (
     "zarrfs.engine.stores.symbolic_links",
     "zarrfs.engine.stores.local_files",
     "zarrfs.engine.stores.local_listing",
+    "zarrfs.engine.stores.local_tree",
     "zarrfs.engine.stores.local",
     "zarrfs.engine.stores.temporary",
     "zarrfs.engine.stores.zarr_python",

@@ -27,8 +27,9 @@ from zarrfs.engine.indexing.selections import (
     vectorized_selection,
 )
 from zarrfs.engine.io.access import Access
+from zarrfs.engine.io.flat_reading import check_flat, read_flat
 from zarrfs.engine.io.patching import write_flat
-from zarrfs.engine.io.reading import check_flat, read_flat, read_out, read_selection
+from zarrfs.engine.io.reading import read_out, read_selection
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.io.writing import write_selection
 from zarrfs.engine.model import ArraySpec

@@ -36,7 +36,6 @@ from zarrfs.engine.stores.base import (
     segment_below,
 )
 from zarrfs.engine.stores.local_files import (
-    MISSING_ERRNOS,
     LocalValue,
     make_directories_durably,
     raise_unless_missing,
@@ -45,6 +44,7 @@ from zarrfs.engine.stores.local_files import (
     write_parts,
 )
 from zarrfs.engine.stores.local_listing import DirectoryListing
+from zarrfs.engine.stores.local_tree import DirectoryTree
 from zarrfs.engine.stores.regular_files import (
     check_regular_file,
     describe_file_type,
@@ -54,7 +54,6 @@ from zarrfs.engine.stores.symbolic_links import LinkPolicy
 from zarrfs.engine.stores.temporary_files import (
     create_temporary,
     find_abandoned,
-    remove_abandoned,
     sync_directory,
 )
 from zarrfs.errors import LocationError, StoreError
@@ -98,6 +97,7 @@ class LocalStore(Store):
         self._url = Path(self.root).as_uri()
         self._links = LinkPolicy(self.root, allow_external)
         self._listing = DirectoryListing(self._links)
+        self._tree = DirectoryTree(self._links, self._listing, durable)
         with suppress(OSError, ValueError):
             mode = os.stat(self.root).st_mode
             if not stat.S_ISDIR(mode):
@@ -287,21 +287,8 @@ class LocalStore(Store):
         if self.read_only:
             raise self._read_only_error(f"deleting {key!r}")
         path = self._path(check_key(key))
-        self._unlink(path)
-        self._prune(os.path.dirname(path))
-
-    def _unlink(self, path: str) -> None:
-        try:
-            self._links.check_directory(path.rpartition("/")[0])
-            os.unlink(path)
-            if self.durable:
-                with suppress(FileNotFoundError):  # Another writer removed the empty directory.
-                    sync_directory(os.path.dirname(path))
-        except StoreError:
-            raise
-        except OSError as error:
-            if error.errno not in MISSING_ERRNOS:
-                raise StoreError(f"{path} cannot be deleted: {error.strerror}", error.errno) from error
+        self._tree.unlink(path)
+        self._tree.prune(os.path.dirname(path))
 
     def delete_prefix(self, prefix: str) -> None:
         """Delete all keys below the prefix. Links to directories are deleted, but not their targets."""
@@ -310,27 +297,12 @@ class LocalStore(Store):
         self._check_open()
         path = self._path(check_key(prefix)) if prefix else self.root
         if prefix and os.path.islink(path):
-            self._unlink(path)
+            self._tree.unlink(path)
         else:
-            self._delete_below(path)
+            self._tree.delete_below(path)
         if prefix:
-            self._prune(os.path.dirname(path))
+            self._tree.prune(os.path.dirname(path))
         self._links.clear()
-
-    def _delete_below(self, top: str) -> None:
-        """Delete all files below a directory, then the directories. Links are not followed."""
-        directories = [top]
-        for directory in directories:  # the list grows during the iteration
-            for entry in self._listing.scan(directory):
-                if entry.is_dir(follow_symlinks=False):
-                    directories.append(entry.path)
-                else:
-                    self._unlink(entry.path)
-            remove_abandoned(directory)
-        for directory in reversed(directories):
-            if directory != self.root:
-                with suppress(OSError):
-                    os.rmdir(directory)
 
     def move_prefix(self, prefix: str, target: str) -> None:
         if self.read_only:
@@ -340,61 +312,21 @@ class LocalStore(Store):
         old = self._path(check_key(prefix)) if prefix else ""
         new = self._path(check_key(target)) if target else ""
         if old and not target and os.path.isdir(old):
-            self._move_to_root(old)
+            self._move_to_root(prefix, old)
             return
         if new and segment_below(prefix, target) is not None and not os.path.lexists(new):
-            self._move_into(prefix, target)
+            self._tree.move_into((self._base + prefix).rstrip("/"), new, segment_below(prefix, target))
             return
         if not old or not new or os.path.lexists(new) or not os.path.isdir(old):
             super().move_prefix(prefix, target)
             return
-        try:
-            for path in (old, new):
-                with suppress(FileNotFoundError):
-                    self._links.check_directory(path.rpartition("/")[0])
-            os.makedirs(os.path.dirname(new), exist_ok=True)
-            os.rename(old, new)
-            self._links.clear()
-        except StoreError:
-            raise
-        except OSError as error:
-            raise StoreError(f"{old} cannot be moved to {new}: {error.strerror}", error.errno) from error
-        self._prune(os.path.dirname(old))
+        self._tree.rename(old, new)
 
-    def _move_to_root(self, old: str) -> None:
+    def _move_to_root(self, prefix: str, old: str) -> None:
         """Move the contents of a directory to the root by renaming, which needs no disk space."""
-        prefix = old[len(self._base) :]
-        for name in sorted(os.listdir(old)):
-            source, target = f"{old}/{name}", self._base + name
-            if os.path.isdir(source) and os.path.lexists(target):
-                super().move_prefix(f"{prefix}/{name}", name)
-                continue
-            try:
-                os.replace(source, target)
-            except OSError as error:
-                raise StoreError(
-                    f"{source} cannot be moved to {target}: {error.strerror}", error.errno
-                ) from error
-        self._prune(old)
-
-    def _move_into(self, prefix: str, target: str) -> None:
-        """Move the contents of a directory to a directory below it by renaming."""
-        old = (self._base + prefix).rstrip("/")
-        new = self._base + target
-        names = {entry.name for entry in self._listing.scan(old)} - {segment_below(prefix, target)}
-        try:
-            with suppress(FileNotFoundError):
-                self._links.check_directory(new.rpartition("/")[0])
-            if names:
-                os.makedirs(new, exist_ok=True)
-            for name in sorted(names):
-                os.rename(f"{old}/{name}", f"{new}/{name}")
-        except StoreError:
-            raise
-        except OSError as error:
-            raise StoreError(f"{old} cannot be moved to {new}: {error.strerror}", error.errno) from error
-        finally:
-            self._links.clear()
+        for name in self._tree.move_to_root(old):
+            super().move_prefix(f"{prefix}/{name}", name)
+        self._tree.prune(old)
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         if self.read_only and not dry_run:
@@ -408,15 +340,5 @@ class LocalStore(Store):
                 continue
             except OSError as error:
                 raise StoreError(f"{path} cannot be removed: {error.strerror}", error.errno) from error
-            self._prune(os.path.dirname(path))
+            self._tree.prune(os.path.dirname(path))
         return abandoned
-
-    def _prune(self, directory: str) -> None:
-        """Remove a directory and its parents below the root as long as they are empty."""
-        while len(directory) > len(self.root):
-            try:
-                os.rmdir(directory)
-            except OSError:
-                return
-            self._links.forget(directory)
-            directory = os.path.dirname(directory)

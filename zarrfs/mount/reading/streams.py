@@ -15,7 +15,7 @@ from zarrfs.engine.formats.api import document_keys
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
 from zarrfs.engine.io.decoded import DecodedChunks
 from zarrfs.engine.io.flat import BlockGrid, Window, block_grid, box_version, flat_version, strided_window
-from zarrfs.engine.io.reading import read_flat_box
+from zarrfs.engine.io.flat_reading import read_flat_box
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError
 
