@@ -441,6 +441,16 @@ def test_a_group_with_several_arrays_is_not_an_image() -> None:
         build_pyramid(group, levels=2)
 
 
+def test_a_broken_member_of_a_group_with_one_array_is_an_error() -> None:
+    """It could be the array that is meant."""
+    store = MemoryStore()
+    group = zarrfs.create_group(store)
+    group.create_array("a", data=np.zeros((4, 4)))
+    store.set("b/zarr.json", b'{"zarr_format": 3, "node_type": "array"}')
+    with pytest.raises(MetadataError, match=r"b/zarr\.json"):
+        build_pyramid(group, MemoryStore())
+
+
 def test_an_array_is_not_replaced_with_its_own_image(tmp_path: Path) -> None:
     new_array(tmp_path / "a.zarr", volume((8, 8)))
     with pytest.raises(NodeExistsError, match="built from"):
