@@ -12,6 +12,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Generator, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -46,6 +47,24 @@ libraries.
 
 THREAD_EXIT_TIMEOUT_SECONDS = 5.0
 """The time within which a thread must exit after a test."""
+
+
+EMULATED_STORES = frozenset({"fsspec, s3", "fsspec, azure", "fsspec, gcs"})
+"""Parameters of tests that use an emulator of a cloud service. Other tests have the marker ``emulators``."""
+
+EMULATOR_MODULES = ("moto", "gcp_storage_emulator", "s3fs", "gcsfs", "adlfs")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that use emulators of cloud services, and skip them if the extra is not installed."""
+    missing = [name for name in EMULATOR_MODULES if find_spec(name) is None]
+    for item in items:
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if any(isinstance(value, str) and value in EMULATED_STORES for value in parameters):
+            item.add_marker("emulators")
+        if missing and item.get_closest_marker("emulators") is not None:
+            reason = f"{', '.join(missing)}: not installed (the extra emulators)"
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")

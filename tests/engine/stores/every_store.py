@@ -13,12 +13,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
-import adlfs
 import fsspec
 import mongomock
 import obstore.store
 import pytest
-import s3fs
 import zarr
 
 from tests.engine.stores.servers import (
@@ -155,6 +153,8 @@ def azure_store() -> RemoteStore:
         pytest.skip(
             f"Azurite is not installed ({AZURITE}): packaging/setup.sh installs it if npm is available"
         )
+    import adlfs
+
     options = {"connection_string": server_url("azure")}
     container = f"c{uuid.uuid4().hex}"
     file_system = adlfs.AzureBlobFileSystem(**options, skip_instance_cache=True)
@@ -171,6 +171,8 @@ def gcs_store() -> RemoteStore:
 
 
 def s3_store() -> RemoteStore:
+    import s3fs
+
     bucket = f"b{uuid.uuid4().hex}"
     options = {"endpoint_url": server_url("s3"), "key": "x", "secret": "x"}
     s3fs.S3FileSystem(**options).mkdir(bucket)

@@ -25,23 +25,24 @@ LOCATIONS: dict[str, Callable[[Path], Any]] = {
     "directory": lambda path: path / "a.zarr",
     "sqlite": lambda path: f"sqlite://{path}/a.sqldb",
     "lmdb": lambda path: f"lmdb://{path}/a.lmdb",
-    "redis": lambda path: server_urls()["redis"],
+    "redis": lambda path: server_url("redis"),
     "fsspec, file": lambda path: f"local://{path}/a.zarr",
     "fsspec, s3": lambda path: "s3://freshness/a.zarr",
 }
 
 CHUNKINGS = {"chunks": {"chunks": (8, 8)}, "shards": {"chunks": (2, 2), "shards": (8, 8)}}
 
+SERVERS = {"redis": redis_server, "s3": s3_server}
+
 _server_urls: dict[str, str] = {}
 _running_servers = ExitStack()
 
 
-def server_urls() -> dict[str, str]:
-    if not _server_urls:
+def server_url(name: str) -> str:
+    if name not in _server_urls:
         with lasting():
-            _server_urls["redis"] = _running_servers.enter_context(redis_server())
-            _server_urls["s3"] = _running_servers.enter_context(s3_server())
-    return _server_urls
+            _server_urls[name] = _running_servers.enter_context(SERVERS[name]())
+    return _server_urls[name]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,7 +57,7 @@ def options(location: Any) -> dict[str, Any]:
         return {}
     import s3fs
 
-    storage_options = {"endpoint_url": server_urls()["s3"], "key": "x", "secret": "x"}
+    storage_options = {"endpoint_url": server_url("s3"), "key": "x", "secret": "x"}
     s3fs.S3FileSystem(**storage_options).makedirs("freshness", exist_ok=True)
     return {"storage_options": storage_options}
 

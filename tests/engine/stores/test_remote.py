@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import s3fs
 import zarr
 from click.testing import CliRunner
 
@@ -471,6 +470,8 @@ def test_unknown_protocols_and_missing_packages_are_errors(monkeypatch: pytest.M
 @pytest.fixture(scope="module")
 def s3() -> Iterator[dict[str, str]]:
     """The storage options of an S3 server with a bucket."""
+    import s3fs
+
     with s3_server() as endpoint:
         options = {"endpoint_url": endpoint, "key": "x", "secret": "x"}
         s3fs.S3FileSystem(**options).mkdir("bucket")
@@ -487,6 +488,7 @@ def record_requests(store: RemoteStore) -> list[str]:
     return requests
 
 
+@pytest.mark.emulators
 def test_ranges_of_s3_take_one_request_each(s3: dict[str, str]) -> None:
     with RemoteStore("s3://bucket/counted.zarr", storage_options=s3) as store:
         zarrfs.create_array(store, data=DATA, chunks=(5, 5), shards=(20, 20))
@@ -513,7 +515,10 @@ def test_ranges_of_s3_take_one_request_each(s3: dict[str, str]) -> None:
         assert requests == ["GET", "GET"]
 
 
+@pytest.mark.emulators
 def test_a_zip_file_in_s3_is_read(s3: dict[str, str], tmp_path: Path) -> None:
+    import s3fs
+
     zarrfs.create_array(tmp_path / "a.zarr", data=DATA, chunks=(5, 5), shards=(20, 20))
     s3fs.S3FileSystem(**s3).put_file(
         str(zip_directory(tmp_path / "a.zarr", zipfile.ZIP_STORED)), "bucket/a.zarr.zip"
@@ -535,6 +540,7 @@ def test_a_zip_file_in_s3_is_read(s3: dict[str, str], tmp_path: Path) -> None:
         assert np.array_equal(pickle.loads(pickle.dumps(array))[...], DATA)
 
 
+@pytest.mark.emulators
 def test_zarr_python_and_zarrfs_read_each_other_in_s3(s3: dict[str, str]) -> None:
     options = s3
     ours = zarrfs.create_array(

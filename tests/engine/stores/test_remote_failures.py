@@ -13,8 +13,6 @@ from typing import Any
 import aiohttp
 import numpy as np
 import pytest
-from azure.core.exceptions import ResourceNotFoundError
-from botocore.exceptions import ClientError
 
 import zarrfs
 from tests.engine.stores.servers import FaultyFTPServer, WebServer, faulty_ftp_server, free_port, web_server
@@ -335,10 +333,6 @@ def with_cause(error: BaseException, cause: BaseException) -> BaseException:
     return error
 
 
-def s3_error(status: int) -> ClientError:
-    return ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": status}}, "GetObject")
-
-
 @pytest.mark.parametrize(
     ("error", "presence"),
     [
@@ -348,9 +342,6 @@ def s3_error(status: int) -> ClientError:
         (OSError(5, "Input/output error"), Presence.FAILURE),
         (PermissionError(13, "no"), Presence.FAILURE),
         (ConnectionRefusedError(111, "no"), Presence.FAILURE),
-        (with_cause(FileNotFoundError("x"), s3_error(404)), Presence.MISSING),
-        (with_cause(FileNotFoundError("x"), s3_error(503)), Presence.FAILURE),
-        (with_cause(FileNotFoundError("x"), ResourceNotFoundError("x")), Presence.MISSING),
         (with_cause(FileNotFoundError("x"), TimeoutError()), Presence.FAILURE),
         (
             with_cause(FileNotFoundError("x"), with_cause(KeyError("x"), ConnectionResetError(104, "x"))),
@@ -364,6 +355,18 @@ def s3_error(status: int) -> ClientError:
 )
 def test_errors_are_classified(error: BaseException, presence: Presence) -> None:
     assert classify_error(error) is presence
+
+
+@pytest.mark.emulators
+def test_errors_of_cloud_services_are_classified() -> None:
+    from azure.core.exceptions import ResourceNotFoundError
+    from botocore.exceptions import ClientError
+
+    for status, presence in ((404, Presence.MISSING), (503, Presence.FAILURE)):
+        error = ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": status}}, "GetObject")
+        assert classify_error(with_cause(FileNotFoundError("x"), error)) is presence
+    error = with_cause(FileNotFoundError("x"), ResourceNotFoundError("x"))
+    assert classify_error(error) is Presence.MISSING
 
 
 @pytest.mark.parametrize(
