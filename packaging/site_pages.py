@@ -40,7 +40,8 @@ PYTHON_MODULES = (
 )
 
 EXTENSION_MODULES = tuple(
-    f"zarrfs.ext.{name}" for name in ("codecs", "data_types", "chunks", "stores", "views", "metadata")
+    f"zarrfs.ext.{name}"
+    for name in ("codecs", "data_types", "chunks", "formats", "stores", "views", "metadata")
 )
 
 

@@ -91,6 +91,19 @@ except zarrfs.LocationError as error:
 """
 
 
+REFUSED = """
+import zarrfs
+for change in (
+    lambda: zarrfs.create_array("album/dog", shape=(2,), dtype="u1", zarr_format="example.tiles"),
+    lambda: zarrfs.open("album/cat", mode="r+").attrs.put({"a": 1}),
+):
+    try:
+        change()
+    except zarrfs.ZarrError as error:
+        print(error)
+"""
+
+
 def test_python_reads_with_an_inner_path_and_storage_options(site: Site) -> None:
     values, error = site.run("-c", READ).splitlines()
     assert values == str(expected().tolist())
@@ -134,9 +147,21 @@ def test_the_viewer_displays_the_array(site: Site) -> None:
     assert (site.directory / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_directory_of_the_format_is_read_mounted_and_copied(site: Site) -> None:
+    assert site.run("-c", blocks()[1]).strip() == "[[1, 2, 3], [4, 5, 6]]"
+    shown = site.run("-m", "zarrfs", "tree", "album")
+    assert "cat" in shown
+    assert "2 x 3 uint8" in shown
+    assert "example.tiles" in site.run("-m", "zarrfs", "info", "album/cat")
+    site.run("-m", "zarrfs", "copy", "album", "copied.zarr")
+    assert site.run("-m", "zarrfs", "cat", "copied.zarr/cat", "--as", "csv").split() == ["1,2,3", "4,5,6"]
+    done = site.run("-c", REFUSED)
+    assert "the format example.tiles is read-only; copy the array" in done
+
+
 def test_the_extensions_keep_the_contracts(site: Site) -> None:
     tests = site.directory / "test_example.py"
-    tests.write_text(blocks()[1], encoding="utf-8")
+    tests.write_text(blocks()[2], encoding="utf-8")
     printed = site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={site.directory}", tests)
     assert re.search(r"^\d\d passed", printed, re.MULTILINE), printed
 
@@ -144,6 +169,6 @@ def test_the_extensions_keep_the_contracts(site: Site) -> None:
 def test_the_guide_names_all_entry_point_groups() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "zarrfs").rglob("*.py"))
     groups = set(re.findall(r'^(?:ENTRY_POINTS|MEMBER_NAMES) = "(zarrfs\.[a-z_]+)"', sources, re.MULTILINE))
-    assert len(groups) >= 7
+    assert len(groups) >= 8
     text = GUIDE.read_text(encoding="utf-8")
     assert [group for group in groups if f"`{group}`" not in text] == []

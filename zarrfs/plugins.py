@@ -1,4 +1,4 @@
-"""Entry points of other packages: codecs, data types, chunk grids, chunk key encodings, stores, views and
+"""Entry points of other packages: codecs, data types, chunk grids, chunk key encodings, formats, stores, views and
 functions that return names of members.
 
 Entry points are searched only for names that zarrfs itself does not know, because the search is slow compared with
@@ -19,7 +19,7 @@ from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.logs import logger
 from zarrfs.text import short_repr
 
-__all__ = ["find_plugin", "install_hint", "load_plugins", "provide"]
+__all__ = ["find_plugin", "install_hint", "load_plugins", "plugin_names", "provide"]
 
 _provided: dict[str, list[str]] = {}
 """Entry point group -> references (``"module:name"``) to objects of zarrfs itself that are loaded like plugins."""
@@ -68,6 +68,11 @@ def find_plugin(group: str, name: str, expected: Any, error: type[Exception] | N
                 _guard(plugin if isinstance(plugin, type) else type(plugin), _describe(point), error)
             return plugin
     return None
+
+
+def plugin_names(group: str) -> list[str]:
+    """Return the names that packages register in an entry point group, sorted."""
+    return sorted({point.name for point in _entry_points(group)})
 
 
 def load_plugins(group: str, expected: Any) -> list[Any]:

@@ -10,10 +10,11 @@ zarrfs.codecs              name in Zarr v3 metadata        subclass of a class o
 zarrfs.data_types          name in Zarr v3 metadata        instance of ``ext.data_types.DataTypeFamily``
 zarrfs.chunk_grids         name in Zarr v3 metadata        subclass of ``ext.chunks.ChunkGrid``
 zarrfs.chunk_key_encodings name in Zarr v3 metadata        subclass of ``ext.chunks.ChunkKeyEncoding``
+zarrfs.formats             ``zarr_format`` of the nodes    subclass of ``ext.formats.Format``
 zarrfs.stores              scheme of the URL               function; see ``ext.stores.StoreOpener``
 zarrfs.views               any                             subclass of ``ext.views.View``
 zarrfs.member_names        any                             function from a Group to names of members or None
 ========================== =============================== =====================================
 
-``zarrfs.testing`` has the contracts of codecs, stores and views as tests. docs/extensions.md is the guide.
+``zarrfs.testing`` has the contracts of codecs, formats, stores and views as tests. docs/extensions.md is the guide.
 """

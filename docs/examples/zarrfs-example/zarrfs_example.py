@@ -1,4 +1,7 @@
-"""An example of a package that extends zarrfs: a codec, a data type, a store and a view; see docs/extensions.md."""
+"""An example of a package that extends zarrfs: a codec, a data type, a format, a store and a view.
+
+See docs/extensions.md.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ import numpy as np
 
 from zarrfs.ext.codecs import Buffer, BytesBytesCodec, CodecError
 from zarrfs.ext.data_types import DataType, DataTypeFamily
-from zarrfs.ext.metadata import MetadataError, check_keys, expect_integer
+from zarrfs.ext.formats import TranslatedFormat, join, read_object
+from zarrfs.ext.metadata import MetadataError, check_keys, expect_integer, expect_shape
 from zarrfs.ext.stores import LocationError, Store
 from zarrfs.ext.views import BytesSegment, PresentedArray, View, VirtualFileContent
 from zarrfs.storage import LocalStore
@@ -63,6 +67,36 @@ class Angle(DataTypeFamily):
 
 
 ANGLE = Angle()
+
+
+class TilesFormat(TranslatedFormat):
+    """Images of 8 bits in uncompressed tiles: ``tiles.json``, and a file such as ``2.0`` for each tile.
+
+    ``tiles.json`` is ``{"size": [height, width], "tile": [height, width]}``. A directory with an ``album.json`` is a
+    group.
+    """
+
+    name = "example.tiles"
+    document_names = ("tiles.json", "album.json")
+
+    def metadata(self, store: Store, path: str) -> Mapping[str, Any] | None:
+        key = join(path, "tiles.json")
+        document = read_object(store, key)
+        if document is None:
+            album = read_object(store, join(path, "album.json"))
+            return None if album is None else {"zarr_format": 3, "node_type": "group", "attributes": album}
+        check_keys(document, key, ("size", "tile"))
+        tile = expect_shape(document.get("tile"), f"{key}: /tile")
+        return {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": expect_shape(document.get("size"), f"{key}: /size"),
+            "data_type": "uint8",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": tile}},
+            "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}},
+            "fill_value": 0,
+            "codecs": [{"name": "bytes"}],
+        }
 
 
 def open_shelf(url: str, mode: str, *, storage_options: dict[str, Any]) -> tuple[Store, str]:

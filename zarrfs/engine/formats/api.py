@@ -10,14 +10,12 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from zarrfs.engine.dtypes import DataType
-from zarrfs.engine.formats import draft2019, n5, v2, v3
-from zarrfs.engine.formats.base import Format, NodeKeys, NodeKind
+from zarrfs.engine.formats import draft2019, v2, v3
+from zarrfs.engine.formats.base import NodeKeys, NodeKind
 from zarrfs.engine.formats.consolidation import Consolidation, V2Consolidation, V3Consolidation
 from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import convert_unexpected_errors, document_limit, location
-from zarrfs.engine.formats.v1 import V1Format
-from zarrfs.engine.formats.v2 import V2Format
-from zarrfs.engine.formats.v3 import V3Format
+from zarrfs.engine.formats.registry import WRITABLE_FORMATS, all_formats, check_format, format_named
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import UnsupportedError
@@ -51,34 +49,16 @@ __all__ = [
 
 Spec = TypeVar("Spec", ArraySpec, GroupSpec)
 
-_FORMATS: dict[int | str, Format] = {
-    3: V3Format(),
-    2: V2Format(),
-    n5.NAME: n5.N5Format(),
-    1: V1Format(),
-    draft2019.NAME: draft2019.Draft2019Format(),
-}
-"""The formats by the ``zarr_format`` of their nodes, in the order in which they are tried."""
-
 _CONSOLIDATIONS: dict[int | str, Consolidation] = {3: V3Consolidation(), 2: V2Consolidation()}
-
-WRITABLE_FORMATS = tuple(name for name in (2, 3, n5.NAME, draft2019.NAME) if _FORMATS[name].features.writable)
-"""The values of ``zarr_format`` of new nodes."""
-
-
-def check_format(zarr_format: int | str) -> None:
-    """Raise UnsupportedError unless new nodes can have this format."""
-    if zarr_format not in WRITABLE_FORMATS:
-        raise UnsupportedError(
-            f"zarr_format {zarr_format!r} cannot be written; expected one of {WRITABLE_FORMATS}"
-        )
 
 
 def features(zarr_format: int | str) -> FormatFeatures:
     """Return what a format can store. Raises UnsupportedError for an unknown format."""
-    if zarr_format not in _FORMATS:
-        check_format(zarr_format)
-    return _FORMATS[zarr_format].features
+    try:
+        return format_named(zarr_format).features
+    except UnsupportedError:
+        check_format(zarr_format)  # its message lists the formats of new nodes
+        raise
 
 
 def writable_format(zarr_format: int | str) -> int | str:
@@ -89,7 +69,7 @@ def writable_format(zarr_format: int | str) -> int | str:
 
 def new_fill_value(value: Any, data_type: DataType, zarr_format: int | str) -> Any:
     """Return the fill value of a new array for an option, None included."""
-    return _FORMATS[zarr_format].new_fill_value(value, data_type)
+    return format_named(zarr_format).new_fill_value(value, data_type)
 
 
 def array_from_document(document: Mapping[str, Any], where: str) -> ArraySpec:
@@ -126,12 +106,12 @@ def read_node(
 
 
 def _read_node(store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
-    for zarr_format, format_ in _FORMATS.items():
+    for zarr_format, format_ in all_formats():
         with convert_unexpected_errors(location(store, path)):
             spec = format_.read(store, path, allow_pickle, use_consolidated)
         if spec is None:
             continue
-        if zarr_format == 3 and store.concurrency == 1 and _FORMATS[2].kind(store, path) is not None:
+        if zarr_format == 3 and store.concurrency == 1 and format_named(2).kind(store, path) is not None:
             logger.warning(
                 "%s: %r has metadata of both Zarr v3 and v2; v3 is used. Remove zarr.json, or .zarray and .zgroup",
                 store.url,
@@ -143,27 +123,18 @@ def _read_node(store: Store, path: str, allow_pickle: bool, use_consolidated: bo
 
 def read_kind(store: Store, path: str) -> NodeKind | None:
     """Return whether the node at the path is an array or a group, or None if there is no node. Raises MetadataError."""
-    kinds = (format_.kind(store, path) for format_ in _FORMATS.values())
+    kinds = (format_.kind(store, path) for _, format_ in all_formats())
     return next((kind for kind in kinds if kind is not None), None)
-
-
-def _format(spec: NodeSpec) -> Format:
-    format_ = _FORMATS.get(spec.zarr_format)
-    if format_ is None:
-        raise UnsupportedError(
-            f"zarr_format {spec.zarr_format!r} is not supported; expected one of {list(_FORMATS)}"
-        )
-    return format_
 
 
 def check_writable(spec: NodeSpec) -> None:
     """Raise UnsupportedError if the format of ``spec`` cannot represent it. Writes nothing."""
-    _format(spec).check(spec)
+    format_named(spec.zarr_format).check(spec)
 
 
 def check_path(store: Store, path: str, zarr_format: int | str) -> None:
     """Raise KeyNameError if the format does not allow a new node at the path. Writes nothing."""
-    _FORMATS[zarr_format].check_path(store, path)
+    format_named(zarr_format).check_path(store, path)
 
 
 def with_prescribed_encoding(spec: ArraySpec) -> ArraySpec:
@@ -171,42 +142,44 @@ def with_prescribed_encoding(spec: ArraySpec) -> ArraySpec:
 
     N5 prescribes blocks of reversed dimensions. The compressor is unchanged.
     """
-    return _format(spec).with_prescribed_encoding(spec)
+    return format_named(spec.zarr_format).with_prescribed_encoding(spec)
 
 
 def write_node(store: Store, path: str, spec: Spec) -> Spec:
     """Write the node's documents and return ``spec`` with them. The caller writes the groups above the node."""
-    return cast(Spec, _format(spec).write(store, path, spec))
+    return cast(Spec, format_named(spec.zarr_format).write(store, path, spec))
 
 
 def write_attributes(store: Store, path: str, spec: Spec) -> Spec:
     """Write the attributes of ``spec``, an existing node; return the updated ``spec``."""
-    return cast(Spec, _format(spec).write_attributes(store, path, spec))
+    return cast(Spec, format_named(spec.zarr_format).write_attributes(store, path, spec))
 
 
 def child_names(store: Store, path: str, spec: GroupSpec) -> list[str]:
     """Return the names below the group that may be nodes, without checking each of them. Needs one listing."""
-    return _format(spec).child_names(store, path, spec)
+    return format_named(spec.zarr_format).child_names(store, path, spec)
 
 
 def consolidating_paths(path: str, zarr_format: int | str) -> list[str]:
     """Return the paths of the groups whose consolidated metadata, if any, contains the node at the path."""
-    return _FORMATS[zarr_format].consolidating_paths(path)
+    return format_named(zarr_format).consolidating_paths(path)
 
 
 def is_consolidated(store: Store, path: str, zarr_format: int | str) -> bool:
     """Return whether the group at the path has consolidated metadata."""
-    return _FORMATS[zarr_format].is_consolidated(store, path)
+    return format_named(zarr_format).is_consolidated(store, path)
 
 
 def chunk_prefix(spec: ArraySpec, path: str) -> str:
     """Return the prefix of the chunk keys of the array at the path: empty, or ending with a slash."""
-    return _format(spec).chunk_prefix(path, spec)
+    return format_named(spec.zarr_format).chunk_prefix(path, spec)
 
 
 def document_keys(store: Store, path: str, spec: NodeSpec) -> tuple[str, ...]:
     """Return the keys of a node's own documents, attributes last. The documents need not exist."""
-    return _format(spec).document_keys(store, path, "array" if isinstance(spec, ArraySpec) else "group")
+    return format_named(spec.zarr_format).document_keys(
+        store, path, "array" if isinstance(spec, ArraySpec) else "group"
+    )
 
 
 def node_document_keys(store: Store, path: str) -> tuple[str, ...]:
@@ -214,7 +187,7 @@ def node_document_keys(store: Store, path: str) -> tuple[str, ...]:
 
     The documents need not all exist.
     """
-    for format_ in _FORMATS.values():
+    for _, format_ in all_formats():
         kind = format_.kind(store, path)
         if kind is not None:
             return format_.document_keys(store, path, kind)
@@ -226,7 +199,7 @@ def node_keys(store: Store, *paths: str) -> list[NodeKeys]:
 
     The format is that of the node at the first path.
     """
-    format_ = next((known for known in _FORMATS.values() if known.kind(store, paths[0]) is not None), None)
+    format_ = next((known for _, known in all_formats() if known.kind(store, paths[0]) is not None), None)
     return [NodeKeys((), (path,)) if format_ is None else format_.node_keys(store, path) for path in paths]
 
 
