@@ -124,9 +124,7 @@ USES = {
     "nrrd": EXPORT.format(name="a.nrrd", found="a.nrrd"),
     "nifti": EXPORT.format(name="a.nii", found="a.nii"),
     "images": EXPORT.format(name="plane.png", found="plane*.png"),
-    "pcodec": CODEC.format(
-        dtype="i4", options='zarr_format=2, compressors=None, filters=[{"id": "pcodec"}]'
-    ),
+    "pcodec": CODEC.format(dtype="i4", options='zarr_format=2, compressors=None, filters=[{"id": "pcodec"}]'),
     "msgpack": 'zarrfs.create_array("a.zarr", data=numpy.array(["a", 1], object), zarr_format=2, '
     'dtype=object, object_codec={"id": "msgpack2"})\nassert list(zarrfs.open("a.zarr")[...]) == ["a", 1]',
     "zfp": CODEC.format(dtype="f4", options='zarr_format=2, compressors={"id": "zfpy", "mode": 1}').replace(
@@ -145,7 +143,9 @@ USES = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--lowest", action="store_true")
     parser.add_argument("extras", nargs="*")

@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypedDict, TypeVar
 
 import click
 
-from zarrfs.cli.console import safe
+from zarrfs.cli.console import readable_bytes, safe
 from zarrfs.cli.values import SizeType, storage_option, storage_options
 from zarrfs.tools.copying.advice import command_line
-from zarrfs.tools.copying.reports import CopyReport
+from zarrfs.tools.copying.cluster.results import WorkerStatistics
+from zarrfs.tools.copying.reports import ArrayEstimate, CopyReport
 
 __all__ = [
     "CopyOptions",
@@ -23,6 +24,7 @@ __all__ = [
     "execution_options",
     "image_options",
     "print_report",
+    "print_workers",
     "progress_bar",
 ]
 
@@ -178,13 +180,49 @@ def _bar() -> Iterator[Callable[[str, int, int], object] | None]:
 
 
 def print_report(lines: Sequence[str], dry_run: bool) -> None:
-    """Print the lines of a report. Exits with INCOMPLETE_STATUS if members were skipped."""
+    """Print the lines of a report, the estimates of a dry run, and what the workers of a cluster have done.
+
+    Exits with INCOMPLETE_STATUS if members were skipped.
+    """
     for line in lines[:MAX_LINES]:
         click.echo(("would be " if dry_run else "") + safe(line))
     if len(lines) > MAX_LINES:
         click.echo(f"... and {len(lines) - MAX_LINES} more")
+    if isinstance(lines, CopyReport):
+        _print_estimates(lines.estimates)
+        print_workers(lines.workers)
     skipped = lines.skipped if isinstance(lines, CopyReport) else {}
     for path, reason in skipped.items():
         click.echo(f"zarrfs: skipped: {safe(path)}: {safe(reason)}", err=True)
     if skipped:
         raise SystemExit(INCOMPLETE_STATUS)
+
+
+def print_workers(workers: Mapping[str, WorkerStatistics]) -> None:
+    """Print the throughput of the workers of a cluster to standard error."""
+    for address, statistics in sorted(workers.items()):
+        rate = statistics.tasks / statistics.seconds if statistics.seconds else 0.0
+        click.echo(
+            f"worker {safe(address)}: {statistics.tasks} tasks in {statistics.seconds:.1f} s, {rate:.1f} per second",
+            err=True,
+        )
+
+
+def _print_estimates(estimates: Sequence[ArrayEstimate]) -> None:
+    for estimate in estimates[:MAX_LINES]:
+        parts = [
+            f"{estimate.tasks} tasks",
+            f"{readable_bytes(estimate.nbytes_read)} read",
+            f"{readable_bytes(estimate.nbytes_written)} written",
+            f"{readable_bytes(estimate.nbytes_per_thread)} of memory per thread",
+            f"{estimate.seconds:.1f} s on {estimate.threads} threads without writing",
+        ]
+        measured = f"({estimate.sampled} tasks measured)"
+        click.echo(f"plan {safe(estimate.path or '/')}: {', '.join(parts)} {measured}")
+    if len(estimates) > 1:
+        click.echo(
+            f"plan in total: {sum(item.tasks for item in estimates)} tasks, "
+            f"{readable_bytes(sum(item.nbytes_read for item in estimates))} read, "
+            f"{readable_bytes(sum(item.nbytes_written for item in estimates))} written, "
+            f"{sum(item.seconds for item in estimates):.1f} s"
+        )

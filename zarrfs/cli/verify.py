@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.console import MAX_LINE, print_json, safe
-from zarrfs.cli.transfer import progress_bar
+from zarrfs.cli.transfer import print_workers, progress_bar
 from zarrfs.cli.values import SizeType, storage_option, storage_options
 from zarrfs.tools import Problem, VerificationReport, verify
 
@@ -29,6 +29,11 @@ MAX_LINES = 1000
     default=256 << 20,
     help="Memory for decoded values per thread, such as 1GiB. Default: 256MiB.",
 )
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Use the Dask cluster with this scheduler address, such as tcp://host:8786.",
+)
 @storage_option
 def command(
     location: str,
@@ -38,6 +43,7 @@ def command(
     resume: bool,
     as_json: bool,
     memory: int,
+    dask: str | None,
     storage: tuple[str, ...],
 ) -> None:
     """Decode every stored chunk of the array or hierarchy at LOCATION, and report the problems.
@@ -67,7 +73,9 @@ def command(
             memory=memory,
             progress=progress,
             storage_options=storage_options(storage),
+            dask=dask,
         )
+    print_workers(report.workers)
     if as_json:
         print_json(report.to_json())
     else:

@@ -12,7 +12,7 @@ from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
 from zarrfs.tools.copying.cluster.cluster import connect_cluster
-from zarrfs.tools.copying.copy_execution import execute_copy
+from zarrfs.tools.copying.copy_execution import estimate_copy, execute_copy
 from zarrfs.tools.copying.copy_plan import CACHE_NBYTES, CopyOptions, IfExists, plan_copy
 from zarrfs.tools.copying.destinations import open_for_inspection
 from zarrfs.tools.copying.executors import Threads
@@ -58,7 +58,8 @@ def convert(
             is larger; also the size of the cache for decoded source chunks in each process.
         if_exists: see ``IfExists``.
         verify: read source and target after the copy, and raise StoreError if they differ.
-        dry_run: write nothing.
+        dry_run: write nothing. ``estimates`` of the result has the number of tasks, the bytes, and the expected time,
+            which is measured with a few tasks.
         skip_broken: skip members that cannot be read or that the format cannot represent. They are in ``skipped`` of
             the result.
         allow_loss: replace a data type that the format does not have with the NumPy data type of its values.
@@ -88,6 +89,7 @@ def convert(
         with open_for_inspection(target, writing) as (store, path):
             plan = plan_copy(node, store, path, options, report)
         if dry_run:
+            report.estimates = estimate_copy(plan, options)
             return report
         store, path = open_store(target, mode="a", storage_options=writing)
         try:
@@ -95,6 +97,7 @@ def convert(
         finally:
             if not isinstance(target, Store | Mapping | StoredNode):
                 store.close()
+        report.workers = getattr(executor, "statistics", {})
     return report
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import api as formats
@@ -15,14 +16,17 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.hierarchy import replacing
 from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, StoreError
 from zarrfs.tools.copying.block_grid import Block, ChunkCoords, Coords
 from zarrfs.tools.copying.copy_plan import CopyOptions, CopyStep, group_replaces_array, have_equal_fill_values
 from zarrfs.tools.copying.copy_tasks import CompareBlock, CopyBlock, CopyChunk
+from zarrfs.tools.copying.estimates import estimate_block_copy, estimate_chunk_copy
 from zarrfs.tools.copying.planning import copy_blocks
 from zarrfs.tools.copying.progress import ProgressCounter
+from zarrfs.tools.copying.reports import ArrayEstimate
 
-__all__ = ["execute_copy", "has_same_encoding"]
+__all__ = ["estimate_copy", "execute_copy", "has_same_encoding"]
 
 
 def execute_copy(plan: list[CopyStep], store: Store, path: str, options: CopyOptions) -> None:
@@ -33,6 +37,24 @@ def execute_copy(plan: list[CopyStep], store: Store, path: str, options: CopyOpt
             _run_steps(plan, staging_store, options)
     else:
         _run_steps(plan, store, options)
+
+
+def estimate_copy(plan: list[CopyStep], options: CopyOptions) -> list[ArrayEstimate]:
+    """Return what copying each array of the plan would take. A few tasks are run, whose results stay in memory."""
+    return [
+        _estimate(step, step.node, step.spec, options)
+        for step in plan
+        if isinstance(step.node, Array) and isinstance(step.spec, ArraySpec)
+    ]
+
+
+def _estimate(step: CopyStep, source: Array, spec: ArraySpec, options: CopyOptions) -> ArrayEstimate:
+    target = _target_array(spec, MemoryStore(), replace(step, resumes=False))
+    threads = options.executor.threads(_workers(source.store))
+    if step.copies_chunks:
+        return estimate_chunk_copy(source, target, _stored_coords(source), threads, step.path)
+    blocks = _blocks(source, target, options)
+    return estimate_block_copy(source, target, blocks, threads, step.path, cache_nbytes=options.memory)
 
 
 def _run_steps(plan: list[CopyStep], store: Store, options: CopyOptions) -> None:
@@ -85,13 +107,17 @@ def _workers(*stores: Store) -> int:
 
 def _copy_chunks(source: Array, target: Array, resume: bool, options: CopyOptions) -> None:
     """Copy the encoded bytes of every chunk."""
-    storage = source.storage
-    coords: Sequence[Coords] = (
-        sorted(storage.stored_chunks()) if source.store.listable else ChunkCoords(storage.grid_shape)
-    )
+    coords = _stored_coords(source)
     progress_counter = ProgressCounter(target.name, len(coords), options.progress)
     workers = _workers(source.store, target.store)
     options.executor.run(CopyChunk(source, target, resume), coords, workers, progress_counter.add)
+
+
+def _stored_coords(source: Array) -> Sequence[Coords]:
+    storage = source.storage
+    if not source.store.listable:
+        return ChunkCoords(storage.grid_shape)
+    return sorted(storage.stored_chunks())
 
 
 def _copy_values(source: Array, target: Array, resume: bool, options: CopyOptions) -> None:

@@ -24,6 +24,9 @@ class Executor(Protocol):
     def check(self, source: Array | Group, target: Store) -> None:
         """Raise a ZarrError if the executor cannot read the node or write to the store. Leaves no keys in it."""
 
+    def threads(self, workers: int) -> int:
+        """Return the number of tasks that run at the same time if ``workers`` threads of this process are permitted."""
+
     def run(
         self,
         work: Callable[[T], object],
@@ -43,6 +46,10 @@ class Threads:
 
     def check(self, source: Array | Group, target: Store) -> None:
         """Do nothing: threads share the stores that this process has opened."""
+
+    def threads(self, workers: int) -> int:
+        """Return ``workers``."""
+        return workers
 
     def run(
         self,

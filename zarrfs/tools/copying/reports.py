@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from zarrfs.errors import IncompleteCopyError
 from zarrfs.tools.copying.advice import option
+from zarrfs.tools.copying.cluster.results import WorkerStatistics
 
-__all__ = ["CopyReport", "incomplete_copy_error"]
+__all__ = ["ArrayEstimate", "CopyReport", "incomplete_copy_error"]
 
 MAX_NAMED_MEMBERS = 10
 """The maximum number of missing members that an error names."""
+
+
+@dataclass(frozen=True)
+class ArrayEstimate:
+    """What copying an array would take, estimated from a few of its tasks that were run without writing the result.
+
+    Attributes:
+        path: the path of the copy.
+        tasks: the number of tasks, which are independent of each other.
+        nbytes_read, nbytes_written: the stored bytes of source and copy, from the sizes in the sample.
+        nbytes_per_thread: the decoded bytes of one task, and the cache for decoded source chunks.
+        seconds: the expected time on ``threads`` threads, without the time of writing to the destination.
+        threads: the number of threads of this process or of the cluster.
+        sampled: the number of tasks that were measured.
+    """
+
+    path: str
+    tasks: int
+    nbytes_read: int
+    nbytes_written: int
+    nbytes_per_thread: int
+    seconds: float
+    threads: int
+    sampled: int
 
 
 class CopyReport(list[str]):
@@ -19,11 +45,15 @@ class CopyReport(list[str]):
     Attributes:
         skipped: the reason for each member of the source that is not in the copy, by path. Empty unless
             ``skip_broken`` is given.
+        estimates: in a dry run, what copying each array would take.
+        workers: what each worker of a Dask cluster has done, by its address.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.skipped: dict[str, str] = {}
+        self.estimates: list[ArrayEstimate] = []
+        self.workers: dict[str, WorkerStatistics] = {}
 
 
 def incomplete_copy_error(where: str, state: str, missing: Mapping[str, str]) -> IncompleteCopyError:

@@ -140,7 +140,9 @@ def build_pyramid(
                     store, path = open_store(target, mode="a", storage_options=writing)
                     with nullcontext() if isinstance(target, Store | Mapping | StoredNode) else store:
                         run.build(store, path)
-    return plan.report()
+    report = plan.report()
+    report.workers = getattr(executor, "statistics", {})
+    return report
 
 
 def _name_of(location: Location) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from zarrfs.tools.copying.cluster.results import WorkerStatistics
+
 __all__ = ["Problem", "ProblemKind", "VerificationReport"]
 
 ProblemKind = Literal["corrupt", "different", "missing", "unreadable"]
@@ -48,12 +50,14 @@ class VerificationReport:
         arrays, chunks: the number of arrays and of stored chunks (shards) that were verified.
         resumed: the number of these chunks that an earlier run has verified.
         problems: what was found, ordered by array and chunk.
+        workers: what each worker of a Dask cluster has done, by its address.
     """
 
     arrays: int = 0
     chunks: int = 0
     resumed: int = 0
     problems: list[Problem] = field(default_factory=list)
+    workers: dict[str, WorkerStatistics] = field(default_factory=dict)
 
     def count(self, kind: ProblemKind) -> int:
         """Return the number of problems of a kind."""

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, nullcontext
+from typing import TYPE_CHECKING, Any
 
-from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.locations import split_options
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.parallel import CORES, for_each
-from zarrfs.errors import ChunkDecodeError, ZarrError
+from zarrfs.errors import ZarrError
+from zarrfs.tools.copying.advice import option
 from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
+from zarrfs.tools.copying.cluster.cluster import Cluster, connect_cluster
 from zarrfs.tools.copying.walking import walk
-from zarrfs.tools.verification.chunks import ChunkVerifier
+from zarrfs.tools.verification.batches import VerifyBatch
 from zarrfs.tools.verification.journal import BatchKey, Journal
 from zarrfs.tools.verification.missing import missing_between
 from zarrfs.tools.verification.problems import Problem, VerificationReport
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = ["Progress", "verify"]
 
@@ -31,6 +33,9 @@ Progress = Callable[[str, int, int], object]
 
 BATCH_SIZE = 1000
 """The number of chunks after which the report file is extended."""
+
+CLUSTER_BATCH_SIZE = 32
+"""The number of chunks that one task of a cluster verifies."""
 
 MEMORY = 256 << 20
 
@@ -44,6 +49,7 @@ def verify(
     memory: int = MEMORY,
     progress: Progress | None = None,
     storage_options: dict[str, Any] | None = None,
+    dask: str | Client | None = None,
 ) -> VerificationReport:
     """Decode every stored chunk of an array, or of all arrays of a hierarchy, and return the problems that were found.
 
@@ -56,13 +62,20 @@ def verify(
         memory: the bytes of decoded values per thread, unless one chunk needs more.
         progress: see ``Progress``.
         storage_options: as for ``open``. Each location gets the options that it supports.
+        dask: the address of a Dask scheduler (``tcp://host:8786``) or a ``distributed.Client``, whose workers decode
+            and compare. They need zarrfs and access to both locations. This process writes the report.
 
     Raises the errors of ``open``, NodeExistsError if the report file exists and ``resume`` is False, and StoreError if
-    it cannot be written. Problems of the data are not raised.
+    it cannot be written, or if the cluster was lost. Problems of the data are not raised.
     """
     own, others = split_options(storage_options, location, location if other is None else other)
     node = open_node(location, storage_options=None if own is None else dict(own), cache_size=0)
-    with node:
+    hint = (
+        f"continue with {option('resume')} and the same report file"
+        if report_file is not None
+        else "run it again; with a report file it can be continued"
+    )
+    with node, nullcontext() if dask is None else connect_cluster(dask, hint) as cluster:
         compared = None
         if other is not None:
             compared = open_node(
@@ -74,8 +87,11 @@ def verify(
                 "other": None if compared is None else f"{compared.store.url}/{compared.path}".rstrip("/"),
             }
             with closing(Journal(report_file, header, resume)) as journal:
-                run = _Run(journal, memory, progress)
+                if cluster is not None:
+                    cluster.check_readable(*(opened for opened in (node, compared) if opened is not None))
+                run = _Run(journal, memory, progress, cluster)
                 run.verify(node, compared)
+                run.report.workers = {} if cluster is None else cluster.statistics
                 run.report.problems.sort(key=lambda problem: (problem.path, problem.chunk or ()))
                 journal.finish({**run.report.to_json(), "problems": len(run.report.problems)})
         finally:
@@ -87,10 +103,13 @@ def verify(
 class _Run:
     """One verification."""
 
-    def __init__(self, journal: Journal, memory: int, progress: Progress | None) -> None:
+    def __init__(
+        self, journal: Journal, memory: int, progress: Progress | None, cluster: Cluster | None
+    ) -> None:
         self.journal = journal
         self.memory = memory
         self.progress = progress
+        self.cluster = cluster
         self.report = VerificationReport()
 
     def verify(self, node: Array | Group, other: Array | Group | None) -> None:
@@ -136,7 +155,6 @@ class _Run:
         try:
             coords = self._chunks(array, compared)
             grid = array.storage.grid_shape
-            total = len(coords)
         except ZarrError as error:
             report.problems.append(Problem(path, "unreadable", _message(error)))
             return
@@ -147,12 +165,7 @@ class _Run:
                 )
                 for chunk in missing_between(coords, grid)
             ]
-        collected = _Collected()
-        verifier = ChunkVerifier(path, collected.attach(array), compared, self.memory)
-        for start in range(0, total, BATCH_SIZE):
-            self._verify_batch(path, verifier, collected, coords[start : start + BATCH_SIZE])
-            if self.progress is not None:
-                self.progress(path, min(start + BATCH_SIZE, total), total)
+        self._verify_chunks(path, VerifyBatch(path, array, compared, self.memory), coords)
 
     def _chunks(self, array: Array, other: Array | None) -> Sequence[Coords]:
         """Return the chunks to verify in C order: those that are stored, in either of the arrays if their grids are
@@ -167,52 +180,51 @@ class _Run:
             stored |= set(other.storage.stored_chunks())
         return sorted(stored)
 
-    def _verify_batch(
-        self, path: str, verifier: ChunkVerifier, collected: _Collected, coords: Sequence[Coords]
-    ) -> None:
-        batch: BatchKey = (path, tuple(coords[0]), tuple(coords[-1]), len(coords))
-        self.report.chunks += len(coords)
-        finished = self.journal.finished.get(batch)
-        if finished is not None:
-            self.report.problems += finished
-            self.report.resumed += len(coords)
+    def _verify_chunks(self, path: str, verify_batch: VerifyBatch, coords: Sequence[Coords]) -> None:
+        total, done = len(coords), 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            if self.progress is not None:
+                self.progress(path, done, total)
+
+        size = BATCH_SIZE if self.cluster is None else CLUSTER_BATCH_SIZE
+
+        def remaining() -> Iterator[Sequence[Coords]]:
+            for start in range(0, total, size):
+                batch = coords[start : start + size]
+                self.report.chunks += len(batch)
+                finished = self.journal.finished.get(_batch_key(path, batch))
+                if finished is None:
+                    yield batch
+                else:
+                    self.report.problems += finished
+                    self.report.resumed += len(batch)
+                    advance(len(batch))
+
+        def record(result: tuple[Sequence[Coords], list[Problem]]) -> None:
+            batch, problems = result
+            problems.sort(key=lambda problem: problem.chunk or ())
+            self.report.problems += problems
+            self.journal.add(_batch_key(path, batch), problems)
+            advance(len(batch))
+
+        if self.cluster is not None:
+            self.cluster.run(verify_batch, list(remaining()), 0, lambda count: None, record)
             return
-        problems: list[Problem] = []
+        for batch in remaining():
+            problems: list[Problem] = []
 
-        def verify_one(chunk: Coords) -> None:
-            problems.extend(verifier(chunk, collected.take))
+            def verify_one(chunk: Coords, found: list[Problem] = problems) -> None:
+                found.extend(verify_batch.verify(chunk))
 
-        for_each(verify_one, coords, CORES)
-        problems.sort(key=lambda problem: problem.chunk or ())
-        self.report.problems += problems
-        self.journal.add(batch, problems)
+            for_each(verify_one, batch, CORES)
+            record((batch, problems))
 
 
-class _Collected:
-    """The corrupt chunks that reads of the current thread have met."""
-
-    def __init__(self) -> None:
-        self._state = threading.local()
-
-    def attach(self, array: Array) -> Array:
-        """Return the array with an access that collects errors, reads on the calling thread, and caches nothing."""
-        access = replace(array.storage.access, on_corrupt=self._add, concurrency=1)
-        return Array(array.store, array.path, array.spec, ChunkCache(0), True, access)
-
-    def _add(self, error: ChunkDecodeError) -> None:
-        self._errors().append(error)
-
-    def _errors(self) -> list[ChunkDecodeError]:
-        errors: list[ChunkDecodeError] | None = getattr(self._state, "errors", None)
-        if errors is None:
-            errors = self._state.errors = []
-        return errors
-
-    def take(self) -> list[ChunkDecodeError]:
-        """Return and forget the errors of this thread."""
-        errors = self._errors()
-        self._state.errors = []
-        return errors
+def _batch_key(path: str, batch: Sequence[Coords]) -> BatchKey:
+    return path, tuple(batch[0]), tuple(batch[-1]), len(batch)
 
 
 def _type_of(array: Array) -> tuple[tuple[int, ...], Any]:

@@ -1,4 +1,4 @@
-"""Execution of the tasks of a copy on a Dask cluster, with a bounded number of Dask tasks in flight.
+"""Execution of the tasks of a copy or a verification on a Dask cluster, with a bounded number of Dask tasks in flight.
 
 A Dask task is a pickled function and a batch of items. A worker unpickles the function once and reuses the stores that
 it opens. Errors of the copy itself (a corrupt chunk, a full disk) are returned by the task rather than raised, so that
@@ -23,9 +23,10 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.hierarchy import STAGING
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import LocationError, StoreError, UnsupportedError, ZarrError
+from zarrfs.errors import LocationError, StoreError, UnsupportedError
 from zarrfs.logs import logger
 from zarrfs.plugins import install_hint
+from zarrfs.tools.copying.cluster.results import BatchResult, WorkerStatistics
 from zarrfs.tools.copying.cluster.worker import check_source, check_target, reply_key, run_batch, stop_job
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ RESUME_HINT = "continue the copy with if_exists='resume' (--if-exists resume)"
 
 
 @contextmanager
-def connect_cluster(dask: str | Client) -> Iterator[Cluster]:
+def connect_cluster(dask: str | Client, resume_hint: str = RESUME_HINT) -> Iterator[Cluster]:
     """Yield an executor for the cluster of a scheduler address (``tcp://host:8786``) or of a client. A client that is
-    passed in is not closed.
+    passed in is not closed. ``resume_hint`` is the part of errors that states how to continue.
 
     Raises UnsupportedError if ``distributed`` is not installed, LocationError if the scheduler does not respond.
     """
@@ -67,12 +68,12 @@ def connect_cluster(dask: str | Client) -> Iterator[Cluster]:
         import distributed
     except ImportError as error:
         raise UnsupportedError(
-            f"copying on a Dask cluster needs the package distributed: {install_hint('dask')}"
+            f"running on a Dask cluster needs the package distributed: {install_hint('dask')}"
         ) from error
     if isinstance(dask, distributed.Client):
         if dask.asynchronous:
             raise UnsupportedError(f"{dask} is asynchronous; expected a synchronous client")
-        yield Cluster(dask)
+        yield Cluster(dask, resume_hint)
         return
     if not isinstance(dask, str) or not dask:
         raise LocationError(
@@ -88,7 +89,7 @@ def connect_cluster(dask: str | Client) -> Iterator[Cluster]:
             "`dask scheduler` prints, such as tcp://host:8786"
         ) from error
     with client:
-        yield Cluster(client)
+        yield Cluster(client, resume_hint)
 
 
 async def _check_scheduler(address: str) -> None:
@@ -109,10 +110,15 @@ async def _check_scheduler(address: str) -> None:
 class Cluster:
     """An Executor that uses the workers of a Dask cluster. They need the same version of zarrfs and access to the
     stores.
+
+    Attributes:
+        statistics: what each worker has done, by its address.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, resume_hint: str = RESUME_HINT) -> None:
         self.client = client
+        self.resume_hint = resume_hint
+        self.statistics: dict[str, WorkerStatistics] = {}
         self.address: str = client.scheduler.address
 
     # -- checks before the copy --------------------------------------------------------------------------------
@@ -123,15 +129,7 @@ class Cluster:
         This process writes a probe key to the target, and each worker reads it and writes a reply key. The keys are
         deleted before this returns. A directory that did not exist may remain, empty.
         """
-        for store in (source.store, target):
-            if store.in_process:
-                raise UnsupportedError(
-                    f"{store.url} is in the memory of this process and not accessible to a Dask cluster; copy "
-                    "without dask (--dask), or use a store that the workers can access"
-                )
-        payload = _pickled((source, target))
-        self._wait_for_workers()
-        self._check_workers(check_source, __version__, payload, repr(source.metadata))
+        payload = self._check_source(source, target)
         probe_key = f"{STAGING}{secrets.token_hex(4)}"
         try:
             target.set(probe_key, b"")
@@ -144,6 +142,24 @@ class Cluster:
         finally:
             for key in [probe_key, *(reply_key(probe_key, worker) for worker in self.client.nthreads())]:
                 target.delete(key)
+
+    def check_readable(self, *nodes: Array | Group) -> None:
+        """Raise a ZarrError unless every worker can read the nodes."""
+        for node in nodes:
+            self._check_source(node, None)
+
+    def _check_source(self, source: Array | Group, target: Store | None) -> bytes:
+        """Check that every worker can read the node. Return the pickled node and target."""
+        for store in (source.store, *(() if target is None else (target,))):
+            if store.in_process:
+                raise UnsupportedError(
+                    f"{store.url} is in the memory of this process and not accessible to a Dask cluster; run this "
+                    "without dask (--dask), or use a store that the workers can access"
+                )
+        payload = _pickled((source, target))
+        self._wait_for_workers()
+        self._check_workers(check_source, __version__, payload, repr(source.metadata))
+        return payload
 
     def _wait_for_workers(self) -> None:
         """Wait for the first worker: an adaptive cluster starts none before there is a task."""
@@ -181,8 +197,12 @@ class Cluster:
         items: Sequence[T],
         workers: int,
         on_done: Callable[[int], object],
+        on_result: Callable[[Any], object] | None = None,
     ) -> None:
-        """See ``Executor``. ``workers`` is ignored: the number of threads of the cluster applies, which may change."""
+        """See ``Executor``. ``workers`` is ignored: the number of threads of the cluster applies, which may change.
+
+        ``on_result`` is called with what ``work`` returned for each item, in any order, in this thread.
+        """
         from distributed import as_completed
 
         payload, job = _pickled(work), secrets.token_hex(8)
@@ -191,7 +211,9 @@ class Cluster:
 
         def submit(batch: Sequence[T]) -> Future:
             return self.client.submit(
-                run_batch, payload, job, batch, key=f"zarrfs-{secrets.token_hex(8)}", pure=False
+                *(run_batch, payload, job, batch, on_result is not None),
+                key=f"zarrfs-{secrets.token_hex(8)}",
+                pure=False,
             )
 
         with _deferred_interrupt() as interrupted:
@@ -208,15 +230,28 @@ class Cluster:
                         interrupted.wait(POLL_SECONDS)
                         continue
                     for future in completed:
-                        count, error = self._result(future)
-                        on_done(count)
-                        if error is not None:
-                            raise error
+                        result = self._result(future)
+                        self._count(result)
+                        if on_result is not None:
+                            for value in result.values:
+                                on_result(value)
+                        on_done(result.done)
+                        if result.error is not None:
+                            raise result.error
                     free_slots = IN_FLIGHT_PER_THREAD * self._threads() - in_flight.count()
                     in_flight.update([submit(batch) for batch in islice(batches, max(0, free_slots))])
             except BaseException as error:
                 self._stop(job, list(in_flight.futures), isinstance(error, KeyboardInterrupt))
                 raise
+
+    def _count(self, result: BatchResult) -> None:
+        statistics = self.statistics.setdefault(result.worker, WorkerStatistics())
+        statistics.tasks += result.done
+        statistics.seconds += result.seconds
+
+    def threads(self, workers: int) -> int:
+        """Return the number of threads of the cluster. Raises StoreError if it is lost."""
+        return self._threads()
 
     def _threads(self) -> int:
         from distributed.comm import CommClosedError
@@ -228,18 +263,18 @@ class Cluster:
         return max(1, sum(threads.values()))
 
     def _lost_error(self) -> StoreError:
-        return StoreError(f"the Dask cluster at {self.address} was stopped or restarted; {RESUME_HINT}")
+        return StoreError(f"the Dask cluster at {self.address} was stopped or restarted; {self.resume_hint}")
 
-    def _result(self, future: Future) -> tuple[int, ZarrError | None]:
+    def _result(self, future: Future) -> BatchResult:
         from distributed import CancelledError, KilledWorker
         from distributed.comm import CommClosedError
 
         try:
-            result: tuple[int, ZarrError | None] = future.result()
+            result: BatchResult = future.result()
         except KilledWorker as error:
             raise StoreError(
                 f"workers of the Dask cluster at {self.address} were killed while they ran one task (the last was "
-                f"{error.last_worker.address}), possibly for lack of memory; reduce --memory, and {RESUME_HINT}"
+                f"{error.last_worker.address}), possibly for lack of memory; reduce --memory, and {self.resume_hint}"
             ) from None
         except (CancelledError, CommClosedError, TimeoutError):
             raise self._lost_error() from None
@@ -293,8 +328,8 @@ def _pickled(value: Any) -> bytes:
         raise UnsupportedError(f"the workers of a Dask cluster cannot use this store: {error}") from error
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise UnsupportedError(
-            f"the source or destination cannot be sent to a Dask cluster because it cannot be pickled: {error}; "
-            "copy without dask (--dask)"
+            f"a location cannot be sent to a Dask cluster because it cannot be pickled: {error}; "
+            "run this without dask (--dask)"
         ) from error
 
 
@@ -305,6 +340,6 @@ def _batches(items: Sequence[T], threads: int) -> Iterator[Sequence[T]]:
 
 def _worker_error(worker: str, reason: str) -> StoreError:
     return StoreError(
-        f"the Dask worker {worker} cannot be used, and nothing was copied: {reason}. Every worker must access source "
-        "and destination by the same locations: a file system that all machines share, a database or a URL"
+        f"the Dask worker {worker} cannot be used, and nothing was done: {reason}. Every worker must access all "
+        "locations by the same names: a file system that all machines share, a database or a URL"
     )

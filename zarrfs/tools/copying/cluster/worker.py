@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import pickle
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -14,6 +15,7 @@ from typing import Any
 from zarrfs._version import __version__
 from zarrfs.engine.parallel import limit_threads
 from zarrfs.errors import ZarrError
+from zarrfs.tools.copying.cluster.results import BatchResult
 
 __all__ = ["check_source", "check_target", "reply_key", "run_batch", "stop_job"]
 
@@ -69,28 +71,33 @@ def _unpickled(payload: bytes) -> Callable[[Any], object]:
     return work
 
 
-def run_batch(payload: bytes, job: str, items: Sequence[Any]) -> tuple[int, ZarrError | None]:
-    """Process the items. Return the number of processed items, and the error that stopped the batch or None."""
+def run_batch(payload: bytes, job: str, items: Sequence[Any], keeps_values: bool) -> BatchResult:
+    """Process the items."""
+    from distributed import get_worker
+
     with _changed:
         _running_tasks[job] += 1
-    count = 0
+    count, values = 0, []
+    worker, start, stopped_by = str(get_worker().address), time.perf_counter(), None
     try:
         work = _unpickled(payload)
         with limit_threads(1):  # each thread of the worker runs a task of its own
             for item in items:
                 if job in _stopped_jobs:
                     break
-                work(item)
+                value = work(item)
                 count += 1
+                if keeps_values:
+                    values.append(value)
     except ZarrError as error:
-        return count, error
+        stopped_by = error
     finally:
         with _changed:
             _running_tasks[job] -= 1
             if not _running_tasks[job]:
                 del _running_tasks[job]
             _changed.notify_all()
-    return count, None
+    return BatchResult(count, stopped_by, values, worker, time.perf_counter() - start)
 
 
 async def stop_job(job: str) -> None:

@@ -1,0 +1,222 @@
+"""Failures of a Dask cluster: killed workers, a slow worker, and a lost scheduler. The result is correct, or the error
+states how to resume, and resuming is correct.
+
+``ZARRFS_KILLS=10`` kills ten workers instead of two; by default the test takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import distributed
+import numpy as np
+import pytest
+
+import zarrfs
+from tests.engine.stores.servers import s3_server
+from tests.processes import TIMEOUT
+from tests.tools.dask_servers import scheduler, worker
+from zarrfs.errors import StoreError
+from zarrfs.tools import build_pyramid, convert, rechunk, verify
+
+KILLS = int(os.environ.get("ZARRFS_KILLS", "2"))
+WORKERS = 4
+DATA = np.random.default_rng(0).integers(1, 60000, (32, 24, 24), "u2")
+CHUNK = (1, 12, 12)
+
+
+class KilledCluster:
+    """A cluster of worker processes of which some are killed in the course of a run, and replaced.
+
+    ``progress`` is the progress callback of the run: it kills a worker whenever another part of the tasks is done.
+    """
+
+    def __init__(self, folder: Path, kills: int) -> None:
+        self.folder = folder
+        self.kills = kills
+        self.killed = 0
+        self._random = random.Random(0)
+        self._stack = ExitStack()
+        self._workers: list[subprocess.Popen[bytes]] = []
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> KilledCluster:
+        self.address, self.scheduler = self._stack.enter_context(scheduler(self.folder / "scheduler.log"))
+        for _ in range(WORKERS):
+            self._start()
+        with distributed.Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(WORKERS, timeout=TIMEOUT)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _start(self) -> None:
+        log = self.folder / f"worker{len(self._workers)}-{self.killed}.log"
+        self._workers.append(self._stack.enter_context(worker(self.address, log)))
+
+    def progress(self, name: str, done: int, total: int) -> None:
+        with self._lock:
+            if self.killed < self.kills and total and done * (self.kills + 1) > total * (self.killed + 1):
+                self.killed += 1
+                victim = self._random.choice(self._workers)
+                self._workers.remove(victim)
+                victim.kill()
+                self._start()
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Iterator[KilledCluster]:
+    with KilledCluster(tmp_path, KILLS) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source.zarr"
+    zarrfs.create_group(path).create_array("a", data=DATA, chunks=CHUNK)
+    return path
+
+
+def until_complete(cluster: KilledCluster, run: Callable[[str], Any]) -> Any:
+    """Call ``run`` with ``raise``, and with ``resume`` as long as the error states that the run can be resumed."""
+    mode = "raise"
+    while True:
+        try:
+            return run(mode)
+        except StoreError as error:
+            if "resume" not in str(error):
+                raise
+            mode = "resume"
+
+
+def test_copies_are_complete_although_workers_are_killed(
+    killed: KilledCluster, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target.zarr"
+    until_complete(
+        killed,
+        lambda mode: rechunk(
+            source,
+            target,
+            (2, 6, 24),
+            dask=killed.address,
+            if_exists=mode,
+            verify=True,
+            memory=1,
+            progress=killed.progress,
+        ),
+    )
+    assert np.array_equal(zarrfs.open_array(target, "a")[...], DATA)
+    assert killed.killed == KILLS
+
+
+def test_verification_is_complete_although_workers_are_killed(
+    killed: KilledCluster, source: Path, tmp_path: Path
+) -> None:
+    broken = source / "a" / "c" / "5" / "1" / "0"
+    broken.write_bytes(b"broken")
+    report_file = tmp_path / "report.jsonl"
+    report = until_complete(
+        killed,
+        lambda mode: verify(
+            source,
+            dask=killed.address,
+            report_file=report_file,
+            resume=mode == "resume",
+            progress=killed.progress,
+        ),
+    )
+    assert [(problem.kind, problem.chunk) for problem in report.problems] == [("corrupt", (5, 1, 0))]
+    assert report.chunks == 32 * 4
+    assert sum(worker.tasks for worker in report.workers.values()) >= 1
+    again = verify(source, report_file=tmp_path / "other.jsonl")
+    assert again.problems == report.problems
+
+
+@pytest.mark.emulators
+def test_a_copy_to_s3_is_complete_although_workers_are_killed(
+    killed: KilledCluster, source: Path, tmp_path: Path
+) -> None:
+    import s3fs
+
+    with s3_server() as endpoint:
+        options = {"endpoint_url": endpoint, "key": "x", "secret": "x"}
+        s3fs.S3FileSystem(**options).mkdir("bucket")
+        until_complete(
+            killed,
+            lambda mode: convert(
+                source,
+                "s3://bucket/target.zarr",
+                compressors="gzip",
+                dask=killed.address,
+                if_exists=mode,
+                storage_options=options,
+                progress=killed.progress,
+            ),
+        )
+        copied = zarrfs.open_array("s3://bucket/target.zarr", "a", storage_options=options)
+        with copied.store:
+            assert np.array_equal(copied[...], DATA)
+
+
+def test_a_slow_worker_delays_only_its_own_tasks(source: Path, tmp_path: Path) -> None:
+    """One worker is stopped while the others run all other tasks. Its tasks are done when it continues."""
+    import signal
+
+    with KilledCluster(tmp_path, 0) as cluster:
+        slow = cluster._workers[0]
+        stopped = threading.Event()
+
+        def progress(name: str, done: int, total: int) -> None:
+            if 4 * done > total and not stopped.is_set():
+                stopped.set()
+                slow.send_signal(signal.SIGSTOP)
+            if stopped.is_set() and done >= total - 16:
+                slow.send_signal(signal.SIGCONT)
+
+        try:
+            build_pyramid(
+                source / "a",
+                tmp_path / "target.zarr",
+                levels=2,
+                dask=cluster.address,
+                progress=progress,
+                memory=1,
+            )
+        finally:
+            slow.send_signal(signal.SIGCONT)
+    expected = tmp_path / "expected.zarr"
+    build_pyramid(source / "a", expected, levels=2)
+    for level in ("0", "1"):
+        one, other = (zarrfs.open_array(place, level) for place in (tmp_path / "target.zarr", expected))
+        assert np.array_equal(one[...], other[...])
+
+
+def test_a_lost_scheduler_is_an_error_and_the_verification_is_resumed(source: Path, tmp_path: Path) -> None:
+    report_file = tmp_path / "report.jsonl"
+    with KilledCluster(tmp_path, 0) as cluster:
+        command = [sys.executable, "-m", "zarrfs", "verify", str(source), "--report", str(report_file)]
+        with distributed.Client(cluster.address, set_as_default=False) as client:
+            client._timeout = 1  # the timeout of reconnection
+
+            def progress(name: str, done: int, total: int) -> None:
+                if done == 32:
+                    cluster.scheduler.kill()
+                    cluster.scheduler.wait()
+
+            with pytest.raises(StoreError, match=r"was stopped or restarted; continue with resume=True"):
+                verify(source, dask=client, report_file=report_file, progress=progress)
+    done = subprocess.run(
+        [*command, "--resume"], capture_output=True, text=True, check=False, timeout=TIMEOUT
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "128 chunks of 1 arrays verified" in done.stdout

@@ -1,0 +1,95 @@
+"""Estimates of a copy: a few of its tasks are run and measured, and their results stay in memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import islice
+from math import prod
+from typing import Any
+
+from zarrfs.engine.nodes.array import Array
+from zarrfs.tools.copying.block_grid import Block, Coords
+from zarrfs.tools.copying.copy_tasks import CopyBlock, CopyChunk
+from zarrfs.tools.copying.reports import ArrayEstimate
+
+__all__ = ["estimate_block_copy", "estimate_chunk_copy"]
+
+MAX_SAMPLES = 8
+"""The maximum number of tasks that are measured."""
+
+MAX_SAMPLE_SECONDS = 2.0
+"""No further task is measured after this time."""
+
+SIZED_CHUNKS = 32
+"""The number of stored chunks whose size is requested."""
+
+
+def estimate_chunk_copy(
+    source: Array, target: Array, coords: Sequence[Coords], threads: int, path: str
+) -> ArrayEstimate:
+    """Estimate the copy of encoded chunks. ``target`` is in memory."""
+    seconds, written, sampled = _measure(CopyChunk(source, target, False), target, coords)
+    nbytes = round(written * len(coords))
+    return ArrayEstimate(
+        path, len(coords), nbytes, nbytes, round(written), seconds * len(coords) / threads, threads, sampled
+    )
+
+
+def estimate_block_copy(
+    source: Array, target: Array, blocks: Sequence[Block], threads: int, path: str, *, cache_nbytes: int
+) -> ArrayEstimate:
+    """Estimate the copy of decoded blocks. ``target`` is in memory."""
+    seconds, written, sampled = _measure(CopyBlock(source, target, False), target, blocks)
+    itemsize = max(1, source.dtype.itemsize)
+    largest = max((prod(part.stop - part.start for part in block) for block in _sample(blocks)), default=0)
+    return ArrayEstimate(
+        path,
+        len(blocks),
+        _stored_nbytes(source),
+        round(written * len(blocks)),
+        largest * itemsize + min(cache_nbytes, source.nbytes),
+        seconds * len(blocks) / threads,
+        threads,
+        sampled,
+    )
+
+
+def _measure(work: Any, target: Array, items: Sequence[Any]) -> tuple[float, float, int]:
+    """Return the mean time and the mean number of written bytes of a task, and the number of measured tasks."""
+    begin = time.perf_counter()
+    before = _nbytes(target)
+    elapsed, count = 0.0, 0
+    for item in _sample(items):
+        start = time.perf_counter()
+        work(item)
+        elapsed += time.perf_counter() - start
+        count += 1
+        if time.perf_counter() - begin > MAX_SAMPLE_SECONDS:
+            break
+    written = _nbytes(target) - before
+    return elapsed / max(1, count), written / max(1, count), count
+
+
+def _sample(items: Sequence[Any]) -> list[Any]:
+    """Return items at equal distances: the first and the last one differ from those inside of an image."""
+    count = min(MAX_SAMPLES, len(items))
+    return [items[(2 * number + 1) * len(items) // (2 * count)] for number in range(count)]
+
+
+def _nbytes(target: Array) -> int:
+    store = target.store
+    return sum(store.size(key) or 0 for key in store.list_prefix())
+
+
+def _stored_nbytes(source: Array) -> int:
+    """Return the stored bytes of an array, from the sizes of its first chunks."""
+    storage = source.storage
+    if not source.store.listable:
+        return source.nbytes
+    coords = list(storage.stored_chunks())
+    sized = [
+        source.store.size(storage.key(chunk)) or 0
+        for chunk in islice(coords, 0, None, max(1, len(coords) // SIZED_CHUNKS))
+    ]
+    return round(sum(sized) / len(sized) * len(coords)) if sized else 0
