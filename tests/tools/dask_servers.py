@@ -19,7 +19,7 @@ from zarrfs.engine.stores.local import LocalStore
 
 ROOT = Path(__file__).resolve().parents[2]
 
-__all__ = ["ProcessLocalStore", "RecordItem", "dask_cluster", "scheduler", "worker"]
+__all__ = ["ProcessLocalStore", "RecordItem", "SlowItem", "dask_cluster", "scheduler", "worker"]
 
 
 @contextmanager
@@ -96,5 +96,19 @@ class RecordItem:
         if self.gate is not None:
             with open(self.gate, "rb"):
                 pass
+        with open(self.path, "a", encoding="ascii") as file:
+            file.write(f"{item}\n")
+
+
+@dataclass(frozen=True)
+class SlowItem:
+    """Appends a line for each item. It takes much longer in the process ``slow_process`` than in others."""
+
+    path: str
+    slow_process: int
+
+    def __call__(self, item: int) -> None:
+        if os.getpid() == self.slow_process:
+            sum(number * number for number in range(1_000_000))
         with open(self.path, "a", encoding="ascii") as file:
             file.write(f"{item}\n")

@@ -311,6 +311,22 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "t").exists()
 
 
+def test_a_dry_run_estimates_tasks_and_bytes(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).integers(0, 60000, (16, 50, 60), "u2")
+    zarrfs.create_array(tmp_path / "s", data=data, chunks=(1, 50, 60), compressors=None)
+    (copied,) = convert(tmp_path / "s", tmp_path / "t", zarr_format=2, dry_run=True).estimates
+    assert (copied.tasks, copied.nbytes_read, copied.nbytes_written) == (16, data.nbytes, data.nbytes)
+    (encoded,) = rechunk(
+        tmp_path / "s", tmp_path / "t", (4, 25, 30), memory=1, compressors="none", dry_run=True
+    ).estimates
+    assert (encoded.tasks, encoded.nbytes_read) == (16, data.nbytes)
+    assert 0 < encoded.nbytes_written <= 2 * data.nbytes
+    assert encoded.nbytes_per_thread == 4 * 25 * 30 * 2 + 1
+    assert encoded.seconds > 0
+    assert encoded.sampled == 8
+    assert not (tmp_path / "t").exists()
+
+
 def test_verify_detects_a_difference(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "s", data=np.arange(100), chunks=(10,))
     convert(tmp_path / "s", tmp_path / "t")
