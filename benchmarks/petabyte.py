@@ -23,8 +23,8 @@ import numpy as np
 
 import zarrfs
 from zarrfs.engine.parallel import limit_threads
+from zarrfs.tools.copying.cluster.cluster import MAX_BATCH_SIZE, MIN_TASKS_PER_THREAD
 from zarrfs.tools.copying.copy_tasks import CopyBlock
-from zarrfs.tools.copying.dask_cluster import MAX_BATCH_SIZE, MIN_TASKS_PER_THREAD
 
 PETABYTE = 10**15
 SHARD = (4, 1024, 1024)
@@ -101,7 +101,7 @@ def _schedule_seconds() -> float:
     """Return the processor time of scheduler, client and worker for one empty task of zarrfs."""
     import distributed
 
-    from zarrfs.tools.copying.dask_cluster import Cluster
+    from zarrfs.tools.copying.cluster.cluster import Cluster
 
     with (
         distributed.LocalCluster(

@@ -27,7 +27,7 @@ from tests.processes import TIMEOUT
 from tests.tools.dask_servers import SlowItem, scheduler, worker
 from zarrfs.errors import StoreError
 from zarrfs.tools import convert, rechunk, verify
-from zarrfs.tools.copying.dask_cluster import Cluster
+from zarrfs.tools.copying.cluster.cluster import Cluster
 
 KILLS = int(os.environ.get("ZARRFS_KILLS", "2"))
 WORKERS = 4
