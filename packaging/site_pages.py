@@ -17,14 +17,58 @@ sys.path[:0] = [str(ROOT), str(ROOT / "viewer")]
 
 import click  # noqa: E402
 
+from zarrfs import errors  # noqa: E402
 from zarrfs.cli.main import VERBS, main  # noqa: E402
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec  # noqa: E402
 from zarrfs.engine.codecs.registry import codec_class, known_names  # noqa: E402
+from zarrfs.engine.dtypes.registry import families  # noqa: E402
 from zarrfs.engine.locations import DATABASES, SUFFIXES  # noqa: E402
 from zarrfs.mount.views.base import DirectoryView, View  # noqa: E402
 from zarrfs.mount.views.registry import DIRECTORY_VIEWS, all_views  # noqa: E402
 
-__all__ = ["commands_page", "on_files", "on_page_markdown", "pages", "tables_page"]
+__all__ = ["commands_page", "errors_page", "on_files", "on_page_markdown", "pages", "tables_page"]
+
+REMEDIES = {
+    "ZarrError": "Read the message: it states what was found, what was expected, and what to do.",
+    "LocationError": "Check the URL or path, the storage options and the credentials; install the named package.",
+    "LocationNotFoundError": "Check the path; `zarrfs ls` lists a directory or bucket.",
+    "NodeNotFoundError": "List the members with `zarrfs tree`, and use one of these paths.",
+    "NodeTypeError": "Use `open`, or the function for the kind of node that the message names.",
+    "NodeExistsError": "Choose another name, or state what to do: `overwrite=True`, `mode='w'`, `--if-exists`.",
+    "MetadataError": "Correct the key that the message names; `zarrfs check` examines OME-NGFF metadata.",
+    "FillValueError": "Use a fill value that the data type can represent.",
+    "UnsupportedError": "Install the extra that the message names, or convert the data to a supported feature.",
+    "ChunkDecodeError": "Restore the chunk from a copy; `zarrfs verify` lists all corrupt chunks, and "
+    "`Access(on_corrupt=)` reads them as the fill value.",
+    "MissingChunkError": "Restore the chunk, or open the array without `fill_missing=False`.",
+    "ChunkEncodeError": "Use a codec that can encode the values, such as one for this data type.",
+    "DataError": "Convert the values to the data type of the array first.",
+    "SelectionError": "Use indices within the shape, and `oindex`, `vindex` or `blocks` for their kinds of indexing.",
+    "DataShapeError": "Give data of the shape of the selection.",
+    "OptionError": "Use the option or value that the message suggests.",
+    "KeyNameError": "Use a name without `..`, and without characters that the store does not allow.",
+    "StoreError": "Check the disk, the network and the permissions; try again, and use `--retries` for unreliable "
+    "servers.",
+    "ReadOnlyError": "Open the location with a mode that permits writing.",
+    "IncompleteCopyError": "Repair the members that are named, or skip them with `--skip-broken`.",
+    "MountError": "Run `zarrfs doctor`; it examines FUSE, the mount point and the permissions.",
+}
+
+EXIT_CODES = {
+    0: "success",
+    1: "an error, which is printed; problems that `check` or `verify` has found",
+    2: "incorrect usage: an unknown option, a missing argument",
+    3: "members were skipped because of `--skip-broken`",
+    130: "interrupted with Ctrl-C; copies and verifications can be resumed",
+}
+
+VARIABLES = {
+    "ZARRFS_NATIVE": "`0` disables the native library",
+    "ZARRFS_FUSE_BINDING": "the FUSE binding: `mfusepy` or `fusepy`",
+    "ZARRFS_MAX_DOCUMENT": "the maximum size of metadata documents, in bytes",
+    "ZARRFS_VARIABLE_CHUNK_LIMIT": "the maximum size of chunks of variable-length elements, in bytes",
+    "ZARRFS_PASSWORD": "the password of a URL, if no password file is given",
+}
 
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./((?!reference/|stores)[^)#]+)\)")
 """A link from a page in ``docs`` to a file outside of it."""
@@ -65,6 +109,7 @@ def pages() -> dict[str, str]:
     return {
         "reference/commands.md": commands_page(),
         "reference/tables.md": tables_page(),
+        "reference/errors.md": errors_page(),
         "reference/python.md": _modules("Python", PYTHON_MODULES),
         "reference/extensions.md": _modules("The extension interface", EXTENSION_MODULES),
     }
@@ -98,6 +143,8 @@ def tables_page() -> str:
         ),
         "## Codecs",
         _table(("name in Zarr v3 metadata", "kind", "description"), _codecs()),
+        "## Data types",
+        _table(("name in Zarr v3 metadata", "description"), _data_types()),
         "## Databases and archives",
         _table(
             ("suffix of a new file", "store"), [(f"`{suffix}`", store) for suffix, store in SUFFIXES.items()]
@@ -112,6 +159,40 @@ def tables_page() -> str:
         _table(("extra", "packages"), _extras()),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def errors_page() -> str:
+    """Return the error classes with remedies, the exit codes, and the environment variables."""
+    classes = [
+        error
+        for error in vars(errors).values()
+        if isinstance(error, type) and issubclass(error, errors.ZarrError)
+    ]
+    rows = []
+    for error in classes:
+        bases = [base.__name__ for base in error.__mro__ if base.__module__ == "builtins"]
+        shown = ", ".join(
+            f"`{name}`" for name in bases if name not in ("Exception", "BaseException", "object")
+        )
+        rows.append((f"`{error.__name__}`", shown, _summary(error), REMEDIES[error.__name__]))
+    sections = [
+        "# Errors and settings",
+        "Every error that a program or user can cause is a `zarrfs.ZarrError`. The classes are also instances of the "
+        "built-in classes that zarr-python raises for the same fault.",
+        "## Error classes",
+        _table(("class", "also a", "meaning", "what to do"), rows),
+        "## Exit codes",
+        _table(("code", "meaning"), [(f"`{code}`", text) for code, text in EXIT_CODES.items()]),
+        "## Environment variables",
+        _table(("variable", "meaning"), [(f"`{name}`", text) for name, text in VARIABLES.items()]),
+        "The options of a mount, of the command line and of `open` are in [the command line](../command-line.md).",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _data_types() -> Iterator[tuple[str, str]]:
+    for name, family in families().items():
+        yield f"`{name}`", _summary(type(family))
 
 
 def _codecs() -> Iterator[tuple[str, str, str]]:

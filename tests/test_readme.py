@@ -19,6 +19,7 @@ from zarrfs.mount import is_mounted, unmount
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 GETTING_STARTED = ROOT / "docs" / "getting-started.md"
+TUTORIALS = ROOT / "docs" / "tutorials.md"
 
 MAX_README_LINES = 130
 
@@ -77,7 +78,7 @@ def strip_lines(text: str) -> str:
 
 
 @needs_fuse
-@pytest.mark.parametrize("page", [README, GETTING_STARTED], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, GETTING_STARTED, TUTORIALS], ids=lambda page: page.name)
 def test_examples_print_the_documented_output(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -169,6 +169,19 @@ def test_scaled_values_of_nifti_are_floats(tmp_path: Path) -> None:
     np.testing.assert_array_equal(array[...].T, np.asarray(nibabel.load(tmp_path / "a.nii").dataobj))
 
 
+@pytest.mark.parametrize("slope", [1.0, 0.0, float("nan")])
+def test_nifti_that_is_not_scaled_keeps_integers(slope: float, tmp_path: Path) -> None:
+    image = nibabel.Nifti1Image(VALUES.T.astype("i2"), np.eye(4))
+    nibabel.save(image, tmp_path / "a.nii")
+    header = bytearray((tmp_path / "a.nii").read_bytes())
+    header[112:120] = np.array([slope, 0.0], "<f4").tobytes()  # scl_slope, scl_inter
+    (tmp_path / "a.nii").write_bytes(header)
+    import_files([tmp_path / "a.nii"], tmp_path / "a.zarr")
+    array = zarrfs.open_array(tmp_path / "a.zarr/0")
+    assert array.dtype == "i2"
+    np.testing.assert_array_equal(array[...], VALUES.astype("i2"))
+
+
 def test_hdf5_and_npz_keep_their_names(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["g/x"] = VALUES

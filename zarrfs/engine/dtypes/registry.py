@@ -24,7 +24,7 @@ from zarrfs.engine.json_checks import named_configuration
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.plugins import find_plugin
 
-__all__ = ["ENTRY_POINTS", "STRUCTS", "data_type_from_v3", "family_of"]
+__all__ = ["ENTRY_POINTS", "STRUCTS", "data_type_from_v3", "families", "family_of"]
 
 ENTRY_POINTS = "zarrfs.data_types"
 
@@ -84,6 +84,11 @@ _FAMILIES: dict[str, DataTypeFamily] = {
     "bytes": VARIABLE_BYTES,
     "object": OBJECT,
 }
+
+
+def families() -> dict[str, DataTypeFamily]:
+    """Return the families of the built-in data types, by the names of the data types in Zarr v3 metadata."""
+    return dict(_FAMILIES)
 
 
 def _family(name: str) -> DataTypeFamily | None:
