@@ -197,7 +197,12 @@ _CODECS_OF_ZARR_2 = (
 def __getattr__(name: str) -> Any:
     if name in _LAZY_IMPORTS:
         module, _, attribute = _LAZY_IMPORTS[name].partition(":")
-        imported = import_module(module)
+        try:
+            imported = import_module(module)
+        except OSError as error:
+            from zarrfs.errors import import_failure
+
+            raise import_failure(error) from error
         value = getattr(imported, attribute) if attribute else imported
         globals()[name] = value
         return value

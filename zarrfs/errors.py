@@ -58,6 +58,7 @@ __all__ = [
     "UnsupportedError",
     "ZarrError",
     "describe_error",
+    "import_failure",
 ]
 
 
@@ -165,3 +166,12 @@ def describe_error(error: BaseException) -> str:
     if not isinstance(error, ZarrError | OSError) or not text:
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return safe_text(hide_credentials(text), MAX_MESSAGE)
+
+
+def import_failure(error: OSError) -> StoreError:
+    """Return the error for a module that the operating system could not read, such as when too many files are open.
+
+    Most modules are imported when they are needed.
+    """
+    name = f" {error.filename}" if error.filename else ""
+    return StoreError(f"the module{name} cannot be imported: {error.strerror or error}", error.errno)

@@ -42,7 +42,14 @@ from zarrfs.engine.open_options import (
 )
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.synchronizers import Synchronizer
-from zarrfs.errors import LocationError, NodeNotFoundError, NodeTypeError, OptionError
+from zarrfs.errors import (
+    LocationError,
+    NodeNotFoundError,
+    NodeTypeError,
+    OptionError,
+    ZarrError,
+    import_failure,
+)
 
 __all__ = [
     "Location",
@@ -129,6 +136,11 @@ def open(
         except (NodeNotFoundError, LocationError):
             if chosen != "a":
                 raise
+        except OSError as error:
+            if isinstance(error, ZarrError):
+                raise
+            # An import of a module of the format, the codecs or the store.
+            raise import_failure(error) from error
         else:
             check_opened(node, zarr_format, use_consolidated)
             return node

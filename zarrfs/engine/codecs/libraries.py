@@ -15,6 +15,8 @@ import threading
 from importlib import import_module
 from types import ModuleType
 
+from zarrfs.errors import import_failure
+
 __all__ = ["import_library"]
 
 _lock = threading.RLock()
@@ -23,11 +25,17 @@ _complete: set[str] = set()
 
 
 def import_library(name: str) -> ModuleType:
-    """Return the module ``name`` of another package. Raises ImportError if it is not installed."""
+    """Return the module ``name`` of another package.
+
+    Raises ImportError if it is not installed, and StoreError if it cannot be read, such as with too many open files.
+    """
     module = sys.modules.get(name) if name in _complete else None
     if module is None:
         with _lock:
-            import_module(name.partition(".")[0])
-            module = import_module(name)
+            try:
+                import_module(name.partition(".")[0])
+                module = import_module(name)
+            except OSError as error:
+                raise import_failure(error) from error
             _complete.add(name)
     return module

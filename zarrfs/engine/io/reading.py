@@ -21,7 +21,7 @@ from zarrfs.engine.io.planning import ChunkMethod, ReadPlan, choose_method, deco
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import for_each, limit_threads
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue, ValueTooLargeError
-from zarrfs.errors import MissingChunkError, SelectionError
+from zarrfs.errors import MissingChunkError, SelectionError, import_failure
 
 __all__ = ["read_region", "read_selection"]
 
@@ -158,7 +158,10 @@ def execute(plan: ReadPlan, out: Array) -> None:
                 on_corrupt(storage.decode_error(coords, each))
 
     # ctypes and the codec libraries are imported with the first read and not with the package.
-    from zarrfs.engine.io.native_reading import read_natively
+    try:
+        from zarrfs.engine.io.native_reading import read_natively
+    except OSError as error:
+        raise import_failure(error) from error
 
     with limit_threads(storage.access.concurrency):
         native = read_natively(plan, out)

@@ -34,6 +34,7 @@ from zarrfs.engine.io.reading import read_region
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import CORES, for_each, limit_threads
 from zarrfs.engine.stores.base import ValueTooLargeError
+from zarrfs.errors import import_failure
 
 __all__ = ["Parts", "encode_chunk", "read_chunk", "store_chunk", "write_selection"]
 
@@ -60,7 +61,10 @@ def write_selection(
     if values.size == 0 or count == 0:
         return
     # Most programs only read. The modules of the native library are imported when they are needed.
-    from zarrfs.engine.io.native_writing import write_natively
+    try:
+        from zarrfs.engine.io.native_writing import write_natively
+    except OSError as error:
+        raise import_failure(error) from error
 
     def write(projection: ChunkProjection) -> None:
         try:

@@ -27,7 +27,7 @@ from zarrfs.engine.codecs.base import (
 )
 from zarrfs.engine.codecs.limits import intermediate_limit
 from zarrfs.engine.stores.base import ValueTooLargeError
-from zarrfs.errors import MetadataError, ZarrError
+from zarrfs.errors import MetadataError, StoreError, ZarrError
 
 __all__ = ["CodecChain", "RegionCodec", "raise_located"]
 
@@ -78,6 +78,9 @@ def raise_located(error: Exception, codec: Codec, verb: str = "decode") -> NoRet
     if isinstance(error, CodecError) and error.located:
         raise error
     message = " ".join(str(error).split()) or type(error).__name__  # Library messages may span several lines.
+    if isinstance(error, OSError) and error.errno is not None:
+        # The operating system refused something, such as another open file. The data are not corrupt.
+        raise StoreError(f"codec {codec.name!r} cannot {verb}: {message}", error.errno) from error
     located = CodecError(f"codec {codec.name!r} cannot {verb}: {message}")
     located.located = True
     raise located from error
