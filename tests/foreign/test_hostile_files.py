@@ -53,6 +53,9 @@ DAMAGED = {
     "header without end.nrrd": b"NRRD0004\n" + b"a" * (1 << 20),
     "negative skip.mha": metaimage("HeaderSize = -5", "negative length.npy"),
     "huge skip.mha": metaimage(f"HeaderSize = {HUGE}", "negative length.npy"),
+    "name with NUL.mha": metaimage("", "a\0b"),
+    "missing file.mha": metaimage("", "missing.raw"),
+    "missing file.nrrd": nrrd("sizes: 5 7\nencoding: raw\ndata file: missing.raw"),
     "huge compressed skip.mha": metaimage(
         f"CompressedData = True\nHeaderSize = {HUGE}", "negative length.npy"
     ),

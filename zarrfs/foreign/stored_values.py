@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from zarrfs.engine.stores.regular_files import open_regular_file
-from zarrfs.errors import LocationError
+from zarrfs.errors import LocationError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues
 
 __all__ = ["spooled", "stored_values"]
@@ -39,7 +39,11 @@ def stored_values(
     if any(length < 0 for length in shape):
         raise LocationError(f"{path}: the shape {tuple(shape)} is not valid; expected lengths of at least 0")
     nbytes = math.prod(shape) * dtype.itemsize
-    fd = open_regular_file(path)
+    try:
+        fd = open_regular_file(path)
+    except (OSError, ValueError) as error:  # the name is a text of the header, and can contain NUL
+        reason = error if isinstance(error, ZarrError | ValueError) else error.strerror
+        raise LocationError(f"{path}: the file of the values cannot be opened: {reason}") from error
     try:
         size = os.fstat(fd).st_size
         if not -1 <= offset <= size:
