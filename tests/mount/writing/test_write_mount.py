@@ -15,6 +15,8 @@ import pytest
 
 import zarrfs
 from tests.mount.mounted import BINDINGS, is_library_missing, mounted, needs_fuse
+from tests.mount.writing.endurance import LAYOUTS, make_store, random_writes, stored_differences
+from zarrfs.mount import unmount
 from zarrfs.mount.system.mount_table import is_mounted
 
 pytestmark = needs_fuse
@@ -214,6 +216,32 @@ def test_a_mount_is_read_only_by_default(store: Path, tmp_path: Path) -> None:
     with mounted(store, tmp_path / "mnt", "--rw") as mnt:
         assert os.stat(mnt / "img.raw").st_mode & 0o777 == 0o644
         assert os.statvfs(mnt).f_bavail == pytest.approx(os.statvfs(store).f_bavail, rel=0.5)
+
+
+def test_random_writes_are_those_of_a_plain_file(tmp_path: Path) -> None:
+    make_store(tmp_path / "store", tmp_path)
+    with mounted(tmp_path / "store", tmp_path / "mnt", "--rw", "--cache-size", "8M") as mnt:
+        assert random_writes(mnt, tmp_path, 600) == []
+        unmount(str(mnt))
+    assert stored_differences(tmp_path / "store", tmp_path) == []
+
+
+FIO = (
+    "fio --name=v --filename={path} --ioengine={engine} --rw=randwrite --bs=4k --size={nbytes} --verify=crc32c "
+    "--do_verify=1 --verify_fatal=1 --verify_state_save=0 --overwrite=1 --fallocate=none --output={log}"
+)
+
+
+@pytest.mark.parametrize("engine", ["psync", "mmap"])
+def test_fio_verifies_what_it_wrote(engine: str, tmp_path: Path) -> None:
+    if shutil.which("fio") is None:
+        pytest.skip("fio is not installed")
+    make_store(tmp_path / "store", tmp_path)
+    with mounted(tmp_path / "store", tmp_path / "mnt", "--rw") as mnt:
+        for name in LAYOUTS:
+            path = mnt / f"{name}.raw"
+            nbytes = os.stat(path).st_size // 4096 * 4096
+            run(*FIO.format(path=path, engine=engine, nbytes=nbytes, log=tmp_path / "fio").split())
 
 
 def test_unmounting_stores_what_was_written(store: Path, tmp_path: Path) -> None:
