@@ -1,0 +1,164 @@
+"""Random changes of a zip file, and of a directory on a web server that fails, and random reads in a mount of them.
+
+The model is that of ``test_reading_machine.py``. The requests to the server are real.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+import threading
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, run_state_machine_as_test
+
+import zarrfs
+from tests.mount.test_changes import Clock
+from tests.mount.test_reading_machine import ReadingMachine
+from tests.mount.web_server import FAULTS, FaultyWebServer
+from tests.processes import POLL_SECONDS
+from zarrfs.engine.stores.wrappers.timeout import TimeoutStore
+from zarrfs.mount.fuse.operations import ZarrOperations
+from zarrfs.mount.options import MountOptions
+from zarrfs.mount.reading import streams
+from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.serving.sources import open_sources
+from zarrfs.mount.tree.tree import Tree
+
+EXAMPLES = int(os.environ.get("ZARRFS_TEST_EXAMPLES", "8"))
+"""The number of random sequences of operations. A thorough run uses some thousands."""
+
+TIMEOUT_SECONDS = 60.0
+PHASES = (Phase.explicit, Phase.generate)
+"""A failure is not simplified: which request fails depends on threads, and each attempt takes time."""
+
+HANG_SECONDS = 0.3
+"""The time limit while a response hangs."""
+
+
+class StoreMachine(ReadingMachine):
+    """A hierarchy in ``self.directory``, from which the mounted store is made after each change."""
+
+    def _begin(self, options: MountOptions) -> None:
+        self.directory = tempfile.mkdtemp()
+        zarrfs.create_group(self.directory)
+        self.clock = Clock()
+        self.groups, self.arrays, self.versions, self.handles = {""}, {}, {}, {}
+        self._publish()
+        (root,) = open_sources([self._location()], options, 1 << 20, zarrfs.Access())
+        self.store = root.store
+        self.pool = BlockPool(1 << 20, clock=self.clock)
+        self.operations = ZarrOperations(Tree(root, "root", clock=self.clock), lambda: None, pool=self.pool)
+
+    def _location(self) -> str:
+        raise NotImplementedError
+
+    def _publish(self) -> None:
+        raise NotImplementedError
+
+    def _settle(self) -> None:
+        self._publish()
+        super()._settle()
+
+
+class ZipMachine(StoreMachine):
+    """The store is a zip file that is replaced."""
+
+    @initialize()
+    def create(self) -> None:
+        self.archive = Path(tempfile.mkdtemp()) / "a.zip"
+        self._begin(MountOptions())
+
+    def _location(self) -> str:
+        return str(self.archive)
+
+    def _publish(self) -> None:
+        temporary = self.archive.with_suffix(".new")
+        with zipfile.ZipFile(temporary, "w") as archive:
+            for directory, _, names in os.walk(self.directory):
+                for name in names:
+                    path = os.path.join(directory, name)
+                    archive.write(path, os.path.relpath(path, self.directory))
+        os.replace(temporary, self.archive)
+        # An open file of the old archive is stale, even if its array is in the new one, too.
+        self.versions = {path: version + 1 for path, version in self.versions.items()}
+
+    def teardown(self) -> None:
+        super().teardown()
+        if hasattr(self, "archive"):
+            shutil.rmtree(self.archive.parent)
+
+
+class WebMachine(StoreMachine):
+    """The store is on a web server, of which single responses are faulty."""
+
+    server: FaultyWebServer
+
+    @initialize(retries=st.sampled_from([0, 0, 1]))
+    def create(self, retries: int) -> None:
+        self.fault_number = 0
+        self._begin(MountOptions(timeout=TIMEOUT_SECONDS, retries=retries))
+
+    def _location(self) -> str:
+        self.server = FaultyWebServer(Path(self.directory))
+        return self.server.url
+
+    def _publish(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Consolidated metadata are not part of the specification.
+            zarrfs.consolidate_metadata(self.directory)
+
+    def teardown(self) -> None:
+        if hasattr(self, "server"):
+            self.server.close()
+        super().teardown()
+
+    def _attempt(self, requests: int | None, operation: Any, *arguments: Any) -> Any:
+        """Return the result of an operation, or its error number. After a failure of the server it is repeated."""
+        fault = None
+        if requests is not None:
+            self.fault_number += 1
+            fault = FAULTS[self.fault_number % len(FAULTS)]
+        assert isinstance(self.store, TimeoutStore)
+        self.store.timeout = HANG_SECONDS if fault == "hang" else TIMEOUT_SECONDS
+        self.server.fail(fault, requests or 1)
+        try:
+            found = operation(*arguments)
+            # Known metadata is used while the server does not respond.
+            if fault != "hang":
+                return found
+        except OSError as error:
+            # On a busy machine other requests can exceed the short time limit, too.
+            is_failure = self.server.has_failed or (fault == "hang" and error.errno == errno.ETIMEDOUT)
+            if not is_failure or error.errno not in (errno.EIO, errno.ETIMEDOUT):
+                return error.errno
+        finally:
+            self.store.has_failed = self.server.has_failed  # type: ignore[attr-defined]
+            self.store.timeout = TIMEOUT_SECONDS
+            self.server.resume()
+            self.server.fail(None)
+        while self.store._is_hung:
+            threading.Event().wait(POLL_SECONDS)
+        self._settle()
+        return self._attempt(None, operation, *arguments)
+
+
+@pytest.mark.parametrize("machine", [ZipMachine, WebMachine])
+def test_store_machine(
+    machine: type[StoreMachine], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Chunks are compared with the store at each read, because they have no clock of the test.
+    monkeypatch.setattr(streams, "REVALIDATION_SECONDS", 0.0)
+    run_state_machine_as_test(
+        machine,
+        settings=settings(max_examples=EXAMPLES, stateful_step_count=25, deadline=None, phases=PHASES),
+    )
+    assert all("Traceback" not in (record.exc_text or "") for record in caplog.records)
