@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
@@ -31,6 +32,7 @@ from zarrfs.mount.options import MountOptions
 from zarrfs.mount.reading import streams
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.serving.sources import open_sources
+from zarrfs.mount.tree.entries import Directory
 from zarrfs.mount.tree.tree import Tree
 
 EXAMPLES = int(os.environ.get("ZARRFS_TEST_EXAMPLES", "8"))
@@ -162,3 +164,26 @@ def test_store_machine(
         settings=settings(max_examples=EXAMPLES, stateful_step_count=25, deadline=None, phases=PHASES),
     )
     assert all("Traceback" not in (record.exc_text or "") for record in caplog.records)
+
+
+def test_the_members_of_a_new_group_are_listed_after_a_failure_of_the_server(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    machine = WebMachine()
+    machine.fault_number = 0
+    machine._begin(MountOptions(timeout=TIMEOUT_SECONDS, retries=0))
+    tree = machine.operations._tree
+    try:
+        machine._root().create_group("g")
+        machine._settle()
+        # The group is found although the consolidated metadata that name it cannot be read.
+        machine.server.fail("status 503")
+        machine.operations.getattr("/g")
+        assert machine.server.has_failed
+        machine._root().create_array("g/a", data=np.arange(5))
+        machine._settle()
+        entry = tree.lookup("/g")
+        assert isinstance(entry, Directory)
+        assert "a.npy" in tree.list_names(entry)
+    finally:
+        machine.teardown()

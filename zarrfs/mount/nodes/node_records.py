@@ -172,9 +172,11 @@ def equivalent(old: NodeRecord, new: NodeRecord) -> bool:
         return False  # the documents are not in memory and cannot be compared
     if isinstance(old.node, Array | Group) and isinstance(new.node, Array | Group):
         before, after = old.node.spec, new.node.spec
+        # The members of a group can be known only by the consolidated metadata of a group that contains it.
         return (
             type(before) is type(after)
             and before.document == after.document
             and before.attributes == after.attributes
+            and getattr(before, "consolidated", None) == getattr(after, "consolidated", None)
         )
     return old.node == new.node

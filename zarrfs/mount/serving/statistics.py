@@ -115,6 +115,7 @@ class MountStatistics:
         caches = {id(cache): cache for cache in self.caches}.values()
         hits, misses = sum(cache.hits for cache in caches), sum(cache.misses for cache in caches)
         blocks = asdict(self.pool.statistics)
+        resident = resident_nbytes()
         return {
             "mount": {**asdict(self.description), "uptime": max(0.0, time.time() - self.description.since)},
             **self.counters.snapshot(),
@@ -134,8 +135,11 @@ class MountStatistics:
             },
             "memory": {
                 "metadata_nbytes": self.metadata_nbytes(),
-                "resident_nbytes": resident_nbytes(),
-                "max_resident_nbytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+                "resident_nbytes": resident,
+                # The kernel updates the maximum with a delay.
+                "max_resident_nbytes": max(
+                    resident, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+                ),
             },
         }
 
