@@ -138,7 +138,7 @@ class MountStatistics:
                 "resident_nbytes": resident,
                 # The kernel updates the maximum with a delay.
                 "max_resident_nbytes": max(
-                    resident, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+                    resident or 0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
                 ),
             },
         }
