@@ -4,7 +4,6 @@
 
 #include "native.h"
 
-#define BLOSC_HEADER 16
 #define BLOSC_MEMCPYED 0x2
 #define MAX_BLOSC_NBYTES (INT32_MAX - BLOSC_HEADER)
 
@@ -46,6 +45,54 @@ static int decode_zstd(struct worker *worker, const struct zarrfs_functions *fun
     return done == (size_t)capacity ? 0 : -1;
 }
 
+/* -- the beginning of a zstd frame ------------------------------------------------------------------------------- */
+
+#define ZSTD_MAGIC 0xFD2FB528u
+#define ZSTD_MAX_BLOCK (128 << 10)
+
+/* Check that the data is one frame of `nbytes` bytes without a checksum and a dictionary, whose blocks end with the
+ * data: damage that only the end of the frame would show is found without decoding it. */
+static int check_zstd_frame(const unsigned char *data, int64_t size, int64_t nbytes) {
+    static const int widths[4] = {0, 2, 4, 8};
+    if (size < 10 || load_le32(data) != ZSTD_MAGIC) return -1;
+    int descriptor = data[4], is_single = descriptor & 0x20, width = widths[descriptor >> 6];
+    if (descriptor & 0x1F) return -1;
+    if (is_single && !width) width = 1;
+    int64_t position = is_single ? 5 : 6;
+    if (!width || size < position + width) return -1;
+    uint64_t declared = 0;
+    for (int i = width - 1; i >= 0; i--) declared = declared << 8 | data[position + i];
+    if (declared + (width == 2 ? 256 : 0) != (uint64_t)nbytes) return -1;
+    for (position += width; size - position >= 3;) {
+        uint32_t header = (uint32_t)data[position] | (uint32_t)data[position + 1] << 8 |
+                          (uint32_t)data[position + 2] << 16;
+        int kind = header >> 1 & 3;
+        if (kind == 3) return -1;
+        position += 3 + (kind == 1 ? 1 : (int64_t)(header >> 3));
+        if (header & 1) return position == size ? 0 : -1;
+    }
+    return -1;
+}
+
+int decode_zstd_begin(struct worker *worker, const unsigned char *data, int64_t size, int64_t nbytes, int64_t needed) {
+    const struct zarrfs_functions *functions = worker->read->functions;
+    if (nbytes - needed < ZSTD_MAX_BLOCK || !functions->zstd_continue) return 1;
+    if (check_zstd_frame(data, size, nbytes)) return 1;
+    unsigned char *out = reserve(&worker->decoded, (size_t)nbytes);
+    if (!out || (!worker->zstd && !(worker->zstd = functions->zstd_create_context()))) return 1;
+    if (functions->zstd_begin(worker->zstd)) return 1;
+    for (int64_t done = 0; done < needed;) {
+        size_t count = functions->zstd_next_size(worker->zstd);
+        if (!count || count > (uint64_t)size) return 1;
+        size_t written = functions->zstd_continue(worker->zstd, out + done, (size_t)(nbytes - done), data, count);
+        if (written > (uint64_t)(nbytes - done)) return 1;
+        done += (int64_t)written;
+        data += count;
+        size -= (int64_t)count;
+    }
+    return 0;
+}
+
 /* numcodecs writes the decoded size before the block. */
 static int decode_lz4(const struct zarrfs_functions *functions, const unsigned char *data, int64_t size,
                       unsigned char *out, int64_t capacity) {
@@ -68,12 +115,25 @@ static int inflate_raw(struct worker *worker, const struct zarrfs_functions *fun
     return head->avail_out == 0 && head->avail_in == 0 ? 0 : -1;
 }
 
+/* Decode data that is one gzip member or zlib stream. Return 1 if ISA-L is to decode it. */
+static int decode_with_libdeflate(struct worker *worker, const struct zarrfs_functions *functions, int step,
+                                  const unsigned char *data, int64_t size, unsigned char *out, int64_t capacity) {
+    if (!functions->libdeflate_create || !functions->libdeflate_free) return 1;
+    if (!worker->libdeflate && !(worker->libdeflate = functions->libdeflate_create())) return 1;
+    size_t used = 0;
+    int failed = (step == STEP_GZIP ? functions->libdeflate_gzip : functions->libdeflate_zlib)(
+        worker->libdeflate, data, (size_t)size, out, (size_t)capacity, &used, NULL);
+    return failed || used != (size_t)size ? -1 : 0;
+}
+
 /* A member without optional fields, and nothing after it. */
 static int decode_gzip(struct worker *worker, const struct zarrfs_functions *functions, const unsigned char *data,
                        int64_t size, unsigned char *out, int64_t capacity) {
     if (size < 18 || size > INT32_MAX || capacity > INT32_MAX) return -1;
     if (data[0] != 0x1F || data[1] != 0x8B || data[2] != 8 || data[3] != 0) return -1;
     if (load_le32(data + size - 4) != (uint32_t)capacity) return -1;
+    int outcome = decode_with_libdeflate(worker, functions, STEP_GZIP, data, size, out, capacity);
+    if (outcome <= 0) return outcome;
     if (inflate_raw(worker, functions, data + 10, size - 18, out, capacity)) return -1;
     return functions->isal_crc32(0, out, (uint64_t)capacity) == load_le32(data + size - 8) ? 0 : -1;
 }
@@ -82,6 +142,8 @@ static int decode_zlib(struct worker *worker, const struct zarrfs_functions *fun
                        int64_t size, unsigned char *out, int64_t capacity) {
     if (size < 6 || size > INT32_MAX || capacity > INT32_MAX) return -1;
     if ((data[0] & 0x0F) != 8 || data[0] >> 4 > 7 || data[1] & 0x20 || (data[0] << 8 | data[1]) % 31) return -1;
+    int outcome = decode_with_libdeflate(worker, functions, STEP_ZLIB, data, size, out, capacity);
+    if (outcome <= 0) return outcome;
     if (inflate_raw(worker, functions, data + 2, size - 6, out, capacity)) return -1;
     return functions->isal_adler32(1, out, (uint64_t)capacity) == load_be32(data + size - 4) ? 0 : -1;
 }
@@ -103,16 +165,19 @@ int decode_step(struct worker *worker, int step, const unsigned char *data, int6
     return decode_with(worker, worker->read->functions, step, data, size, out, capacity);
 }
 
-void free_contexts(struct worker *worker) {
-    if (worker->zstd) worker->read->functions->zstd_free_context(worker->zstd);
+static void free_all(struct worker *worker, const struct zarrfs_functions *functions) {
+    if (worker->zstd) functions->zstd_free_context(worker->zstd);
+    if (worker->blosc_zstd) functions->blosc_zstd_free_context(worker->blosc_zstd);
+    if (worker->libdeflate) functions->libdeflate_free(worker->libdeflate);
     free(worker->inflate);
 }
+
+void free_contexts(struct worker *worker) { free_all(worker, worker->read->functions); }
 
 int zarrfs_decode_step(const struct zarrfs_functions *functions, int step, const unsigned char *data, int64_t size,
                        unsigned char *out, int64_t capacity) {
     struct worker worker = {0};
     int result = decode_with(&worker, functions, step, data, size, out, capacity);
-    if (worker.zstd) functions->zstd_free_context(worker.zstd);
-    free(worker.inflate);
+    free_all(&worker, functions);
     return result;
 }

@@ -16,7 +16,7 @@
 
 /* The version of the structures and functions below; structures.py has the same number. */
 #ifndef ZARRFS_NATIVE_VERSION
-#define ZARRFS_NATIVE_VERSION 5
+#define ZARRFS_NATIVE_VERSION 6
 #endif
 
 #define ZARRFS_EXPORT __attribute__((visibility("default")))
@@ -25,6 +25,7 @@
 #define MAX_STEPS 4
 #define MAX_THREADS 64
 #define MAX_NAME 1024
+#define BLOSC_HEADER 16
 #define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW)
 
 /* Bytes->bytes codecs, in the order of decoding. */
@@ -37,10 +38,19 @@ enum { ELEMENT_COPY = 0, ELEMENT_BOOL = 1, ELEMENT_SWAP2 = 2, ELEMENT_SWAP4 = 4,
 struct zarrfs_functions {
     /* c-blosc 1.21: decodes a whole buffer whose header is valid; returns the decoded size, or a negative number. */
     int (*blosc_decompress_ctx)(const void *src, void *dest, size_t destsize, int numinternalthreads);
+    /* The decompressors of the streams of Blosc blocks, as below; NULL: the function above decodes the buffers. */
+    int (*blosc_lz4_decompress)(const char *src, char *dst, int size, int capacity);
+    void *(*blosc_zstd_create_context)(void);
+    size_t (*blosc_zstd_free_context)(void *context);
+    size_t (*blosc_zstd_decompress)(void *context, void *dst, size_t capacity, const void *src, size_t size);
     /* zstd 1.x: return the decoded size; errors are values above any size. */
     void *(*zstd_create_context)(void);
     size_t (*zstd_free_context)(void *context);
     size_t (*zstd_decompress)(void *context, void *dst, size_t capacity, const void *src, size_t size);
+    /* They decode one block after the other, to contiguous memory; NULL: frames are decoded whole. */
+    size_t (*zstd_begin)(void *context);
+    size_t (*zstd_next_size)(void *context);
+    size_t (*zstd_continue)(void *context, void *dst, size_t capacity, const void *src, size_t size);
     /* lz4 1.9: returns the decoded size, or a negative number. */
     int (*lz4_decompress_safe)(const char *src, char *dst, int size, int capacity);
     /* ISA-L 2: struct inflate_state begins with the fields of struct inflate_head; see codecs.c. */
@@ -48,6 +58,14 @@ struct zarrfs_functions {
     int (*isal_inflate_stateless)(void *state);
     uint32_t (*isal_crc32)(uint32_t crc, const unsigned char *data, uint64_t size);
     uint32_t (*isal_adler32)(uint32_t adler, const unsigned char *data, uint64_t size);
+    /* libdeflate 1.x, which takes less time than ISA-L; NULL: ISA-L is used. They return 0 if exactly `capacity` bytes
+     * were decoded. */
+    void *(*libdeflate_create)(void);
+    void (*libdeflate_free)(void *decompressor);
+    int (*libdeflate_gzip)(void *decompressor, const void *src, size_t size, void *dst, size_t capacity,
+                           size_t *actual_size, size_t *actual_capacity);
+    int (*libdeflate_zlib)(void *decompressor, const void *src, size_t size, void *dst, size_t capacity,
+                           size_t *actual_size, size_t *actual_capacity);
 };
 
 /* How one chunk, or one inner chunk of a shard, is encoded. Dimensions are those of the array. */
@@ -149,9 +167,10 @@ struct buffer {
 struct worker {
     struct zarrfs_read *read;
     int64_t deadline;
-    struct buffer encoded, decoded, blocks, index, entries;
-    void *zstd;
-    void *inflate;
+    struct buffer encoded, decoded, blocks, shuffled, index, entries;
+    void *zstd, *blosc_zstd;
+    void *inflate;    /* of ISA-L */
+    void *libdeflate;
 };
 
 /* A stored value or a part of it: in memory, or to be read from a file. */
@@ -167,6 +186,18 @@ struct source {
 struct box {
     int64_t start[MAX_NDIM], length[MAX_NDIM], step[MAX_NDIM];
     unsigned char *out;
+};
+
+/* The byte ranges of a box in the decoded chunk: `count` dimensions of ranges, each `span` bytes. */
+struct ranges {
+    int count;
+    int64_t first, span, nbytes;
+    int64_t lengths[MAX_NDIM], strides[MAX_NDIM];
+};
+
+/* One of these ranges. */
+struct position {
+    int64_t index[MAX_NDIM], start;
 };
 
 /* All functions that return int return 0 on success. */
@@ -188,6 +219,29 @@ int decode_step(struct worker *worker, int step, const unsigned char *data, int6
                 int64_t capacity);
 void free_contexts(struct worker *worker);
 int check_blosc_header(const unsigned char *header, int64_t available, int64_t nbytes);
+/* Decode the beginning of a zstd frame to `worker->decoded`, at least `needed` of its `nbytes` bytes. Return 1 if this is
+ * not possible, or would not save much: the whole frame is to be decoded. */
+int decode_zstd_begin(struct worker *worker, const unsigned char *data, int64_t size, int64_t nbytes, int64_t needed);
+/* Decode a Blosc buffer in memory and copy the elements of the box, for which a decoded chunk has the given strides.
+ * Return 1 if the library is to decode the whole buffer. */
+int read_blosc_elements(struct worker *worker, const unsigned char *data, int64_t size, int64_t nbytes,
+                        const struct box *box, const int64_t *strides);
+/* The same for a value of which only the blocks of `ranges` are read. Return 1 if the whole value is to be decoded: it
+ * is in the memory of `whole` if that is not NULL. */
+int read_blosc_partially(struct worker *worker, const struct source *source, const struct ranges *ranges,
+                         const struct box *box, const int64_t *strides, struct source *whole);
+
+/* Find the ranges of a box. Those that are at most `gap` bytes apart are joined. */
+void find_ranges(const struct zarrfs_chain *chain, const struct box *box, const int64_t *strides, int64_t gap,
+                 struct ranges *ranges);
+struct position first_position(const struct ranges *ranges);
+/* Proceed to the next range, in ascending order. Return 0 if there is none. */
+int next_position(const struct ranges *ranges, struct position *position);
+/* Call `visit` for each range, in ascending order, until it returns another number than 0. */
+int for_each_range(const struct ranges *ranges, int (*visit)(void *context, int64_t start, int64_t size),
+                   void *context);
+/* Fetch ranges to their places in `worker->decoded`. The chunk begins at `offset` of the source. */
+int fetch_ranges(struct worker *worker, const struct source *source, int64_t offset, const struct ranges *ranges);
 
 int read_chunk(struct worker *worker, const struct source *source, const struct box *box);
 /* Read only a part of the value if that is possible and less work: 0 done, 1 read the whole value, -1 failure. */

@@ -213,8 +213,8 @@ int64_t now_ns(void) {
 }
 
 void free_worker(struct worker *worker) {
-    struct buffer *buffers[] = {&worker->encoded, &worker->decoded, &worker->blocks, &worker->index,
-                                &worker->entries};
+    struct buffer *buffers[] = {&worker->encoded,  &worker->decoded, &worker->blocks,
+                                &worker->shuffled, &worker->index,   &worker->entries};
     free_contexts(worker);
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) free(buffers[i]->data);
 }

@@ -17,7 +17,7 @@ __all__ = [
     "ShardStructure",
 ]
 
-VERSION = 5
+VERSION = 6
 MAX_NDIM = 16
 MAX_STEPS = 4
 
@@ -34,14 +34,25 @@ class FunctionsStructure(Structure):
         (name, c_void_p)
         for name in (
             "blosc_decompress_ctx",
+            "blosc_lz4_decompress",
+            "blosc_zstd_create_context",
+            "blosc_zstd_free_context",
+            "blosc_zstd_decompress",
             "zstd_create_context",
             "zstd_free_context",
             "zstd_decompress",
+            "zstd_begin",
+            "zstd_next_size",
+            "zstd_continue",
             "lz4_decompress_safe",
             "isal_inflate_init",
             "isal_inflate_stateless",
             "isal_crc32",
             "isal_adler32",
+            "libdeflate_create",
+            "libdeflate_free",
+            "libdeflate_gzip",
+            "libdeflate_zlib",
         )
     ]
 
