@@ -115,25 +115,12 @@ static int inflate_raw(struct worker *worker, const struct zarrfs_functions *fun
     return head->avail_out == 0 && head->avail_in == 0 ? 0 : -1;
 }
 
-/* Decode data that is one gzip member or zlib stream. Return 1 if ISA-L is to decode it. */
-static int decode_with_libdeflate(struct worker *worker, const struct zarrfs_functions *functions, int step,
-                                  const unsigned char *data, int64_t size, unsigned char *out, int64_t capacity) {
-    if (!functions->libdeflate_create || !functions->libdeflate_free) return 1;
-    if (!worker->libdeflate && !(worker->libdeflate = functions->libdeflate_create())) return 1;
-    size_t used = 0;
-    int failed = (step == STEP_GZIP ? functions->libdeflate_gzip : functions->libdeflate_zlib)(
-        worker->libdeflate, data, (size_t)size, out, (size_t)capacity, &used, NULL);
-    return failed || used != (size_t)size ? -1 : 0;
-}
-
 /* A member without optional fields, and nothing after it. */
 static int decode_gzip(struct worker *worker, const struct zarrfs_functions *functions, const unsigned char *data,
                        int64_t size, unsigned char *out, int64_t capacity) {
     if (size < 18 || size > INT32_MAX || capacity > INT32_MAX) return -1;
     if (data[0] != 0x1F || data[1] != 0x8B || data[2] != 8 || data[3] != 0) return -1;
     if (load_le32(data + size - 4) != (uint32_t)capacity) return -1;
-    int outcome = decode_with_libdeflate(worker, functions, STEP_GZIP, data, size, out, capacity);
-    if (outcome <= 0) return outcome;
     if (inflate_raw(worker, functions, data + 10, size - 18, out, capacity)) return -1;
     return functions->isal_crc32(0, out, (uint64_t)capacity) == load_le32(data + size - 8) ? 0 : -1;
 }
@@ -142,8 +129,6 @@ static int decode_zlib(struct worker *worker, const struct zarrfs_functions *fun
                        int64_t size, unsigned char *out, int64_t capacity) {
     if (size < 6 || size > INT32_MAX || capacity > INT32_MAX) return -1;
     if ((data[0] & 0x0F) != 8 || data[0] >> 4 > 7 || data[1] & 0x20 || (data[0] << 8 | data[1]) % 31) return -1;
-    int outcome = decode_with_libdeflate(worker, functions, STEP_ZLIB, data, size, out, capacity);
-    if (outcome <= 0) return outcome;
     if (inflate_raw(worker, functions, data + 2, size - 6, out, capacity)) return -1;
     return functions->isal_adler32(1, out, (uint64_t)capacity) == load_be32(data + size - 4) ? 0 : -1;
 }
@@ -168,7 +153,6 @@ int decode_step(struct worker *worker, int step, const unsigned char *data, int6
 static void free_all(struct worker *worker, const struct zarrfs_functions *functions) {
     if (worker->zstd) functions->zstd_free_context(worker->zstd);
     if (worker->blosc_zstd) functions->blosc_zstd_free_context(worker->blosc_zstd);
-    if (worker->libdeflate) functions->libdeflate_free(worker->libdeflate);
     free(worker->inflate);
 }
 

@@ -39,8 +39,6 @@ class _Provider(NamedTuple):
     """Return SAMPLE, encoded."""
     optional: dict[str, str] = {}  # noqa: RUF012 - never changed
     """Functions that make reading faster, in the order in which the fields are set: all of them are used, or none."""
-    optional_library: str | None = None
-    """The shared library of the optional functions. None: that of the module."""
 
 
 def _symbol_version(symbol: str) -> Callable[[ModuleType, ctypes.CDLL], str]:
@@ -64,15 +62,6 @@ def _blosc_sample() -> bytes:
 
 
 _INFLATE = {"isal_inflate_init": "isal_inflate_init", "isal_inflate_stateless": "isal_inflate_stateless"}
-
-_LIBDEFLATE = {
-    "libdeflate_free": "libdeflate_free_decompressor",
-    "libdeflate_gzip": "libdeflate_gzip_decompress_ex",
-    "libdeflate_zlib": "libdeflate_zlib_decompress_ex",
-    "libdeflate_create": "libdeflate_alloc_decompressor",
-}
-LIBDEFLATE = "libdeflate.so.0"
-"""Used if it is installed: it takes about a quarter less time than ISA-L."""
 
 _PROVIDERS = {
     "blosc": _Provider(
@@ -113,16 +102,12 @@ _PROVIDERS = {
         {**_INFLATE, "isal_crc32": "crc32_gzip_refl"},
         _isal_version,
         lambda _: _deflate(31),
-        _LIBDEFLATE,
-        LIBDEFLATE,
     ),
     "zlib": _Provider(
         "isal.isal_zlib",
         {**_INFLATE, "isal_adler32": "isal_adler32"},
         _isal_version,
         lambda _: _deflate(15),
-        _LIBDEFLATE,
-        LIBDEFLATE,
     ),
 }
 
@@ -184,14 +169,11 @@ class NativeLibrary:
             obstacle = self._supported[decoder] = self._load_decoder(decoder)
         return obstacle
 
-    def decode(
-        self, decoder: str, data: bytes, size: int, functions: FunctionsStructure | None = None
-    ) -> bytes | None:
+    def decode(self, decoder: str, data: bytes, size: int) -> bytes | None:
         """Decode a buffer to exactly ``size`` bytes; None if that fails. The decoder must be supported."""
         out = ctypes.create_string_buffer(max(size, 1))
         step = DECODERS[decoder]
-        functions = self.functions if functions is None else functions
-        if self._library.zarrfs_decode_step(functions, step, data, len(data), out, size):
+        if self._library.zarrfs_decode_step(self.functions, step, data, len(data), out, size):
             return None
         return out.raw[:size]
 
@@ -206,25 +188,16 @@ class NativeLibrary:
             return f"{provider.module}: {error}"
         if not version.startswith("1."):
             return f"{provider.module}: the version of the library is {version}, expected 1"
-        encoded = provider.encode(module)
-        functions = FunctionsStructure(**addresses)
-        if self.decode(decoder, encoded, len(SAMPLE), functions) != SAMPLE:
-            return f"{provider.module}: a known buffer was not decoded correctly"
-        if self.decode(decoder, encoded[:-1], len(SAMPLE), functions) is not None:
-            return f"{provider.module}: a truncated buffer was not detected"
         for field, address in addresses.items():
             setattr(self.functions, field, address)
-        with suppress(OSError, AttributeError):
-            if provider.optional_library is not None:
-                library = ctypes.CDLL(provider.optional_library)
-            optional = _addresses(library, provider.optional)
-            functions = FunctionsStructure(**addresses, **optional)
-            if (
-                self.decode(decoder, encoded, len(SAMPLE), functions) == SAMPLE
-                and self.decode(decoder, encoded[:-1], len(SAMPLE), functions) is None
-            ):
-                for field, address in optional.items():
-                    setattr(self.functions, field, address)
+        encoded = provider.encode(module)
+        if self.decode(decoder, encoded, len(SAMPLE)) != SAMPLE:
+            return f"{provider.module}: a known buffer was not decoded correctly"
+        if self.decode(decoder, encoded[:-1], len(SAMPLE)) is not None:
+            return f"{provider.module}: a truncated buffer was not detected"
+        with suppress(AttributeError):
+            for field, address in _addresses(library, provider.optional).items():
+                setattr(self.functions, field, address)
         return ""
 
 

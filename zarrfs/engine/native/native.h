@@ -58,14 +58,6 @@ struct zarrfs_functions {
     int (*isal_inflate_stateless)(void *state);
     uint32_t (*isal_crc32)(uint32_t crc, const unsigned char *data, uint64_t size);
     uint32_t (*isal_adler32)(uint32_t adler, const unsigned char *data, uint64_t size);
-    /* libdeflate 1.x, which takes less time than ISA-L; NULL: ISA-L is used. They return 0 if exactly `capacity` bytes
-     * were decoded. */
-    void *(*libdeflate_create)(void);
-    void (*libdeflate_free)(void *decompressor);
-    int (*libdeflate_gzip)(void *decompressor, const void *src, size_t size, void *dst, size_t capacity,
-                           size_t *actual_size, size_t *actual_capacity);
-    int (*libdeflate_zlib)(void *decompressor, const void *src, size_t size, void *dst, size_t capacity,
-                           size_t *actual_size, size_t *actual_capacity);
 };
 
 /* How one chunk, or one inner chunk of a shard, is encoded. Dimensions are those of the array. */
@@ -169,8 +161,7 @@ struct worker {
     int64_t deadline;
     struct buffer encoded, decoded, blocks, shuffled, index, entries;
     void *zstd, *blosc_zstd;
-    void *inflate;    /* of ISA-L */
-    void *libdeflate;
+    void *inflate;
 };
 
 /* A stored value or a part of it: in memory, or to be read from a file. */

@@ -49,10 +49,6 @@ class FunctionsStructure(Structure):
             "isal_inflate_stateless",
             "isal_crc32",
             "isal_adler32",
-            "libdeflate_create",
-            "libdeflate_free",
-            "libdeflate_gzip",
-            "libdeflate_zlib",
         )
     ]
 
