@@ -15,12 +15,6 @@
 #define MISSING UINT64_MAX
 #define MAX_OUTPUT_NBYTES (1 << 20)
 
-/* A growing buffer. */
-struct output {
-    struct buffer buffer;
-    size_t size;
-};
-
 /* One shard. Each task sets its own entries of `sizes`; the rest is changed under the lock, or by one task only. */
 struct job {
     int is_prepared, has_failed;
@@ -80,7 +74,7 @@ static void clear_job(struct jobs *jobs, struct job *job) {
     job->old_fd = -1;
     free(job->sizes);
     free(job->old_index);
-    for (int64_t part = 0; job->outputs && part < jobs->parts; part++) free(job->outputs[part].buffer.data);
+    for (int64_t part = 0; job->outputs && part < jobs->parts; part++) free_output(&job->outputs[part]);
     free(job->outputs);
     job->sizes = NULL;
     job->old_index = NULL;
@@ -125,51 +119,20 @@ static int prepare_job(struct writer *writer, struct job *job, const int64_t *va
 struct sink {
     struct output *output;
     struct value_file file; /* used if `streams` */
-    int streams;
+    int streams, old_fd;
     int64_t written; /* bytes of the file */
     char *name;
     int64_t number;
 };
 
-static unsigned char *extend(struct output *output, int64_t size) {
-    size_t needed;
-    if (__builtin_add_overflow(output->size, (size_t)size, &needed)) return NULL;
-    if (needed > output->buffer.capacity) {
-        size_t capacity = needed + needed / 2;
-        unsigned char *data = realloc(output->buffer.data, capacity);
-        if (!data) return NULL;
-        output->buffer = (struct buffer){data, capacity};
-    }
-    output->size = needed;
-    return output->buffer.data + needed - size;
-}
-
 static int flush(struct writer *writer, struct sink *sink) {
     if (sink->file.fd < 0 && begin_file(writer, sink->name, sink->number, &sink->file)) return -1;
-    int failed = write_file_range(&sink->file, sink->output->buffer.data, (int64_t)sink->output->size, sink->written);
-    sink->written += (int64_t)sink->output->size;
-    sink->output->size = 0;
-    return failed;
+    return write_output(sink->output, sink->old_fd, &sink->file, &sink->written);
 }
 
 static int emit(struct writer *writer, struct sink *sink, const unsigned char *data, int64_t size) {
-    unsigned char *target = extend(sink->output, size);
-    if (!target) return -1;
-    memcpy(target, data, (size_t)size);
+    if (add_bytes(sink->output, data, size)) return -1;
     return sink->streams && sink->output->size >= MAX_OUTPUT_NBYTES ? flush(writer, sink) : 0;
-}
-
-/* Copy bytes of the old shard. */
-static int emit_old(struct writer *writer, struct sink *sink, const struct source *old, int64_t offset, int64_t size) {
-    while (size > 0) {
-        int64_t count = size < MAX_OUTPUT_NBYTES ? size : MAX_OUTPUT_NBYTES;
-        unsigned char *target = extend(sink->output, count);
-        if (!target || fetch(old, offset, count, target)) return -1;
-        if (sink->streams && sink->output->size >= MAX_OUTPUT_NBYTES && flush(writer, sink)) return -1;
-        offset += count;
-        size -= count;
-    }
-    return 0;
 }
 
 /* -- inner chunks ------------------------------------------------------------------------------------------------ */
@@ -215,8 +178,6 @@ static int encode_inner_chunks(struct writer *writer, struct job *job, const int
     const struct zarrfs_write *write = writer->write;
     const struct zarrfs_read *read = &write->read;
     int whole = is_whole(write, value);
-    struct source file = {NULL, job->old_fd, 0, job->old_status.st_size, NULL};
-    int64_t run = 0, run_nbytes = 0; /* unchanged inner chunks that are adjacent in the old shard */
     for (int64_t cell = low; cell < high; cell++) {
         struct box box;
         uint64_t offset = MISSING, nbytes = MISSING;
@@ -228,17 +189,9 @@ static int encode_inner_chunks(struct writer *writer, struct job *job, const int
         if (!is_selected && !whole) {
             job->sizes[cell] = is_stored ? nbytes : MISSING;
             if (!is_stored) continue;
-            if (run_nbytes && (int64_t)offset == run + run_nbytes) {
-                run_nbytes += (int64_t)nbytes;
-                continue;
-            }
-            if (emit_old(writer, sink, &file, run, run_nbytes)) return -1;
-            run = (int64_t)offset;
-            run_nbytes = (int64_t)nbytes;
+            if (add_old_bytes(sink->output, (int64_t)offset, (int64_t)nbytes)) return -1;
             continue;
         }
-        if (emit_old(writer, sink, &file, run, run_nbytes)) return -1;
-        run_nbytes = 0;
         struct source old = {NULL, job->old_fd, (int64_t)offset, (int64_t)nbytes, NULL};
         int covered = is_selected && covers_chunk(read, &box);
         const unsigned char *data, *encoded;
@@ -259,7 +212,7 @@ static int encode_inner_chunks(struct writer *writer, struct job *job, const int
         job->sizes[cell] = (uint64_t)size;
         if (emit(writer, sink, encoded, size)) return -1;
     }
-    return emit_old(writer, sink, &file, run, run_nbytes);
+    return 0;
 }
 
 /* Return the encoded index, which the caller frees, or NULL. `count` is set to the number of stored inner chunks. */
@@ -283,15 +236,21 @@ static unsigned char *encode_index(const struct zarrfs_read *read, const struct 
     return index;
 }
 
+/* Whether the old shard, of which bytes were read, has changed. */
+static int is_changed(const struct job *job) {
+    return job->old_index && !is_unchanged(job->old_fd, &job->old_status);
+}
+
 /* Write what is left of a shard whose inner chunks are encoded, and rename the file. */
 static int complete_shard(struct writer *writer, struct job *job, struct sink *sink, char *name) {
     const struct zarrfs_write *write = writer->write;
     const struct zarrfs_shard *shard = write->read.shard;
     int64_t count;
     unsigned char *index = encode_index(&write->read, job, &count);
-    int failed = !index || (job->old_index && !is_unchanged(job->old_fd, &job->old_status));
+    int failed = !index;
     if (!failed && !count && write->delete_filled) {
         free(index);
+        if (is_changed(job)) return -1;
         abandon_file(&sink->file);
         return delete_value(writer, name);
     }
@@ -303,15 +262,14 @@ static int complete_shard(struct writer *writer, struct job *job, struct sink *s
     if (!failed) failed = flush(writer, sink);
     if (!failed && shard->index_at_start) failed = write_file_range(&sink->file, index, shard->index_nbytes, 0);
     free(index);
-    if (failed) return -1;
-    return commit_file(writer, &sink->file);
+    return failed || is_changed(job) ? -1 : commit_file(writer, &sink->file);
 }
 
 int write_shard(struct writer *writer, int64_t number, const int64_t *value, int64_t part) {
     const struct zarrfs_write *write = writer->write;
     struct jobs *jobs = writer->jobs;
     struct job *job = &jobs->entries[number - jobs->first];
-    struct output streamed = {writer->output, 0};
+    struct output *streamed = &writer->output;
     char name[MAX_NAME], copy[MAX_NAME];
     int failed = format_name(&write->read, value, name);
     memcpy(copy, name, sizeof copy);
@@ -319,9 +277,10 @@ int write_shard(struct writer *writer, int64_t number, const int64_t *value, int
     if (!failed && !job->is_prepared && prepare_job(writer, job, value, copy)) job->has_failed = 1;
     failed |= job->has_failed;
     pthread_mutex_unlock(&jobs->lock);
-    struct sink sink = {.output = job->outputs ? &job->outputs[part] : &streamed,
+    struct sink sink = {.output = job->outputs ? &job->outputs[part] : streamed,
                         .file = {.fd = -1},
                         .streams = !job->outputs,
+                        .old_fd = job->old_fd,
                         .written = write->read.shard->index_at_start ? write->read.shard->index_nbytes : 0,
                         .name = name,
                         .number = number};
@@ -339,7 +298,7 @@ int write_shard(struct writer *writer, int64_t number, const int64_t *value, int
         failed = complete_shard(writer, job, &sink, copy);
     }
     if (is_last && failed) abandon_file(&sink.file);
-    if (!job->outputs) writer->output = streamed.buffer;
+    streamed->size = streamed->count = 0;
     if (is_last) clear_job(jobs, job);
     return is_last && failed ? -1 : 0;
 }

@@ -156,7 +156,7 @@ static void end_writer(struct writer *writer) {
     free_encoder(&writer->encoder);
     free_worker(&writer->reader);
     free(writer->chunk.data);
-    free(writer->output.data);
+    free_output(&writer->output);
 }
 
 /* Take the next task. Return -1 if none is to be begun now. The parts of a value that was begun are all taken. */

@@ -84,6 +84,18 @@ ZARRFS_EXPORT int64_t zarrfs_encode_step(const struct zarrfs_encoders *encoders,
 
 /* -- internal ---------------------------------------------------------------------------------------------------- */
 
+/* Bytes of a shard: `size` bytes of the old shard from `old_offset`, or, if that is -1, the next ones of the buffer. */
+struct segment {
+    int64_t old_offset, size;
+};
+
+struct output {
+    struct buffer buffer;
+    size_t size; /* bytes in the buffer */
+    struct segment *segments;
+    size_t count, capacity; /* of segments */
+};
+
 /* The compression contexts of one thread, per step. */
 struct encoder {
     const struct zarrfs_encoders *functions;
@@ -109,7 +121,8 @@ struct writer {
     struct zarrfs_read stored;
     struct zarrfs_chain stored_chain;
     int64_t strides[MAX_NDIM]; /* of the stored chunk, per dimension of the array */
-    struct buffer chunk, output;
+    struct buffer chunk;
+    struct output output;
 };
 
 /* A temporary file. */
@@ -145,6 +158,13 @@ int is_deleted(const struct zarrfs_write *write, const unsigned char *data);
 int covers_chunk(const struct zarrfs_read *read, const struct box *box);
 /* Whether all elements of a value that lie in the array are written. */
 int is_whole(const struct zarrfs_write *write, const int64_t *value);
+
+/* Append bytes, or a range of the old shard. */
+int add_bytes(struct output *output, const unsigned char *data, int64_t size);
+int add_old_bytes(struct output *output, int64_t offset, int64_t size);
+/* Write all bytes to the file at `*position`, which is advanced, and empty the output. */
+int write_output(struct output *output, int old_fd, const struct value_file *file, int64_t *position);
+void free_output(struct output *output);
 
 /* The shards that are being written, of values `first` to `first + count`. NULL if memory is exhausted. */
 struct jobs *create_jobs(const struct zarrfs_write *write, int64_t first, int64_t count);
