@@ -32,6 +32,12 @@ MAX_ATTEMPTS = 8
 in one request.
 """
 
+MAX_SERIAL_CHUNKS = 64
+MAX_SERIAL_NBYTES = 4 << 20
+"""A read of at most this many chunks and bytes that are all cached is done on the calling thread. Copying takes less time
+than planning a native read, or passing the interpreter lock from thread to thread.
+"""
+
 
 def read_selection(storage: ArrayStorage, selection: OrthogonalSelection | CoordinateSelection) -> Array:
     """Return the selected elements as a new array, in the shape and order of the read buffer (see
@@ -164,6 +170,10 @@ def execute(plan: ReadPlan, out: Array) -> None:
         raise import_failure(error) from error
 
     with limit_threads(storage.access.concurrency):
+        if plan.look_up and out.nbytes <= MAX_SERIAL_NBYTES and (cached := _cached_chunks(plan)):
+            for chunk in cached:
+                read(chunk)
+            return
         native = read_natively(plan, out)
         if native is None:
             for_each(read, plan.chunks(), plan.workers)
@@ -171,6 +181,16 @@ def execute(plan: ReadPlan, out: Array) -> None:
         with closing(native):
             for chunks in native:
                 for_each(read, chunks, plan.workers)
+
+
+def _cached_chunks(plan: ReadPlan) -> list[ChunkProjection]:
+    """Return the chunks of a small plan if the cache has all of them, in whatever version; otherwise an empty list."""
+    storage = plan.storage
+    if plan.sharded or not 1 < plan.max_chunks <= MAX_SERIAL_CHUNKS or storage.store.concurrency > 1:
+        return []
+    chunks = list(plan.chunks())
+    keys = storage.cache_keys([chunk.chunk_coords for chunk in chunks])
+    return chunks if len(storage.cache.cached_among(keys)) == len(keys) else []
 
 
 def read_region(
