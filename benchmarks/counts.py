@@ -2,13 +2,16 @@
 
 Unlike times they hardly depend on other load of the machine, so that a regression is visible on any machine. ``strace``
 counts the system calls and ``valgrind`` the instructions; a count is left out if the program is not installed. Each
-program runs twice, without the read and with some repetitions of it. The difference is the work of the read.
+program runs twice, without the read and with many repetitions of it. The difference is the work of the read. The number
+of repetitions is such that their work is far larger than what varies between two processes; the hash seed is fixed, the
+garbage collector does not run, and addresses are not random where ``setarch`` is installed.
 
 ``python -m benchmarks.counts CHILD ...`` is the program that is counted.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -46,14 +49,14 @@ _CHUNKS = DataSet(SMALL_SIDE, 10, None, "Blosc-LZ4")
 _SHARD = DataSet(SMALL_SIDE, 10, SMALL_SIDE, "Blosc-LZ4")
 
 COUNTED = (
-    Counted(_CHUNKS, Read("one voxel"), False, 40),
-    Counted(_CHUNKS, Read("one voxel"), True, 40),
-    Counted(_SHARD, Read("one voxel"), False, 40),
-    Counted(_SHARD, Read("one voxel"), True, 40),
-    Counted(_CHUNKS, Read("plane", 0), False, 10),
-    Counted(_CHUNKS, Read("full read"), False, 4),
-    Counted(_SHARD, Read("full read"), False, 4),
-    Counted(_CHUNKS, Read("open"), False, 10),
+    Counted(_CHUNKS, Read("one voxel"), False, 1000),
+    Counted(_CHUNKS, Read("one voxel"), True, 4000),
+    Counted(_SHARD, Read("one voxel"), False, 1000),
+    Counted(_SHARD, Read("one voxel"), True, 4000),
+    Counted(_CHUNKS, Read("plane", 0), False, 100),
+    Counted(_CHUNKS, Read("full read"), False, 20),
+    Counted(_SHARD, Read("full read"), False, 20),
+    Counted(_CHUNKS, Read("open"), False, 200),
 )
 
 
@@ -110,8 +113,13 @@ def _instructions(command: list[str]) -> int:
     options = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
     # The order of sets, and with it the work, depends on the hash seed.
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    prefix = ["setarch", "-R"] if shutil.which("setarch") else []
     done = subprocess.run(
-        ["valgrind", *options, *command], check=False, capture_output=True, text=True, env=environment
+        [*prefix, "valgrind", *options, *command],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment,
     )
     found = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
     if done.returncode or found is None:
@@ -130,6 +138,7 @@ def main(directory: str, kind: str, axis: str, is_cached: str, repeats: str) -> 
     array = zarrfs.open_array(directory, cache_size=cache_size)
     warm_up, before = 2, 0
     # With several threads the number of instructions depends on when each of them runs.
+    gc.disable()
     with limit_threads(1):
         for number in range(warm_up + int(repeats)):
             if number == warm_up:

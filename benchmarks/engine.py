@@ -36,14 +36,15 @@ __all__ = [
 IMPORTS = ("numpy", "zarrfs", "zarr", "tensorstore")
 
 MIN_ROUNDS = 3
+MIN_SHORT_ROUNDS = 9
 MAX_ROUNDS = 15
 MAX_SMALL_ROUNDS = 60
-"""Rounds of each read: at least the first number, and then until the time of the data set is used up. One round if no
-time is left, because other reads took longer than planned.
+"""Rounds of each read: at least the first number, of planes at least the second one, and then until the time of the
+data set is used up. With fewer rounds the ratios of planes, which take milliseconds, would be random.
 """
 
 SLOW_RATIO = 6
-"""A contender that takes so many times as long as the fastest one is measured ``MIN_ROUNDS`` times only."""
+"""A contender that takes so many times as long as the fastest one in the warm-up is measured once only."""
 
 SECONDS_PER_FULL_ROUND = {"none": 0.9, "Blosc-LZ4": 1.0, "Blosc-zstd": 1.6, "zstd": 1.7, "gzip": 2.6}
 """A rough estimate, by which the time is divided between the data sets."""
@@ -143,18 +144,21 @@ def _measure(data_set: DataSet, read: Read, workers: dict[str, Worker], seconds:
     checksums = {}
     deadline = time.monotonic() + seconds
     max_rounds = MAX_SMALL_ROUNDS if data_set.is_small else MAX_ROUNDS
-    min_rounds = MIN_ROUNDS if seconds > 0 else 1
+    min_rounds = MIN_SHORT_ROUNDS if "plane" in read.kind else MIN_ROUNDS
+    warm_up: dict[str, float] = {}
     for number in range(max_rounds + 1):
         if number > min_rounds and time.monotonic() > deadline:
             break
         for name in rotated(names, number):
-            if number > min_rounds and _is_slow(name, timings):
+            if number > 1 and warm_up.get(name, 0.0) > SLOW_RATIO * min(warm_up.values()):
                 continue
             answer = workers[name].request(directory, read.kind, read.axis, data_set.side, number)
             peaks[name] = max(peaks[name], answer["peak"])
             if number:
                 timings[name].append(answer["seconds"])
-            elif name != LIMIT:
+                continue
+            if name != LIMIT:
+                warm_up[name] = answer["seconds"]
                 checksums[name] = answer["checksum"]
     if len(set(checksums.values())) > 1:
         raise SystemExit(f"{data_set.name}, {read.name}: the contenders read different values: {checksums}")
@@ -165,11 +169,6 @@ def _measure(data_set: DataSet, read: Read, workers: dict[str, Worker], seconds:
             name: {**summarize(timings[name]), "peak": round(peaks[name] / 2**20, 1)} for name in names
         },
     }
-
-
-def _is_slow(name: str, timings: dict[str, list[float]]) -> bool:
-    medians = {other: statistics.median(seconds) for other, seconds in timings.items()}
-    return medians[name] > SLOW_RATIO * min(medians.values())
 
 
 def summarize(seconds: list[float]) -> dict[str, Any]:

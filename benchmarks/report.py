@@ -135,13 +135,8 @@ def _count_table(results: list[dict[str, Any]]) -> str:
     columns = [
         column for column in ("system calls", "decoded chunks", "instructions") if column in results[0]
     ]
-    rows = [[result["read"], *(_count(result[column]) for column in columns)] for result in results]
+    rows = [[result["read"], *(f"{result[column]:,.0f}" for column in columns)] for result in results]
     return _table(["one read", *columns], rows)
-
-
-def _count(value: float) -> str:
-    # Instructions are the difference of two processes. A negative one is smaller than what varies between processes.
-    return f"{value:,.0f}" if value >= 0 else "not measurable"
 
 
 def replace_tables(page: str, found: dict[str, str]) -> str:

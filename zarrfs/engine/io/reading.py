@@ -34,8 +34,8 @@ in one request.
 
 MAX_SERIAL_CHUNKS = 64
 MAX_SERIAL_NBYTES = 4 << 20
-"""A read of at most this many chunks and bytes that are all cached is done on the calling thread. Copying takes less time
-than planning a native read, or passing the interpreter lock from thread to thread.
+"""A read of at most this many chunks and bytes that are all cached is done on the calling thread. Copying takes less
+time than planning a native read, or passing the interpreter lock from thread to thread.
 """
 
 
